@@ -1,0 +1,1 @@
+//! Charts and pages from data: self-contained SVG and HTML.

@@ -1,0 +1,1 @@
+//! The study: one file per figure of the papers, their checks and the report.

@@ -1,0 +1,1 @@
+//! The load generator: arrivals that never wait for the server, and accounting that adds up.

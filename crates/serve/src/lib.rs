@@ -1,0 +1,1 @@
+//! What the shell rooms share: serving, TLS, cores, signals and a graceful end.

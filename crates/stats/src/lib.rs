@@ -1,0 +1,1 @@
+//! What can honestly be said about a set of measured times.

@@ -1,0 +1,103 @@
+//! Reading "10ms", "500/s", "2%": one number, one unit, nothing else.
+
+use thiserror::Error;
+
+/// Why a quantity could not be read; the text says what would have been accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ParseError {
+    /// No number at the start.
+    #[error("{text:?} does not start with a number: write {example}")]
+    NoNumber {
+        /// What was given.
+        text: String,
+        /// One accepted spelling.
+        example: &'static str,
+    },
+    /// A number, and no unit or one that is not known.
+    #[error("{text:?} has {}: write {example}", unit_problem(unit))]
+    Unit {
+        /// What was given.
+        text: String,
+        /// The unit in it, empty when there was none.
+        unit: String,
+        /// Accepted spellings.
+        example: &'static str,
+    },
+    /// A number outside what the quantity can hold.
+    #[error("{text:?} is out of range: {range}")]
+    Range {
+        /// What was given.
+        text: String,
+        /// The limits in words.
+        range: &'static str,
+    },
+}
+
+fn unit_problem(unit: &str) -> String {
+    if unit.is_empty() {
+        "no unit".to_owned()
+    } else {
+        format!("the unknown unit {unit:?}")
+    }
+}
+
+/// Splits "1.5ms" into 1.5 and "ms". Spaces around and between are allowed.
+pub(crate) fn split<'a>(
+    text: &'a str,
+    example: &'static str,
+) -> Result<(f64, &'a str), ParseError> {
+    let trimmed = text.trim();
+    let end = trimmed
+        .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
+        .unwrap_or(trimmed.len());
+    let number = trimmed[..end].replace('_', "");
+    match number.parse::<f64>() {
+        Ok(value) => Ok((value, trimmed[end..].trim_start())),
+        Err(_) => Err(ParseError::NoNumber {
+            text: text.to_owned(),
+            example,
+        }),
+    }
+}
+
+/// Looks `unit` up in a table of spellings and factors.
+pub(crate) fn factor(
+    text: &str,
+    unit: &str,
+    table: &[(&str, f64)],
+    example: &'static str,
+) -> Result<f64, ParseError> {
+    table
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .map(|(_, factor)| *factor)
+        .ok_or_else(|| ParseError::Unit {
+            text: text.to_owned(),
+            unit: unit.to_owned(),
+            example,
+        })
+}
+
+/// Prints at most three decimals and no trailing zeros.
+pub(crate) fn short(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// `Serialize` as the text that `FromStr` reads, and back.
+macro_rules! serde_as_text {
+    ($type:ty) => {
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+                out.collect_str(self)
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(from)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+pub(crate) use serde_as_text;

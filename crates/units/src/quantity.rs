@@ -1,0 +1,199 @@
+//! Rates, sizes and shares.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Span;
+use crate::parse::{self, ParseError};
+
+/// Events per second; finite and not negative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Rate(f64);
+
+/// A number of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Size(u64);
+
+/// A share of a whole, 0 to 1; people also write it as a percentage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Ratio(f64);
+
+impl Rate {
+    /// `events` per second; `None` when negative or not finite.
+    pub fn per_second(events: f64) -> Option<Self> {
+        (events.is_finite() && events >= 0.0).then_some(Self(events))
+    }
+    /// Events per second.
+    pub const fn as_per_second(self) -> f64 {
+        self.0
+    }
+    /// The time between two events at this rate; [`Span::MAX`] at rate zero.
+    pub fn interval(self) -> Span {
+        Span::from_secs_f64(1.0 / self.0)
+    }
+}
+
+impl Size {
+    /// `bytes` bytes.
+    pub const fn from_bytes(bytes: u64) -> Self {
+        Self(bytes)
+    }
+    /// Bytes.
+    pub const fn as_bytes(self) -> u64 {
+        self.0
+    }
+}
+
+impl Ratio {
+    /// A share; `None` outside 0 to 1.
+    pub fn new(share: f64) -> Option<Self> {
+        (0.0..=1.0).contains(&share).then_some(Self(share))
+    }
+    /// The share, 0 to 1.
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl FromStr for Rate {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        const EXAMPLE: &str = "500/s, 1.5k/s, 2M/s, 30/min or 10/h";
+        const UNITS: &[(&str, f64)] = &[
+            ("/s", 1.0),
+            ("k/s", 1e3),
+            ("M/s", 1e6),
+            ("/min", 1.0 / 60.0),
+            ("/h", 1.0 / 3600.0),
+        ];
+        let (value, unit) = parse::split(text, EXAMPLE)?;
+        let rate = value * parse::factor(text, unit, UNITS, EXAMPLE)?;
+        Self::per_second(rate).ok_or_else(|| ParseError::Range {
+            text: text.to_owned(),
+            range: "a finite number of events per second",
+        })
+    }
+}
+
+impl FromStr for Size {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        const EXAMPLE: &str = "512B, 64kB, 1.5MB, 2GB, 64KiB or 1MiB";
+        const UNITS: &[(&str, f64)] = &[
+            ("B", 1.0),
+            ("kB", 1e3),
+            ("MB", 1e6),
+            ("GB", 1e9),
+            ("KiB", 1024.0),
+            ("MiB", 1_048_576.0),
+            ("GiB", 1_073_741_824.0),
+        ];
+        let (value, unit) = parse::split(text, EXAMPLE)?;
+        let bytes = value * parse::factor(text, unit, UNITS, EXAMPLE)?;
+        if bytes >= u64::MAX as f64 {
+            return Err(ParseError::Range {
+                text: text.to_owned(),
+                range: "at most 18 EB",
+            });
+        }
+        Ok(Self(bytes.round() as u64))
+    }
+}
+
+impl FromStr for Ratio {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        const EXAMPLE: &str = "2%, 0.5% or a number from 0 to 1";
+        let (value, unit) = parse::split(text, EXAMPLE)?;
+        let share = value * parse::factor(text, unit, &[("%", 0.01), ("", 1.0)], EXAMPLE)?;
+        Self::new(share).ok_or_else(|| ParseError::Range {
+            text: text.to_owned(),
+            range: "from 0 to 100%",
+        })
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            rate if rate >= 1e6 => f.pad(&format!("{}M/s", parse::short(rate / 1e6))),
+            rate if rate >= 1e4 => f.pad(&format!("{}k/s", parse::short(rate / 1e3))),
+            rate => f.pad(&format!("{}/s", parse::short(rate))),
+        }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.0 as f64;
+        match self.0 {
+            0..10_000 => f.pad(&format!("{}B", self.0)),
+            10_000..1_000_000 => f.pad(&format!("{}kB", parse::short(bytes / 1e3))),
+            1_000_000..1_000_000_000 => f.pad(&format!("{}MB", parse::short(bytes / 1e6))),
+            _ => f.pad(&format!("{}GB", parse::short(bytes / 1e9))),
+        }
+    }
+}
+
+impl fmt::Display for Ratio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}%", parse::short(self.0 * 100.0)))
+    }
+}
+
+parse::serde_as_text!(Rate);
+parse::serde_as_text!(Size);
+parse::serde_as_text!(Ratio);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_people_write() {
+        assert_eq!("500/s".parse(), Ok(Rate(500.0)));
+        assert_eq!("1.5k/s".parse(), Ok(Rate(1500.0)));
+        assert_eq!("30/min".parse(), Ok(Rate(0.5)));
+        assert_eq!("1.5MB".parse(), Ok(Size(1_500_000)));
+        assert_eq!("64KiB".parse(), Ok(Size(65_536)));
+        assert_eq!("2%".parse(), Ok(Ratio(0.02)));
+        assert_eq!("0.25".parse(), Ok(Ratio(0.25)));
+    }
+
+    #[test]
+    fn refuses_with_the_remedy() {
+        let bare = "500".parse::<Rate>().unwrap_err().to_string();
+        assert!(bare.contains("500/s"), "{bare}");
+        assert!("5ms".parse::<Rate>().is_err());
+        assert!("10".parse::<Size>().is_err());
+        let much = "120%".parse::<Ratio>().unwrap_err().to_string();
+        assert!(much.contains("100%"), "{much}");
+    }
+
+    #[test]
+    fn prints_what_it_reads() {
+        for text in ["500/s", "25k/s", "1.5M/s", "0.5/s"] {
+            assert_eq!(text.parse::<Rate>().unwrap().to_string(), text);
+        }
+        for text in ["512B", "64kB", "1.5MB", "2GB"] {
+            assert_eq!(text.parse::<Size>().unwrap().to_string(), text);
+        }
+        assert_eq!("2.5%".parse::<Ratio>().unwrap().to_string(), "2.5%");
+    }
+
+    #[test]
+    fn travels_as_text() {
+        let json = serde_json::to_string(&Rate(500.0)).unwrap();
+        assert_eq!(json, "\"500/s\"");
+        assert_eq!(serde_json::from_str::<Rate>(&json).unwrap(), Rate(500.0));
+    }
+
+    #[test]
+    fn an_interval_is_the_inverse() {
+        assert_eq!(Rate(1000.0).interval(), Span::from_millis(1));
+        assert_eq!(Rate(0.0).interval(), Span::MAX);
+    }
+}
