@@ -1,1 +1,124 @@
-fn main() {}
+//! The project's own chores: all tests with their peers, benchmarks, generated docs, fuzzing.
+//!
+//! Started as `cargo xtask`. What is measured or tested is `posthaste` itself, as a program:
+//! nothing here links against a room that measures, so that a chore sees what a user sees.
+
+mod bench;
+mod checkout;
+mod docs;
+mod fuzz;
+mod load;
+mod nginx;
+mod peers;
+mod process;
+mod site;
+mod test;
+mod tools;
+mod trouble;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use checkout::Checkout;
+use site::Site;
+use trouble::Outcome;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about)]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Run every test: the workspace's own, then those against real peers, which it installs
+    Test {
+        /// Only the peer test of this name, without the workspace's own
+        #[arg(long, value_name = "NAME")]
+        only: Option<String>,
+        /// List the peer tests
+        #[arg(long)]
+        list: bool,
+    },
+    /// Measure against peers, side by side in one run, and print the tables of docs/measured.md
+    Bench {
+        /// Only this benchmark
+        name: Option<String>,
+        /// List the benchmarks
+        #[arg(long)]
+        list: bool,
+        /// Fewer and shorter runs: to see that it works, not to quote
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Write the generated docs: docs/cli.md and the README's table of figures
+    Docs {
+        /// Write nothing; fail when something is out of date
+        #[arg(long)]
+        check: bool,
+    },
+    /// Run every fuzz target in fuzz/ for a while; needs nightly and cargo-fuzz
+    Fuzz {
+        /// How long each target runs
+        #[arg(long, value_name = "N", default_value_t = 60)]
+        seconds: u64,
+    },
+    /// The part of a test that runs in a network namespace of its own
+    #[command(hide = true)]
+    Inside {
+        /// The binary under test
+        binary: PathBuf,
+        #[command(subcommand)]
+        chore: Inside,
+    },
+}
+
+#[derive(Subcommand)]
+enum Inside {
+    /// Overload the slow server, compare with the kernel's counters
+    Overload {
+        #[arg(long)]
+        rate: String,
+        #[arg(long)]
+        duration: String,
+        /// Tell instead of check
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let done = process::end_children_with_us().and_then(|()| start(Arguments::parse().chore));
+    done.unwrap_or_else(|error| {
+        eprintln!("cargo xtask: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+fn start(chore: Chore) -> Outcome<ExitCode> {
+    let checkout = Checkout::find()?;
+    match chore {
+        Chore::Test { list: true, .. } => test::list(),
+        Chore::Test { only, .. } => return test::run(checkout, only.as_deref()),
+        Chore::Bench { list: true, .. } => bench::list(),
+        Chore::Bench { name, quick, .. } => return bench::run(checkout, name.as_deref(), quick),
+        Chore::Docs { check } => docs::run(&checkout, check)?,
+        Chore::Fuzz { seconds } => fuzz::run(&checkout, seconds)?,
+        Chore::Inside {
+            binary,
+            chore:
+                Inside::Overload {
+                    rate,
+                    duration,
+                    json,
+                },
+        } => {
+            let site = Site::inside(checkout, binary)?;
+            peers::namespace::overload_inside(&site, &rate, &duration, json)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,239 @@
+//! Benchmarks: what issue and docs promise, measured side by side with peers in one run.
+//!
+//! A shared machine drifts, so that what is compared runs in turns (A B A B) and medians are
+//! taken. CPU time is a process's own, which holds even where rates do not.
+
+mod cost;
+mod oracle;
+mod past_limit;
+mod pinned;
+mod reply;
+mod schedule;
+
+use std::process::ExitCode;
+
+use crate::checkout::{Build, Checkout};
+use crate::site::Site;
+use crate::trouble::{Outcome, Trouble};
+
+/// One benchmark.
+struct Benchmark {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&Bench) -> Outcome<Vec<Row>>,
+}
+
+const BENCHMARKS: &[Benchmark] = &[
+    Benchmark {
+        name: "overload",
+        about: "3 to 25 times a server's capacity, a connection per request: nothing left unsent",
+        run: past_limit::overload,
+    },
+    Benchmark {
+        name: "frozen",
+        about: "a server asleep 1 s in every 10 s: the percentiles are the computed ones",
+        run: past_limit::frozen,
+    },
+    Benchmark {
+        name: "arrivals",
+        about: "how even 1,000/s leaves on an idle core, and how late",
+        run: schedule::arrivals,
+    },
+    Benchmark {
+        name: "cpu",
+        about: "the generator's CPU time per request against wrk's",
+        run: cost::cpu,
+    },
+    Benchmark {
+        name: "memory",
+        about: "the generator's memory after one and after five million requests",
+        run: cost::memory,
+    },
+    Benchmark {
+        name: "oracle",
+        about: "what load reports of a server with a known law, against queueing theory",
+        run: oracle::coverage,
+    },
+    Benchmark {
+        name: "find",
+        about: "the capacity --find reports of a server with a known law",
+        run: oracle::find,
+    },
+    Benchmark {
+        name: "gsoap",
+        about: "the bookshop's CPU time per SOAP reply against a gSOAP server's",
+        run: reply::gsoap,
+    },
+    Benchmark {
+        name: "page",
+        about: "the bookshop's capacity as a Web service against as a page",
+        run: reply::page,
+    },
+    Benchmark {
+        name: "newcomer",
+        about: "from a fresh clone to the report: build and run",
+        run: cost::newcomer,
+    },
+];
+
+/// A site with a release build, and how thorough to be.
+pub(crate) struct Bench {
+    pub(crate) site: Site,
+    pub(crate) quick: bool,
+}
+
+impl Bench {
+    /// The first when thorough, the second when quick.
+    pub(crate) fn or_quick<T>(&self, thorough: T, quick: T) -> T {
+        if self.quick { quick } else { thorough }
+    }
+}
+
+/// One line of a table.
+pub(crate) struct Row {
+    what: String,
+    measured: String,
+    bar: String,
+    holds: Option<bool>,
+}
+
+impl Row {
+    /// A measurement with a bar that it meets or does not.
+    pub(crate) fn judged(
+        what: impl Into<String>,
+        measured: impl Into<String>,
+        bar: impl Into<String>,
+        holds: bool,
+    ) -> Self {
+        Self {
+            what: what.into(),
+            measured: measured.into(),
+            bar: bar.into(),
+            holds: Some(holds),
+        }
+    }
+
+    /// A measurement without a bar of its own.
+    pub(crate) fn told(what: impl Into<String>, measured: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            measured: measured.into(),
+            bar: String::new(),
+            holds: None,
+        }
+    }
+}
+
+/// Prints the benchmarks.
+pub(crate) fn list() {
+    for Benchmark { name, about, .. } in BENCHMARKS {
+        println!("{name:10} {about}");
+    }
+}
+
+/// Runs all benchmarks or one; fails when a bar is missed.
+pub(crate) fn run(checkout: Checkout, name: Option<&str>, quick: bool) -> Outcome<ExitCode> {
+    let chosen: Vec<&Benchmark> = BENCHMARKS
+        .iter()
+        .filter(|benchmark| name.is_none_or(|name| name == benchmark.name))
+        .collect();
+    if chosen.is_empty() {
+        let names: Vec<&str> = BENCHMARKS.iter().map(|benchmark| benchmark.name).collect();
+        return Err(Trouble::Failed(format!(
+            "no such benchmark; there are {}",
+            names.join(", ")
+        )));
+    }
+    let bench = Bench {
+        site: Site::new(checkout, Build::Release)?,
+        quick,
+    };
+    let mut all_hold = true;
+    for benchmark in chosen {
+        println!("\n### {}\n\n{}.\n", benchmark.name, benchmark.about);
+        match (benchmark.run)(&bench) {
+            Ok(rows) => {
+                all_hold &= rows.iter().all(|row| row.holds != Some(false));
+                print(&rows);
+            }
+            Err(error) => {
+                all_hold = false;
+                println!("not measured: {error}");
+            }
+        }
+    }
+    Ok(if all_hold {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// The rows as a Markdown table.
+fn print(rows: &[Row]) {
+    println!("| what | measured | bar | holds |\n|---|---|---|---|");
+    for Row {
+        what,
+        measured,
+        bar,
+        holds,
+    } in rows
+    {
+        let holds = holds.map_or("", |holds| if holds { "yes" } else { "**no**" });
+        println!("| {what} | {measured} | {bar} | {holds} |");
+    }
+}
+
+/// The middle value; of two middle ones, their mean. Not a number for no values.
+pub(crate) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match (sorted.len() % 2, sorted.get(middle)) {
+        (_, None) => f64::NAN,
+        (1, Some(value)) => *value,
+        (_, Some(value)) => f64::midpoint(sorted[middle - 1], *value),
+    }
+}
+
+/// Runs the measurements in turns, `rounds` times, and returns the values of each.
+pub(crate) fn in_turns<const N: usize>(
+    rounds: usize,
+    mut measure: [&mut dyn FnMut() -> Outcome<f64>; N],
+) -> Outcome<[Vec<f64>; N]> {
+    let mut values = [const { Vec::new() }; N];
+    for _ in 0..rounds {
+        for (measure, values) in measure.iter_mut().zip(&mut values) {
+            values.push(measure()?);
+        }
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{in_turns, median};
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert!((median(&[3.0, 1.0, 2.0]) - 2.0).abs() < 1e-12);
+        assert!((median(&[4.0, 1.0, 2.0, 3.0]) - 2.5).abs() < 1e-12);
+        assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn turns_alternate() {
+        let order = std::cell::RefCell::new(Vec::new());
+        let mut one = || {
+            order.borrow_mut().push('A');
+            Ok(1.0)
+        };
+        let mut two = || {
+            order.borrow_mut().push('B');
+            Ok(2.0)
+        };
+        let values = in_turns(2, [&mut one, &mut two]).expect("nothing fails");
+        assert_eq!(values, [vec![1.0, 1.0], vec![2.0, 2.0]]);
+        assert_eq!(order.into_inner(), ['A', 'B', 'A', 'B']);
+    }
+}

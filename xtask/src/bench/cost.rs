@@ -1,0 +1,137 @@
+//! What the generator itself costs: CPU, memory, and a newcomer's patience.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::bench::pinned::{generator, micros, number, server};
+use crate::bench::{Bench, Row, in_turns, median};
+use crate::checkout::cargo;
+use crate::nginx::Nginx;
+use crate::process;
+use crate::tools;
+use crate::trouble::{Outcome, Trouble, check};
+
+/// CPU time per completed request, 50 connections, 1 KB from one nginx worker.
+pub(crate) fn cpu(bench: &Bench) -> Outcome<Vec<Row>> {
+    let wrk = tools::debian(&bench.site.checkout, "wrk", "wrk")?
+        .display()
+        .to_string();
+    let nginx = Nginx::start(&bench.site, "nginx-bench", false, server())?;
+    let url = nginx.server.url("/1k");
+    let length = bench.or_quick("5s", "1s");
+    let mut rows = Vec::new();
+    for (connection, header) in [
+        ("keep-alive", "Connection: keep-alive"),
+        ("new", "Connection: close"),
+    ] {
+        let duration = format!("-d{length}");
+        let mut theirs = || {
+            let own = [wrk.as_str(), "-t1", "-c50", &duration, "-H", header, &url];
+            let words = [generator(), &own].concat();
+            let done = bench
+                .site
+                .run("wrk", Command::new(words[0]).args(&words[1..]), 60)?;
+            Ok(micros(done.cpu) / requests(&done.stdout)?)
+        };
+        let mut ours = || {
+            let options = [
+                "--clients",
+                "50",
+                "--duration",
+                length,
+                "--connection",
+                connection,
+            ];
+            let report = bench.load(&url, &options, 60)?;
+            Ok(micros(report.finished.cpu) / number(report.outcome("ok")))
+        };
+        let [theirs, ours] = in_turns(bench.or_quick(5, 2), [&mut theirs, &mut ours])?;
+        let (theirs, ours) = (median(&theirs), median(&ours));
+        rows.push(Row::judged(
+            format!("CPU per request, {connection}"),
+            format!(
+                "{ours:.1} µs; wrk {theirs:.1} µs; ratio {:.2}",
+                ours / theirs
+            ),
+            "at most 1.00 of wrk's",
+            ours <= theirs,
+        ));
+    }
+    Ok(rows)
+}
+
+/// How many requests wrk says it completed.
+fn requests(said: &str) -> Outcome<f64> {
+    said.lines()
+        .find_map(|line| line.split_once(" requests in ")?.0.trim().parse().ok())
+        .ok_or_else(|| Trouble::Failed(format!("wrk did not say how many requests:\n{said}")))
+}
+
+/// The peak of resident memory, after about one and about five million requests.
+pub(crate) fn memory(bench: &Bench) -> Outcome<Vec<Row>> {
+    let nginx = Nginx::start(&bench.site, "nginx-bench", false, server())?;
+    let url = nginx.server.url("/1k");
+    let mut rows = Vec::new();
+    for length in bench.or_quick(["15s", "75s"], ["1s", "5s"]) {
+        let report = bench.load(&url, &["--clients", "50", "--duration", length], 120)?;
+        let peak = number(report.finished.peak_kib) / 1024.0;
+        let done = report.outcome("ok");
+        check(done > 0, || {
+            format!("nothing was ok: {}", report.outcomes())
+        })?;
+        rows.push(Row::judged(
+            format!(
+                "peak memory after {:.2} million requests",
+                number(done) / 1e6
+            ),
+            format!("{peak:.1} MiB"),
+            "under 32 MB",
+            peak * 1.048_576 < 32.0,
+        ));
+    }
+    Ok(rows)
+}
+
+/// A fresh clone, `cargo build --release`, then every figure. Crates come from cargo's cache.
+pub(crate) fn newcomer(bench: &Bench) -> Outcome<Vec<Row>> {
+    let checkout = &bench.site.checkout;
+    let folder = checkout.peer_folder("newcomer")?;
+    std::fs::remove_dir_all(&folder).map_err(|error| Trouble::at(&folder, error))?;
+    let mut clone = Command::new("git");
+    clone
+        .args(["clone", "--quiet", "--local"])
+        .arg(checkout.root())
+        .arg(&folder);
+    bench.site.run("git", &mut clone, 60)?;
+    let in_clone = |arguments: &[&str], seconds: u64| {
+        let mut command = cargo(checkout);
+        command
+            .args(arguments)
+            .current_dir(&folder)
+            .env_remove("CARGO_TARGET_DIR");
+        process::run(
+            "cargo",
+            &mut command,
+            Duration::from_secs(seconds),
+            &bench.site.logs,
+        )?
+        .succeeded("cargo")
+        .map(|done| done.wall.as_secs_f64())
+    };
+    let build = in_clone(&["build", "--release"], 1200)?;
+    let figures = in_clone(&["run", "--release", "--", "reproduce"], 600)?;
+    Ok(vec![
+        Row::judged(
+            "cold release build",
+            format!("{build:.0} s"),
+            "at most 300 s",
+            build <= 300.0,
+        ),
+        Row::judged(
+            "all figures",
+            format!("{figures:.0} s"),
+            "at most 90 s",
+            figures <= 90.0,
+        ),
+    ])
+}

@@ -1,0 +1,83 @@
+//! Who runs where: the generator on the first core, the server on the second.
+//!
+//! On a machine with one core both share it; the tables then compare less than they seem to.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::bench::Bench;
+use crate::load::Report;
+use crate::site::{Server, free_address};
+use crate::trouble::{Outcome, check};
+
+/// Goes before a generator's command.
+pub(crate) fn generator() -> &'static [&'static str] {
+    &["taskset", "-c", "0"]
+}
+
+/// Goes before a server's command.
+pub(crate) fn server() -> &'static [&'static str] {
+    match std::thread::available_parallelism() {
+        Ok(cores) if cores.get() > 1 => &["taskset", "-c", "1"],
+        _ => &[],
+    }
+}
+
+impl Bench {
+    /// A bookshop with one thread on the server's core.
+    pub(crate) fn bookshop(&self, options: &[&str]) -> Outcome<Server> {
+        let address = free_address()?;
+        let program = self.site.binary.display().to_string();
+        let listen = address.to_string();
+        let own = [
+            program.as_str(),
+            "bookshop",
+            "--listen",
+            &listen,
+            "--threads",
+            "1",
+        ];
+        let words = [server(), &own, options].concat();
+        self.site.serve(
+            "bookshop",
+            Command::new(words[0]).args(&words[1..]),
+            address,
+        )
+    }
+
+    /// `posthaste load` with one thread on the generator's core, to its end.
+    pub(crate) fn load(&self, url: &str, options: &[&str], seconds: u64) -> Outcome<Report> {
+        let arguments = [[url].as_slice(), &["--threads", "1"], options].concat();
+        self.site
+            .start_load(generator(), &arguments)?
+            .finish(seconds)
+    }
+
+    /// A server's CPU time per ok reply in µs under this load, and the replies per second.
+    pub(crate) fn server_cost(
+        &self,
+        server: &Server,
+        options: &[&str],
+        url: &str,
+    ) -> Outcome<(f64, f64)> {
+        let before = server.running.cpu()?;
+        let report = self.load(url, options, 120)?;
+        let used = server.running.cpu()? - before;
+        let (ok, all) = (report.outcome("ok"), report.intended()?);
+        // At the end of a closed loop, each client may be in the middle of a request.
+        check(ok > 0 && ok + report.outcome("in-flight") == all, || {
+            format!("{url}: not only ok: {}", report.outcomes())
+        })?;
+        Ok((micros(used) / number(ok), report.number("achieved_rate")?))
+    }
+}
+
+/// A time in µs.
+pub(crate) fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+/// A count to calculate with: exact as far as counts go here.
+pub(crate) fn number(count: u64) -> f64 {
+    count as f64
+}

@@ -1,0 +1,78 @@
+//! Where things are: the checkout, what is built in it, and the folder for everything foreign.
+//!
+//! Nothing is ever written outside `target/` except by the system's own package manager.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::process;
+use crate::trouble::{Outcome, Trouble};
+
+/// How the binary is built: with checks on for tests, as users get it for measurements.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Build {
+    Dev,
+    Release,
+}
+
+/// The checkout that this program was built from.
+pub(crate) struct Checkout {
+    root: PathBuf,
+    target: PathBuf,
+}
+
+impl Checkout {
+    /// Finds the checkout from the place of xtask's own manifest.
+    pub(crate) fn find() -> Outcome<Self> {
+        let manifest = std::env::var_os("CARGO_MANIFEST_DIR").ok_or_else(|| {
+            Trouble::Failed("CARGO_MANIFEST_DIR is not set: start this as `cargo xtask`".into())
+        })?;
+        let root = Path::new(&manifest)
+            .parent()
+            .ok_or_else(|| Trouble::Failed("xtask has no folder above it".into()))?
+            .to_path_buf();
+        let target = std::env::var_os("CARGO_TARGET_DIR")
+            .map_or_else(|| root.join("target"), |folder| root.join(folder));
+        Ok(Self { root, target })
+    }
+
+    /// A path inside the checkout.
+    pub(crate) fn path(&self, inside: &str) -> PathBuf {
+        self.root.join(inside)
+    }
+
+    /// The checkout itself.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// A folder under `target/peers`, made when absent.
+    pub(crate) fn peer_folder(&self, name: &str) -> Outcome<PathBuf> {
+        let folder = self.target.join("peers").join(name);
+        std::fs::create_dir_all(&folder).map_err(|error| Trouble::at(&folder, error))?;
+        Ok(folder)
+    }
+
+    /// Builds `posthaste` and returns its path.
+    pub(crate) fn binary(&self, build: Build) -> Outcome<PathBuf> {
+        let mut cargo = cargo(self);
+        cargo.args(["build", "--package", "posthaste"]);
+        let folder = match build {
+            Build::Dev => "debug",
+            Build::Release => {
+                cargo.arg("--release");
+                "release"
+            }
+        };
+        process::pass_through("cargo build", &mut cargo, Duration::from_secs(1200), |_| ())?;
+        Ok(self.target.join(folder).join("posthaste"))
+    }
+}
+
+/// The cargo that started us, in the checkout.
+pub(crate) fn cargo(checkout: &Checkout) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(checkout.root());
+    command
+}

@@ -1,0 +1,120 @@
+//! `posthaste load` as the tests and benchmarks use it: run it, read its JSON, check its identity.
+
+use serde_json::Value;
+
+use crate::process::{Finished, Running};
+use crate::site::Site;
+use crate::trouble::{Outcome, Trouble, check};
+
+/// What one run of `posthaste load` reported.
+pub(crate) struct Report {
+    json: Value,
+    /// How the process itself fared: CPU time, memory.
+    pub(crate) finished: Finished,
+}
+
+/// A run of `posthaste load` that is under way.
+pub(crate) struct Loading(Running);
+
+impl Site {
+    /// Runs `posthaste load` with these arguments and `--json`, for at most `seconds`.
+    pub(crate) fn load(&self, arguments: &[&str], seconds: u64) -> Outcome<Report> {
+        self.start_load(&[], arguments)?.finish(seconds)
+    }
+
+    /// Starts it; `wrapper` goes before its own command, such as `taskset`.
+    pub(crate) fn start_load(&self, wrapper: &[&str], arguments: &[&str]) -> Outcome<Loading> {
+        let program = self.binary.display().to_string();
+        let words: Vec<&str> = wrapper
+            .iter()
+            .copied()
+            .chain([program.as_str(), "load"])
+            .collect();
+        let mut command = std::process::Command::new(words[0]);
+        command.args(&words[1..]).args(arguments).arg("--json");
+        Ok(Loading(Running::start("load", &mut command, &self.logs)?))
+    }
+}
+
+impl Loading {
+    /// Waits for its end and reads its report.
+    pub(crate) fn finish(self, seconds: u64) -> Outcome<Report> {
+        let finished = self.0.finish(std::time::Duration::from_secs(seconds))?;
+        let finished = finished.succeeded("posthaste load")?;
+        let json = serde_json::from_str(&finished.stdout).map_err(|error| {
+            Trouble::Failed(format!(
+                "posthaste load --json: {error} in:\n{}",
+                finished.stdout
+            ))
+        })?;
+        let report = Report { json, finished };
+        let (intended, sum) = (report.intended()?, report.sum());
+        check(intended == sum, || {
+            format!("{intended} intended, but the outcomes sum to {sum}")
+        })?;
+        Ok(report)
+    }
+}
+
+impl Report {
+    /// A number by its JSON pointer without the first slash: `response_time_ms/p99`.
+    pub(crate) fn number(&self, pointer: &str) -> Outcome<f64> {
+        self.at(pointer)?
+            .as_f64()
+            .ok_or_else(|| Trouble::Failed(format!("{pointer} is no number")))
+    }
+
+    /// An interval; `None` where the run was too short for one.
+    pub(crate) fn interval(&self, pointer: &str) -> Option<(f64, f64)> {
+        let ends = self.at(pointer).ok()?.as_array()?;
+        Some((ends.first()?.as_f64()?, ends.get(1)?.as_f64()?))
+    }
+
+    /// How many requests the schedule held.
+    pub(crate) fn intended(&self) -> Outcome<u64> {
+        self.at("intended")?
+            .as_u64()
+            .ok_or_else(|| Trouble::Failed("intended is no count".into()))
+    }
+
+    /// How many requests came to this end.
+    pub(crate) fn outcome(&self, name: &str) -> u64 {
+        self.json["outcomes"][name].as_u64().unwrap_or(0)
+    }
+
+    /// All ends that happened, for a person.
+    pub(crate) fn outcomes(&self) -> String {
+        self.json["outcomes"].to_string()
+    }
+
+    /// Fails unless exactly `count` requests came to this end.
+    pub(crate) fn expect(&self, name: &str, count: u64) -> Outcome<()> {
+        check(self.outcome(name) == count, || {
+            format!(
+                "expected {count} {name}, the outcomes are {}",
+                self.outcomes()
+            )
+        })
+    }
+
+    /// Fails unless every request came to this end, and there were some.
+    pub(crate) fn expect_all(&self, name: &str) -> Outcome<()> {
+        check(self.intended()? > 0, || "nothing was sent".into())?;
+        self.expect(name, self.intended()?)
+    }
+
+    fn sum(&self) -> u64 {
+        let outcomes = self.json["outcomes"].as_object();
+        outcomes
+            .into_iter()
+            .flat_map(|map| map.values())
+            .filter_map(Value::as_u64)
+            .sum()
+    }
+
+    fn at(&self, pointer: &str) -> Outcome<&Value> {
+        self.json
+            .pointer(&format!("/{pointer}"))
+            .ok_or_else(|| Trouble::Failed(format!("posthaste load --json has no {pointer}")))
+    }
+}

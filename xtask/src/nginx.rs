@@ -1,0 +1,117 @@
+//! nginx as a peer: one worker, a page of 1,024 bytes, an access log that counts, TLS.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::process;
+use crate::site::{Server, Site, free_address};
+use crate::tools;
+use crate::trouble::{Outcome, Trouble};
+
+/// The size of the page at `/1k`, in bytes.
+const PAGE: usize = 1024;
+
+/// nginx with its own configuration; dropping it ends it.
+pub(crate) struct Nginx {
+    pub(crate) server: Server,
+    pub(crate) tls: SocketAddr,
+    /// The certificate of the TLS port, made for this run.
+    pub(crate) certificate: PathBuf,
+    log: PathBuf,
+}
+
+impl Nginx {
+    /// Starts nginx under `name`; `wrapper` goes before its own command, such as `taskset`.
+    pub(crate) fn start(site: &Site, name: &str, logged: bool, wrapper: &[&str]) -> Outcome<Self> {
+        let program = tools::debian(&site.checkout, "nginx", "nginx-light")?;
+        let folder = site.checkout.peer_folder(name)?;
+        let (plain, tls) = (free_address()?, free_address()?);
+        let log = folder.join("access.log");
+        let certificate = certificate(site, &folder)?;
+        std::fs::create_dir_all(folder.join("pages"))
+            .map_err(|error| Trouble::at(&folder, error))?;
+        tools::write(
+            &folder.join("pages/1k"),
+            "posthaste\n".repeat(PAGE).split_at(PAGE).0,
+        )?;
+        tools::write(&log, "")?;
+        let access = if logged {
+            "access_log access.log"
+        } else {
+            "access_log off"
+        };
+        let user = if rustix::process::geteuid().is_root() {
+            "user root;"
+        } else {
+            ""
+        };
+        let configuration = format!(
+            "{user} worker_processes 1; daemon off; pid nginx.pid; error_log stderr crit;
+             events {{ worker_connections 16384; }}
+             http {{
+               {access}; keepalive_requests 1000000000; tcp_nodelay on;
+               client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
+               uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+               server {{
+                 listen {plain} backlog=4096; listen {tls} ssl; root pages;
+                 ssl_certificate certificate.pem; ssl_certificate_key key.pem;
+               }}
+             }}"
+        );
+        tools::write(&folder.join("nginx.conf"), configuration)?;
+        let mut words = wrapper
+            .iter()
+            .map(std::ffi::OsString::from)
+            .chain([program.into()]);
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command
+            .args(words)
+            .arg("-p")
+            .arg(&folder)
+            .args(["-c", "nginx.conf"])
+            .current_dir(&folder);
+        let server = site.serve("nginx", &mut command, plain)?;
+        Ok(Self {
+            server,
+            tls,
+            certificate,
+            log,
+        })
+    }
+
+    /// How many requests the access log holds with this status.
+    pub(crate) fn logged(&self, status: u16) -> Outcome<u64> {
+        let text =
+            std::fs::read_to_string(&self.log).map_err(|error| Trouble::at(&self.log, error))?;
+        let status = format!("\" {status} ");
+        Ok(text.lines().filter(|line| line.contains(&status)).count() as u64)
+    }
+}
+
+/// A certificate for 127.0.0.1 and localhost, signed by itself.
+fn certificate(site: &Site, folder: &std::path::Path) -> Outcome<PathBuf> {
+    let openssl = tools::debian(&site.checkout, "openssl", "openssl")?;
+    let mut command = Command::new(openssl);
+    command
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+        ])
+        .args(["-days", "2", "-subj", "/CN=localhost"])
+        .args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
+        .args(["-keyout", "key.pem", "-out", "certificate.pem"])
+        .current_dir(folder);
+    process::run(
+        "openssl",
+        &mut command,
+        std::time::Duration::from_secs(30),
+        &site.logs,
+    )?;
+    Ok(folder.join("certificate.pem"))
+}

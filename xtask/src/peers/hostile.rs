@@ -1,0 +1,51 @@
+//! A server that answers nonsense: `load` names each kind and goes on.
+
+use crate::site::Site;
+use crate::trouble::{Outcome, Trouble};
+
+/// What the server does, and the one outcome that says so.
+const KINDS: &[(&str, &str)] = &[
+    ("noise", "protocol-error"),
+    ("short", "protocol-error"),
+    ("two-lengths", "protocol-error"),
+    ("negative-length", "protocol-error"),
+    ("chunks", "protocol-error"),
+    ("huge-chunk", "protocol-error"),
+    ("status", "protocol-error"),
+    ("endless-header", "protocol-error"),
+    ("nothing", "protocol-error"),
+    ("reset", "reset"),
+    ("silent", "timed-out"),
+];
+
+/// Every kind, with a connection per request and with kept ones.
+pub(crate) fn garbage(site: &Site) -> Outcome<()> {
+    let server = site.script("garbage", "peers/garbage/server.py")?;
+    let mut wrong = Vec::new();
+    for connection in ["new", "keep-alive"] {
+        for (kind, outcome) in KINDS {
+            let url = server.url(&format!("/{kind}"));
+            let options = [
+                "--rate",
+                "20/s",
+                "--duration",
+                "500ms",
+                "--timeout",
+                "400ms",
+            ];
+            let arguments: Vec<&str> = [url.as_str(), "--connection", connection]
+                .into_iter()
+                .chain(options)
+                .collect();
+            let report = site.load(&arguments, 30)?;
+            if let Err(error) = report.expect_all(outcome) {
+                wrong.push(format!("{kind}, {connection}: {error}"));
+            }
+        }
+    }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(Trouble::Failed(wrong.join("\n")))
+    }
+}

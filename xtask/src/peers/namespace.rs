@@ -1,0 +1,137 @@
+//! What the kernel counts: overload in a network namespace whose counters nobody else moves.
+//!
+//! The test starts this program again inside `unshare`; the inner one brings the loopback up,
+//! starts server and generator, and compares the report with /proc/net/netstat.
+
+use std::process::Command;
+
+use crate::load::Report;
+use crate::site::Site;
+use crate::tools;
+use crate::trouble::{Outcome, Trouble, check};
+
+/// What one overload did, by the generator and by the kernel.
+pub(crate) struct Overload {
+    pub(crate) report: Report,
+    pub(crate) listen_drops: u64,
+    pub(crate) syn_retransmissions: u64,
+}
+
+/// About seven times what the slow server can do, a connection each.
+pub(crate) fn overload(site: &Site) -> Outcome<()> {
+    let words = in_namespace(
+        site,
+        &["overload", "--rate", "6000/s", "--duration", "3s"],
+        90,
+    )?;
+    print!("{words}");
+    Ok(())
+}
+
+/// Runs a chore of this program in a network namespace of its own.
+pub(crate) fn in_namespace(site: &Site, chore: &[&str], seconds: u64) -> Outcome<String> {
+    let unshare = tools::debian(&site.checkout, "unshare", "util-linux")?;
+    tools::debian(&site.checkout, "ip", "iproute2")?;
+    let allowed = Command::new(&unshare).args(["-rn", "true"]).output();
+    if !allowed.is_ok_and(|tried| tried.status.success()) {
+        return Err(Trouble::Missing(
+            "no network namespace to be had: run as root, or allow user namespaces \
+             (sysctl kernel.unprivileged_userns_clone=1)"
+                .into(),
+        ));
+    }
+    let this = std::env::current_exe()
+        .map_err(|error| Trouble::Failed(format!("where is this program: {error}")))?;
+    let mut command = Command::new(unshare);
+    command
+        .arg("-rn")
+        .arg(this)
+        .arg("inside")
+        .arg(&site.binary)
+        .args(chore);
+    Ok(site.run("namespace", &mut command, seconds)?.stdout)
+}
+
+/// Inside the namespace: overloads the slow server; says what came of it as JSON, or checks it.
+pub(crate) fn overload_inside(site: &Site, rate: &str, duration: &str, json: bool) -> Outcome<()> {
+    let Overload {
+        report,
+        listen_drops,
+        syn_retransmissions,
+    } = overload_once(site, rate, duration)?;
+    let (aborted, unanswered) = (
+        report.outcome("connect-aborted"),
+        report.outcome("unanswered"),
+    );
+    let intended = report.intended()?;
+    if json {
+        let unsent = report.outcome("dropped") + report.outcome("client-failed");
+        println!(
+            "{}",
+            serde_json::json!({
+                "intended": intended,
+                "attempted": intended - unsent,
+                "connect_aborted": aborted,
+                "unanswered": unanswered,
+                "listen_drops": listen_drops,
+                "syn_retransmissions": syn_retransmissions,
+                "lateness_p99_ms": report.number("send_lateness_ms/p99")?,
+            })
+        );
+        return Ok(());
+    }
+    let outcomes = report.outcomes();
+    println!("  {outcomes}; ListenDrops {listen_drops}, SYNs sent again {syn_retransmissions}");
+    check(aborted > 0, || "the server was not overloaded".into())?;
+    check(aborted + unanswered == listen_drops, || {
+        format!(
+            "{aborted} connect-aborted + {unanswered} unanswered, but {listen_drops} ListenDrops"
+        )
+    })?;
+    check(syn_retransmissions == 0, || {
+        format!("{syn_retransmissions} SYNs were sent twice")
+    })
+}
+
+/// One run against the slow server, with what the kernel counted during it.
+pub(crate) fn overload_once(site: &Site, rate: &str, duration: &str) -> Outcome<Overload> {
+    let mut up = Command::new("ip");
+    site.run("ip", up.args(["link", "set", "lo", "up"]), 10)?;
+    let server = site.script("slow", "peers/slow/server.py")?;
+    let counters = || Ok::<_, Trouble>((netstat("ListenDrops")?, netstat("TCPSynRetrans")?));
+    let before = counters()?;
+    let arguments = [
+        "--rate",
+        rate,
+        "--duration",
+        duration,
+        "--connection",
+        "new",
+        "--timeout",
+        "5s",
+    ];
+    let url = server.url("/");
+    let report = site.load(&[[url.as_str()].as_slice(), &arguments].concat(), 80)?;
+    let after = counters()?;
+    Ok(Overload {
+        report,
+        listen_drops: after.0 - before.0,
+        syn_retransmissions: after.1 - before.1,
+    })
+}
+
+/// A TcpExt counter of this namespace (proc_net(5): a line of names, a line of values).
+fn netstat(name: &str) -> Outcome<u64> {
+    let text = std::fs::read_to_string("/proc/net/netstat")
+        .map_err(|error| Trouble::Failed(format!("/proc/net/netstat: {error}")))?;
+    let mut lines = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("TcpExt: "));
+    let (names, values) = (lines.next().unwrap_or(""), lines.next().unwrap_or(""));
+    names
+        .split(' ')
+        .zip(values.split(' '))
+        .find(|(key, _)| *key == name)
+        .and_then(|(_, value)| value.parse().ok())
+        .ok_or_else(|| Trouble::Failed(format!("/proc/net/netstat has no {name}")))
+}

@@ -1,0 +1,338 @@
+//! Foreign programs: started in a group of their own, bounded in time, ended with us.
+//!
+//! Each child leads a process group, so that what it starts ends with it. A child's output goes
+//! to files under `target/peers/logs`: no pipe can fill up, and a failed test leaves its words
+//! behind. CPU time is read from the dead child before it is reaped, so that a measurement is
+//! of the whole life of exactly one process.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+
+use crate::trouble::{Outcome, Trouble};
+
+/// The groups that are alive: what a Ctrl-C has to end.
+static GROUPS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+/// Tells the log files of children with the same name apart.
+static STARTED: AtomicU32 = AtomicU32::new(0);
+/// How often a child is looked at while it is waited for.
+const LOOK: Duration = Duration::from_millis(10);
+/// How long a child may take to end when asked.
+const PATIENCE: Duration = Duration::from_millis(700);
+
+/// A child that leads its own group; dropping it ends the group.
+struct Led {
+    child: Child,
+    pid: Pid,
+}
+
+/// A child that runs, its output going to files.
+pub(crate) struct Running {
+    name: String,
+    led: Led,
+    stdout: PathBuf,
+    stderr: PathBuf,
+    since: Instant,
+}
+
+/// A child that has ended by itself.
+pub(crate) struct Finished {
+    /// Its exit code; `None` when a signal ended it.
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    /// User and system time of all its threads, to the clock tick (10 ms).
+    pub(crate) cpu: Duration,
+    /// From start to end, to within 10 ms.
+    pub(crate) wall: Duration,
+    /// The most memory it ever held, in KiB; a peak within its last 10 ms can be missed.
+    pub(crate) peak_kib: u64,
+}
+
+impl Running {
+    /// Starts `command` in a group of its own, its output going to `logs`.
+    pub(crate) fn start(name: &str, command: &mut Command, logs: &Path) -> Outcome<Self> {
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let file = |end: &str| logs.join(format!("{number:03}-{name}.{end}"));
+        let (stdout, stderr) = (file("out"), file("err"));
+        let open = |path: &Path| File::create(path).map_err(|error| Trouble::at(path, error));
+        command
+            .stdin(Stdio::null())
+            .stdout(open(&stdout)?)
+            .stderr(open(&stderr)?);
+        let led = Led::spawn(name, command)?;
+        Ok(Self {
+            name: name.into(),
+            led,
+            stdout,
+            stderr,
+            since: Instant::now(),
+        })
+    }
+
+    /// The process (and group) id.
+    pub(crate) fn pid(&self) -> Pid {
+        self.led.pid
+    }
+
+    /// User and system time so far, all threads together.
+    pub(crate) fn cpu(&self) -> Outcome<Duration> {
+        cpu_of(self.pid())
+    }
+
+    /// Sends a signal to the whole group.
+    pub(crate) fn signal(&self, signal: Signal) -> Outcome<()> {
+        rustix::process::kill_process_group(self.pid(), signal)
+            .map_err(|error| Trouble::Failed(format!("{}: no signal sent: {error}", self.name)))
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        has_ended(self.pid())
+    }
+
+    /// What it has written so far, standard error last.
+    pub(crate) fn words(&self) -> String {
+        read(&self.stdout) + &read(&self.stderr)
+    }
+
+    /// Waits for its end, at most `limit`; then it is ended and the step has failed.
+    pub(crate) fn finish(self, limit: Duration) -> Outcome<Finished> {
+        let mut peak_kib = 0;
+        while !self.has_ended() {
+            if self.since.elapsed() > limit {
+                let said = tail(&self.words());
+                return Err(Trouble::Failed(format!(
+                    "{} did not end within {} s; it said:\n{said}",
+                    self.name,
+                    limit.as_secs()
+                )));
+            }
+            peak_kib = peak_kib.max(peak_of(self.pid()));
+            std::thread::sleep(LOOK);
+        }
+        let wall = self.since.elapsed();
+        let cpu = self.cpu()?;
+        let mut this = self;
+        end_group(this.pid());
+        let status = this.led.child.wait().map_err(|error| {
+            Trouble::Failed(format!(
+                "{}: its status could not be read: {error}",
+                this.name
+            ))
+        })?;
+        Ok(Finished {
+            code: status.code(),
+            stdout: read(&this.stdout),
+            stderr: read(&this.stderr),
+            cpu,
+            wall,
+            peak_kib,
+        })
+    }
+}
+
+impl Led {
+    fn spawn(name: &str, command: &mut Command) -> Outcome<Self> {
+        use std::os::unix::process::CommandExt;
+        // Held over the start, so that a Ctrl-C in between finds the group.
+        let mut groups = lock();
+        let child = command
+            .process_group(0)
+            .spawn()
+            .map_err(|error| cannot_start(name, command, &error))?;
+        let pid = Pid::from_child(&child);
+        groups.push(pid);
+        Ok(Self { child, pid })
+    }
+}
+
+impl Drop for Led {
+    fn drop(&mut self) {
+        // Asked first: a child of ours may have children to end.
+        ask_group(self.pid);
+        let patience = Instant::now() + PATIENCE;
+        while !has_ended(self.pid) && Instant::now() < patience {
+            std::thread::sleep(LOOK);
+        }
+        end_group(self.pid);
+        // Reaped here or before; about neither can anything be done.
+        let _ = self.child.wait();
+        lock().retain(|pid| *pid != self.pid);
+    }
+}
+
+impl Finished {
+    /// Fails unless the exit code is 0, with the last lines it wrote.
+    pub(crate) fn succeeded(self, name: &str) -> Outcome<Self> {
+        if self.code == Some(0) {
+            return Ok(self);
+        }
+        let said = tail(&format!("{}{}", self.stdout, self.stderr));
+        let code = self
+            .code
+            .map_or_else(|| "a signal".into(), |code| format!("exit {code}"));
+        Err(Trouble::Failed(format!(
+            "{name} ended with {code}; it said:\n{said}"
+        )))
+    }
+}
+
+/// Runs `command` to its end and wants exit 0.
+pub(crate) fn run(
+    name: &str,
+    command: &mut Command,
+    limit: Duration,
+    logs: &Path,
+) -> Outcome<Finished> {
+    Running::start(name, command, logs)?
+        .finish(limit)?
+        .succeeded(name)
+}
+
+/// Runs `command` with its words on our own terminal, shows each line of its standard output to
+/// `hear`, and wants exit 0.
+pub(crate) fn pass_through(
+    name: &str,
+    command: &mut Command,
+    limit: Duration,
+    mut hear: impl FnMut(&str),
+) -> Outcome<()> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut led = Led::spawn(name, command)?;
+    let (sender, lines) = mpsc::channel();
+    let output = led.child.stdout.take();
+    // Ends with the pipe, that is with the last of the group that holds it.
+    std::thread::spawn(move || {
+        for line in output
+            .into_iter()
+            .flat_map(|pipe| BufReader::new(pipe).lines())
+        {
+            let Ok(line) = line else { return };
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    let end = Instant::now() + limit;
+    loop {
+        match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(line) => {
+                println!("{line}");
+                hear(&line);
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                let seconds = limit.as_secs();
+                return Err(Trouble::Failed(format!(
+                    "{name} did not end within {seconds} s"
+                )));
+            }
+        }
+    }
+    match led.child.wait() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Trouble::Failed(format!("{name}: {status}"))),
+        Err(error) => Err(Trouble::Failed(format!("{name}: {error}"))),
+    }
+}
+
+/// From now on Ctrl-C and SIGTERM end every child before they end us.
+pub(crate) fn end_children_with_us() -> Outcome<()> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
+        .map_err(|error| Trouble::Failed(format!("no signal handler: {error}")))?;
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            let groups = lock();
+            for group in groups.iter() {
+                ask_group(*group);
+            }
+            std::thread::sleep(PATIENCE);
+            for group in groups.iter() {
+                end_group(*group);
+            }
+            std::process::exit(130);
+        }
+    });
+    Ok(())
+}
+
+fn lock() -> std::sync::MutexGuard<'static, Vec<Pid>> {
+    GROUPS
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Whether a child has ended; it stays to be reaped.
+fn has_ended(pid: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(rustix::process::waitid(WaitId::Pid(pid), options), Ok(None))
+}
+
+/// Asks a group to end; a stopped one has to be woken to hear it.
+fn ask_group(group: Pid) {
+    for signal in [Signal::TERM, Signal::CONT] {
+        let _ = rustix::process::kill_process_group(group, signal);
+    }
+}
+
+/// Ends a group; one that has ended already is as good.
+fn end_group(group: Pid) {
+    let _ = rustix::process::kill_process_group(group, Signal::KILL);
+}
+
+fn cannot_start(name: &str, command: &Command, error: &std::io::Error) -> Trouble {
+    let program = command.get_program().to_string_lossy().into_owned();
+    match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            Trouble::Missing(format!("{name}: there is no program {program}"))
+        }
+        _ => Trouble::Failed(format!("{name}: {program} did not start: {error}")),
+    }
+}
+
+/// User and system time of a process that runs or waits to be reaped (proc(5), stat 14 and 15).
+fn cpu_of(pid: Pid) -> Outcome<Duration> {
+    let path = PathBuf::from(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    let stat = std::fs::read_to_string(&path).map_err(|error| Trouble::at(&path, error))?;
+    // The name in brackets may hold anything, brackets and spaces included.
+    let ticks = stat
+        .rsplit_once(')')
+        .map(|(_, after)| after.split_ascii_whitespace().skip(11).take(2))
+        .and_then(|two| {
+            two.map(|ticks| ticks.parse::<u64>().ok())
+                .sum::<Option<u64>>()
+        })
+        .ok_or_else(|| Trouble::at(&path, "no CPU times in it"))?;
+    Ok(Duration::from_secs(ticks)
+        / u32::try_from(rustix::param::clock_ticks_per_second()).unwrap_or(100))
+}
+
+/// The most memory a process ever held, in KiB; 0 when it has ended.
+fn peak_of(pid: Pid) -> u64 {
+    read(Path::new(&format!("/proc/{}/status", pid.as_raw_nonzero())))
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .and_then(|value| value.trim().trim_end_matches(" kB").parse().ok())
+        .unwrap_or(0)
+}
+
+/// A file's text; nothing for one that cannot be read.
+fn read(path: &Path) -> String {
+    std::fs::read(path)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_default()
+}
+
+/// The last 30 lines.
+fn tail(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(30)..].join("\n")
+}

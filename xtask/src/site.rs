@@ -1,0 +1,130 @@
+//! Where tests and benchmarks take place: the built binary, and servers started for one of them.
+//!
+//! Every server listens on a free port of 127.0.0.1 and ends when its value is dropped, so that
+//! no two tests can meet and none leaves anything behind.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::checkout::{Build, Checkout};
+use crate::process::{self, Finished, Running};
+use crate::tools;
+use crate::trouble::{Outcome, Trouble};
+
+/// How long a server may take to listen; a JVM on a busy machine takes some seconds.
+const LISTENING: Duration = Duration::from_secs(30);
+
+/// The checkout with a built binary and a folder for logs.
+pub(crate) struct Site {
+    pub(crate) checkout: Checkout,
+    /// `posthaste`, as built for this site.
+    pub(crate) binary: PathBuf,
+    pub(crate) logs: PathBuf,
+}
+
+/// A server that listens; dropping it ends it.
+pub(crate) struct Server {
+    pub(crate) running: Running,
+    pub(crate) address: SocketAddr,
+}
+
+impl Site {
+    /// Builds the binary and empties the folder of logs.
+    pub(crate) fn new(checkout: Checkout, build: Build) -> Outcome<Self> {
+        let binary = checkout.binary(build)?;
+        let logs = checkout.peer_folder("logs")?;
+        std::fs::remove_dir_all(&logs).map_err(|error| Trouble::at(&logs, error))?;
+        let logs = checkout.peer_folder("logs")?;
+        Ok(Self {
+            checkout,
+            binary,
+            logs,
+        })
+    }
+
+    /// A site inside a namespace: the binary is built, the logs have a folder of their own.
+    pub(crate) fn inside(checkout: Checkout, binary: PathBuf) -> Outcome<Self> {
+        let logs = checkout.peer_folder("logs/inside")?;
+        Ok(Self {
+            checkout,
+            binary,
+            logs,
+        })
+    }
+
+    /// The binary, to be given arguments.
+    pub(crate) fn posthaste(&self) -> Command {
+        Command::new(&self.binary)
+    }
+
+    /// Runs a command to its end and wants exit 0.
+    pub(crate) fn run(&self, name: &str, command: &mut Command, seconds: u64) -> Outcome<Finished> {
+        process::run(name, command, Duration::from_secs(seconds), &self.logs)
+    }
+
+    /// A bookshop with these options beside `--listen`.
+    pub(crate) fn bookshop(&self, options: &[&str]) -> Outcome<Server> {
+        let address = free_address()?;
+        let mut command = self.posthaste();
+        command
+            .arg("bookshop")
+            .arg("--listen")
+            .arg(address.to_string())
+            .args(options);
+        self.serve("bookshop", &mut command, address)
+    }
+
+    /// A Python script of ours as a server; it is given its port.
+    pub(crate) fn script(&self, name: &str, path: &str) -> Outcome<Server> {
+        self.script_on(&[], name, path)
+    }
+
+    /// The same, with a `wrapper` before its command, such as `taskset`.
+    pub(crate) fn script_on(&self, wrapper: &[&str], name: &str, path: &str) -> Outcome<Server> {
+        let python = tools::debian(&self.checkout, "python3", "python3")?
+            .display()
+            .to_string();
+        let script = self.checkout.path(path).display().to_string();
+        let address = free_address()?;
+        let port = address.port().to_string();
+        let words = [wrapper, &[python.as_str(), &script, &port]].concat();
+        self.serve(name, Command::new(words[0]).args(&words[1..]), address)
+    }
+
+    /// Starts a server and waits until it listens.
+    pub(crate) fn serve(
+        &self,
+        name: &str,
+        command: &mut Command,
+        address: SocketAddr,
+    ) -> Outcome<Server> {
+        let running = Running::start(name, command, &self.logs)?;
+        let end = Instant::now() + LISTENING;
+        while TcpStream::connect(address).is_err() {
+            if running.has_ended() || Instant::now() > end {
+                let words = running.words();
+                return Err(Trouble::Failed(format!(
+                    "{name} does not listen on {address}: {words}"
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(Server { running, address })
+    }
+}
+
+impl Server {
+    /// A URL on this server; `path` starts with a slash.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+}
+
+/// An address nobody listens on at the moment.
+pub(crate) fn free_address() -> Outcome<SocketAddr> {
+    TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .map_err(|error| Trouble::Failed(format!("no free port on 127.0.0.1: {error}")))
+}

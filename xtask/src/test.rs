@@ -1,0 +1,103 @@
+//! `cargo xtask test`: the workspace's own tests, then the peers, then one closing line.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::checkout::{Build, Checkout, cargo};
+use crate::peers::{self, PEERS, Peer};
+use crate::process;
+use crate::site::Site;
+use crate::trouble::{Outcome, Trouble};
+
+/// Longest time for building and running the workspace's own tests.
+const OWN_TESTS: Duration = Duration::from_secs(1500);
+
+/// Prints the peer tests.
+pub(crate) fn list() {
+    for Peer { name, about, .. } in PEERS {
+        println!("{name:10} {about}");
+    }
+}
+
+/// Runs all tests, or one peer test; the last line is `N passed, N failed`.
+pub(crate) fn run(checkout: Checkout, only: Option<&str>) -> Outcome<ExitCode> {
+    let chosen: Vec<&Peer> = PEERS
+        .iter()
+        .filter(|peer| only.is_none_or(|only| only == peer.name))
+        .collect();
+    if chosen.is_empty() {
+        let names: Vec<&str> = PEERS.iter().map(|peer| peer.name).collect();
+        return Err(Trouble::Failed(format!(
+            "no such peer test; there are {}",
+            names.join(", ")
+        )));
+    }
+    let own = if only.is_none() {
+        own_tests(&checkout)
+    } else {
+        Own::default()
+    };
+    let peers = peers::run(&Site::new(checkout, Build::Dev)?, &chosen);
+    let (passed, failed) = (own.passed + peers.passed, own.failed + peers.failed);
+    println!(
+        "peers: {} passed, {} failed, {} skipped",
+        peers.passed, peers.failed, peers.skipped
+    );
+    println!("{passed} passed, {failed} failed");
+    Ok(if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// What cargo's test binaries said of themselves.
+#[derive(Default)]
+struct Own {
+    passed: usize,
+    failed: usize,
+}
+
+fn own_tests(checkout: &Checkout) -> Own {
+    let mut own = Own::default();
+    let mut command = cargo(checkout);
+    command.args(["test", "--workspace", "--no-fail-fast"]);
+    let ended = process::pass_through("cargo test", &mut command, OWN_TESTS, |line| {
+        if let Some(counts) = line.strip_prefix("test result: ") {
+            own.passed += count(counts, "passed");
+            own.failed += count(counts, "failed");
+        }
+    });
+    if let Err(error) = ended {
+        eprintln!("{error}");
+        // A build that fails, or a test binary that dies, reports no failed test.
+        own.failed = own.failed.max(1);
+    }
+    own
+}
+
+/// The number before `word` in `ok. 12 passed; 0 failed; ...`.
+fn count(counts: &str, word: &str) -> usize {
+    counts
+        .split(['.', ';'])
+        .find_map(|part| part.trim().strip_suffix(word)?.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count;
+
+    #[test]
+    fn counts_are_read_from_cargos_line() {
+        let line = "FAILED. 14 passed; 3 failed; 0 ignored; 0 measured; finished in 0.10s";
+        assert_eq!(
+            (
+                count(line, "passed"),
+                count(line, "failed"),
+                count(line, "absent")
+            ),
+            (14, 3, 0)
+        );
+    }
+}

@@ -1,0 +1,171 @@
+//! Getting what the peer tests need, through each ecosystem's ordinary client.
+//!
+//! Debian packages go where Debian puts them and need root; everything else goes to
+//! `target/peers` and is made again only when the file that lists it has changed.
+//! What cannot be got is said with the remedy, and the test that wanted it is skipped.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use crate::checkout::Checkout;
+use crate::process;
+use crate::trouble::{Outcome, Trouble};
+
+/// Longest wait for one download.
+const DOWNLOAD: Duration = Duration::from_secs(400);
+
+/// Makes sure that `program` is on the path; `package` is the Debian package that brings it.
+pub(crate) fn debian(checkout: &Checkout, program: &str, package: &str) -> Outcome<PathBuf> {
+    if let Some(path) = find(program) {
+        return Ok(path);
+    }
+    install(checkout, package)?;
+    find(program).ok_or_else(|| {
+        Trouble::Missing(format!(
+            "the package {package} is installed but brings no {program}"
+        ))
+    })
+}
+
+/// Installs a Debian package, when we may.
+pub(crate) fn install(checkout: &Checkout, package: &str) -> Outcome<()> {
+    static UPDATED: OnceLock<()> = OnceLock::new();
+    let by_hand = format!("install it by hand: apt-get install {package}");
+    if find("apt-get").is_none() {
+        return Err(Trouble::Missing(format!(
+            "no apt-get here to get {package} with; {by_hand}"
+        )));
+    }
+    if !rustix::process::geteuid().is_root() {
+        return Err(Trouble::Missing(format!(
+            "{package} is absent and apt-get needs root; {by_hand}"
+        )));
+    }
+    let logs = checkout.peer_folder("logs")?;
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command
+            .args(["--quiet", "--yes"])
+            .args(arguments)
+            .env("DEBIAN_FRONTEND", "noninteractive");
+        process::run("apt-get", &mut command, DOWNLOAD, &logs)
+    };
+    if UPDATED.set(()).is_ok() {
+        apt(&["update"]).map_err(|error| missing(package, &error))?;
+    }
+    eprintln!("  getting {package} with apt-get");
+    apt(&["install", "--no-install-recommends", package])
+        .map(drop)
+        .map_err(|error| missing(package, &error))
+}
+
+/// A Python with the packages of `requirements`, a file in the checkout.
+pub(crate) fn python(checkout: &Checkout, name: &str, requirements: &str) -> Outcome<PathBuf> {
+    debian(checkout, "python3", "python3-venv")?;
+    let folder = checkout.peer_folder(name)?;
+    let logs = checkout.peer_folder("logs")?;
+    let venv = folder.join("venv");
+    made_from(&checkout.path(requirements), &venv, || {
+        let mut make = Command::new("python3");
+        make.args(["-m", "venv", "--clear"]).arg(&venv);
+        if process::run("venv", &mut make, DOWNLOAD, &logs).is_err() {
+            // Debian's python3 comes without its venv.
+            install(checkout, "python3-venv")?;
+            process::run("venv", &mut make, DOWNLOAD, &logs)?;
+        }
+        let mut pip = Command::new(venv.join("bin/python"));
+        pip.args(["-m", "pip", "install", "--quiet", "--requirement"])
+            .arg(checkout.path(requirements));
+        process::run("pip", &mut pip, DOWNLOAD, &logs)
+            .map(drop)
+            .map_err(|error| missing(requirements, &error))
+    })?;
+    Ok(venv.join("bin/python"))
+}
+
+/// A folder with the `node_modules` of a package.json and its lock in `source`.
+pub(crate) fn node(checkout: &Checkout, name: &str, source: &str) -> Outcome<PathBuf> {
+    debian(checkout, "node", "nodejs")?;
+    debian(checkout, "npm", "npm")?;
+    let folder = checkout.peer_folder(name)?;
+    let logs = checkout.peer_folder("logs")?;
+    let cache = checkout.peer_folder("npm-cache")?;
+    let lock = checkout.path(source).join("package-lock.json");
+    made_from(&lock, &folder.join("node_modules"), || {
+        for file in ["package.json", "package-lock.json"] {
+            copy(&checkout.path(source).join(file), &folder.join(file))?;
+        }
+        let mut npm = Command::new("npm");
+        npm.args(["ci", "--no-audit", "--no-fund", "--cache"])
+            .arg(&cache)
+            .current_dir(&folder);
+        process::run("npm", &mut npm, DOWNLOAD, &logs)
+            .map(drop)
+            .map_err(|error| missing(source, &error))
+    })?;
+    Ok(folder)
+}
+
+/// A folder with the jars that the pom.xml at `pom` lists, and a JDK to run them.
+pub(crate) fn jars(checkout: &Checkout, name: &str, pom: &str) -> Outcome<PathBuf> {
+    debian(checkout, "javac", "default-jdk-headless")?;
+    debian(checkout, "mvn", "maven")?;
+    let jars = checkout.peer_folder(name)?.join("jars");
+    let logs = checkout.peer_folder("logs")?;
+    let repository = checkout.peer_folder("maven")?;
+    let pom = checkout.path(pom);
+    made_from(&pom, &jars, || {
+        let mut maven = Command::new("mvn");
+        maven
+            .args(["--batch-mode", "--quiet", "--file"])
+            .arg(&pom)
+            .arg(format!("-Dmaven.repo.local={}", repository.display()))
+            .arg("org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies")
+            .arg(format!("-DoutputDirectory={}", jars.display()));
+        process::run("maven", &mut maven, DOWNLOAD, &logs)
+            .map(drop)
+            .map_err(|error| missing("the jars of pom.xml", &error))
+    })?;
+    Ok(jars)
+}
+
+/// Where a program is: on the path, or in the system folders that a user's path often lacks.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file())
+}
+
+/// Copies a file.
+pub(crate) fn copy(from: &Path, to: &Path) -> Outcome<()> {
+    std::fs::copy(from, to)
+        .map(drop)
+        .map_err(|error| Trouble::at(from, error))
+}
+
+/// Writes a file.
+pub(crate) fn write(path: &Path, text: impl AsRef<[u8]>) -> Outcome<()> {
+    std::fs::write(path, text).map_err(|error| Trouble::at(path, error))
+}
+
+/// Runs `make` unless `folder` was made from exactly this `list` before.
+fn made_from(list: &Path, folder: &Path, make: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
+    let wanted = std::fs::read(list).map_err(|error| Trouble::at(list, error))?;
+    let stamp = folder.join(".made-from");
+    if std::fs::read(&stamp).is_ok_and(|made| made == wanted) {
+        return Ok(());
+    }
+    eprintln!("  getting what {} lists", list.display());
+    // What an interrupted or older run has left; usually there is nothing.
+    let _ = std::fs::remove_dir_all(folder);
+    make()?;
+    write(&stamp, wanted)
+}
+
+fn missing(what: &str, error: &Trouble) -> Trouble {
+    Trouble::Missing(format!("{what} could not be got: {error}"))
+}

@@ -1,0 +1,83 @@
+//! The tracked files and their text.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A tracked text file.
+pub(crate) struct Source {
+    /// Relative to the checkout, with forward slashes.
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+impl Source {
+    /// `path:line`, lines counted from one.
+    pub(crate) fn line(&self, number: usize) -> String {
+        format!("{}:{number}", self.path)
+    }
+
+    /// The lines with their numbers, from one.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        (1..).zip(self.text.lines())
+    }
+
+    /// The file as Rust.
+    pub(crate) fn parsed(&self) -> syn::File {
+        syn::parse_file(&self.text).unwrap_or_else(|error| panic!("{}: {error}", self.path))
+    }
+
+    /// The room this file belongs to: `crates/<room>/...`.
+    pub(crate) fn room(&self) -> Option<&str> {
+        self.path.strip_prefix("crates/")?.split('/').next()
+    }
+}
+
+/// The checkout.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies in the checkout")
+        .into()
+}
+
+/// All tracked files that are text and still there.
+pub(crate) fn tracked() -> Vec<Source> {
+    let root = root();
+    let listed = Command::new("git")
+        .args(["ls-files", "-z"])
+        .current_dir(&root)
+        .output()
+        .expect("tidy asks git for the tracked files");
+    assert!(
+        listed.status.success(),
+        "git ls-files: {}",
+        String::from_utf8_lossy(&listed.stderr)
+    );
+    String::from_utf8_lossy(&listed.stdout)
+        .split_terminator('\0')
+        .filter_map(|path| {
+            let text = std::fs::read_to_string(root.join(path)).ok()?;
+            Some(Source {
+                path: path.into(),
+                text,
+            })
+        })
+        .collect()
+}
+
+/// All tracked Rust files.
+pub(crate) fn rust() -> Vec<Source> {
+    tracked()
+        .into_iter()
+        .filter(|source| source.path.ends_with(".rs"))
+        .collect()
+}
+
+#[test]
+fn tracked_files_are_found() {
+    assert!(
+        rust()
+            .iter()
+            .any(|source| source.path == "xtask/tests/tidy/files.rs")
+    );
+}

@@ -1,0 +1,209 @@
+//! What the Cargo.toml files say: dependencies point down, and none is there for nothing.
+
+use std::collections::BTreeSet;
+
+use toml::{Table, Value};
+
+use crate::files::{Source, rust, tracked};
+use crate::rooms::{Kind, NETWORK, ROOMS, room};
+use crate::{Finding, expect_none};
+
+/// A pure room names none of these, whatever for.
+const IMPURE: &[&str] = &[
+    "libc",
+    "rustix",
+    "nix",
+    "mio",
+    "signal-hook",
+    "tracing-subscriber",
+];
+
+struct Manifest {
+    source: Source,
+    table: Table,
+}
+
+impl Manifest {
+    /// The names under `[dependencies]`, `[dev-dependencies]` and `[build-dependencies]`.
+    fn dependencies(&self) -> Vec<String> {
+        ["dependencies", "dev-dependencies", "build-dependencies"]
+            .iter()
+            .filter_map(|section| self.table.get(*section).and_then(Value::as_table))
+            .flat_map(|table| table.keys().cloned())
+            .collect()
+    }
+
+    /// The line where a dependency is named.
+    fn place(&self, dependency: &str) -> String {
+        self.source
+            .lines()
+            .find(|(_, line)| {
+                line.strip_prefix(dependency)
+                    .is_some_and(|rest| rest.starts_with(['.', ' ', '=']))
+            })
+            .map_or_else(
+                || self.source.path.clone(),
+                |(number, _)| self.source.line(number),
+            )
+    }
+}
+
+fn manifests() -> Vec<Manifest> {
+    tracked()
+        .into_iter()
+        .filter(|source| source.path.ends_with("Cargo.toml") && !source.path.starts_with("fuzz/"))
+        .map(|source| {
+            let table = source
+                .text
+                .parse()
+                .unwrap_or_else(|error| panic!("{}: {error}", source.path));
+            Manifest { source, table }
+        })
+        .collect()
+}
+
+/// A dependency on another room, as the room's name.
+fn as_room(dependency: &str) -> Option<&str> {
+    dependency
+        .strip_prefix("posthaste-")
+        .or((dependency == "posthaste").then_some(dependency))
+}
+
+#[test]
+fn dependencies_point_down() {
+    let mut findings = Vec::new();
+    for manifest in manifests() {
+        let Some(name) = manifest.source.room() else {
+            continue;
+        };
+        let Some(room) = room(name) else {
+            findings.push(Finding::new(
+                &manifest.source.path,
+                format!("the room {name} is not in the table of rooms"),
+                "give it a line in xtask/tests/tidy/rooms.rs, at the height where it stands",
+            ));
+            continue;
+        };
+        for dependency in manifest.dependencies() {
+            if as_room(&dependency).is_some_and(|below| !room.below.contains(&below)) {
+                findings.push(Finding::new(
+                    manifest.place(&dependency),
+                    format!("{name} depends on {dependency}, which stands beside or above it"),
+                    "move what both need into a room below them, or pass it in from above",
+                ));
+            }
+        }
+    }
+    expect_none(&findings);
+}
+
+#[test]
+fn network_crates_stay_in_the_shell() {
+    let mut findings = Vec::new();
+    for manifest in manifests() {
+        let Some(room) = manifest.source.room().and_then(room) else {
+            continue;
+        };
+        for dependency in manifest.dependencies() {
+            let wrong = match NETWORK.iter().find(|(network, _)| *network == dependency) {
+                Some((_, rooms)) => !rooms.contains(&room.name),
+                None => room.kind == Kind::Pure && IMPURE.contains(&dependency.as_str()),
+            };
+            if wrong {
+                findings.push(Finding::new(
+                    manifest.place(&dependency),
+                    format!("{} names {dependency}", room.name),
+                    "use what posthaste-serve offers, or add the room with its reason to NETWORK",
+                ));
+            }
+        }
+    }
+    expect_none(&findings);
+}
+
+#[test]
+fn every_dependency_is_used() {
+    let sources = rust();
+    let manifests = manifests();
+    let mut findings = Vec::new();
+    let mut named = BTreeSet::new();
+    for manifest in &manifests {
+        let folder = manifest.source.path.trim_end_matches("Cargo.toml");
+        for dependency in manifest.dependencies() {
+            let ident = dependency.replace('-', "_");
+            let used = sources
+                .iter()
+                .any(|source| source.path.starts_with(folder) && source.text.contains(&ident));
+            if !used {
+                findings.push(Finding::new(
+                    manifest.place(&dependency),
+                    format!("{dependency} is not used"),
+                    "remove the line",
+                ));
+            }
+            named.insert(dependency);
+        }
+    }
+    let workspace = manifests
+        .iter()
+        .find(|manifest| manifest.source.path == "Cargo.toml");
+    let workspace = workspace.expect("the workspace has a manifest");
+    for dependency in workspace.table["workspace"]["dependencies"]
+        .as_table()
+        .expect("a table")
+        .keys()
+    {
+        if !named.contains(dependency) {
+            findings.push(Finding::new(
+                workspace.place(dependency),
+                format!("no member depends on {dependency}"),
+                "remove the line",
+            ));
+        }
+    }
+    expect_none(&findings);
+}
+
+#[test]
+fn every_member_takes_the_workspace_lints() {
+    let findings: Vec<Finding> = manifests()
+        .iter()
+        .filter(|manifest| manifest.source.path != "Cargo.toml")
+        .filter(|manifest| {
+            let lints = manifest
+                .table
+                .get("lints")
+                .and_then(|lints| lints.get("workspace"));
+            lints.and_then(Value::as_bool) != Some(true)
+        })
+        .map(|manifest| {
+            Finding::new(
+                &manifest.source.path,
+                "the workspace's lints are not taken",
+                "write `workspace = true` under `[lints]`",
+            )
+        })
+        .collect();
+    expect_none(&findings);
+}
+
+#[test]
+fn every_room_in_the_workspace_is_named_like_its_folder() {
+    let mut findings = Vec::new();
+    for manifest in manifests() {
+        let Some(folder) = manifest.source.room() else {
+            continue;
+        };
+        let name = manifest.table["package"]["name"]
+            .as_str()
+            .unwrap_or_default();
+        if as_room(name) != Some(folder) || ROOMS.iter().all(|room| room.name != folder) {
+            findings.push(Finding::new(
+                manifest.place("name"),
+                format!("the package in crates/{folder} is called {name}"),
+                format!("call it posthaste-{folder}"),
+            ));
+        }
+    }
+    expect_none(&findings);
+}

@@ -1,0 +1,157 @@
+//! Pure rooms name no clock, socket, file, thread or async: so that a seed repeats them exactly.
+//!
+//! Paths are read from the syntax tree, `use` groups unfolded. What a macro call holds is not
+//! looked into: rustfmt does not either, and no macro of ours hides a path.
+
+use syn::spanned::Spanned;
+use syn::visit::Visit;
+
+use crate::files::rust;
+use crate::rooms::{Kind, room};
+use crate::{Finding, expect_none};
+
+/// A path that starts like this does not belong into a pure room.
+const IMPURE: &[&str] = &[
+    "std::env",
+    "std::fs",
+    "std::io::stderr",
+    "std::io::stdin",
+    "std::io::stdout",
+    "std::net",
+    "std::os",
+    "std::process",
+    "std::thread",
+    "std::time::Instant",
+    "std::time::SystemTime",
+];
+
+/// Addresses are numbers, whatever module they live in.
+const ADDRESSES: &[&str] = &[
+    "std::net::IpAddr",
+    "std::net::Ipv4Addr",
+    "std::net::Ipv6Addr",
+    "std::net::SocketAddr",
+];
+
+/// Every path and every async form in a file, with its line.
+#[derive(Default)]
+struct Names(Vec<(String, usize)>);
+
+impl Names {
+    fn unfold(&mut self, before: &str, tree: &syn::UseTree) {
+        let join = |name: &str| {
+            if before.is_empty() {
+                name.into()
+            } else {
+                format!("{before}::{name}")
+            }
+        };
+        match tree {
+            syn::UseTree::Path(path) => self.unfold(&join(&path.ident.to_string()), &path.tree),
+            syn::UseTree::Name(name) => self.note(join(&name.ident.to_string()), name),
+            syn::UseTree::Rename(rename) => self.note(join(&rename.ident.to_string()), rename),
+            syn::UseTree::Glob(glob) => self.note(before.to_owned(), glob),
+            syn::UseTree::Group(group) => {
+                for tree in &group.items {
+                    self.unfold(before, tree);
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, name: String, place: &impl Spanned) {
+        self.0.push((name, place.span().start().line));
+    }
+}
+
+impl<'ast> Visit<'ast> for Names {
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        self.unfold("", &item.tree);
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let segments: Vec<String> = path
+            .segments
+            .iter()
+            .map(|part| part.ident.to_string())
+            .collect();
+        self.note(segments.join("::"), path);
+        syn::visit::visit_path(self, path);
+    }
+
+    fn visit_signature(&mut self, signature: &'ast syn::Signature) {
+        if signature.asyncness.is_some() {
+            self.note("async".into(), signature);
+        }
+        syn::visit::visit_signature(self, signature);
+    }
+
+    fn visit_expr_async(&mut self, expression: &'ast syn::ExprAsync) {
+        self.note("async".into(), expression);
+        syn::visit::visit_expr_async(self, expression);
+    }
+}
+
+/// Whether a pure room may not name this. A module taken whole counts as all that is in it.
+fn is_impure(name: &str) -> bool {
+    let within = |path: &str, module: &str| {
+        path == module
+            || path
+                .strip_prefix(module)
+                .is_some_and(|rest| rest.starts_with("::"))
+    };
+    name == "async"
+        || (!ADDRESSES.iter().any(|address| name.starts_with(address))
+            && IMPURE
+                .iter()
+                .any(|impure| within(name, impure) || (name != "std" && within(impure, name))))
+}
+
+#[test]
+fn pure_rooms_name_nothing_impure() {
+    let mut findings = Vec::new();
+    for source in rust() {
+        let pure = source
+            .room()
+            .and_then(room)
+            .is_some_and(|room| room.kind == Kind::Pure);
+        if !pure || !source.path.contains("/src/") {
+            continue;
+        }
+        let mut names = Names::default();
+        names.visit_file(&source.parsed());
+        findings.extend(names.0.into_iter().filter(|(name, _)| is_impure(name)).map(|(name, line)| {
+            Finding::new(
+                source.line(line),
+                format!("a pure room names {name}"),
+                "take the time, the bytes or the address as an argument and do this in a shell room",
+            )
+        }));
+    }
+    expect_none(&findings);
+}
+
+#[test]
+fn impurity_is_seen_through_groups_and_whole_modules() {
+    let impure_in = |text: &str| {
+        let mut names = Names::default();
+        names.visit_file(&syn::parse_file(text).expect("Rust"));
+        names
+            .0
+            .into_iter()
+            .filter(|(name, _)| is_impure(name))
+            .count()
+    };
+    assert_eq!(
+        impure_in("use std::{collections::BTreeMap, time::{Duration, Instant}};"),
+        1
+    );
+    assert_eq!(impure_in("use std::time;"), 1);
+    assert_eq!(impure_in("fn now() { std::time::SystemTime::now(); }"), 1);
+    assert_eq!(impure_in("async fn wait() {}"), 1);
+    assert_eq!(
+        impure_in("use std::net::SocketAddrV4; use std::time::Duration; use std::io;"),
+        1
+    );
+    assert_eq!(impure_in("use std::fmt; fn f(a: std::net::IpAddr) {}"), 0);
+}

@@ -1,0 +1,157 @@
+//! The rooms, lowest first, and what each may depend on: the one table of the house's order.
+
+/// What a room is allowed to touch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// No clock, no socket, no file, no thread, no async: time and randomness are arguments.
+    Pure,
+    /// Real time and sockets, as thin as can be.
+    Shell,
+    /// Puts products together: knows every room below, names no network crate itself.
+    Top,
+}
+
+/// A room under `crates/`.
+pub(crate) struct Room {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// The rooms it may depend on.
+    pub(crate) below: &'static [&'static str],
+}
+
+const PURE: &[&str] = &[
+    "units", "stats", "soap", "draw", "link", "tcp", "sim", "wsqos",
+];
+
+/// What each product may use; never another product.
+const UNDER_A_PRODUCT: &[&str] = &[
+    "units", "stats", "soap", "draw", "link", "tcp", "sim", "wsqos", "serve", "offers",
+];
+
+const UNDER_THE_TOP: &[&str] = &[
+    "units", "stats", "soap", "draw", "link", "tcp", "sim", "wsqos", "serve", "offers", "load",
+    "emulator", "gateway", "broker", "bookshop",
+];
+
+const ALL_BUT_THE_BINARY: &[&str] = &[
+    "units",
+    "stats",
+    "soap",
+    "draw",
+    "link",
+    "tcp",
+    "sim",
+    "wsqos",
+    "serve",
+    "offers",
+    "load",
+    "emulator",
+    "gateway",
+    "broker",
+    "bookshop",
+    "experiments",
+    "demo",
+];
+
+/// Every room there may be. A new one starts with a line here.
+pub(crate) const ROOMS: &[Room] = &[
+    pure("units", &[]),
+    pure("stats", &["units"]),
+    pure("soap", &["units"]),
+    pure("draw", &["units"]),
+    pure("link", &["units"]),
+    pure("tcp", &["units"]),
+    pure("sim", &["units", "tcp", "link", "stats"]),
+    pure("wsqos", &["units", "soap"]),
+    shell("serve", &["units"]),
+    shell("offers", &["units", "serve", "wsqos"]),
+    shell("load", UNDER_A_PRODUCT),
+    shell("emulator", UNDER_A_PRODUCT),
+    shell("gateway", UNDER_A_PRODUCT),
+    shell("broker", UNDER_A_PRODUCT),
+    shell("bookshop", UNDER_A_PRODUCT),
+    Room {
+        name: "experiments",
+        kind: Kind::Top,
+        below: UNDER_THE_TOP,
+    },
+    Room {
+        name: "demo",
+        kind: Kind::Top,
+        below: UNDER_THE_TOP,
+    },
+    Room {
+        name: "posthaste",
+        kind: Kind::Top,
+        below: ALL_BUT_THE_BINARY,
+    },
+];
+
+/// The crates that reach the network, by the rooms that may name them, and why.
+///
+/// `serve` wraps them for everybody; the others are here because an HTTP service speaks in
+/// hyper's types, or because the wrapped form would cost what is being measured.
+pub(crate) const NETWORK: &[(&str, &[&str])] = &[
+    (
+        "tokio",
+        &[
+            "serve", "offers", "emulator", "gateway", "broker", "bookshop",
+        ],
+    ),
+    (
+        "hyper",
+        &["serve", "offers", "gateway", "broker", "bookshop"],
+    ),
+    (
+        "hyper-util",
+        &["serve", "offers", "gateway", "broker", "bookshop"],
+    ),
+    ("tokio-rustls", &["serve"]),
+    // load has an event loop of its own and drives the TLS state machine in it.
+    ("rustls", &["serve", "load"]),
+    ("rustls-native-certs", &["serve", "load"]),
+    ("socket2", &["serve", "load", "emulator"]),
+];
+
+/// The room of that name.
+pub(crate) fn room(name: &str) -> Option<&'static Room> {
+    ROOMS.iter().find(|room| room.name == name)
+}
+
+const fn pure(name: &'static str, below: &'static [&'static str]) -> Room {
+    Room {
+        name,
+        kind: Kind::Pure,
+        below,
+    }
+}
+
+const fn shell(name: &'static str, below: &'static [&'static str]) -> Room {
+    Room {
+        name,
+        kind: Kind::Shell,
+        below,
+    }
+}
+
+#[test]
+fn the_table_points_down() {
+    for (position, room) in ROOMS.iter().enumerate() {
+        let lower: Vec<&str> = ROOMS[..position].iter().map(|room| room.name).collect();
+        for below in room.below {
+            assert!(
+                lower.contains(below),
+                "{} may use {below}, which stands above it",
+                room.name
+            );
+        }
+        if room.kind == Kind::Pure {
+            assert!(PURE.contains(&room.name));
+            assert!(
+                room.below.iter().all(|below| PURE.contains(below)),
+                "{}",
+                room.name
+            );
+        }
+    }
+}
