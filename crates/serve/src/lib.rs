@@ -1,1 +1,25 @@
 //! What the shell rooms share: serving, TLS, cores, signals and a graceful end.
+//!
+//! A service [`listen`]s, gives a [`Server`] a [`Handler`] per thread, and gets a [`Running`] whose
+//! `stop` drains it. Each thread is an event loop of its own that accepts from the one listening
+//! socket: no request ever changes threads. Every phase of a connection has a time limit, and
+//! what ends a connection has a counter. Routing, bodies and their limits belong to the handlers.
+
+mod body;
+mod connection;
+mod counters;
+mod cpus;
+mod listen;
+mod server;
+mod signal;
+mod tls;
+mod worker;
+
+pub use body::{BodyError, read_body};
+pub use connection::Peer;
+pub use counters::{Counters, Snapshot};
+pub use cpus::{available_cpus, pin_thread};
+pub use listen::{ListenError, listen};
+pub use server::{Handler, Hooks, Running, Server, StartError, Timeouts};
+pub use signal::{Signal, wait_for_signal};
+pub use tls::{TlsError, load_tls};

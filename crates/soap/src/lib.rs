@@ -1,1 +1,20 @@
-//! SOAP 1.1 and 1.2 envelopes, faults and WSDL, streaming and bounded.
+//! SOAP 1.1 and 1.2 and WSDL 1.1 as pure functions over bytes: reading bounded, writing escaped.
+//!
+//! Nothing here opens a socket. A server reads a message in this order: [`http::media_type`] and
+//! [`http::soap_action`] judge the headers, [`xml::decode`] the bytes, [`Request::read`] the envelope;
+//! every refusal turns into the [`Fault`] that WS-I Basic Profile asks for. A client uses
+//! [`wsdl::read`] to make requests and [`reply::inspect`] to tell a fault from a reply.
+//! WS-Security, attachments, RPC style and SOAP encoding are not here.
+
+mod envelope;
+mod fault;
+pub mod http;
+mod limits;
+pub mod reply;
+pub mod write;
+pub mod wsdl;
+pub mod xml;
+
+pub use envelope::{Field, HeaderBlock, Refusal, Request, Version};
+pub use fault::{Code, Detail, Fault};
+pub use limits::{Limit, Limits};

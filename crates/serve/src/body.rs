@@ -1,0 +1,49 @@
+//! Reading a request's body whole, within a limit of bytes and of time.
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
+use thiserror::Error;
+
+use crate::Peer;
+
+/// Why a body could not be read.
+#[derive(Debug, Error)]
+pub enum BodyError {
+    /// 413: longer than the limit, as announced or as it came.
+    #[error("the body is longer than {0} bytes")]
+    TooLong(usize),
+    /// 400: it ended early, or its chunks make no sense.
+    #[error("the body cannot be read: {0}")]
+    Broken(#[from] hyper::Error),
+}
+
+/// Reads `body` to its end, at most `limit` bytes. Time runs out as [`crate::Timeouts::body`] says.
+///
+/// A body that came in one piece is handed on without a copy.
+pub async fn read_body(mut body: Incoming, limit: usize, peer: &Peer) -> Result<Bytes, BodyError> {
+    if body.size_hint().lower() > limit as u64 {
+        return Err(BodyError::TooLong(limit));
+    }
+    peer.reading(true);
+    let mut first = Bytes::new();
+    let mut all = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else {
+            continue;
+        };
+        if first.len() + all.len() + data.len() > limit {
+            return Err(BodyError::TooLong(limit));
+        }
+        if first.is_empty() && all.is_empty() {
+            first = data;
+        } else {
+            if all.is_empty() {
+                all.extend_from_slice(&std::mem::take(&mut first));
+            }
+            all.extend_from_slice(&data);
+        }
+    }
+    peer.reading(false);
+    Ok(if all.is_empty() { first } else { all.freeze() })
+}

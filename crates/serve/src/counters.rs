@@ -1,0 +1,63 @@
+//! What a server did with its connections: counts, never forgotten, one set per server.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Counts since the server started. `open` is the number of connections now.
+#[derive(Debug, Default)]
+pub struct Counters {
+    pub(crate) accepted: AtomicU64,
+    pub(crate) closed: AtomicU64,
+    pub(crate) accept_errors: AtomicU64,
+    pub(crate) timed_out_idle: AtomicU64,
+    pub(crate) timed_out_reading: AtomicU64,
+    pub(crate) timed_out_writing: AtomicU64,
+    pub(crate) protocol_errors: AtomicU64,
+    pub(crate) tls_failures: AtomicU64,
+    pub(crate) cut_off: AtomicU64,
+}
+
+/// [`Counters`] at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Connections accepted.
+    pub accepted: u64,
+    /// Connections open now.
+    pub open: u64,
+    /// Failed calls of accept, most often for want of descriptors.
+    pub accept_errors: u64,
+    /// Connections ended because no request came.
+    pub timed_out_idle: u64,
+    /// Connections ended in the middle of a request.
+    pub timed_out_reading: u64,
+    /// Connections ended because the peer did not take the reply.
+    pub timed_out_writing: u64,
+    /// Connections ended by what is not HTTP, or by the peer in the middle of something.
+    pub protocol_errors: u64,
+    /// Failed TLS handshakes.
+    pub tls_failures: u64,
+    /// Connections closed by a drain whose grace time was over.
+    pub cut_off: u64,
+}
+
+impl Counters {
+    /// The counts now.
+    pub fn snapshot(&self) -> Snapshot {
+        let closed = self.closed.load(Relaxed);
+        let accepted = self.accepted.load(Relaxed);
+        Snapshot {
+            accepted,
+            open: accepted.saturating_sub(closed),
+            accept_errors: self.accept_errors.load(Relaxed),
+            timed_out_idle: self.timed_out_idle.load(Relaxed),
+            timed_out_reading: self.timed_out_reading.load(Relaxed),
+            timed_out_writing: self.timed_out_writing.load(Relaxed),
+            protocol_errors: self.protocol_errors.load(Relaxed),
+            tls_failures: self.tls_failures.load(Relaxed),
+            cut_off: self.cut_off.load(Relaxed),
+        }
+    }
+}
+
+pub(crate) fn add_one(counter: &AtomicU64) {
+    counter.fetch_add(1, Relaxed);
+}

@@ -1,0 +1,81 @@
+//! Listening sockets: the backlog is part of a service's capacity, so it is said and not defaulted.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use socket2::{Domain, Protocol, Socket, Type};
+use thiserror::Error;
+
+/// Why an address could not be listened on.
+#[derive(Debug, Error)]
+pub enum ListenError {
+    /// Somebody else listens there.
+    #[error(
+        "{0} is in use by another process: stop it (ss -ltnp shows which), or choose another port, or port 0 for any free one"
+    )]
+    InUse(SocketAddr),
+    /// A port below 1024 without the right to it.
+    #[error(
+        "not allowed to listen on {0}: choose a port from 1024 on, or give the program CAP_NET_BIND_SERVICE"
+    )]
+    Denied(SocketAddr),
+    /// No interface has this address.
+    #[error(
+        "{0} is no address of this machine: use 127.0.0.1, 0.0.0.0, [::] or one that `ip address` lists"
+    )]
+    NotOurs(SocketAddr),
+    /// Anything else.
+    #[error("cannot listen on {address}: {error}")]
+    Other {
+        /// Where.
+        address: SocketAddr,
+        /// What the kernel said.
+        error: io::Error,
+    },
+}
+
+/// Listens on `address` with room for `backlog` connections that nobody has accepted yet.
+///
+/// Linux holds `backlog` + 1 of them, but no more than `net.core.somaxconn` + 1. The socket does not
+/// block, may be bound again while old connections linger, and hands TCP_NODELAY to what it accepts.
+pub fn listen(address: SocketAddr, backlog: u32) -> Result<TcpListener, ListenError> {
+    let open = || -> io::Result<TcpListener> {
+        let socket = Socket::new(
+            Domain::for_address(address),
+            Type::STREAM,
+            Some(Protocol::TCP),
+        )?;
+        socket.set_reuse_address(true)?;
+        socket.set_tcp_nodelay(true)?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+        Ok(socket.into())
+    };
+    open().map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => ListenError::InUse(address),
+        io::ErrorKind::PermissionDenied => ListenError::Denied(address),
+        io::ErrorKind::AddrNotAvailable => ListenError::NotOurs(address),
+        _ => ListenError::Other { address, error },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_taken_port_is_named_with_the_remedy() {
+        let first = listen(([127, 0, 0, 1], 0).into(), 8).unwrap();
+        let address = first.local_addr().unwrap();
+        let error = listen(address, 8).unwrap_err();
+        assert!(matches!(error, ListenError::InUse(a) if a == address));
+        assert!(error.to_string().contains("ss -ltnp"));
+    }
+
+    #[test]
+    fn an_address_of_another_machine_is_named() {
+        let error = listen(([192, 0, 2, 1], 0).into(), 8).unwrap_err();
+        assert!(matches!(error, ListenError::NotOurs(_)), "{error}");
+    }
+}

@@ -1,0 +1,92 @@
+//! Writing envelopes: text is escaped here and nowhere else.
+
+use quick_xml::escape::{escape, partial_escape};
+
+use crate::Version;
+use crate::xml::is_char;
+
+/// Appends `text` as character data; what XML cannot hold becomes U+FFFD.
+pub fn text(text: &str, out: &mut String) {
+    match text.chars().all(is_char) {
+        true => out.push_str(&partial_escape(text)),
+        false => out.push_str(&partial_escape(clean(text))),
+    }
+}
+
+/// Appends `value` as it may stand between double quotes.
+pub fn attribute(value: &str, out: &mut String) {
+    match value.chars().all(|c| is_char(c) && c >= ' ') {
+        true => out.push_str(&escape(value)),
+        // A line end in an attribute would be read back as a space (XML 1.0 section 3.3.3).
+        false => {
+            let kept = clean(value);
+            let escaped = escape(kept.as_str()).replace('\n', "&#10;");
+            out.push_str(&escaped.replace('\t', "&#9;").replace('\r', "&#13;"));
+        }
+    }
+}
+
+/// Appends `<name>value</name>`; `name` is the caller's own and not checked.
+pub fn element(name: &str, value: &str, out: &mut String) {
+    out.push('<');
+    out.push_str(name);
+    out.push('>');
+    text(value, out);
+    out.push_str("</");
+    out.push_str(name);
+    out.push('>');
+}
+
+/// Appends the XML declaration and everything before Body's children.
+pub fn open(version: Version, out: &mut String) {
+    out.push_str("<?xml version=\"1.0\" encoding=\"utf-8\"?><soap:Envelope xmlns:soap=\"");
+    out.push_str(version.namespace());
+    out.push_str("\"><soap:Body>");
+}
+
+/// Appends everything after Body's children.
+pub fn close(out: &mut String) {
+    out.push_str("</soap:Body></soap:Envelope>");
+}
+
+fn clean(text: &str) -> String {
+    let keep = |c| {
+        if is_char(c) {
+            c
+        } else {
+            char::REPLACEMENT_CHARACTER
+        }
+    };
+    text.chars().map(keep).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Limits;
+    use crate::xml::{Scanner, Token};
+    use proptest::prelude::*;
+
+    fn kept(text: &str) -> String {
+        clean(text)
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(value in "\\PC{0,40}", text_value in any::<String>()) {
+            let mut out = String::from("<a b=\"");
+            attribute(&value, &mut out);
+            out.push_str("\">");
+            text(&text_value, &mut out);
+            out.push_str("</a>");
+            let limits = Limits::default();
+            let mut scanner = Scanner::new(&out, &limits);
+            prop_assert!(matches!(scanner.next(), Ok(Token::Start(_))));
+            prop_assert_eq!(scanner.attribute("b").unwrap().as_ref(), kept(&value));
+            // A lone carriage return is read as a line feed (XML 1.0 section 2.11).
+            let expected = kept(&text_value).replace("\r\n", "\n").replace('\r', "\n");
+            let read = scanner.text().unwrap().unwrap();
+            prop_assert_eq!(read.as_ref(), expected);
+        }
+    }
+}

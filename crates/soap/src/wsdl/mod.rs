@@ -1,0 +1,16 @@
+//! WSDL 1.1, document/literal wrapped: written for our services, read from anybody's.
+//!
+//! [`Service`] says what a service of ours offers and becomes a document that WS-I Basic Profile
+//! accepts. [`Description`] is what a caller needs of any service: addresses, operations, and enough
+//! of the schema to make a request. Other styles (rpc, encoded) are refused by name.
+
+mod service;
+
+pub use service::{Element, Kind, Operation as Offered, Record, Service};
+
+pub(crate) const WSDL: &str = "http://schemas.xmlsoap.org/wsdl/";
+pub(crate) const SOAP11: &str = "http://schemas.xmlsoap.org/wsdl/soap/";
+pub(crate) const SOAP12: &str = "http://schemas.xmlsoap.org/wsdl/soap12/";
+pub(crate) const SCHEMA: &str = "http://www.w3.org/2001/XMLSchema";
+/// The transport that R2702 demands.
+pub(crate) const TRANSPORT: &str = "http://schemas.xmlsoap.org/soap/http";

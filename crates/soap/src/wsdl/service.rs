@@ -1,0 +1,295 @@
+//! Writing a description of one of our services.
+//!
+//! Every operation is document/literal wrapped: its request is an element of its own name, its reply
+//! that name with `Response`, each the one part of its message (R2201, R2204, R2210), in a binding for
+//! SOAP 1.1 and one for 1.2, over HTTP (R2702), literal (R2706).
+
+use std::fmt::Write as _;
+
+use super::{SCHEMA, SOAP11, SOAP12, TRANSPORT, WSDL};
+use crate::write;
+
+/// A service to be described.
+#[derive(Clone, Debug)]
+pub struct Service {
+    /// An NCName; port types and bindings are named after it.
+    pub name: &'static str,
+    /// The namespace of everything in it. An action is this, a slash and the operation.
+    pub namespace: &'static str,
+    /// Words for the reader of the description.
+    pub documentation: &'static str,
+    /// Operations, names unique (R2304).
+    pub operations: Vec<Operation>,
+    /// Named types that elements refer to by [`Kind::Record`].
+    pub records: Vec<Record>,
+    /// The one element that a fault's detail holds, by the name of its record.
+    pub fault: Option<&'static str>,
+}
+
+/// One operation.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// An NCName.
+    pub name: &'static str,
+    /// What it does.
+    pub documentation: &'static str,
+    /// The children of the request's wrapper.
+    pub input: Vec<Element>,
+    /// The children of the reply's wrapper.
+    pub output: Vec<Element>,
+}
+
+/// A named sequence of elements.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// An NCName.
+    pub name: &'static str,
+    /// What it stands for.
+    pub documentation: &'static str,
+    /// Its children, in order.
+    pub elements: Vec<Element>,
+}
+
+/// A child element.
+#[derive(Clone, Debug)]
+pub struct Element {
+    /// An NCName; of no use for [`Kind::Any`].
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// Whether it may be left out.
+    pub optional: bool,
+    /// Whether it may stand more than once.
+    pub many: bool,
+    /// What it means.
+    pub documentation: &'static str,
+}
+
+/// What an element holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A simple type of XML Schema, by its local name: `string`, `decimal`, `int`, `date`.
+    Simple(&'static str),
+    /// A [`Record`] by name.
+    Record(&'static str),
+    /// One element of the given namespace, passed over by validation.
+    Any(&'static str),
+}
+
+impl Element {
+    /// A mandatory element with a simple type.
+    pub const fn simple(
+        name: &'static str,
+        kind: &'static str,
+        documentation: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            kind: Kind::Simple(kind),
+            optional: false,
+            many: false,
+            documentation,
+        }
+    }
+}
+
+impl Service {
+    /// The action of `operation`: SOAPAction in 1.1, the action parameter in 1.2.
+    pub fn action(&self, operation: &str) -> String {
+        format!("{}/{operation}", self.namespace)
+    }
+
+    /// The WSDL document, in which both ports have `address`.
+    pub fn wsdl(&self, address: &str) -> String {
+        let mut out = String::with_capacity(16 << 10);
+        let _ = write!(
+            out,
+            "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<wsdl:definitions name=\"{0}\" targetNamespace=\"{1}\" \
+             xmlns:tns=\"{1}\" xmlns:wsdl=\"{WSDL}\" xmlns:soap=\"{SOAP11}\" xmlns:soap12=\"{SOAP12}\" xmlns:xs=\"{SCHEMA}\">\n",
+            self.name, self.namespace
+        );
+        document("wsdl", self.documentation, &mut out);
+        self.write_types(&mut out);
+        self.write_messages(&mut out);
+        self.write_port_type(&mut out);
+        for (prefix, suffix) in BINDINGS {
+            self.write_binding(prefix, suffix, &mut out);
+        }
+        let _ = writeln!(out, "<wsdl:service name=\"{}\">", self.name);
+        for (prefix, suffix) in BINDINGS {
+            let _ = write!(
+                out,
+                "<wsdl:port name=\"{0}{suffix}\" binding=\"tns:{0}{suffix}\"><{prefix}:address location=\"",
+                self.name
+            );
+            write::attribute(address, &mut out);
+            out.push_str("\"/></wsdl:port>\n");
+        }
+        out.push_str("</wsdl:service>\n</wsdl:definitions>\n");
+        out
+    }
+
+    fn write_types(&self, out: &mut String) {
+        let _ = writeln!(
+            out,
+            "<wsdl:types><xs:schema targetNamespace=\"{}\" elementFormDefault=\"qualified\">",
+            self.namespace
+        );
+        for operation in &self.operations {
+            write_wrapper(
+                operation.name,
+                operation.documentation,
+                &operation.input,
+                out,
+            );
+            write_wrapper(
+                &format!("{}Response", operation.name),
+                "",
+                &operation.output,
+                out,
+            );
+        }
+        if let Some(fault) = self.fault {
+            let _ = writeln!(out, "<xs:element name=\"{fault}\" type=\"tns:{fault}\"/>");
+        }
+        for record in &self.records {
+            let _ = write!(out, "<xs:complexType name=\"{}\">", record.name);
+            annotate(record.documentation, out);
+            write_sequence(&record.elements, out);
+            out.push_str("</xs:complexType>\n");
+        }
+        out.push_str("</xs:schema></wsdl:types>\n");
+    }
+
+    fn write_messages(&self, out: &mut String) {
+        let mut message = |name: &str, element: &str| {
+            let _ = writeln!(
+                out,
+                "<wsdl:message name=\"{name}\"><wsdl:part name=\"parameters\" element=\"tns:{element}\"/></wsdl:message>"
+            );
+        };
+        for Operation { name, .. } in &self.operations {
+            message(&format!("{name}Request"), name);
+            message(&format!("{name}Reply"), &format!("{name}Response"));
+        }
+        if let Some(fault) = self.fault {
+            message(&format!("{fault}Message"), fault);
+        }
+    }
+
+    fn write_port_type(&self, out: &mut String) {
+        let _ = writeln!(out, "<wsdl:portType name=\"{}\">", self.name);
+        for Operation {
+            name,
+            documentation,
+            ..
+        } in &self.operations
+        {
+            let _ = write!(out, "<wsdl:operation name=\"{name}\">");
+            document("wsdl", documentation, out);
+            let _ = write!(
+                out,
+                "<wsdl:input message=\"tns:{name}Request\"/><wsdl:output message=\"tns:{name}Reply\"/>"
+            );
+            if let Some(fault) = self.fault {
+                let _ = write!(
+                    out,
+                    "<wsdl:fault name=\"{fault}\" message=\"tns:{fault}Message\"/>"
+                );
+            }
+            out.push_str("</wsdl:operation>\n");
+        }
+        out.push_str("</wsdl:portType>\n");
+    }
+
+    fn write_binding(&self, prefix: &str, suffix: &str, out: &mut String) {
+        let _ = writeln!(
+            out,
+            "<wsdl:binding name=\"{0}{suffix}\" type=\"tns:{0}\"><{prefix}:binding style=\"document\" transport=\"{TRANSPORT}\"/>",
+            self.name
+        );
+        for Operation { name, .. } in &self.operations {
+            let _ = write!(
+                out,
+                "<wsdl:operation name=\"{name}\"><{prefix}:operation soapAction=\"{}\" style=\"document\"/>\
+                 <wsdl:input><{prefix}:body use=\"literal\"/></wsdl:input>\
+                 <wsdl:output><{prefix}:body use=\"literal\"/></wsdl:output>",
+                self.action(name)
+            );
+            if let Some(fault) = self.fault {
+                let _ = write!(
+                    out,
+                    "<wsdl:fault name=\"{fault}\"><{prefix}:fault name=\"{fault}\" use=\"literal\"/></wsdl:fault>"
+                );
+            }
+            out.push_str("</wsdl:operation>\n");
+        }
+        out.push_str("</wsdl:binding>\n");
+    }
+}
+
+/// The prefix of each binding's extension elements, and what its name ends in.
+const BINDINGS: [(&str, &str); 2] = [("soap", "Soap11"), ("soap12", "Soap12")];
+
+fn document(prefix: &str, words: &str, out: &mut String) {
+    if !words.is_empty() {
+        write::element(&format!("{prefix}:documentation"), words, out);
+        out.push('\n');
+    }
+}
+
+fn annotate(words: &str, out: &mut String) {
+    if !words.is_empty() {
+        out.push_str("<xs:annotation>");
+        write::element("xs:documentation", words, out);
+        out.push_str("</xs:annotation>");
+    }
+}
+
+fn write_wrapper(name: &str, words: &str, elements: &[Element], out: &mut String) {
+    let _ = write!(out, "<xs:element name=\"{name}\">");
+    annotate(words, out);
+    out.push_str("<xs:complexType>");
+    write_sequence(elements, out);
+    out.push_str("</xs:complexType></xs:element>\n");
+}
+
+fn write_sequence(elements: &[Element], out: &mut String) {
+    out.push_str("<xs:sequence>");
+    for element in elements {
+        let least = if element.optional {
+            " minOccurs=\"0\""
+        } else {
+            ""
+        };
+        let most = if element.many {
+            " maxOccurs=\"unbounded\""
+        } else {
+            ""
+        };
+        let kind = match element.kind {
+            Kind::Simple(local) => format!("xs:{local}"),
+            Kind::Record(local) => format!("tns:{local}"),
+            Kind::Any(namespace) => {
+                let _ = write!(
+                    out,
+                    "<xs:any namespace=\"{namespace}\" processContents=\"skip\"{least}{most}/>"
+                );
+                continue;
+            }
+        };
+        let _ = write!(
+            out,
+            "<xs:element name=\"{}\" type=\"{kind}\"{least}{most}",
+            element.name
+        );
+        if element.documentation.is_empty() {
+            out.push_str("/>");
+        } else {
+            out.push('>');
+            annotate(element.documentation, out);
+            out.push_str("</xs:element>");
+        }
+    }
+    out.push_str("</xs:sequence>");
+}
