@@ -336,3 +336,82 @@ fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(30)..].join("\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(line: &str, logs: &Path) -> Running {
+        Running::start("sh", Command::new("sh").args(["-c", line]), logs).expect("sh starts")
+    }
+
+    #[test]
+    fn a_child_is_measured_and_its_words_kept() {
+        let logs = tempfile::tempdir().expect("a folder");
+        let line =
+            "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo out; echo err >&2; exit 3";
+        let done = shell(line, logs.path())
+            .finish(Duration::from_secs(60))
+            .expect("it ends");
+        assert_eq!(
+            (done.code, done.stdout.as_str(), done.stderr.as_str()),
+            (Some(3), "out\n", "err\n")
+        );
+        // One thread cannot use more CPU than time; a tick of 10 ms may be rounded up.
+        assert!(done.cpu > Duration::ZERO && done.cpu <= done.wall + Duration::from_millis(20));
+        let failed = done
+            .succeeded("sh")
+            .err()
+            .expect("exit 3 is no success")
+            .to_string();
+        assert!(
+            failed.contains("exit 3") && failed.contains("out\nerr"),
+            "{failed}"
+        );
+    }
+
+    #[test]
+    fn a_child_that_takes_too_long_is_ended() {
+        let logs = tempfile::tempdir().expect("a folder");
+        let child = shell("echo waiting; sleep 600", logs.path());
+        let group = child.pid();
+        let said = child
+            .finish(Duration::from_millis(200))
+            .err()
+            .expect("it is too slow")
+            .to_string();
+        assert!(
+            said.contains("did not end") && said.contains("waiting"),
+            "{said}"
+        );
+        assert!(is_gone(group));
+    }
+
+    #[test]
+    fn what_a_child_started_ends_with_it() {
+        let logs = tempfile::tempdir().expect("a folder");
+        // Deaf to being asked, in the same group as their parent.
+        let child = shell("trap '' TERM; sleep 600 & echo started; wait", logs.path());
+        while !child.words().contains("started") {
+            std::thread::sleep(LOOK);
+        }
+        let group = child.pid();
+        drop(child);
+        assert!(is_gone(group));
+    }
+
+    /// Whether a group has no live member soon; whoever adopted the orphans has yet to reap them.
+    fn is_gone(group: Pid) -> bool {
+        (0..500).any(|_| {
+            std::thread::sleep(LOOK);
+            rustix::process::test_kill_process_group(group).is_err()
+        })
+    }
+
+    #[test]
+    fn a_missing_program_is_missing_not_failed() {
+        let logs = tempfile::tempdir().expect("a folder");
+        let started = Running::start("x", &mut Command::new("no-such-program-here"), logs.path());
+        assert!(matches!(started, Err(Trouble::Missing(_))));
+    }
+}
