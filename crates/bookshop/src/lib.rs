@@ -1,1 +1,187 @@
 //! The reference service: books by ISBN as SOAP, page and JSON, with a capacity that can be set.
+//!
+//! The service of the overload and mobile papers, in one process: no database, so that the form of
+//! the answer is what differs. [`start`] runs it; nothing is shared between two shops of a process.
+//! What counts as load, and what a client sees, belongs to others.
+
+mod catalogue;
+mod compress;
+mod home;
+mod isbn;
+mod json;
+mod law;
+mod metrics;
+mod page;
+mod shop;
+mod soap;
+mod text;
+mod words;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use posthaste_serve::{Server, Timeouts};
+use posthaste_units::Seed;
+use thiserror::Error;
+
+pub use catalogue::{Book, Catalogue, LookupError, Review, Size};
+pub use isbn::{IsbnError, normalise};
+pub use law::{Law, LawError};
+pub use metrics::{Form, Metrics};
+pub use posthaste_serve::Running;
+pub use soap::NAMESPACE;
+
+/// How a shop is to run.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where to listen; port 0 takes any free one. Default 127.0.0.1:8080.
+    pub listen: SocketAddr,
+    /// Event loops. Default 1; a law allows no other number.
+    pub threads: usize,
+    /// Processors to run on, in turn; empty leaves the threads free.
+    pub cpus: Vec<usize>,
+    /// Connections that wait in the kernel to be accepted, as listen(2) takes it: Linux holds one
+    /// more. Default 1024. `mm1k` sets its own.
+    pub backlog: u32,
+    /// Connections in service at most; beyond it nothing is accepted. Default: no limit of ours.
+    pub concurrency: Option<usize>,
+    /// A service law instead of the machine's own speed.
+    pub service: Option<Law>,
+    /// Books in the catalogue. Default 1000.
+    pub books: usize,
+    /// What the catalogue and the service times are made from.
+    pub seed: Seed,
+    /// gzip level, 1 to 9, for clients that accept it. Default: none.
+    pub compression: Option<u32>,
+    /// Whether a connection may carry more than one request. Default yes; `mm1k` allows none.
+    pub keep_alive: bool,
+    /// Time limits of a connection.
+    pub timeouts: Timeouts,
+    /// PEM files of the certificate chain and the key, for HTTPS.
+    pub tls: Option<(PathBuf, PathBuf)>,
+}
+
+/// Why a shop did not open.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The address.
+    #[error(transparent)]
+    Listen(#[from] posthaste_serve::ListenError),
+    /// The threads.
+    #[error(transparent)]
+    Start(#[from] posthaste_serve::StartError),
+    /// The certificate or key.
+    #[error(transparent)]
+    Tls(#[from] posthaste_serve::TlsError),
+    /// A law with more than its one server, or anything else that contradicts it.
+    #[error("the service law {law} {reason}")]
+    Law {
+        /// The law.
+        law: Law,
+        /// What contradicts it.
+        reason: &'static str,
+    },
+    /// A level that gzip does not have.
+    #[error("there is no gzip level {0}: choose 1 (fast) to 9 (small)")]
+    Level(u32),
+    /// An empty catalogue, or more books than memory should hold.
+    #[error("{0} books cannot be offered: choose 1 to 1000000")]
+    Books(usize),
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: ([127, 0, 0, 1], 8080).into(),
+            threads: 1,
+            cpus: Vec::new(),
+            backlog: 1024,
+            concurrency: None,
+            service: None,
+            books: 1000,
+            seed: Seed::default(),
+            compression: None,
+            keep_alive: true,
+            timeouts: Timeouts::default(),
+            tls: None,
+        }
+    }
+}
+
+/// Opens a shop; it serves until the returned handle is stopped or dropped.
+pub fn start(config: Config) -> Result<Running, Error> {
+    let config = check(config)?;
+    let tls = match &config.tls {
+        Some((certificate, key)) => Some(posthaste_serve::load_tls(certificate, key)?),
+        None => None,
+    };
+    let idle = Arc::<law::Idle>::default();
+    let server = Server {
+        threads: config.threads,
+        cpus: config.cpus.clone(),
+        concurrency: config.concurrency,
+        keep_alive: config.keep_alive,
+        timeouts: config.timeouts,
+        tls,
+        hooks: config
+            .service
+            .map(|_| law::Idle::hooks(&idle))
+            .unwrap_or_default(),
+        counters: Arc::default(),
+    };
+    let listener = posthaste_serve::listen(config.listen, config.backlog)?;
+    let address = listener.local_addr().unwrap_or(config.listen);
+    let shared = Arc::new(shop::Shared {
+        catalogue: Catalogue::new(config.books, config.seed),
+        service: soap::service(),
+        metrics: Metrics::default(),
+        counters: server.counters.clone(),
+        address,
+        scheme: if config.tls.is_some() {
+            "https"
+        } else {
+            "http"
+        },
+    });
+    let running = server.start(listener, move |_thread| {
+        let law = config
+            .service
+            .map(|law| law::Clock::new(law, config.seed, idle.clone()));
+        shop::Shop::new(shared.clone(), law, config.compression)
+    })?;
+    tracing::info!(address = %running.addr, "the bookshop is open");
+    Ok(running)
+}
+
+/// Refuses what contradicts itself, and sets what a law demands.
+fn check(mut config: Config) -> Result<Config, Error> {
+    if !(1..=1_000_000).contains(&config.books) {
+        return Err(Error::Books(config.books));
+    }
+    if let Some(level) = config.compression.filter(|level| !(1..=9).contains(level)) {
+        return Err(Error::Level(level));
+    }
+    let Some(law) = config.service else {
+        return Ok(config);
+    };
+    if config.threads != 1 {
+        return Err(Error::Law {
+            law,
+            reason: "has one server: run it with one thread",
+        });
+    }
+    if let Law::Mm1k { capacity, .. } = law {
+        if config.concurrency.is_some_and(|n| n != 1) {
+            return Err(Error::Law {
+                law,
+                reason: "serves one connection at a time: leave concurrency out",
+            });
+        }
+        // One in service, and `backlog` + 1 in the kernel's queue.
+        config.concurrency = Some(1);
+        config.backlog = capacity - 2;
+        config.keep_alive = false;
+    }
+    Ok(config)
+}

@@ -1,0 +1,23 @@
+//! Opens a shop on the address given (127.0.0.1:8080), for measuring it by itself: `shop ADDRESS CPU LAW`.
+
+use posthaste_bookshop::{Config, start};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let mut config = Config::default();
+    if let Some(address) = arguments.next() {
+        config.listen = address.parse()?;
+    }
+    if let Some(cpu) = arguments.next() {
+        config.cpus = vec![cpu.parse()?];
+    }
+    if let Some(law) = arguments.next() {
+        config.service = Some(law.parse()?);
+    }
+    let running = start(config)?;
+    println!("http://{}/", running.addr);
+    posthaste_serve::wait_for_signal()?;
+    running.stop();
+    running.join();
+    Ok(())
+}

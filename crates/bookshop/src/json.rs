@@ -1,0 +1,100 @@
+//! The JSON form: the same information, and problems as RFC 9457 writes them.
+
+use serde::Serialize;
+
+use crate::catalogue::{Answer, Book, Opinion};
+
+#[derive(Serialize)]
+struct BookJson<'a> {
+    isbn: &'a str,
+    title: &'a str,
+    author: &'a str,
+    publisher: &'a str,
+    subject: &'a str,
+    published: &'a str,
+    pages: u32,
+    /// A string, since a price is exact and a JSON number need not be.
+    price: &'a str,
+    stock: u32,
+    description: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reviews: Vec<ReviewJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct ReviewJson<'a> {
+    reviewer: &'a str,
+    date: &'a str,
+    rating: u8,
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Reply<'a> {
+    Greeting { greeting: &'a str, isbn: &'a str },
+    Books { books: Vec<BookJson<'a>> },
+}
+
+#[derive(Serialize)]
+struct Problem<'a> {
+    r#type: &'a str,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+}
+
+/// The document of an answer.
+pub(crate) fn reply(answer: &Answer<'_>) -> String {
+    let reply = match answer {
+        Answer::Greeting { isbn } => Reply::Greeting {
+            greeting: "Hello",
+            isbn,
+        },
+        Answer::Books { books, .. } => Reply::Books {
+            books: books
+                .iter()
+                .map(|(book, opinions)| book_json(book, opinions))
+                .collect(),
+        },
+    };
+    to_text(&reply)
+}
+
+/// Problem details (RFC 9457, section 3); `kind` is what the type ends in.
+pub(crate) fn problem(kind: &str, title: &str, status: u16, detail: &str) -> String {
+    let kind = format!("urn:posthaste:bookshop:{kind}");
+    to_text(&Problem {
+        r#type: &kind,
+        title,
+        status,
+        detail,
+    })
+}
+
+fn to_text(value: &impl Serialize) -> String {
+    // Strings, numbers and lists of them always serialise.
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+fn book_json<'a>(book: &'a Book, opinions: &[Opinion<'a>]) -> BookJson<'a> {
+    let review = |o: &Opinion<'a>| ReviewJson {
+        reviewer: &o.review.reviewer,
+        date: &o.review.date,
+        rating: o.review.rating,
+        text: o.text,
+    };
+    BookJson {
+        isbn: &book.isbn,
+        title: &book.title,
+        author: &book.author,
+        publisher: &book.publisher,
+        subject: book.subject,
+        published: &book.published,
+        pages: book.pages,
+        price: &book.price,
+        stock: book.stock,
+        description: &book.description,
+        reviews: opinions.iter().map(review).collect(),
+    }
+}

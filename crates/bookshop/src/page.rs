@@ -1,0 +1,81 @@
+//! The page form: HTML written as simply as possible, with the same information as the SOAP reply.
+
+use crate::catalogue::{Answer, Opinion};
+
+/// The page of an answer.
+pub(crate) fn reply(answer: &Answer<'_>) -> String {
+    let mut out = String::with_capacity(2048);
+    match answer {
+        Answer::Greeting { isbn } => {
+            head("Hello", &mut out);
+            item("p", &["Hello: ", isbn], &mut out);
+        }
+        Answer::Books { books, .. } => {
+            head(&books[0].0.title, &mut out);
+            for (book, opinions) in books {
+                item("h1", &[&book.title], &mut out);
+                item("p", &["by ", &book.author], &mut out);
+                item("p", &[&book.description], &mut out);
+                out.push_str("<ul>");
+                item("li", &["ISBN ", &book.isbn], &mut out);
+                item("li", &[&book.publisher, ", ", &book.published], &mut out);
+                item(
+                    "li",
+                    &[book.subject, ", ", &book.pages.to_string(), " pages"],
+                    &mut out,
+                );
+                item(
+                    "li",
+                    &[
+                        "EUR ",
+                        &book.price,
+                        ", ",
+                        &book.stock.to_string(),
+                        " in stock",
+                    ],
+                    &mut out,
+                );
+                out.push_str("</ul>\n");
+                for Opinion { review, text } in opinions {
+                    let stars = review.rating.to_string();
+                    item(
+                        "h2",
+                        &[&review.reviewer, ", ", &review.date, ", ", &stars, " of 5"],
+                        &mut out,
+                    );
+                    item("p", &[text], &mut out);
+                }
+            }
+        }
+    }
+    out.push_str("</body></html>\n");
+    out
+}
+
+/// A page that says what is wrong.
+pub(crate) fn problem(title: &str, words: &str) -> String {
+    let mut out = String::with_capacity(512);
+    head(title, &mut out);
+    item("h1", &[title], &mut out);
+    item("p", &[words], &mut out);
+    out.push_str("</body></html>\n");
+    out
+}
+
+fn head(title: &str, out: &mut String) {
+    out.push_str("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>");
+    posthaste_soap::write::text(title, out);
+    out.push_str("</title></head><body>\n");
+}
+
+fn item(name: &str, parts: &[&str], out: &mut String) {
+    out.push('<');
+    out.push_str(name);
+    out.push('>');
+    for part in parts {
+        posthaste_soap::write::text(part, out);
+    }
+    out.push_str("</");
+    out.push_str(name);
+    out.push_str(">\n");
+}

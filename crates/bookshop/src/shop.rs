@@ -1,0 +1,427 @@
+//! From a request to its reply: the routes, and the right answer to what is wrong in each form.
+
+use std::borrow::Cow;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response, StatusCode};
+use posthaste_serve::{BodyError, Counters, Handler, Peer, read_body};
+use posthaste_soap::wsdl::Service;
+use posthaste_soap::{Limits, Refusal, Version, http, xml};
+
+use crate::catalogue::{Catalogue, LookupError, Size};
+use crate::compress::{Gzip, accepts_gzip};
+use crate::law::Clock;
+use crate::metrics::{Form, Metrics};
+use crate::{home, json, page, soap};
+
+/// A request's body at most: an envelope with an ISBN needs half a kilobyte.
+const MAX_BODY: usize = 256 << 10;
+
+/// Below this a reply is not compressed: it would hardly shrink.
+const MIN_PACKED: usize = 512;
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const HTML: &str = "text/html; charset=utf-8";
+const JSON: &str = "application/json";
+const PROBLEM: &str = "application/problem+json";
+
+/// What the threads of one shop share.
+pub(crate) struct Shared {
+    pub(crate) catalogue: Catalogue,
+    pub(crate) service: Service,
+    pub(crate) metrics: Metrics,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) address: SocketAddr,
+    pub(crate) scheme: &'static str,
+}
+
+/// One thread's shop.
+pub(crate) struct Shop {
+    shared: Arc<Shared>,
+    law: Option<Clock>,
+    gzip: Option<Gzip>,
+}
+
+/// A reply before it becomes HTTP.
+struct Reply {
+    form: Form,
+    status: StatusCode,
+    kind: &'static str,
+    body: String,
+    allow: Option<&'static str>,
+}
+
+impl Shop {
+    pub(crate) fn new(shared: Arc<Shared>, law: Option<Clock>, compression: Option<u32>) -> Self {
+        Self {
+            shared,
+            law,
+            gzip: compression.map(Gzip::new),
+        }
+    }
+
+    async fn answer(&self, parts: &Parts, body: Incoming, peer: &Peer) -> Reply {
+        let path = parts.uri.path();
+        if path == "/soap" {
+            return self.soap(parts, body, peer).await;
+        }
+        if let Some(isbn) = path.strip_prefix("/page/") {
+            return self
+                .get(parts, Form::Page)
+                .unwrap_or_else(|| self.page(isbn, parts));
+        }
+        if let Some(isbn) = path.strip_prefix("/json/") {
+            return self
+                .get(parts, Form::Json)
+                .unwrap_or_else(|| self.json(isbn, parts));
+        }
+        self.get(parts, Form::Other)
+            .unwrap_or_else(|| self.other(path, parts))
+    }
+
+    /// Refuses every method but GET and HEAD.
+    fn get(&self, parts: &Parts, form: Form) -> Option<Reply> {
+        if matches!(parts.method, Method::GET | Method::HEAD) {
+            return None;
+        }
+        let words = format!("{} is not allowed here: use GET or HEAD", parts.method);
+        let status = StatusCode::METHOD_NOT_ALLOWED;
+        let mut reply = match form {
+            Form::Page => Reply::new(
+                form,
+                status,
+                HTML,
+                page::problem("Method not allowed", &words),
+            ),
+            Form::Json => {
+                let body = json::problem("method-not-allowed", "Method not allowed", 405, &words);
+                Reply::new(form, status, PROBLEM, body)
+            }
+            _ => Reply::new(form, status, TEXT, words + "\n"),
+        };
+        reply.allow = Some("GET, HEAD");
+        Some(reply)
+    }
+
+    fn page(&self, isbn: &str, parts: &Parts) -> Reply {
+        let refuse = |status, title, words: &str| {
+            Reply::new(Form::Page, status, HTML, page::problem(title, words))
+        };
+        let size = match size(parts.uri.query()) {
+            Ok(size) => size,
+            Err(words) => return refuse(StatusCode::BAD_REQUEST, "No such size", &words),
+        };
+        match self.shared.catalogue.find(isbn) {
+            Ok(number) => {
+                let body = page::reply(&self.shared.catalogue.answer(number, size));
+                Reply::new(Form::Page, StatusCode::OK, HTML, body)
+            }
+            Err(error) => {
+                let (status, title, _) = describe(&error);
+                refuse(status, title, &error.to_string())
+            }
+        }
+    }
+
+    fn json(&self, isbn: &str, parts: &Parts) -> Reply {
+        let refuse = |status: StatusCode, title, kind, words: &str| {
+            let body = json::problem(kind, title, status.as_u16(), words);
+            Reply::new(Form::Json, status, PROBLEM, body)
+        };
+        let size = match size(parts.uri.query()) {
+            Ok(size) => size,
+            Err(words) => {
+                return refuse(
+                    StatusCode::BAD_REQUEST,
+                    "No such size",
+                    "unknown-size",
+                    &words,
+                );
+            }
+        };
+        match self.shared.catalogue.find(isbn) {
+            Ok(number) => {
+                let body = json::reply(&self.shared.catalogue.answer(number, size));
+                Reply::new(Form::Json, StatusCode::OK, JSON, body)
+            }
+            Err(error) => {
+                let (status, title, kind) = describe(&error);
+                refuse(status, title, kind, &error.to_string())
+            }
+        }
+    }
+
+    fn other(&self, path: &str, parts: &Parts) -> Reply {
+        let shared = &*self.shared;
+        let ok = |kind, body| Reply::new(Form::Other, StatusCode::OK, kind, body);
+        match path {
+            "/" => match self.base(parts) {
+                Some(base) => {
+                    let books = shared.catalogue.books();
+                    ok(HTML, home::page(&base, &books[0], books.len()))
+                }
+                None => bad_host(),
+            },
+            "/isbns.csv" => {
+                let mut list = String::from("isbn\n");
+                for book in shared.catalogue.books() {
+                    list.push_str(&book.isbn);
+                    list.push('\n');
+                }
+                ok("text/csv; charset=utf-8", list)
+            }
+            "/healthz" => ok(TEXT, "ok\n".to_owned()),
+            "/metrics" => {
+                let text = shared.metrics.text(&shared.counters.snapshot());
+                ok("text/plain; version=0.0.4; charset=utf-8", text)
+            }
+            _ => {
+                let words = "there is nothing here: GET / says what there is\n".to_owned();
+                Reply::new(Form::Other, StatusCode::NOT_FOUND, TEXT, words)
+            }
+        }
+    }
+
+    async fn soap(&self, parts: &Parts, body: Incoming, peer: &Peer) -> Reply {
+        let plain = |status, words: String| Reply::new(Form::Soap, status, TEXT, words + "\n");
+        if parts.method != Method::POST {
+            return self.describe_soap(parts);
+        }
+        let field = |name| {
+            parts
+                .headers
+                .get(name)
+                .map(|value: &HeaderValue| value.to_str().unwrap_or("?"))
+        };
+        let headers = http::media_type(field(header::CONTENT_TYPE).unwrap_or_default());
+        let headers = headers.and_then(|media| match media.version {
+            Version::Soap11 => {
+                http::soap_action(field(SOAP_ACTION)).map(|action| (media.version, action))
+            }
+            Version::Soap12 => Ok((media.version, media.action.unwrap_or_default())),
+        });
+        let (version, action) = match headers {
+            Ok(headers) => headers,
+            Err(error) => {
+                let status =
+                    StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
+                return plain(status, error.to_string());
+            }
+        };
+        match read_body(body, MAX_BODY, peer).await {
+            Ok(body) if body.is_empty() => {
+                plain(StatusCode::BAD_REQUEST, "there is no envelope".to_owned())
+            }
+            Ok(body) => self.call(&body, version, action),
+            Err(error @ BodyError::TooLong(_)) => {
+                plain(StatusCode::PAYLOAD_TOO_LARGE, error.to_string())
+            }
+            Err(error) => plain(StatusCode::BAD_REQUEST, error.to_string()),
+        }
+    }
+
+    /// Answers an envelope.
+    fn call(&self, body: &[u8], version: Version, action: &str) -> Reply {
+        let kind = http::content_type(version);
+        match self.look_up(body, version, action) {
+            Ok((number, size)) => {
+                let answer = self.shared.catalogue.answer(number, size);
+                Reply::new(
+                    Form::Soap,
+                    StatusCode::OK,
+                    kind,
+                    soap::reply(&answer, size, version),
+                )
+            }
+            Err(fault) => {
+                let status = StatusCode::from_u16(fault.status(version));
+                let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                Reply::new(Form::Soap, status, kind, fault.envelope(version))
+            }
+        }
+    }
+
+    fn look_up(
+        &self,
+        body: &[u8],
+        version: Version,
+        action: &str,
+    ) -> Result<(usize, Size), posthaste_soap::Fault> {
+        let limits = Limits::default();
+        let client =
+            |words: String| posthaste_soap::Fault::new(posthaste_soap::Code::Client, words);
+        let text = xml::decode(body, &limits).map_err(|error| Refusal::from(error).fault())?;
+        let request = posthaste_soap::Request::read(&text, version, &limits, &[])
+            .map_err(|error| error.fault())?;
+        let size = Size::ALL
+            .into_iter()
+            .find(|size| request.operation.is(soap::NAMESPACE, size.operation()));
+        let Some(size) = size else {
+            let known = Size::ALL.map(Size::operation).join(", ");
+            let asked = &request.operation;
+            return Err(client(format!(
+                "there is no operation {:?} in {:?}: there are {known} in {:?}",
+                asked.local,
+                asked.namespace,
+                soap::NAMESPACE
+            )));
+        };
+        // R2744, R2745: the description's action, or an empty one.
+        if !action.is_empty() && !is_action(action, size) {
+            return Err(client(format!(
+                "the action {action:?} does not belong to {}: send {:?} or \"\" (R2744, R2745)",
+                size.operation(),
+                self.shared.service.action(size.operation())
+            )));
+        }
+        let isbn = request
+            .field("isbn")
+            .ok_or_else(|| client("there is no isbn in the request".to_owned()))?;
+        let number = self
+            .shared
+            .catalogue
+            .find(isbn)
+            .map_err(|error| soap::fault(&error))?;
+        Ok((number, size))
+    }
+
+    /// What `/soap` answers to anything but POST: its description, or how to use it.
+    fn describe_soap(&self, parts: &Parts) -> Reply {
+        let get = matches!(parts.method, Method::GET | Method::HEAD);
+        let wsdl = parts
+            .uri
+            .query()
+            .is_some_and(|query| query.split('&').any(|p| p.eq_ignore_ascii_case("wsdl")));
+        if get && wsdl {
+            return match self.base(parts) {
+                Some(base) => {
+                    let body = self.shared.service.wsdl(&format!("{base}/soap"));
+                    Reply::new(Form::Soap, StatusCode::OK, "text/xml; charset=utf-8", body)
+                }
+                None => bad_host(),
+            };
+        }
+        let words =
+            "POST an envelope here, or GET /soap?wsdl for the description (R1132)\n".to_owned();
+        let mut reply = Reply::new(Form::Soap, StatusCode::METHOD_NOT_ALLOWED, TEXT, words);
+        reply.allow = Some("POST");
+        reply
+    }
+
+    /// The address by which the client reached the shop; `None` when its Host field is none.
+    fn base(&self, parts: &Parts) -> Option<String> {
+        let host = match (parts.headers.get(header::HOST), parts.uri.authority()) {
+            (_, Some(authority)) => Cow::Borrowed(authority.as_str()),
+            (Some(host), None) => Cow::Borrowed(host.to_str().ok()?),
+            (None, None) => Cow::Owned(self.shared.address.to_string()),
+        };
+        let allowed = |b: u8| b.is_ascii_alphanumeric() || b".:-_[]".contains(&b);
+        let good = !host.is_empty() && host.bytes().all(allowed);
+        good.then(|| format!("{}://{host}", self.shared.scheme))
+    }
+
+    fn finish(&self, reply: Reply, headers: &HeaderMap) -> Response<Full<Bytes>> {
+        self.shared.metrics.count(reply.form, reply.status.as_u16());
+        if let (Some(law), false) = (&self.law, reply.form == Form::Other) {
+            law.serve();
+        }
+        let mut response = Response::new(Full::default());
+        *response.status_mut() = reply.status;
+        let fields = response.headers_mut();
+        fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.kind));
+        if let Some(allow) = reply.allow {
+            fields.insert(header::ALLOW, HeaderValue::from_static(allow));
+        }
+        let packed = self
+            .gzip
+            .as_ref()
+            .filter(|_| reply.body.len() >= MIN_PACKED)
+            .and_then(|gzip| {
+                fields.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+                let accepts = headers.get_all(header::ACCEPT_ENCODING).iter();
+                let mut accepts = accepts.filter_map(|value| value.to_str().ok());
+                accepts
+                    .any(accepts_gzip)
+                    .then(|| gzip.pack(reply.body.as_bytes()))
+                    .flatten()
+            });
+        if packed.is_some() {
+            fields.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        *response.body_mut() = Full::new(Bytes::from(
+            packed.unwrap_or_else(|| reply.body.into_bytes()),
+        ));
+        response
+    }
+}
+
+const SOAP_ACTION: header::HeaderName = header::HeaderName::from_static("soapaction");
+
+impl Handler for Shop {
+    type Body = Full<Bytes>;
+
+    async fn handle(
+        self: Rc<Self>,
+        request: Request<Incoming>,
+        peer: Rc<Peer>,
+    ) -> Response<Self::Body> {
+        let (parts, body) = request.into_parts();
+        let reply = self.answer(&parts, body, &peer).await;
+        self.finish(reply, &parts.headers)
+    }
+}
+
+impl Reply {
+    fn new(form: Form, status: StatusCode, kind: &'static str, body: String) -> Self {
+        Self {
+            form,
+            status,
+            kind,
+            body,
+            allow: None,
+        }
+    }
+}
+
+/// The namespace, a slash and the operation, compared without making it.
+fn is_action(action: &str, size: Size) -> bool {
+    let rest = action
+        .strip_prefix(soap::NAMESPACE)
+        .and_then(|rest| rest.strip_prefix('/'));
+    rest == Some(size.operation())
+}
+
+/// The size that a query asks for; lite where it says nothing.
+fn size(query: Option<&str>) -> Result<Size, String> {
+    let mut pairs = query
+        .unwrap_or_default()
+        .split('&')
+        .filter_map(|pair| pair.split_once('='));
+    match pairs.find(|(name, _)| *name == "size") {
+        Some((_, value)) => value.parse(),
+        None => Ok(Size::Lite),
+    }
+}
+
+fn describe(error: &LookupError) -> (StatusCode, &'static str, &'static str) {
+    match error {
+        LookupError::Invalid { .. } => (StatusCode::BAD_REQUEST, "Not an ISBN", "invalid-isbn"),
+        LookupError::Unknown(_) => (StatusCode::NOT_FOUND, "No such book", "unknown-isbn"),
+    }
+}
+
+fn bad_host() -> Reply {
+    Reply::new(
+        Form::Other,
+        StatusCode::BAD_REQUEST,
+        TEXT,
+        "the Host header names no host\n".to_owned(),
+    )
+}

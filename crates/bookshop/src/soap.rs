@@ -1,0 +1,222 @@
+//! The SOAP form: replies, faults and the service's description.
+//!
+//! A lite reply is a data set, as in the overload paper: an inline schema that documents every
+//! column, then the row. Heavy replies are plain elements.
+
+use posthaste_soap::wsdl::{Element, Kind, Offered, Record, Service};
+use posthaste_soap::{Code, Detail, Fault, Version, write};
+
+use crate::catalogue::{Answer, Book, LookupError, Opinion, Review, Size};
+
+/// The namespace of everything the shop says.
+pub const NAMESPACE: &str = "urn:posthaste:bookshop";
+
+const GREETING: &str = "Γειά σου, Привіт, 你好, שלום, こんにちは, สวัสดี: ";
+
+/// Where the time of a data set goes: a schema with a row.
+const SCHEMA: &str = include_str!("dataset.xsd");
+
+/// The whole envelope of a reply.
+pub(crate) fn reply(answer: &Answer<'_>, size: Size, version: Version) -> String {
+    let mut out = String::with_capacity(size.body_bytes() + 320);
+    write::open(version, &mut out);
+    open(size, &mut out);
+    match answer {
+        Answer::Greeting { isbn } => {
+            out.push_str("<greeting>");
+            out.push_str(GREETING);
+            out.push_str(isbn);
+            out.push_str("</greeting>");
+        }
+        Answer::Books { books, .. } => {
+            if size == Size::Lite {
+                out.push_str(SCHEMA);
+            }
+            for (book, opinions) in books {
+                write_book(book, opinions, &mut out);
+            }
+        }
+    }
+    out.push_str("</");
+    out.push_str(size.operation());
+    out.push_str("Response>");
+    write::close(&mut out);
+    out
+}
+
+/// The fault for a failed look-up.
+pub(crate) fn fault(error: &LookupError) -> Fault {
+    let (problem, isbn) = match error {
+        LookupError::Invalid { isbn, .. } => ("invalid-isbn", isbn),
+        LookupError::Unknown(isbn) => ("unknown-isbn", isbn),
+    };
+    Fault {
+        code: Code::Client,
+        reason: error.to_string(),
+        detail: Some(Detail {
+            namespace: NAMESPACE,
+            name: "BookFault",
+            fields: vec![("problem", problem.to_owned()), ("isbn", isbn.clone())],
+        }),
+    }
+}
+
+/// Bytes of a Body around its books.
+pub(crate) fn frame_bytes(size: Size) -> usize {
+    let mut out = "<soap:Body></soap:Body></Response>".to_owned();
+    open(size, &mut out);
+    out.len() + size.operation().len()
+}
+
+/// Bytes of a book without reviews.
+pub(crate) fn book_bytes(book: &Book) -> usize {
+    let mut out = String::with_capacity(1024);
+    write_book(book, &[], &mut out);
+    out.len()
+}
+
+/// Bytes of a review without its text.
+pub(crate) fn review_bytes(review: &Review) -> usize {
+    REVIEW_MARKS + review.reviewer.len() + review.date.len()
+}
+
+const REVIEW_MARKS: usize =
+    "<Review><reviewer></reviewer><date></date><rating>5</rating><text></text></Review>".len();
+
+fn open(size: Size, out: &mut String) {
+    out.push('<');
+    out.push_str(size.operation());
+    out.push_str("Response xmlns=\"");
+    out.push_str(NAMESPACE);
+    out.push_str("\">");
+}
+
+fn write_book(book: &Book, opinions: &[Opinion<'_>], out: &mut String) {
+    out.push_str("<Book>");
+    write::element("isbn", &book.isbn, out);
+    write::element("title", &book.title, out);
+    write::element("author", &book.author, out);
+    write::element("publisher", &book.publisher, out);
+    write::element("subject", book.subject, out);
+    write::element("published", &book.published, out);
+    write::element("pages", itoa(book.pages, &mut [0; 10]), out);
+    write::element("price", &book.price, out);
+    write::element("stock", itoa(book.stock, &mut [0; 10]), out);
+    write::element("description", &book.description, out);
+    for Opinion { review, text } in opinions {
+        out.push_str("<Review>");
+        write::element("reviewer", &review.reviewer, out);
+        write::element("date", &review.date, out);
+        write::element("rating", itoa(u32::from(review.rating), &mut [0; 10]), out);
+        write::element("text", text, out);
+        out.push_str("</Review>");
+    }
+    out.push_str("</Book>");
+}
+
+/// A number as decimal text without an allocation.
+fn itoa(mut number: u32, buffer: &mut [u8; 10]) -> &str {
+    let mut at = buffer.len();
+    loop {
+        at -= 1;
+        buffer[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return std::str::from_utf8(&buffer[at..]).unwrap_or_default();
+        }
+    }
+}
+
+/// The description behind `/soap?wsdl`.
+pub(crate) fn service() -> Service {
+    let isbn = || Element::simple("isbn", "string", "ISBN-10; hyphens are allowed.");
+    let books = |many| Element {
+        name: "Book",
+        kind: Kind::Record("Book"),
+        optional: false,
+        many,
+        documentation: "",
+    };
+    let schema = Element {
+        name: "",
+        kind: Kind::Any("http://www.w3.org/2001/XMLSchema"),
+        optional: false,
+        many: false,
+        documentation: "",
+    };
+    let operation = |size: Size| Offered {
+        name: size.operation(),
+        documentation: match size {
+            Size::Hello => "A greeting in several languages.",
+            Size::Lite => "One book as a data set: a schema of the row, then the row.",
+            Size::Heavy1 => "One book with reviews, about 16 kB.",
+            Size::Heavy2 => "The book and the next in the list, with reviews, about 28 kB.",
+            Size::Heavy3 => "The book and the next two, with reviews, about 36 kB.",
+            Size::Heavy5 => "The book and the next four, with reviews, about 50 kB.",
+        },
+        input: vec![isbn()],
+        output: match size {
+            Size::Hello => vec![Element::simple("greeting", "string", "")],
+            Size::Lite => vec![schema.clone(), books(false)],
+            _ => vec![books(true)],
+        },
+    };
+    Service {
+        name: "Bookshop",
+        namespace: NAMESPACE,
+        documentation: "An inventory of books by ISBN, in replies of six sizes.",
+        operations: Size::ALL.map(operation).to_vec(),
+        records: records(),
+        fault: Some("BookFault"),
+    }
+}
+
+fn records() -> Vec<Record> {
+    let review = Element {
+        optional: true,
+        ..Element {
+            name: "Review",
+            kind: Kind::Record("Review"),
+            optional: true,
+            many: true,
+            documentation: "",
+        }
+    };
+    vec![
+        Record {
+            name: "Book",
+            documentation: "A book in the inventory.",
+            elements: vec![
+                Element::simple("isbn", "string", "ISBN-10 without hyphens."),
+                Element::simple("title", "string", ""),
+                Element::simple("author", "string", "One name, or two joined by and."),
+                Element::simple("publisher", "string", ""),
+                Element::simple("subject", "string", ""),
+                Element::simple("published", "date", ""),
+                Element::simple("pages", "int", ""),
+                Element::simple("price", "decimal", "Euros."),
+                Element::simple("stock", "int", "Copies ready to be sent."),
+                Element::simple("description", "string", ""),
+                review,
+            ],
+        },
+        Record {
+            name: "Review",
+            documentation: "What a reader thought of it.",
+            elements: vec![
+                Element::simple("reviewer", "string", ""),
+                Element::simple("date", "date", ""),
+                Element::simple("rating", "int", "One to five stars."),
+                Element::simple("text", "string", ""),
+            ],
+        },
+        Record {
+            name: "BookFault",
+            documentation: "Why there is no answer.",
+            elements: vec![
+                Element::simple("problem", "string", "invalid-isbn or unknown-isbn."),
+                Element::simple("isbn", "string", "What was asked for."),
+            ],
+        },
+    ]
+}
