@@ -1,1 +1,26 @@
 //! Charts and pages from data: self-contained SVG and HTML.
+//!
+//! Data in, text out: no clock, no file, no request to anywhere, and the same bytes for the
+//! same data. Charts stand alone ([`Chart::svg`]) or in a [`Page`]; both follow the reader's
+//! light or dark theme, can be printed in black and white and read aloud. What the data mean
+//! is left to the rooms above.
+
+mod area;
+mod axis;
+mod bars;
+mod chart;
+mod frame;
+mod ink;
+mod layer;
+mod marks;
+mod number;
+mod page;
+mod plot;
+mod trace;
+
+pub use axis::{Axis, Scale, TopAxis};
+pub use bars::{Bar, Bars, Group};
+pub use chart::{Along, Chart, Mark, Point, Role, Series, Shape};
+pub use ink::chart_style;
+pub use number::Unit;
+pub use page::{Align, Block, Card, Cell, Page, Section, State, Table, Verdict};

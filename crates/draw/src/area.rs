@@ -1,0 +1,89 @@
+//! The area of data: axes fitted to everything that has a place, and the mapping to pixels.
+//!
+//! Only sizes and places; what is drawn there is left to `plot` and `marks`.
+
+use plotters::coord::CoordTranslate;
+use plotters::coord::cartesian::Cartesian2d;
+
+use crate::axis::{Axis, Coord, Fitted};
+use crate::chart::{Along, Chart};
+use crate::frame::{Above, Frame};
+use crate::layer::{Place, UNITS};
+use crate::trace::{Placed, Trace};
+
+/// The area of data with its mapping.
+pub(crate) struct Area {
+    pub(crate) frame: Frame,
+    pub(crate) x: Fitted,
+    pub(crate) y: Fitted,
+    mapping: Cartesian2d<Coord, Coord>,
+}
+
+impl Area {
+    /// Both axes of `chart` fitted to its traces and marks, and the frame around them.
+    pub(crate) fn new(chart: &Chart, traces: &[Trace<'_>]) -> Self {
+        let points = || traces.iter().flat_map(Trace::points);
+        let marks = |axis: &Axis, along: Along| -> Vec<f64> {
+            let along = chart.marks.iter().filter(|mark| mark.along == along);
+            along.filter_map(|mark| axis.place(mark.at)).collect()
+        };
+        let xs = points().map(|placed| placed.x);
+        let x = chart.x.fit(xs.chain(marks(&chart.x, Along::X)), 9);
+        let ends = |placed: &Placed<'_>| {
+            let ends = placed.interval.map(|(low, high)| [low, Some(high)]);
+            [Some(placed.y)]
+                .into_iter()
+                .chain(ends.into_iter().flatten())
+        };
+        let ys = points().flat_map(ends).flatten();
+        let y = chart.y.fit(ys.chain(marks(&chart.y, Along::Y)), 7);
+        let above = above(chart, &x);
+        let frame = Frame::new(&chart.title, &chart.y.label, (&x.ticks, &y), above.as_ref());
+        let (across, up) = frame.limits();
+        let mapping = Cartesian2d::new(x.coord, y.coord, (across.0..across.1, up.0..up.1));
+        Self {
+            frame,
+            x,
+            y,
+            mapping,
+        }
+    }
+
+    /// The ticks of the axis above, if the chart has one.
+    pub(crate) fn above(&self, chart: &Chart) -> Option<Above> {
+        above(chart, &self.x)
+    }
+
+    /// Where two values, placed on their scales, stand on the page.
+    pub(crate) fn place(&self, x: f64, y: f64) -> Place {
+        let (x, y) = self.mapping.translate(&(x, y));
+        (f64::from(x) / UNITS, f64::from(y) / UNITS)
+    }
+
+    /// Whether a point lies between the axes.
+    pub(crate) fn shows(&self, placed: &Placed<'_>) -> bool {
+        self.x.coord.shows(placed.x) && self.y.coord.shows(placed.y)
+    }
+
+    /// Where the points of a run stand.
+    pub(crate) fn places(&self, run: &[Placed<'_>]) -> Vec<Place> {
+        let place = |placed: &Placed<'_>| self.place(placed.x, placed.y);
+        run.iter().map(place).collect()
+    }
+
+    /// Where both ends of an interval stand, the lower first.
+    pub(crate) fn ends(&self, placed: &Placed<'_>) -> Option<(Place, Place)> {
+        let (low, high) = placed.interval?;
+        let low = low.unwrap_or(self.y.coord.low);
+        Some((self.place(placed.x, low), self.place(placed.x, high)))
+    }
+}
+
+fn above(chart: &Chart, x: &Fitted) -> Option<Above> {
+    let top = chart.top.as_ref()?;
+    let ticks = top.ticks(x.coord, 9);
+    (!ticks.is_empty()).then(|| Above {
+        label: top.label.clone(),
+        ticks,
+    })
+}

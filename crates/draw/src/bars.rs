@@ -1,0 +1,358 @@
+//! Bars: amounts side by side in groups, each bar a stack of parts.
+//!
+//! Parts differ by hue and by filling (solid, hatched, tinted), so that they stay apart in
+//! black and white. Bars always start at zero, whatever the scale of their axis says: the
+//! length is the amount.
+
+use maud::{Markup, html};
+use plotters::coord::ranged1d::Ranged;
+
+use crate::axis::{Axis, Fitted, Scale};
+use crate::chart::Role;
+use crate::frame::{self, Anchor, Foot, Frame, Key, text};
+use crate::ink;
+use crate::layer::{Pen, Place, UNITS, layer, tenth, text_width, wrap};
+use crate::page::{Cell, Table};
+
+/// A chart of bars.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Bars {
+    /// The heading, also what a screen reader says first.
+    pub title: String,
+    /// What the bars measure; always linear and from zero.
+    pub value: Axis,
+    /// From left to right.
+    pub groups: Vec<Group>,
+    /// Sentences beneath the legend.
+    pub notes: Vec<String>,
+}
+
+/// Bars that stand together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Group {
+    /// What they have in common.
+    pub label: String,
+    /// From left to right.
+    pub bars: Vec<Bar>,
+}
+
+/// One bar: parts from the bottom up.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Bar {
+    /// What stands beneath it: "ours".
+    pub label: String,
+    /// Whose number it is.
+    pub role: Role,
+    /// Name and amount of each part. Amounts below zero are left out and counted.
+    pub parts: Vec<(String, f64)>,
+    /// Lower and upper end of the interval of the total.
+    pub interval: Option<(f64, f64)>,
+}
+
+impl Bar {
+    /// A bar with one part named as the bar is.
+    pub fn single(label: impl Into<String>, value: f64) -> Self {
+        let label = label.into();
+        Self {
+            parts: vec![(label.clone(), value)],
+            label,
+            ..Self::default()
+        }
+    }
+
+    /// The parts that can be drawn: number in the bar, name, amount.
+    fn drawn(&self) -> impl Iterator<Item = (&str, f64)> {
+        let usable = |(_, value): &&(String, f64)| drawable(*value);
+        self.parts
+            .iter()
+            .filter(usable)
+            .map(|(name, value)| (&**name, *value))
+    }
+
+    fn total(&self) -> f64 {
+        self.drawn().map(|(_, value)| value).sum()
+    }
+}
+
+fn drawable(value: f64) -> bool {
+    value == 0.0 || (1e-150..1e150).contains(&value)
+}
+
+/// Where one bar stands: its edges in pixels.
+struct Slot<'a> {
+    bar: &'a Bar,
+    left: f64,
+    right: f64,
+}
+
+impl Bars {
+    /// One self-contained SVG file.
+    pub fn svg(&self) -> String {
+        self.draw(true).into_string()
+    }
+
+    /// The chart to be put into a page that holds [`chart_style`](crate::chart_style) once.
+    pub fn inline(&self) -> Markup {
+        self.draw(false)
+    }
+
+    /// The numbers behind the chart, exactly as they were given.
+    pub fn numbers(&self) -> Table {
+        let mut table = Table::new(["group", "bar", "part", &*self.value.label]);
+        for group in &self.groups {
+            for bar in &group.bars {
+                for (part, value) in &bar.parts {
+                    table.rows.push(vec![
+                        Cell::text(&*group.label),
+                        Cell::text(&*bar.label),
+                        Cell::text(&**part),
+                        Cell::number(self.value.exact(*value)),
+                    ]);
+                }
+            }
+        }
+        table
+    }
+
+    fn draw(&self, standalone: bool) -> Markup {
+        let bars = || self.groups.iter().flat_map(|group| &group.bars);
+        // A little more than the longest bar, for the figure above it.
+        let ends = |bar: &Bar| {
+            let (low, high) = bar.interval.unwrap_or((0.0, 0.0));
+            [bar.total(), low, high]
+                .into_iter()
+                .filter(|end| drawable(*end))
+        };
+        let axis = Axis {
+            scale: Scale::Linear,
+            ..self.value.clone()
+        };
+        let y = axis.fit(bars().flat_map(ends).chain([0.0]), 7);
+        let frame = Frame::new(&self.title, &self.value.label, (&[], &y), None);
+        let height = |value: f64| f64::from(y.coord.map(&value, frame.limits().1)) / UNITS;
+        let names = self.part_names();
+        let slots = self.slots(&frame);
+        let (labels, room) = self.labels(&frame, &slots);
+        let body = html! {
+            (frame.rows(&y, height))
+            @for slot in slots.iter().flatten() {
+                (draw_bar(&axis, slot, &names, &height))
+            }
+            (labels)
+        };
+        let foot = Foot {
+            room,
+            x_label: String::new(),
+            keys: keys(&names),
+            notes: self.notes(&y),
+        };
+        frame::assemble(
+            &frame,
+            &self.title,
+            &self.describe(),
+            &body,
+            foot,
+            standalone,
+        )
+    }
+
+    /// Names of parts in the order of their first appearance.
+    fn part_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        let bars = self.groups.iter().flat_map(|group| &group.bars);
+        for (name, _) in bars.flat_map(|bar| &bar.parts) {
+            if !names.contains(&&**name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// Where each bar stands, group by group.
+    fn slots(&self, frame: &Frame) -> Vec<Vec<Slot<'_>>> {
+        let room = (frame.right - frame.left) / self.groups.len().max(1) as f64;
+        let group = |(index, group): (usize, &'_ Group)| {
+            let count = group.bars.len().max(1) as f64;
+            let step = (room * 0.84 / count).min(92.0);
+            let start = frame.left + room * (index as f64 + 0.5) - step * count / 2.0;
+            let lefts = (0..).map(move |place: u32| start + step * (f64::from(place) + 0.09));
+            (lefts, step * 0.82)
+        };
+        self.groups
+            .iter()
+            .enumerate()
+            .map(|(index, bars)| {
+                let (lefts, width) = group((index, bars));
+                let stand = |(bar, left)| Slot {
+                    bar,
+                    left,
+                    right: left + width,
+                };
+                bars.bars.iter().zip(lefts).map(stand).collect()
+            })
+            .collect()
+    }
+
+    /// The words beneath the bars and the groups, and the room they take.
+    fn labels(&self, frame: &Frame, slots: &[Vec<Slot<'_>>]) -> (Markup, f64) {
+        let room = (frame.right - frame.left) / self.groups.len().max(1) as f64;
+        let mut words = Vec::new();
+        let mut deepest = 22.0f64;
+        let mut set = |middle: f64, from: f64, width: f64, class: &str, label: &str| {
+            let mut below = from;
+            for line in wrap(label, 12.0, width).into_iter().take(3) {
+                if text_width(&line, 12.0) <= width * 1.3 {
+                    words.push(text(
+                        (middle, frame.bottom + below),
+                        class,
+                        Anchor::Middle,
+                        &line,
+                    ));
+                }
+                below += 15.0;
+            }
+            deepest = deepest.max(below - 12.0);
+            below
+        };
+        let mut next = 18.0f64;
+        for slot in slots.iter().flatten() {
+            let middle = f64::midpoint(slot.left, slot.right);
+            let width = slot.right - slot.left + 8.0;
+            next = next.max(set(middle, 18.0, width, "ph-quiet", &slot.bar.label));
+        }
+        for (index, group) in self.groups.iter().enumerate() {
+            let middle = frame.left + room * (index as f64 + 0.5);
+            set(middle, next + 3.0, room - 8.0, "ph-text", &group.label);
+        }
+        (html! { @for word in words { (word) } }, deepest)
+    }
+
+    fn notes(&self, y: &Fitted) -> Vec<String> {
+        let bars = || self.groups.iter().flat_map(|group| &group.bars);
+        let lost = bars()
+            .flat_map(|bar| &bar.parts)
+            .filter(|(_, value)| !drawable(*value))
+            .count();
+        let beyond = bars().filter(|bar| !y.coord.shows(bar.total())).count();
+        let mut notes = self.notes.clone();
+        if lost > 0 {
+            notes.push(format!("Left out, not a number or below zero: {lost}."));
+        }
+        if beyond > 0 {
+            notes.push(format!("Longer than the axis: {beyond}."));
+        }
+        notes
+    }
+
+    fn describe(&self) -> String {
+        let mut words = format!("{}.", self.value.label);
+        for group in &self.groups {
+            for bar in &group.bars {
+                let total = self.value.exact(bar.total());
+                words += &format!(" {} {}: {total}.", group.label, bar.label);
+            }
+        }
+        words
+    }
+}
+
+/// One bar with its parts, its interval, its total in figures and what the pointer is told.
+fn draw_bar(axis: &Axis, slot: &Slot<'_>, names: &[&str], height: &impl Fn(f64) -> f64) -> Markup {
+    let bar = slot.bar;
+    let muted = bar.role == Role::Paper;
+    let mut below = 0.0;
+    let mut parts = Vec::new();
+    for (name, value) in bar.drawn() {
+        let kind = names.iter().position(|known| *known == name).unwrap_or(0);
+        let (floor, ceiling) = (height(below), height(below + value));
+        below += value;
+        let rectangle = ((slot.left, ceiling), (slot.right, floor));
+        let words = format!("{name}: {}", axis.exact(value));
+        parts.push((kind, rectangle, words));
+    }
+    let middle = f64::midpoint(slot.left, slot.right);
+    let ends = bar
+        .interval
+        .filter(|(low, high)| drawable(*low) && drawable(*high));
+    let top = ends.map_or(below, |(_, high)| high.max(below));
+    let total = axis.exact(bar.total());
+    let fits = text_width(&total, 12.0) <= (slot.right - slot.left) * 1.3;
+    html! {
+        @for (kind, (upper, lower), words) in &parts {
+            g class=(ink::class(*kind, muted)) {
+                (filling(*kind, *upper, *lower, muted))
+                rect class="ph-hit" x=(tenth(upper.0)) y=(tenth(upper.1))
+                    width=(tenth(lower.0 - upper.0)) height=(tenth(lower.1 - upper.1)) {
+                    title { (bar.label) " " (words) }
+                }
+            }
+        }
+        @if let Some((low, high)) = ends {
+            g class=(ink::class(ink::HUES - 1, false)) { (layer(|pen| {
+                pen.line(&[(middle, height(low)), (middle, height(high))], 1.6);
+                for end in [low, high] {
+                    pen.line(&[(middle - 5.0, height(end)), (middle + 5.0, height(end))], 1.6);
+                }
+            })) }
+        }
+        @if fits {
+            (text((middle, height(top) - 6.0), "ph-text ph-halo", Anchor::Middle, &total))
+        }
+    }
+}
+
+/// The filling of a part by its number: solid, hatched, tinted, cross-hatched, and again.
+/// The paper's parts have dashed outlines.
+fn filling(kind: usize, upper: Place, lower: Place, muted: bool) -> Markup {
+    let outline = [upper, (lower.0, upper.1), lower, (upper.0, lower.1), upper];
+    html! {
+        @if kind.is_multiple_of(4) {
+            (layer(|pen| pen.rectangle(upper, lower)))
+        } @else {
+            g class="ph-tint" { (layer(|pen| pen.rectangle(upper, lower))) }
+            (layer(|pen| {
+                if kind % 2 == 1 {
+                    hatch(pen, upper, lower, false);
+                }
+                if kind % 4 == 3 {
+                    hatch(pen, upper, lower, true);
+                }
+            }))
+        }
+        g stroke-dasharray=[muted.then_some("50 40")] {
+            (layer(|pen| pen.line(&outline, 1.4)))
+        }
+    }
+}
+
+/// Slanted lines from edge to edge, 7 pixels apart.
+fn hatch(pen: &mut Pen<'_>, upper: Place, lower: Place, falling: bool) {
+    let (width, height) = (lower.0 - upper.0, lower.1 - upper.1);
+    let count = ((width + height) / 7.0).min(400.0) as u32;
+    for index in 1..=count {
+        let start = f64::from(index) * 7.0 - height;
+        let (from, to) = (start.max(0.0), (start + height).min(width));
+        let at = |across: f64| {
+            let up = across - start;
+            let y = if falling { upper.1 + up } else { lower.1 - up };
+            (upper.0 + across, y)
+        };
+        if from < to {
+            pen.line(&[at(from), at(to)], 1.2);
+        }
+    }
+}
+
+fn keys(names: &[&str]) -> Vec<Key> {
+    if names.len() < 2 {
+        return Vec::new();
+    }
+    let key = |(kind, name): (usize, &&str)| Key {
+        series: kind,
+        words: (*name).to_owned(),
+        sample: html! {
+            g class=(ink::class(kind, false)) { (filling(kind, (-14.0, -7.0), (14.0, 7.0), false)) }
+        },
+    };
+    names.iter().enumerate().map(key).collect()
+}

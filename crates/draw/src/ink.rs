@@ -1,0 +1,159 @@
+//! Colours: six hues that stay apart for colour-blind readers, in a light and a dark theme.
+//!
+//! Elements carry classes, never colours; the style sheet made here gives each class a literal
+//! light colour first (for viewers without CSS variables) and then the variable of the theme.
+//! Rules and variables are the same in every chart, so that twenty charts in one page agree.
+
+use std::fmt::Write as _;
+
+/// One hue: its ink in each theme, and a muted one for the paper's own numbers.
+struct Hue {
+    light: &'static str,
+    light_muted: &'static str,
+    dark: &'static str,
+    dark_muted: &'static str,
+}
+
+/// How many hues there are before they repeat.
+pub(crate) const HUES: usize = TABLE.len();
+
+const TABLE: [Hue; 6] = [
+    hue(["#0067a5", "#4792be", "#5ab4f0", "#4789b6"]),
+    hue(["#c2410c", "#d37650", "#ff9663", "#be7451"]),
+    hue(["#007a5a", "#479f88", "#35c79a", "#2c9778"]),
+    hue(["#a13d85", "#bb73a7", "#e28dc4", "#a96d97"]),
+    hue(["#856404", "#a78f4a", "#e0c04c", "#a79240"]),
+    hue(["#4a5560", "#7d858d", "#b8c3ce", "#8b949e"]),
+];
+
+/// Name, light, dark: what is not a series.
+const PLAIN: [(&str, &str, &str); 5] = [
+    ("surface", "#ffffff", "#161b22"),
+    ("text", "#1c2128", "#e6edf3"),
+    ("quiet", "#59636e", "#9aa5b1"),
+    ("axis", "#7a8490", "#6e7883"),
+    ("grid", "#e4e8ec", "#2a313a"),
+];
+
+const fn hue([light, light_muted, dark, dark_muted]: [&'static str; 4]) -> Hue {
+    Hue {
+        light,
+        light_muted,
+        dark,
+        dark_muted,
+    }
+}
+
+/// The class of a series' ink.
+pub(crate) fn class(hue: usize, muted: bool) -> String {
+    format!("ph-{}{}", if muted { "m" } else { "i" }, hue % HUES)
+}
+
+/// The style sheet of every chart.
+pub fn chart_style() -> String {
+    let (light, dark) = (variables(false), variables(true));
+    let mut css = format!(
+        ".ph-chart{{{light}display:block;width:100%;height:auto;\
+         font-family:system-ui,-apple-system,\"Segoe UI\",Roboto,\"Liberation Sans\",Arial,sans-serif;\
+         font-size:12px}}\n\
+         @media (prefers-color-scheme:dark){{.ph-chart{{{dark}}}}}\n\
+         [data-theme=light] .ph-chart{{{light}}}\n\
+         [data-theme=dark] .ph-chart{{{dark}}}\n\
+         @media print{{.ph-chart,[data-theme] .ph-chart{{{light}}}}}\n"
+    );
+    for (name, property) in [
+        ("surface", "fill"),
+        ("text", "fill"),
+        ("quiet", "fill"),
+        ("axis", "stroke"),
+        ("grid", "stroke"),
+    ] {
+        let colour = PLAIN
+            .iter()
+            .find(|plain| plain.0 == name)
+            .map_or("", |p| p.1);
+        rule(&mut css, name, &[property], name, colour);
+    }
+    for (index, hue) in TABLE.iter().enumerate() {
+        for (kind, colour) in [("i", hue.light), ("m", hue.light_muted)] {
+            let name = format!("{kind}{index}");
+            rule(&mut css, &name, &["fill", "stroke"], &name, colour);
+        }
+    }
+    css.push_str(include_str!("chart.css"));
+    css
+}
+
+/// A class that sets `properties` to a colour: the literal one, then the theme's.
+fn rule(css: &mut String, class: &str, properties: &[&str], variable: &str, colour: &str) {
+    let _ = write!(css, ".ph-{class}{{");
+    for property in properties {
+        let _ = write!(css, "{property}:{colour};{property}:var(--ph-{variable});");
+    }
+    css.push_str("}\n");
+}
+
+fn variables(dark: bool) -> String {
+    let mut css = String::new();
+    for (name, light, night) in PLAIN {
+        let _ = write!(css, "--ph-{name}:{};", if dark { night } else { light });
+    }
+    for (index, hue) in TABLE.iter().enumerate() {
+        let (ink, muted) = if dark {
+            (hue.dark, hue.dark_muted)
+        } else {
+            (hue.light, hue.light_muted)
+        };
+        let _ = write!(css, "--ph-i{index}:{ink};--ph-m{index}:{muted};");
+    }
+    css
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Relative luminance, WCAG 2.1.
+    fn luminance(hex: &str) -> f64 {
+        let channel = |at: usize| {
+            let value = f64::from(u8::from_str_radix(&hex[at..at + 2], 16).unwrap()) / 255.0;
+            if value <= 0.039_28 {
+                value / 12.92
+            } else {
+                ((value + 0.055) / 1.055).powf(2.4)
+            }
+        };
+        0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
+    }
+
+    fn contrast(a: &str, b: &str) -> f64 {
+        let (a, b) = (luminance(a), luminance(b));
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+
+    #[test]
+    fn inks_reach_the_contrast_of_wcag_in_both_themes() {
+        let [(_, light, dark), text, quiet, axis, _] = PLAIN;
+        for (surface, words) in [(light, [text.1, quiet.1]), (dark, [text.2, quiet.2])] {
+            for word in words {
+                assert!(contrast(word, surface) >= 4.5, "{word} on {surface}");
+            }
+        }
+        assert!(contrast(axis.1, light) >= 3.0 && contrast(axis.2, dark) >= 3.0);
+        for hue in &TABLE {
+            for ink in [hue.light, hue.light_muted] {
+                assert!(contrast(ink, light) >= 3.0, "{ink}");
+            }
+            for ink in [hue.dark, hue.dark_muted] {
+                assert!(contrast(ink, dark) >= 3.0, "{ink}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_style_sheet_asks_for_nothing_from_outside() {
+        let css = chart_style();
+        assert!(!css.contains("url(") && !css.contains("@import"));
+        assert!(css.contains("--ph-i5") && css.contains("prefers-color-scheme:dark"));
+    }
+}

@@ -1,0 +1,198 @@
+//! Shapes: what plotters' SVG backend draws, as a layer that takes its ink from a class.
+//!
+//! A layer is drawn in black at ten units to the pixel, because the backend knows whole units
+//! and fixed colours only; black is then taken off, so that each shape inherits the fill and
+//! the stroke of the group around it. Words are not drawn here: the page's own fonts set them.
+
+use maud::{Markup, PreEscaped, html};
+use plotters::backend::{DrawingBackend, SVGBackend};
+use plotters::style::{BLACK, Color, ShapeStyle, WHITE};
+
+/// A place on the page in pixels, from the upper left.
+pub(crate) type Place = (f64, f64);
+
+/// Backend units to a pixel.
+pub(crate) const UNITS: f64 = 10.0;
+
+/// The shapes of markers, told apart without colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Marker {
+    Circle,
+    Square,
+    Triangle,
+    Diamond,
+    Wedge,
+    Cross,
+    Plus,
+}
+
+/// Every marker, in the order in which series take them.
+pub(crate) const MARKERS: [Marker; 7] = [
+    Marker::Circle,
+    Marker::Square,
+    Marker::Triangle,
+    Marker::Diamond,
+    Marker::Wedge,
+    Marker::Cross,
+    Marker::Plus,
+];
+
+/// What draws into a layer.
+pub(crate) struct Pen<'a>(SVGBackend<'a>);
+
+/// The shapes that `draw` draws, to be put inside a group that has an ink.
+pub(crate) fn layer(draw: impl FnOnce(&mut Pen<'_>)) -> Markup {
+    let mut svg = String::new();
+    let mut pen = Pen(SVGBackend::with_string(&mut svg, (1, 1)));
+    draw(&mut pen);
+    drop(pen);
+    let inside = svg
+        .split_once('\n')
+        .map_or("", |(_, rest)| rest)
+        .trim_end_matches("</svg>\n");
+    let inherited = inside
+        .replace(" opacity=\"1\"", "")
+        .replace(" stroke=\"#000000\"", "")
+        .replace(" fill=\"#000000\"", "")
+        .replace(" fill=\"#FFFFFF\"", " class=\"ph-surface\"");
+    html! { g transform="scale(.1)" { (PreEscaped(inherited)) } }
+}
+
+impl Pen<'_> {
+    /// An open line through `places`.
+    pub(crate) fn line(&mut self, places: &[Place], width: f64) {
+        let style = BLACK.stroke_width((width * UNITS).round() as u32);
+        let places = places.iter().map(|place| units(*place));
+        // Writing into a string does not fail.
+        let _ = self.0.draw_path(places, &style);
+    }
+
+    /// A filled polygon.
+    pub(crate) fn fill(&mut self, places: &[Place]) {
+        self.polygon(places, &BLACK.filled());
+    }
+
+    /// A filled rectangle.
+    pub(crate) fn rectangle(&mut self, upper_left: Place, lower_right: Place) {
+        let (from, to) = (units(upper_left), units(lower_right));
+        let _ = self.0.draw_rect(from, to, &BLACK.filled(), true);
+    }
+
+    /// The marker of a point; a hollow one shows the surface inside.
+    pub(crate) fn marker(&mut self, marker: Marker, at: Place, hollow: bool) {
+        let outline = BLACK.stroke_width(if hollow { 17 } else { 10 });
+        let inside: ShapeStyle = if hollow {
+            WHITE.filled()
+        } else {
+            BLACK.filled()
+        };
+        let r = 3.6;
+        let (x, y) = at;
+        let around = |corners: &[(f64, f64)]| -> Vec<Place> {
+            corners
+                .iter()
+                .map(|(dx, dy)| (x + dx * r, y + dy * r))
+                .collect()
+        };
+        let corners = match marker {
+            Marker::Circle => {
+                let radius = (r * UNITS) as u32;
+                let _ = self.0.draw_circle(units(at), radius, &inside, true);
+                if hollow {
+                    let _ = self.0.draw_circle(units(at), radius, &outline, false);
+                }
+                return;
+            }
+            Marker::Cross => {
+                self.line(&around(&[(-1.0, -1.0), (1.0, 1.0)]), 2.0);
+                return self.line(&around(&[(-1.0, 1.0), (1.0, -1.0)]), 2.0);
+            }
+            Marker::Plus => {
+                self.line(&around(&[(-1.2, 0.0), (1.2, 0.0)]), 2.0);
+                return self.line(&around(&[(0.0, -1.2), (0.0, 1.2)]), 2.0);
+            }
+            Marker::Square => around(&[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]),
+            Marker::Triangle => around(&[(0.0, -1.25), (1.15, 0.85), (-1.15, 0.85)]),
+            Marker::Diamond => around(&[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)]),
+            Marker::Wedge => around(&[(0.0, 1.25), (1.15, -0.85), (-1.15, -0.85)]),
+        };
+        self.polygon(&corners, &inside);
+        if hollow {
+            let closed = [&*corners, &corners[..1]].concat();
+            self.line(&closed, 1.7);
+        }
+    }
+
+    fn polygon(&mut self, places: &[Place], style: &ShapeStyle) {
+        let places = places.iter().map(|place| units(*place));
+        let _ = self.0.fill_polygon(places, style);
+    }
+}
+
+fn units((x, y): Place) -> (i32, i32) {
+    ((x * UNITS).round() as i32, (y * UNITS).round() as i32)
+}
+
+/// `value` with at most one decimal, for an attribute.
+pub(crate) fn tenth(value: f64) -> f64 {
+    (value * UNITS).round() / UNITS
+}
+
+/// The width of `text` in pixels, about: which font sets it is not known before it is shown.
+pub(crate) fn text_width(text: &str, size: f64) -> f64 {
+    let em: f64 = text
+        .chars()
+        .map(|letter| match letter {
+            'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | ' ' => 0.31,
+            'f' | 'r' | 't' | '(' | ')' | '[' | ']' | '/' | '-' => 0.39,
+            'm' | 'w' | 'M' | 'W' | '%' | '−' | '–' | '—' => 0.88,
+            'A'..='Z' => 0.69,
+            letter if letter.len_utf8() > 2 => 1.0,
+            _ => 0.58,
+        })
+        .sum();
+    em * size
+}
+
+/// `text` broken at spaces into lines of about `width` pixels.
+pub(crate) fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if text_width(line, size) + text_width(word, size) + size / 3.0 <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_carry_no_colour_of_their_own() {
+        let svg = layer(|pen| {
+            pen.line(&[(0.0, 1.25), (10.0, 2.0)], 1.8);
+            for marker in MARKERS {
+                pen.marker(marker, (5.0, 5.0), false);
+                pen.marker(marker, (5.0, 5.0), true);
+            }
+            pen.rectangle((0.0, 0.0), (5.0, 5.0));
+        })
+        .into_string();
+        assert!(!svg.contains('#') && !svg.contains("svg"), "{svg}");
+        assert!(svg.contains("points=\"0,13 100,20 \""), "{svg}");
+        assert!(svg.contains("class=\"ph-surface\""), "{svg}");
+    }
+
+    #[test]
+    fn long_text_breaks_at_spaces() {
+        let lines = wrap("one two three four", 12.0, 60.0);
+        assert_eq!(lines, ["one two", "three four"]);
+        assert!(wrap("", 12.0, 60.0).is_empty());
+    }
+}

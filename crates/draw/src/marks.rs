@@ -1,0 +1,212 @@
+//! Reference lines and their labels: beside their line, clear of data and of each other.
+//!
+//! Lines lie beneath the data, labels above everything. Each label tries every place along its
+//! line and takes the one that covers least; the first mark chooses first, so that the result
+//! depends on the data alone.
+
+use maud::{Markup, html};
+
+use crate::area::Area;
+use crate::chart::{Along, Chart, Mark, Role};
+use crate::frame::{Anchor, Frame, text};
+use crate::ink;
+use crate::layer::{Place, layer, text_width};
+use crate::trace::{self, Trace};
+
+const SIZE: f64 = 12.0;
+const ROW: f64 = 16.0;
+
+/// The marks of a chart that lie between its axes.
+pub(crate) struct Marks<'a> {
+    frame: &'a Frame,
+    lines: Vec<Line<'a>>,
+    labels: Vec<Place>,
+}
+
+impl<'a> Marks<'a> {
+    /// The marks of `chart`, with labels where they cover the traces least.
+    pub(crate) fn new(chart: &'a Chart, area: &'a Area, traces: &[Trace<'_>]) -> Self {
+        let line = |mark: &'a Mark| {
+            let at = match mark.along {
+                Along::X => {
+                    let at = chart
+                        .x
+                        .place(mark.at)
+                        .filter(|at| area.x.coord.shows(*at))?;
+                    area.place(at, area.y.coord.low).0
+                }
+                Along::Y => {
+                    let at = chart
+                        .y
+                        .place(mark.at)
+                        .filter(|at| area.y.coord.shows(*at))?;
+                    area.place(area.x.coord.low, at).1
+                }
+            };
+            Some(Line { mark, at })
+        };
+        let lines: Vec<Line<'a>> = chart.marks.iter().filter_map(line).collect();
+        let data: Vec<Place> = traces
+            .iter()
+            .flat_map(|trace| &trace.runs)
+            .flat_map(|run| along(&trace::thin_line(&area.places(run))))
+            .collect();
+        let labels = place(&area.frame, &lines, &data);
+        Self {
+            frame: &area.frame,
+            lines,
+            labels,
+        }
+    }
+
+    /// The lines, to lie beneath the data.
+    pub(crate) fn lines(&self) -> Markup {
+        let Frame {
+            left,
+            right,
+            top,
+            bottom,
+            ..
+        } = *self.frame;
+        html! {
+            @for Line { mark, at } in &self.lines {
+                @let paper = mark.role == Role::Paper;
+                g class=(ink::class(ink::HUES - 1, paper))
+                    stroke-dasharray=(if paper { "20 30" } else { "60 30" }) {
+                    (layer(|pen| match mark.along {
+                        Along::X => pen.line(&[(*at, top), (*at, bottom)], 1.4),
+                        Along::Y => pen.line(&[(left, *at), (right, *at)], 1.4),
+                    }))
+                }
+            }
+        }
+    }
+
+    /// The labels, to stand above everything.
+    pub(crate) fn labels(&self) -> Markup {
+        html! {
+            @for (line, place) in self.lines.iter().zip(&self.labels) {
+                @let paper = line.mark.role == Role::Paper;
+                @let class = if paper { "ph-quiet ph-halo" } else { "ph-text ph-halo" };
+                (text(*place, class, Anchor::Start, &line.mark.label))
+            }
+        }
+    }
+}
+
+/// A reference line on the page, in pixels.
+struct Line<'a> {
+    mark: &'a Mark,
+    at: f64,
+}
+
+/// A rectangle on the page.
+#[derive(Clone, Copy)]
+struct Room {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+impl Room {
+    fn around(baseline: Place, width: f64) -> Self {
+        let (left, bottom) = (baseline.0, baseline.1 + 4.0);
+        Self {
+            left,
+            right: left + width,
+            top: bottom - ROW,
+            bottom,
+        }
+    }
+
+    fn holds(&self, (x, y): Place) -> bool {
+        (self.left - 3.0..=self.right + 3.0).contains(&x)
+            && (self.top - 2.0..=self.bottom + 2.0).contains(&y)
+    }
+
+    fn meets(&self, other: &Self) -> bool {
+        self.left < other.right + 6.0
+            && other.left < self.right + 6.0
+            && self.top < other.bottom
+            && other.top < self.bottom
+    }
+
+    /// Whether `line` runs through.
+    fn crossed(&self, line: &Line<'_>) -> bool {
+        match line.mark.along {
+            Along::X => (self.left - 2.0..=self.right + 2.0).contains(&line.at),
+            Along::Y => (self.top..=self.bottom).contains(&line.at),
+        }
+    }
+}
+
+/// The left end of the baseline of each line's label; `data` are places to keep free.
+fn place(frame: &Frame, lines: &[Line<'_>], data: &[Place]) -> Vec<Place> {
+    let mut taken: Vec<Room> = Vec::new();
+    lines
+        .iter()
+        .map(|line| {
+            let width = text_width(&line.mark.label, SIZE);
+            let cost = |baseline: &Place, distance: usize| {
+                let room = Room::around(*baseline, width);
+                let covered = data.iter().filter(|place| room.holds(**place)).count();
+                let clashes = taken.iter().filter(|other| other.meets(&room)).count();
+                let crossed = lines.iter().filter(|other| room.crossed(other)).count();
+                covered * 20 + clashes * 5000 + crossed * 60 + distance
+            };
+            let best = candidates(frame, line, width)
+                .into_iter()
+                .enumerate()
+                .min_by_key(|(distance, baseline)| cost(baseline, *distance))
+                .map_or((frame.left + 4.0, frame.top + ROW), |(_, baseline)| {
+                    baseline
+                });
+            taken.push(Room::around(best, width));
+            best
+        })
+        .collect()
+}
+
+/// The places beside `line` in order of liking: the top of a vertical line, the right end of a
+/// horizontal one.
+fn candidates(frame: &Frame, line: &Line<'_>, width: f64) -> Vec<Place> {
+    let fits = |x: f64| x >= frame.left + 2.0 && x + width <= frame.right + 4.0;
+    match line.mark.along {
+        Along::X => {
+            let rows = ((frame.bottom - frame.top) / ROW) as usize;
+            (0..rows)
+                .flat_map(|row| {
+                    let baseline = frame.top + ROW * (row as f64 + 0.9);
+                    [(line.at + 6.0, baseline), (line.at - 6.0 - width, baseline)]
+                })
+                .filter(|(x, _)| fits(*x))
+                .collect()
+        }
+        Along::Y => {
+            let steps = ((frame.right - frame.left) / ROW) as usize;
+            (0..steps)
+                .flat_map(|step| {
+                    let x = frame.right - width - ROW * step as f64;
+                    [(x, line.at - 5.0), (x, line.at + 14.0)]
+                })
+                .filter(|(x, y)| fits(*x) && *y > frame.top + 8.0 && *y < frame.bottom - 2.0)
+                .collect()
+        }
+    }
+}
+
+/// Places along the polyline through `places`, near enough to each other to be noticed by a
+/// label.
+fn along(places: &[Place]) -> Vec<Place> {
+    let mut all = places.to_vec();
+    for pair in places.windows(2) {
+        let ((x0, y0), (x1, y1)) = (pair[0], pair[1]);
+        let parts = ((x1 - x0).abs().max((y1 - y0).abs()) / 8.0).min(200.0) as u32;
+        all.extend((1..parts).map(|part| {
+            let share = f64::from(part) / f64::from(parts);
+            (x0 + (x1 - x0) * share, y0 + (y1 - y0) * share)
+        }));
+    }
+    all
+}

@@ -1,0 +1,330 @@
+//! Draws a chart: from series to shapes, in the order in which they cover each other.
+//!
+//! The paper's series lie beneath ours. Every series is a group of its own with an ink by class,
+//! so that a script can hide it; nothing carries an id, so that charts can share a page.
+
+use maud::{Markup, html};
+
+use crate::area::Area;
+use crate::chart::{Along, Chart, Role, Series, Shape};
+use crate::frame::{self, Anchor, Foot, Key, SAMPLE, text};
+use crate::ink;
+use crate::layer::{MARKERS, Marker, Place, layer, tenth};
+use crate::marks::Marks;
+use crate::trace::{self, Placed, Trace};
+
+/// Dashes of lines without markers, in tenths of a pixel; the first is solid.
+const DASHES: [&str; 5] = ["none", "90 40", "20 30", "90 30 20 30", "50 20"];
+/// Dashes of the paper's lines.
+const PAPER_DASHES: [&str; 5] = ["50 40", "20 40", "70 30 20 30", "100 50", "30 20"];
+
+/// How one series looks.
+struct Look {
+    hue: usize,
+    marker: Marker,
+    marked: bool,
+    banded: bool,
+    role: Role,
+    shape: Shape,
+}
+
+impl Look {
+    fn ink(&self) -> String {
+        ink::class(self.hue, self.role == Role::Paper)
+    }
+
+    fn hollow(&self) -> bool {
+        self.role == Role::Paper
+    }
+
+    fn dash(&self) -> &'static str {
+        let dashes = if self.hollow() {
+            &PAPER_DASHES
+        } else {
+            &DASHES
+        };
+        if self.marked {
+            dashes[0]
+        } else {
+            dashes[self.hue % dashes.len()]
+        }
+    }
+
+    fn width(&self) -> f64 {
+        if self.hollow() { 1.5 } else { 2.0 }
+    }
+}
+
+/// The chart as SVG; a standalone one brings its style sheet and its size.
+pub(crate) fn draw(chart: &Chart, standalone: bool) -> Markup {
+    let traces: Vec<Trace<'_>> = chart
+        .series
+        .iter()
+        .map(|series| Trace::new(chart, series))
+        .collect();
+    let looks = looks(chart, &traces);
+    let area = Area::new(chart, &traces);
+    let above = area.above(chart);
+    let marks = Marks::new(chart, &area, &traces);
+    let body = html! {
+        (area.frame.rows(&area.y, |tick| area.place(area.x.coord.low, tick).1))
+        (area.frame.columns(&area.x.ticks, |tick| area.place(tick, area.y.coord.low).0, false))
+        @if let Some(above) = &above {
+            (area.frame.columns(&above.ticks, |tick| area.place(tick, area.y.coord.low).0, true))
+        }
+        (marks.lines())
+        @for role in [Role::Paper, Role::Ours] {
+            @for index in (0..traces.len()).filter(|index| looks[*index].role == role) {
+                (draw_series(&area, &traces[index], &looks[index], index))
+            }
+        }
+        @if traces.iter().all(|trace| trace.runs.is_empty()) {
+            @let middle = f64::midpoint(area.frame.left, area.frame.right);
+            @let height = f64::midpoint(area.frame.top, area.frame.bottom);
+            (text((middle, height), "ph-quiet", Anchor::Middle, "no data"))
+        }
+        (marks.labels())
+        @for (index, trace) in traces.iter().enumerate() {
+            (draw_hits(chart, &area, &chart.series[index], trace, index))
+        }
+    };
+    let foot = Foot {
+        room: 22.0,
+        x_label: chart.x.label.clone(),
+        keys: keys(chart, &looks),
+        notes: notes(chart, &area, &traces),
+    };
+    let description = describe(chart);
+    frame::assemble(
+        &area.frame,
+        &chart.title,
+        &description,
+        &body,
+        foot,
+        standalone,
+    )
+}
+
+/// Series of one name share hue and marker.
+fn looks(chart: &Chart, traces: &[Trace<'_>]) -> Vec<Look> {
+    let mut names: Vec<&str> = Vec::new();
+    let mut looks = Vec::new();
+    for (series, trace) in chart.series.iter().zip(traces) {
+        let known = names.iter().position(|name| *name == series.name);
+        let hue = known.unwrap_or(names.len());
+        if known.is_none() {
+            names.push(&series.name);
+        }
+        looks.push(Look {
+            hue,
+            marker: MARKERS[hue % MARKERS.len()],
+            marked: trace.marked(series.shape),
+            banded: trace.banded(series.shape),
+            role: series.role,
+            shape: series.shape,
+        });
+    }
+    looks
+}
+
+fn draw_series(area: &Area, trace: &Trace<'_>, look: &Look, index: usize) -> Markup {
+    let lines: Vec<Vec<Place>> = trace
+        .runs
+        .iter()
+        .map(|run| joined(area, run, look))
+        .collect();
+    let dots: Vec<Place> = trace
+        .points()
+        .filter(|placed| look.marked && area.shows(placed))
+        .map(|placed| area.place(placed.x, placed.y))
+        .collect();
+    let lone = look.shape != Shape::Points && !look.marked;
+    let covered = html! {
+        @if look.banded {
+            g class="ph-band" { (layer(|pen| {
+                for run in &trace.runs {
+                    pen.fill(&band(area, run));
+                }
+            })) }
+        } @else {
+            g class="ph-whisker" { (layer(|pen| {
+                for (low, high) in whiskers(area, trace) {
+                    pen.line(&[low, high], 1.4);
+                    for end in [low, high] {
+                        pen.line(&[(end.0 - 3.5, end.1), (end.0 + 3.5, end.1)], 1.4);
+                    }
+                }
+            })) }
+        }
+        g class="ph-trace" stroke-dasharray=(look.dash()) { (layer(|pen| {
+            for line in lines.iter().filter(|line| line.len() > 1) {
+                pen.line(line, look.width());
+            }
+        })) }
+    };
+    html! {
+        g class=(format!("ph-series {}", look.ink())) data-series=(index) {
+            (area.frame.clipped(&covered))
+            (layer(|pen| {
+                for at in trace::seen(&dots, false) {
+                    pen.marker(look.marker, dots[at], look.hollow());
+                }
+                // A run of one point has no line to be seen by.
+                for run in trace.runs.iter().filter(|run| lone && run.len() == 1) {
+                    if area.shows(&run[0]) {
+                        pen.marker(look.marker, area.place(run[0].x, run[0].y), look.hollow());
+                    }
+                }
+            }))
+        }
+    }
+}
+
+/// The ends of the intervals of as many points as can be told apart.
+fn whiskers(area: &Area, trace: &Trace<'_>) -> Vec<(Place, Place)> {
+    let ends: Vec<(Place, Place)> = trace.points().filter_map(|p| area.ends(p)).collect();
+    let upper: Vec<Place> = ends.iter().map(|(_, high)| *high).collect();
+    let seen = trace::seen(&upper, true).into_iter();
+    seen.map(|index| ends[index]).collect()
+}
+
+/// The line of one run as it is drawn; none where points are not joined.
+fn joined(area: &Area, run: &[Placed<'_>], look: &Look) -> Vec<Place> {
+    let places = area.places(run);
+    match look.shape {
+        Shape::Points => Vec::new(),
+        Shape::Line => trace::thin_line(&places),
+        Shape::Steps => trace::thin_line(&trace::steps(&places)),
+    }
+}
+
+/// The outline of the intervals along a run: upper ends forth, lower ends back.
+fn band(area: &Area, run: &[Placed<'_>]) -> Vec<Place> {
+    let ends: Vec<(Place, Place)> = run.iter().filter_map(|placed| area.ends(placed)).collect();
+    let upper: Vec<Place> = ends.iter().map(|(_, high)| *high).collect();
+    let lower: Vec<Place> = ends.iter().rev().map(|(low, _)| *low).collect();
+    [trace::thin_line(&upper), trace::thin_line(&lower)].concat()
+}
+
+/// Invisible targets over the points, with the exact numbers for the pointer.
+fn draw_hits(
+    chart: &Chart,
+    area: &Area,
+    series: &Series,
+    trace: &Trace<'_>,
+    index: usize,
+) -> Markup {
+    let shown: Vec<&Placed<'_>> = trace.points().filter(|placed| area.shows(placed)).collect();
+    let places: Vec<Place> = shown.iter().map(|p| area.place(p.x, p.y)).collect();
+    html! {
+        g class="ph-series" data-series=(index) {
+            @for at in trace::seen(&places, true) {
+                circle class="ph-hit" cx=(tenth(places[at].0)) cy=(tenth(places[at].1)) r="8" {
+                    title { (tooltip(chart, series, shown[at])) }
+                }
+            }
+        }
+    }
+}
+
+fn tooltip(chart: &Chart, series: &Series, placed: &Placed<'_>) -> String {
+    let point = placed.point;
+    let interval = point.interval.filter(|_| placed.interval.is_some());
+    let interval = interval.map_or_else(String::new, |(low, high)| {
+        format!(" ({} to {})", chart.y.exact(low), chart.y.exact(high))
+    });
+    let lines = [
+        series.legend(),
+        format!("{}: {}", chart.x.label, chart.x.exact(point.x)),
+        format!("{}: {}{interval}", chart.y.label, chart.y.exact(point.y)),
+        point.hint.clone(),
+    ];
+    let lines: Vec<String> = lines.into_iter().filter(|line| !line.is_empty()).collect();
+    lines.join("\n")
+}
+
+fn keys(chart: &Chart, looks: &[Look]) -> Vec<Key> {
+    let named = chart.series.iter().zip(looks).enumerate();
+    named
+        .filter(|(_, (series, _))| !series.legend().is_empty())
+        .map(|(index, (series, look))| Key {
+            series: index,
+            words: series.legend(),
+            sample: sample(look),
+        })
+        .collect()
+}
+
+/// A short stretch of a series for the legend, around the origin.
+fn sample(look: &Look) -> Markup {
+    let half = SAMPLE / 2.0;
+    html! {
+        g class=(look.ink()) {
+            @if look.shape != Shape::Points {
+                g stroke-dasharray=(look.dash()) {
+                    (layer(|pen| pen.line(&[(-half, 0.0), (half, 0.0)], look.width())))
+                }
+            }
+            @if look.marked {
+                (layer(|pen| pen.marker(look.marker, (0.0, 0.0), look.hollow())))
+            }
+        }
+    }
+}
+
+/// The notes of the chart, and what had to be left out.
+fn notes(chart: &Chart, area: &Area, traces: &[Trace<'_>]) -> Vec<String> {
+    let lost: usize = traces.iter().map(|trace| trace.lost).sum();
+    let beyond = traces
+        .iter()
+        .flat_map(Trace::points)
+        .filter(|placed| !area.shows(placed))
+        .count();
+    let mut notes = chart.notes.clone();
+    if lost > 0 {
+        notes.push(format!(
+            "{lost} {} left out: not a number, or without a place on the axis.",
+            points(lost)
+        ));
+    }
+    if beyond > 0 {
+        notes.push(format!("{beyond} {} beyond the axes.", points(beyond)));
+    }
+    notes
+}
+
+fn points(count: usize) -> &'static str {
+    if count == 1 { "point" } else { "points" }
+}
+
+/// What a reader who cannot see the chart is told.
+fn describe(chart: &Chart) -> String {
+    let mut words = format!("{} against {}.", chart.y.label, chart.x.label);
+    for series in &chart.series {
+        let ys = series
+            .points
+            .iter()
+            .map(|point| point.y)
+            .filter(|y| chart.y.place(*y).is_some());
+        let (low, high) = ys.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| {
+            (low.min(y), high.max(y))
+        });
+        let count = series.points.len();
+        words += &format!(" {}: {count} {}", series.legend(), points(count));
+        if low <= high {
+            words += &format!(", {} to {}", chart.y.exact(low), chart.y.exact(high));
+        }
+        words.push('.');
+    }
+    for mark in &chart.marks {
+        let axis = if mark.along == Along::X {
+            &chart.x
+        } else {
+            &chart.y
+        };
+        if axis.place(mark.at).is_some() {
+            words += &format!(" {} at {}.", mark.label, axis.exact(mark.at));
+        }
+    }
+    words
+}

@@ -1,0 +1,190 @@
+//! Charts and pages as a caller sees them: whole results, and odd data that must not panic.
+
+use posthaste_draw::{
+    Along, Axis, Bar, Bars, Block, Chart, Group, Mark, Page, Point, Role, Scale, Section, Series,
+    Shape, TopAxis, Unit,
+};
+
+fn rates() -> Chart {
+    let mut chart = Chart::new(
+        "Mean response time",
+        Axis::linear("rate / capacity", Unit::Count),
+        Axis::linear("mean response time", Unit::Millis),
+    );
+    chart.top = Some(TopAxis {
+        label: "the paper's rate".into(),
+        unit: Unit::PerSecond,
+        factor: 145.0,
+        offset: 0.0,
+    });
+    let ours = [(0.5, 2.0), (1.0, 2.5), (1.5, 90.0)];
+    let points = |scale: f64| ours.map(|(x, y)| Point::new(x, y * scale));
+    chart.series = vec![
+        Series::line(
+            "page",
+            points(1.0).map(|p| p.clone().with_interval(p.y * 0.9, p.y * 1.1)),
+        ),
+        Series::line("page", points(1.3)).of_paper(),
+    ];
+    chart.marks = vec![Mark {
+        along: Along::X,
+        at: 1.0,
+        label: "capacity".into(),
+        role: Role::Ours,
+    }];
+    chart
+}
+
+fn bytes() -> Bars {
+    let bar = |label: &str, role, overhead| Bar {
+        label: label.into(),
+        role,
+        parts: vec![("content".into(), 589.0), ("overhead".into(), overhead)],
+        interval: None,
+    };
+    Bars {
+        title: "Bytes on the wire".into(),
+        value: Axis::linear("bytes", Unit::Bytes),
+        groups: vec![Group {
+            label: "Web service".into(),
+            bars: vec![
+                bar("ours", Role::Ours, 2912.0),
+                bar("paper", Role::Paper, 3311.0),
+            ],
+        }],
+        notes: vec!["Headers included.".into()],
+    }
+}
+
+#[test]
+fn a_chart_with_two_x_axes() {
+    insta::assert_snapshot!(rates().inline().into_string());
+}
+
+#[test]
+fn stacked_bars() {
+    insta::assert_snapshot!(bytes().inline().into_string());
+}
+
+#[test]
+fn a_percentile_curve() {
+    let mut chart = Chart::percentiles("Latency", Axis::log("latency", Unit::Millis));
+    let quantiles = [
+        (0.5, 0.2),
+        (0.9, 0.8),
+        (0.99, 4.0),
+        (0.999, 30.0),
+        (1.0, 31.0),
+    ];
+    chart.series = vec![Series::line(
+        "all",
+        quantiles.map(|(q, ms)| Point::new(q, ms)),
+    )];
+    insta::assert_snapshot!(chart.inline().into_string());
+}
+
+#[test]
+fn the_same_data_make_the_same_bytes_and_stand_alone() {
+    let svg = rates().svg();
+    assert_eq!(svg, rates().svg());
+    assert!(svg.starts_with("<svg") && svg.contains("role=\"img\"") && svg.contains("<desc>"));
+    assert!(svg.contains("page, paper\nrate / capacity: 1.5\nmean response time: 117 ms"));
+    assert!(!svg.contains(" id="), "ids would clash in a page");
+}
+
+#[test]
+fn twenty_charts_share_one_page_and_one_style() {
+    let mut section = Section::new("Charts");
+    for _ in 0..20 {
+        section.blocks.push(Block::Chart(Box::new(rates())));
+        section.blocks.push(Block::Bars(Box::new(bytes())));
+    }
+    let page = Page {
+        sections: vec![section],
+        ..Page::default()
+    };
+    let html = page.html();
+    assert_eq!(html.matches("<svg class=\"ph-chart\"").count(), 40);
+    assert_eq!(html.matches("<style").count(), 1);
+    assert_eq!(html.matches("id=\"s-charts\"").count(), 1);
+}
+
+#[test]
+fn odd_data_are_drawn_or_counted() {
+    let odd = [
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        0.0,
+        -0.0,
+        -1.0,
+        1.0,
+        f64::MAX,
+        f64::MIN,
+        f64::MIN_POSITIVE,
+        1e-300,
+        1e140,
+    ];
+    let all: Vec<Point> = odd
+        .iter()
+        .flat_map(|x| odd.iter().map(|y| Point::new(*x, *y).with_interval(*x, *y)))
+        .collect();
+    let zeros = vec![Point::new(0.0, 0.0); 3];
+    let sets = [vec![], vec![Point::new(3.0, 4.0)], zeros, all];
+    for points in sets {
+        for (scale, shape) in [Scale::Linear, Scale::Log, Scale::Percentile]
+            .into_iter()
+            .flat_map(|scale| [Shape::Line, Shape::Points, Shape::Steps].map(|s| (scale, s)))
+        {
+            let axis = |range| Axis {
+                scale,
+                range,
+                ..Axis::linear("axis", Unit::Seconds)
+            };
+            for range in [
+                None,
+                Some((1.0, 0.5)),
+                Some((f64::NAN, 1.0)),
+                Some((0.1, 0.9)),
+            ] {
+                let mut chart = Chart::new("odd", axis(range), axis(range));
+                chart.series = vec![Series::line("s", points.clone()).shape(shape)];
+                chart.marks = odd
+                    .map(|at| Mark {
+                        along: Along::Y,
+                        at,
+                        label: "m".into(),
+                        role: Role::Paper,
+                    })
+                    .to_vec();
+                let svg = chart.svg();
+                for word in ["NaN", "inf"] {
+                    assert!(!svg.contains(word), "{svg}");
+                }
+                chart.numbers();
+            }
+        }
+    }
+    let mut bars = bytes();
+    bars.groups[0].bars = odd.map(|value| Bar::single("b", value)).to_vec();
+    assert!(
+        bars.svg()
+            .contains("Left out, not a number or below zero: 8."),
+        "{}",
+        bars.svg()
+    );
+    bars.groups.clear();
+    bars.svg();
+}
+
+#[test]
+fn ten_thousand_points_stay_small() {
+    let mut chart = rates();
+    let wave =
+        |n: u32| Point::new(f64::from(n), f64::from(n * 7919 % 1000)).with_interval(0.0, 1e3);
+    for shape in [Shape::Line, Shape::Points, Shape::Steps] {
+        chart.series = vec![Series::line("many", (0..10_000).map(wave)).shape(shape)];
+        let length = chart.svg().len();
+        assert!(length < 1_600_000, "{shape:?}: {length}");
+    }
+}
