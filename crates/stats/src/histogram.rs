@@ -1,0 +1,338 @@
+//! A histogram of times: any number of values in constant memory.
+//!
+//! The buckets are HdrHistogram's (three significant digits), and so is the log format, which
+//! every tool of the field reads. On top of the buckets stand the exact sum, smallest and largest
+//! value, so that mean and maximum carry no rounding. Order in time is the recorder's matter.
+
+use std::io::Write;
+
+use hdrhistogram::serialization::V2DeflateSerializer;
+use hdrhistogram::serialization::interval_log::{
+    IntervalLogWriterBuilder, IntervalLogWriterError, Tag,
+};
+use posthaste_units::Span;
+
+/// Longer values are counted as this long: 2^44 ns, a little under five hours.
+pub(crate) const LONGEST: u64 = 1 << 44;
+
+/// The values of one quantity, to a relative resolution of 1/1000; at most 290 kB.
+///
+/// Values above 2^44 ns (4.9 h) are counted as 2^44 ns: none is lost.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    bins: hdrhistogram::Histogram<u64>,
+    sum: u128,
+    min: u64,
+    max: u64,
+}
+
+/// One bin that holds something, for percentile curves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// The longest value the bin stands for, never above the largest recorded.
+    pub value: Span,
+    /// Values in the bin.
+    pub count: u64,
+    /// The share of all values that lie in this bin or below, 0 to 1.
+    pub share: f64,
+}
+
+/// One line of an interval log: a histogram and the stretch of the run it covers.
+#[derive(Clone, Copy, Debug)]
+pub struct LogInterval<'a> {
+    /// Tells the line from others of the same stretch; without comma, space or line break.
+    pub tag: &'a str,
+    /// When the stretch began, since the run's start.
+    pub start: Span,
+    /// How long it was.
+    pub length: Span,
+    /// What was recorded in it.
+    pub histogram: &'a Histogram,
+}
+
+/// Why a log could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The writer refused.
+    #[error("cannot write the histogram log: {0}")]
+    Io(#[from] std::io::Error),
+    /// A tag that would break the line.
+    #[error("histogram tag {0:?} must be without comma, space and line break")]
+    Tag(String),
+    /// The format has no room for the counts (above 2^63).
+    #[error("cannot encode the histogram of {0:?}: {1}")]
+    Encode(String, String),
+}
+
+impl Histogram {
+    /// An empty histogram.
+    pub fn new() -> Self {
+        let mut bins =
+            hdrhistogram::Histogram::new_with_bounds(1, 2, 3).expect("the bounds are constants");
+        bins.auto(true);
+        Self {
+            bins,
+            sum: 0,
+            min: u64::MAX,
+            max: 0,
+        }
+    }
+
+    /// Counts one value. Some nanoseconds; allocates only when a value is longer than any before.
+    pub fn record(&mut self, value: Span) {
+        let ns = value.as_nanos().min(LONGEST);
+        self.bins.record(ns).expect("bins grow as far as LONGEST");
+        self.sum += u128::from(ns);
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+    }
+
+    /// Adds all values of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.bins
+            .add(&other.bins)
+            .expect("bins grow as far as LONGEST");
+        self.sum += other.sum;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
+    /// Values recorded.
+    pub fn count(&self) -> u64 {
+        self.bins.len()
+    }
+
+    /// The mean, exact to the nanosecond; zero when empty.
+    pub fn mean(&self) -> Span {
+        Span::from_nanos(self.mean_nanos().round() as u64)
+    }
+
+    /// The smallest value, exact; zero when empty.
+    pub fn min(&self) -> Span {
+        Span::from_nanos(self.min.min(self.max))
+    }
+
+    /// The largest value, exact up to 2^44 ns; zero when empty.
+    pub fn max(&self) -> Span {
+        Span::from_nanos(self.max)
+    }
+
+    /// The value that a share `quantile` (0 to 1) of all values do not exceed; zero when empty.
+    ///
+    /// It is the upper edge of its bin: at most 0.1 % above the true order statistic, never below.
+    pub fn quantile(&self, quantile: f64) -> Span {
+        let edge = self.bins.value_at_quantile(quantile.clamp(0.0, 1.0));
+        Span::from_nanos(edge.clamp(self.min.min(self.max), self.max))
+    }
+
+    /// Values above `value`, not counting those in its own bin (0.1 % wide).
+    pub fn count_above(&self, value: Span) -> u64 {
+        self.count_from(self.bins.next_non_equivalent(value.as_nanos()))
+    }
+
+    /// The bins that hold something, from the shortest value up.
+    pub fn steps(&self) -> impl Iterator<Item = Step> + '_ {
+        let total = self.count() as f64;
+        let mut below = 0;
+        self.bins.iter_recorded().map(move |bin| {
+            let count = bin.count_at_value();
+            below += count;
+            Step {
+                value: Span::from_nanos(bin.value_iterated_to().min(self.max)),
+                count,
+                share: below as f64 / total,
+            }
+        })
+    }
+
+    /// The mean in nanoseconds with fraction.
+    pub(crate) fn mean_nanos(&self) -> f64 {
+        match self.count() {
+            0 => 0.0,
+            count => self.sum as f64 / count as f64,
+        }
+    }
+
+    /// Values in bins that begin at or above `ns`.
+    pub(crate) fn count_from(&self, ns: u64) -> u64 {
+        if ns > self.max {
+            return 0;
+        }
+        self.bins.count_between(ns, self.max)
+    }
+
+    /// The first and last nanosecond of the bin of `ns`.
+    pub(crate) fn bin(&self, ns: u64) -> (u64, u64) {
+        (
+            self.bins.lowest_equivalent(ns),
+            self.bins.highest_equivalent(ns),
+        )
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl PartialEq for Histogram {
+    /// Whether both counted the same; how far the bins have grown does not matter.
+    fn eq(&self, other: &Self) -> bool {
+        (self.sum, self.min, self.max) == (other.sum, other.min, other.max)
+            && self.steps().eq(other.steps())
+    }
+}
+
+/// Writes an interval log (text, V2 compressed) that HdrHistogram's tools read.
+///
+/// Values are nanoseconds; the readable maximum of each line is in milliseconds. Times are since
+/// the run's start, which goes into a comment if anybody needs it: there is no clock here.
+///
+/// # Errors
+/// A tag that would break its line, counts that the format cannot hold, or what `out` says.
+pub fn write_log(
+    out: &mut impl Write,
+    comments: &[&str],
+    intervals: &[LogInterval<'_>],
+) -> Result<(), LogError> {
+    let mut serializer = V2DeflateSerializer::new();
+    let mut builder = IntervalLogWriterBuilder::new();
+    builder.with_max_value_divisor(1e6);
+    for comment in comments {
+        builder.add_comment(comment);
+    }
+    let mut log = builder.begin_log_with(out, &mut serializer)?;
+    for line in intervals {
+        let tag = Tag::new(line.tag).ok_or_else(|| LogError::Tag(line.tag.to_owned()))?;
+        let (start, length) = (line.start.into(), line.length.into());
+        log.write_histogram(&line.histogram.bins, start, length, Some(tag))
+            .map_err(|error| match error {
+                IntervalLogWriterError::IoError(error) => LogError::Io(error),
+                IntervalLogWriterError::SerializeError(error) => {
+                    LogError::Encode(line.tag.to_owned(), error.to_string())
+                }
+            })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use hdrhistogram::serialization::Deserializer;
+    use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+    use proptest::prelude::*;
+
+    fn of(values: &[u64]) -> Histogram {
+        let mut histogram = Histogram::new();
+        for &ns in values {
+            histogram.record(Span::from_nanos(ns));
+        }
+        histogram
+    }
+
+    #[test]
+    fn empty_is_zero_everywhere() {
+        let empty = Histogram::new();
+        assert_eq!((empty.count(), empty.mean()), (0, Span::ZERO));
+        assert_eq!((empty.min(), empty.max()), (Span::ZERO, Span::ZERO));
+        assert_eq!(empty.quantile(0.99), Span::ZERO);
+        assert_eq!(empty.count_above(Span::ZERO), 0);
+        assert_eq!(empty.steps().count(), 0);
+    }
+
+    #[test]
+    fn values_too_long_are_counted() {
+        let histogram = of(&[5, u64::MAX, LONGEST + 1, LONGEST]);
+        assert_eq!(histogram.count(), 4);
+        assert_eq!(histogram.max().as_nanos(), LONGEST);
+        assert_eq!(histogram.count_above(Span::from_secs(3600)), 3);
+    }
+
+    #[test]
+    fn odd_quantiles_are_no_trap() {
+        let histogram = of(&[1_000, 2_000]);
+        for quantile in [-1.0, 0.0, f64::NAN] {
+            assert_eq!(histogram.quantile(quantile).as_nanos(), 1_000);
+        }
+        assert_eq!(histogram.quantile(7.0).as_nanos(), 2_000);
+    }
+
+    #[test]
+    fn log_is_read_back_by_its_own_reader() {
+        let (first, second) = (of(&[10, 20_000, 3_000_000_000]), of(&[7]));
+        let line = |tag, histogram| LogInterval {
+            tag,
+            start: Span::from_millis(250),
+            length: Span::from_secs(3),
+            histogram,
+        };
+        let mut text = Vec::new();
+        let lines = [line("response", &first), line("service", &second)];
+        write_log(&mut text, &["posthaste"], &lines).unwrap();
+        let read: Vec<_> = IntervalLogIterator::new(&text)
+            .filter_map(|entry| match entry.unwrap() {
+                LogEntry::Interval(interval) => Some(interval),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(read.len(), 2);
+        assert_eq!(read[0].tag().unwrap().as_str(), "response");
+        assert_eq!(Span::from(read[0].start_timestamp()), lines[0].start);
+        let encoded = read[0].encoded_histogram();
+        assert!(encoded.starts_with("HISTFAAA"), "compressed V2: {encoded}");
+        let bytes = STANDARD.decode(encoded).unwrap();
+        let back: hdrhistogram::Histogram<u64> =
+            Deserializer::new().deserialize(&mut &bytes[..]).unwrap();
+        assert_eq!(back, first.bins);
+    }
+
+    #[test]
+    fn a_tag_that_breaks_the_line_is_refused() {
+        let histogram = of(&[1]);
+        let line = LogInterval {
+            tag: "a,b",
+            start: Span::ZERO,
+            length: Span::ZERO,
+            histogram: &histogram,
+        };
+        let error = write_log(&mut Vec::new(), &[], &[line]).unwrap_err();
+        assert!(error.to_string().contains("\"a,b\""), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_are_order_statistics_to_a_thousandth(
+            mut values in prop::collection::vec(0u64..100_000_000_000, 1..300),
+            share in 0.001f64..1.0,
+        ) {
+            let histogram = of(&values);
+            values.sort_unstable();
+            let rank = (share * values.len() as f64).ceil() as usize;
+            let truth = values[rank - 1];
+            let found = histogram.quantile(share).as_nanos();
+            prop_assert!(found >= truth && found as f64 <= truth as f64 * 1.001 + 1.0);
+            let above = histogram.count_above(Span::from_nanos(found)) as usize;
+            prop_assert_eq!(above, values.iter().filter(|&&value| value > found).count());
+            let mean = values.iter().sum::<u64>() as f64 / values.len() as f64;
+            prop_assert!((histogram.mean().as_nanos() as f64 - mean).abs() <= 1.0);
+            prop_assert_eq!(histogram.min().as_nanos(), values[0]);
+            prop_assert_eq!(histogram.steps().map(|step| step.count).sum::<u64>(), histogram.count());
+        }
+
+        #[test]
+        fn merging_is_recording_both(
+            one in prop::collection::vec(any::<u64>(), 0..50),
+            other in prop::collection::vec(0u64..1_000_000, 0..50),
+        ) {
+            let mut merged = of(&one);
+            merged.merge(&of(&other));
+            let mut both = one;
+            both.extend(other);
+            prop_assert_eq!(merged, of(&both));
+        }
+    }
+}

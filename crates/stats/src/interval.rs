@@ -1,0 +1,287 @@
+//! 95 % intervals of means and quantiles from one run.
+//!
+//! What is assumed, and what follows from it:
+//! - The run is stationary: no warm-up left in it, no growing queue, no drift. Where batches follow
+//!   a trend there is no interval.
+//! - Batches (1/64 to 1/32 of the run) are long against the memory of the process. What little
+//!   neighbours still share is modelled as a first-order autoregression (`dependence`).
+//! - The last batch, and a first one that the run did not begin in, are incomplete: estimates use
+//!   their values, variances do not.
+//! - Times are positive and skewed, so the mean's interval is symmetrical in its logarithm.
+//! - A quantile's interval is between order statistics, whatever the distribution; the ranks are
+//!   those of a binomial over the effective number of values.
+//!
+//! Checked against theory by the integration test over M/D/1 and M/M/1 at loads 0.5 and 0.7, 2,000
+//! runs each: where intervals are 7 % wide, 95 to 96 % of them cover. Shorter runs see too few busy
+//! periods, and the misses are intervals that lie too low: 91 to 95 % cover where they are 20 to
+//! 30 % wide, 87 to 93 % where they are 30 to 50 % wide.
+
+use posthaste_units::Span;
+use statrs::function::beta::beta_reg;
+
+use crate::Recorder;
+use crate::dependence::{Part, penalty, ratio_uncertainty};
+use crate::recorder::Bucket;
+
+/// An effective number of values below this gives no interval of a mean.
+const FEWEST_FOR_MEAN: f64 = 20.0;
+/// Fewer effective values on one side of a quantile give no interval of it.
+const FEWEST_BESIDE_QUANTILE: f64 = 5.0;
+
+/// A statistic of a run with what the run proves about it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The statistic; zero where nothing was recorded.
+    pub value: Span,
+    /// Where the true one lies in 95 of 100 runs; `None` where there is too little data.
+    pub interval: Option<(Span, Span)>,
+    /// How many independent values would prove as much, at most the count; `None` as above.
+    pub effective_count: Option<f64>,
+}
+
+impl Recorder {
+    /// The mean of all values.
+    pub fn mean(&self) -> Estimate {
+        let value = self.histogram().mean();
+        match self.mean_evidence() {
+            None => Estimate::bare(value),
+            Some((effective_count, half_width)) => {
+                let mean = self.histogram().mean_nanos();
+                let (low, high) = (mean * (-half_width).exp(), mean * half_width.exp());
+                Estimate {
+                    value,
+                    interval: Some((
+                        Span::from_nanos(low.floor() as u64),
+                        Span::from_nanos(high.ceil() as u64),
+                    )),
+                    effective_count: Some(effective_count),
+                }
+            }
+        }
+    }
+
+    /// The value that a share `quantile` (0 to 1, exclusive) of all values do not exceed.
+    pub fn quantile(&self, quantile: f64) -> Estimate {
+        let all = self.histogram();
+        let value = all.quantile(quantile);
+        let evidence = self.quantile_evidence(quantile, value);
+        let Some((effective_count, independent)) = evidence else {
+            return Estimate::bare(value);
+        };
+        let (low, high) = ranks(quantile, independent);
+        let low = all.bin(all.quantile(low).as_nanos()).0;
+        Estimate {
+            value,
+            interval: Some((
+                Span::from_nanos(low).max(all.min()).min(value),
+                all.quantile(high).max(value),
+            )),
+            effective_count: Some(effective_count),
+        }
+    }
+
+    /// Effective count, and the interval's half-width in the logarithm.
+    fn mean_evidence(&self) -> Option<(f64, f64)> {
+        let kept = self.complete();
+        let parts: Vec<Part> = kept
+            .iter()
+            .map(|bucket| Part {
+                sum: bucket.sum as f64,
+                count: bucket.count as f64,
+            })
+            .collect();
+        let found = ratio_uncertainty(&parts)?;
+        let count: f64 = parts.iter().map(|part| part.count).sum();
+        let mean = parts.iter().map(|part| part.sum).sum::<f64>() / count;
+        let squares: f64 = kept.iter().map(|bucket| bucket.sum_of_squares as f64).sum();
+        let spread = (squares / count - mean * mean).max(0.0);
+        let total = self.histogram().count() as f64;
+        let effective = effective(spread, found.variance, count) / count * total;
+        let error = (found.variance * count / total).sqrt();
+        let relative = if mean > 0.0 { error / mean } else { 0.0 };
+        (effective >= FEWEST_FOR_MEAN).then_some((effective, found.student * relative))
+    }
+
+    /// Effective count, and the same reduced for resting on few batches.
+    ///
+    /// The batches' coarse bins are split in the proportion of the fine histogram, so that all
+    /// batches together count exactly what lies above the threshold. A quantile may sit on a value
+    /// that many requests share; dependence is therefore taken on both sides of its bin, and the
+    /// stronger counts.
+    fn quantile_evidence(&self, quantile: f64, value: Span) -> Option<(f64, f64)> {
+        let all = self.histogram();
+        let kept = self.complete();
+        let at = value.as_nanos();
+        let (first, last) = kept.first()?.bin(at);
+        let (_, fine_last) = all.bin(at);
+        let (fine_first, _) = all.bin(at);
+        let beyond = all.count_from(last + 1);
+        let within = (all.count_from(first) - beyond) as f64;
+        let total = all.count() as f64;
+        let mut evidence = (total, total);
+        for threshold in [fine_first, fine_last + 1] {
+            let part_above = (all.count_from(threshold) - beyond) as f64 / within;
+            let parts: Vec<Part> = kept
+                .iter()
+                .map(|bucket| {
+                    let (inside, above) = bucket.count_in_and_above(at);
+                    Part {
+                        sum: above as f64 + part_above * inside as f64,
+                        count: bucket.count as f64,
+                    }
+                })
+                .collect();
+            let found = ratio_uncertainty(&parts)?;
+            let count: f64 = parts.iter().map(|part| part.count).sum();
+            let share = parts.iter().map(|part| part.sum).sum::<f64>() / count;
+            let spread = share * (1.0 - share);
+            let effective = effective(spread, found.variance, count) / count * total;
+            if effective <= evidence.0 {
+                evidence = (effective, effective / penalty(found.student));
+            }
+        }
+        let beside = evidence.1 * quantile.min(1.0 - quantile);
+        (beside >= FEWEST_BESIDE_QUANTILE).then_some(evidence)
+    }
+
+    /// Batches that hold something and have seen their whole stretch of the run.
+    fn complete(&self) -> Vec<&Bucket> {
+        let buckets = self.buckets();
+        let begun = buckets.iter().position(|bucket| bucket.count > 0);
+        // At the run's start a batch is whole; a later first one began in the middle.
+        let from = begun.map_or(0, |first| if first == 0 { 0 } else { first + 1 });
+        let until = buckets.len().saturating_sub(1).max(from);
+        let inner = buckets.get(from..until).unwrap_or_default();
+        inner.iter().filter(|bucket| bucket.count > 0).collect()
+    }
+}
+
+impl Estimate {
+    fn bare(value: Span) -> Self {
+        Self {
+            value,
+            interval: None,
+            effective_count: None,
+        }
+    }
+}
+
+/// How many independent values of variance `spread` have a mean of variance `variance`; never more
+/// than there are: batches less different than chance would have them are chance too.
+fn effective(spread: f64, variance: f64, count: f64) -> f64 {
+    if variance * count <= spread {
+        count
+    } else {
+        spread / variance
+    }
+}
+
+/// The shares of a sample of `number` (not whole) independent values between whose order statistics
+/// the true `quantile` lies with 95 %, 2.5 % on each side.
+///
+/// P(at most k - 1 of n values lie below the quantile) is an incomplete beta function, which also
+/// has a value between whole k; found by bisection.
+fn ranks(quantile: f64, number: f64) -> (f64, f64) {
+    let fewer_than = |rank: f64| match rank {
+        rank if rank <= 0.0 => 0.0,
+        rank if rank >= number => 1.0,
+        rank => beta_reg(number - rank + 1.0, rank, 1.0 - quantile),
+    };
+    let rank_at = |probability: f64| {
+        let (mut low, mut high) = (0.0, number);
+        while high - low > 1e-6 {
+            let middle = 0.5 * (low + high);
+            if fewer_than(middle) <= probability {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        0.5 * (low + high) / number
+    };
+    (rank_at(0.025), rank_at(0.975))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use posthaste_units::Seed;
+    use rand::RngExt as _;
+
+    fn record(count: u64, at: impl Fn(u64) -> Span, value: impl Fn(u64) -> Span) -> Recorder {
+        let mut recorder = Recorder::new();
+        for n in 0..count {
+            recorder.record(at(n), value(n));
+        }
+        recorder
+    }
+
+    #[test]
+    fn ranks_are_binomial() {
+        // P(Bin(100, 1/2) <= 39) = 0.0176 and P(Bin(100, 1/2) <= 40) = 0.0284.
+        let (low, high) = ranks(0.5, 100.0);
+        assert!(low > 0.40 && low < 0.41, "{low}");
+        assert!(
+            (low + high - 1.01).abs() < 1e-6,
+            "symmetrical ranks: {low} {high}"
+        );
+    }
+
+    #[test]
+    fn too_little_data_gives_no_interval() {
+        let none = Recorder::new();
+        assert_eq!(none.mean(), Estimate::bare(Span::ZERO));
+        assert_eq!(none.quantile(0.5), Estimate::bare(Span::ZERO));
+        let few = record(12, Span::from_millis, |_| Span::from_millis(3));
+        assert_eq!(few.mean(), Estimate::bare(Span::from_millis(3)));
+        let some = record(2_000, Span::from_millis, |n| {
+            Span::from_micros(n * 7919 % 1000)
+        });
+        assert!(some.quantile(0.9).interval.is_some());
+        assert_eq!(some.quantile(0.999).interval, None);
+    }
+
+    #[test]
+    fn a_growing_queue_has_no_interval() {
+        let growing = record(20_000, Span::from_millis, Span::from_micros);
+        assert_eq!(growing.mean().interval, None);
+        assert_eq!(growing.quantile(0.9).interval, None);
+    }
+
+    #[test]
+    fn equal_values_are_certain() {
+        let value = Span::from_micros(1234);
+        let same = record(10_000, Span::from_millis, |_| value);
+        assert_eq!(same.quantile(0.99).interval, Some((value, value)));
+        assert_eq!(same.quantile(0.99).effective_count, Some(10_000.0));
+        let (low, high) = same.mean().interval.unwrap();
+        assert!(low <= value && value <= high && high.saturating_sub(low) <= Span::from_nanos(2));
+    }
+
+    #[test]
+    fn values_that_come_in_tens_count_as_one() {
+        let mut stream = Seed(1).stream("values");
+        let values: Vec<u64> = (0..10_000)
+            .map(|_| stream.random_range(1_000..1_000_000))
+            .collect();
+        let value = |n| Span::from_nanos(values[n as usize / 10]);
+        let tens = record(100_000, Span::from_millis, value);
+        for estimate in [tens.mean(), tens.quantile(0.5), tens.quantile(0.9)] {
+            let effective = estimate.effective_count.unwrap();
+            assert!(
+                effective < 20_000.0,
+                "{effective} of 10,000 independent values"
+            );
+            let (low, high) = estimate.interval.unwrap();
+            assert!(low < estimate.value && estimate.value < high);
+        }
+    }
+
+    #[test]
+    fn a_start_after_warm_up_leaves_out_the_broken_batch() {
+        let late = |n| Span::from_millis(5_000 + n);
+        let recorder = record(60_000, late, |n| Span::from_micros(n * 7919 % 1000));
+        let batches = recorder.buckets().iter().filter(|b| b.count > 0).count();
+        assert_eq!(recorder.complete().len(), batches - 2);
+    }
+}

@@ -1,0 +1,317 @@
+//! Times together with when they happened: what an honest interval needs.
+//!
+//! A recorder cuts the run into at most 64 batches of one width, and keeps of each its count, sum,
+//! sum of squares and a coarse histogram. When time runs past the last batch, neighbours merge and
+//! the width doubles, so memory is constant and one choice of width serves a second and a day.
+//! Batches start at multiples of a power of two of nanoseconds since the run's start, the same for
+//! every thread, and all sums are integers: merged recorders equal one that saw everything. What
+//! the batches prove is computed elsewhere (`dependence`, `interval`).
+
+use hdrhistogram::Histogram as Bins;
+use posthaste_units::Span;
+
+use crate::Histogram;
+use crate::histogram::LONGEST;
+
+/// Batches kept; a power of two.
+const BATCHES: usize = 64;
+/// Batches start as 2^20 ns wide, about a millisecond.
+const FIRST_SHIFT: u32 = 20;
+
+/// A [`Histogram`] that also remembers how its values lay in time; under 1.5 MB.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    all: Histogram,
+    /// A batch is 2^shift ns wide.
+    shift: u32,
+    batches: Vec<Bucket>,
+}
+
+/// A stretch of time and what was recorded in it, for plots over time.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// When the batch begins, since the run's start.
+    pub start: Span,
+    /// How long it is.
+    pub width: Span,
+    bucket: &'a Bucket,
+}
+
+/// What is kept of the values of one batch.
+#[derive(Clone, Debug)]
+pub(crate) struct Bucket {
+    pub(crate) count: u64,
+    /// Nanoseconds.
+    pub(crate) sum: u128,
+    /// Square nanoseconds.
+    pub(crate) sum_of_squares: u128,
+    /// Two significant digits from a microsecond up. A bin holds 2^32 values, which one batch
+    /// reaches at 200,000/s after two weeks of equal values; `count` goes on after that.
+    bins: Bins<u32>,
+}
+
+impl Recorder {
+    /// An empty recorder.
+    pub fn new() -> Self {
+        Self {
+            all: Histogram::new(),
+            shift: FIRST_SHIFT,
+            batches: Vec::new(),
+        }
+    }
+
+    /// Counts `value`, which belongs to the moment `at` since the run's start.
+    ///
+    /// Moments may come in any order. One far in the future widens the batches for good.
+    pub fn record(&mut self, at: Span, value: Span) {
+        let index = at.as_nanos() >> self.shift;
+        if index >= self.batches.len() as u64 {
+            self.reach(at);
+        }
+        self.batches[(at.as_nanos() >> self.shift) as usize].record(value);
+        self.all.record(value);
+    }
+
+    /// Adds all values of `other`, whose run began at the same moment.
+    pub fn merge(&mut self, other: &Self) {
+        while self.shift < other.shift {
+            self.widen();
+        }
+        let apart = other.shift.abs_diff(self.shift);
+        for (index, bucket) in other.batches.iter().enumerate() {
+            let target = index >> apart;
+            if target >= self.batches.len() {
+                self.batches.resize_with(target + 1, Bucket::new);
+            }
+            self.batches[target].merge(bucket);
+        }
+        self.all.merge(&other.all);
+    }
+
+    /// All values without their time.
+    pub fn histogram(&self) -> &Histogram {
+        &self.all
+    }
+
+    /// The run so far in at most 64 stretches of equal width, from the start on.
+    ///
+    /// Values that are still to come may fall into any of them; the last is usually incomplete.
+    pub fn batches(&self) -> impl Iterator<Item = Batch<'_>> {
+        let width = Span::from_nanos(1 << self.shift);
+        self.batches
+            .iter()
+            .enumerate()
+            .map(move |(index, bucket)| Batch {
+                start: width * index as u64,
+                width,
+                bucket,
+            })
+    }
+
+    pub(crate) fn buckets(&self) -> &[Bucket] {
+        &self.batches
+    }
+
+    /// Makes room for a batch at `at`.
+    #[cold]
+    fn reach(&mut self, at: Span) {
+        while at.as_nanos() >> self.shift >= BATCHES as u64 {
+            self.widen();
+        }
+        let index = (at.as_nanos() >> self.shift) as usize;
+        if index >= self.batches.len() {
+            self.batches.resize_with(index + 1, Bucket::new);
+        }
+    }
+
+    /// Merges each batch with its neighbour.
+    fn widen(&mut self) {
+        self.shift += 1;
+        let mut narrow = std::mem::take(&mut self.batches).into_iter();
+        while let Some(mut bucket) = narrow.next() {
+            if let Some(neighbour) = narrow.next() {
+                bucket.merge(&neighbour);
+            }
+            self.batches.push(bucket);
+        }
+    }
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl PartialEq for Recorder {
+    /// Whether both recorded the same values at the same times, as far as either can tell.
+    fn eq(&self, other: &Self) -> bool {
+        self.all == other.all && self.shift == other.shift && self.batches == other.batches
+    }
+}
+
+impl Batch<'_> {
+    /// Values in the batch.
+    pub fn count(&self) -> u64 {
+        self.bucket.count
+    }
+
+    /// Their mean; `None` when there are none.
+    pub fn mean(&self) -> Option<Span> {
+        (self.bucket.count > 0).then(|| {
+            let mean = self.bucket.sum / u128::from(self.bucket.count);
+            Span::from_nanos(mean as u64)
+        })
+    }
+
+    /// The value that a share `quantile` of them do not exceed, to two significant digits and no
+    /// finer than half a microsecond; `None` when there are none.
+    pub fn quantile(&self, quantile: f64) -> Option<Span> {
+        let bins = &self.bucket.bins;
+        (!bins.is_empty())
+            .then(|| Span::from_nanos(bins.value_at_quantile(quantile.clamp(0.0, 1.0))))
+    }
+}
+
+impl Bucket {
+    fn new() -> Self {
+        let mut bins = Bins::new_with_bounds(1_000, 2_000, 2).expect("the bounds are constants");
+        bins.auto(true);
+        Self {
+            count: 0,
+            sum: 0,
+            sum_of_squares: 0,
+            bins,
+        }
+    }
+
+    fn record(&mut self, value: Span) {
+        let ns = value.as_nanos().min(LONGEST);
+        self.count += 1;
+        self.sum += u128::from(ns);
+        self.sum_of_squares += u128::from(ns) * u128::from(ns);
+        self.bins.record(ns).expect("bins grow as far as LONGEST");
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.sum_of_squares += other.sum_of_squares;
+        self.bins
+            .add(&other.bins)
+            .expect("bins grow as far as LONGEST");
+    }
+
+    /// The first and last nanosecond of the coarse bin of `ns`: the same in every bucket.
+    pub(crate) fn bin(&self, ns: u64) -> (u64, u64) {
+        (
+            self.bins.lowest_equivalent(ns),
+            self.bins.highest_equivalent(ns),
+        )
+    }
+
+    /// Values in the coarse bin of `ns`, and values in the bins above it.
+    pub(crate) fn count_in_and_above(&self, ns: u64) -> (u64, u64) {
+        let next = self.bins.next_non_equivalent(ns);
+        let above = if next > self.bins.max() {
+            0
+        } else {
+            self.bins.count_between(next, self.bins.max())
+        };
+        // Asked beyond the last bin, the library answers for the last bin.
+        let within = if self.bins.lowest_equivalent(ns) > self.bins.max() {
+            0
+        } else {
+            u64::from(self.bins.count_at(ns))
+        };
+        (within, above)
+    }
+}
+
+impl PartialEq for Bucket {
+    fn eq(&self, other: &Self) -> bool {
+        let bins = |bucket: &Self| -> Vec<(u64, u32)> {
+            let recorded = bucket.bins.iter_recorded();
+            recorded
+                .map(|bin| (bin.value_iterated_to(), bin.count_at_value()))
+                .collect()
+        };
+        (self.count, self.sum, self.sum_of_squares)
+            == (other.count, other.sum, other.sum_of_squares)
+            && bins(self) == bins(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of<'a>(values: impl IntoIterator<Item = &'a (u64, u64)>) -> Recorder {
+        let mut recorder = Recorder::new();
+        for &(at, value) in values {
+            recorder.record(Span::from_nanos(at), Span::from_nanos(value));
+        }
+        recorder
+    }
+
+    #[test]
+    fn batches_double_in_width_and_keep_everything() {
+        let mut recorder = Recorder::new();
+        for ms in 0..10_000 {
+            recorder.record(Span::from_millis(ms), Span::from_micros(ms));
+        }
+        let batches: Vec<_> = recorder.batches().collect();
+        assert!((BATCHES / 2..=BATCHES).contains(&batches.len()));
+        assert_eq!(batches.iter().map(Batch::count).sum::<u64>(), 10_000);
+        assert_eq!(batches[0].width, Span::from_nanos(1 << 28));
+        let (first, last) = (batches[0].mean().unwrap(), batches[30].mean().unwrap());
+        assert!(last > first * 10, "means follow time: {first} {last}");
+        let median = batches[30].quantile(0.5).unwrap().as_millis_f64();
+        assert!((median / batches[30].mean().unwrap().as_millis_f64() - 1.0).abs() < 0.02);
+    }
+
+    #[test]
+    fn the_end_of_time_is_no_trap() {
+        let recorder = of(&[(0, 1), (u64::MAX, u64::MAX), (5, 7)]);
+        assert_eq!(recorder.histogram().count(), 3);
+        assert_eq!(
+            recorder.batches().map(|batch| batch.count()).sum::<u64>(),
+            3
+        );
+        assert!(recorder.batches().count() <= BATCHES);
+    }
+
+    #[test]
+    fn memory_stays_below_its_bound() {
+        let mut recorder = Recorder::new();
+        for at in 0..BATCHES as u64 {
+            recorder.record(Span::from_millis(at), Span::MAX);
+        }
+        let coarse: usize = recorder
+            .buckets()
+            .iter()
+            .map(|b| b.bins.distinct_values() * 4)
+            .sum();
+        // The fine histogram adds at most 290 kB.
+        assert!(coarse < 1_200_000, "{coarse} bytes of coarse bins");
+    }
+
+    proptest! {
+        #[test]
+        fn merged_threads_equal_one_recorder(
+            values in prop::collection::vec((0u64..1 << 33, 0u64..1 << 36, 0usize..3), 0..200),
+            stretch in 0u32..20,
+        ) {
+            let values: Vec<_> = values.into_iter().map(|(at, v, thread)| (at >> stretch, v, thread)).collect();
+            let part = |thread| of(&values.iter().filter(|v| v.2 == thread).map(|v| (v.0, v.1)).collect::<Vec<_>>());
+            let mut merged = part(0);
+            merged.merge(&part(1));
+            merged.merge(&part(2));
+            let whole: Vec<_> = values.iter().map(|v| (v.0, v.1)).collect();
+            prop_assert!(merged == of(&whole));
+            let backwards = of(whole.iter().rev());
+            prop_assert!(merged == backwards, "the order of arrival must not matter");
+        }
+    }
+}

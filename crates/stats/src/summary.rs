@@ -1,0 +1,201 @@
+//! The few numbers by which a run is known, in milliseconds.
+//!
+//! This is the shape in which every verb reports times as JSON; its keys do not change.
+
+use posthaste_units::Span;
+use serde::{Deserialize, Serialize};
+
+use crate::{Estimate, Histogram, Recorder};
+
+/// Times in milliseconds; all zero, without intervals, when `count` is 0.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Values recorded.
+    pub count: u64,
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// The median.
+    pub p50: f64,
+    /// Exceeded by one in ten.
+    pub p90: f64,
+    /// Exceeded by one in twenty.
+    pub p95: f64,
+    /// Exceeded by one in a hundred.
+    pub p99: f64,
+    /// Exceeded by one in a thousand.
+    pub p999: f64,
+    /// The largest value.
+    pub max: f64,
+    /// Between which the true mean lies with 95 %; absent where there is too little data to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_interval: Option<[f64; 2]>,
+    /// Between which the true median lies with 95 %; absent where there is too little data to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_interval: Option<[f64; 2]>,
+    /// Between which the true p90 lies with 95 %; absent where there is too little data to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p90_interval: Option<[f64; 2]>,
+    /// Between which the true p95 lies with 95 %; absent where there is too little data to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95_interval: Option<[f64; 2]>,
+    /// Between which the true p99 lies with 95 %; absent where there is too little data to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_interval: Option<[f64; 2]>,
+    /// Between which the true p999 lies with 95 %; absent where there is too little data to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p999_interval: Option<[f64; 2]>,
+}
+
+/// A number of a [`Summary`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Statistic {
+    /// The arithmetic mean.
+    Mean,
+    /// The median.
+    P50,
+    /// Exceeded by one in ten.
+    P90,
+    /// Exceeded by one in twenty.
+    P95,
+    /// Exceeded by one in a hundred.
+    P99,
+    /// Exceeded by one in a thousand.
+    P999,
+    /// The largest value of the run: no estimate of anything, so never with an interval.
+    Max,
+}
+
+impl Statistic {
+    /// All, in the order of a report.
+    pub const ALL: [Self; 7] = [
+        Self::Mean,
+        Self::P50,
+        Self::P90,
+        Self::P95,
+        Self::P99,
+        Self::P999,
+        Self::Max,
+    ];
+
+    /// The key in a [`Summary`].
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::P50 => "p50",
+            Self::P90 => "p90",
+            Self::P95 => "p95",
+            Self::P99 => "p99",
+            Self::P999 => "p999",
+            Self::Max => "max",
+        }
+    }
+}
+
+impl Summary {
+    /// The statistic in milliseconds.
+    pub fn value(&self, statistic: Statistic) -> f64 {
+        match statistic {
+            Statistic::Mean => self.mean,
+            Statistic::P50 => self.p50,
+            Statistic::P90 => self.p90,
+            Statistic::P95 => self.p95,
+            Statistic::P99 => self.p99,
+            Statistic::P999 => self.p999,
+            Statistic::Max => self.max,
+        }
+    }
+
+    /// Its 95 % interval in milliseconds, where there is one.
+    pub fn interval(&self, statistic: Statistic) -> Option<[f64; 2]> {
+        match statistic {
+            Statistic::Mean => self.mean_interval,
+            Statistic::P50 => self.p50_interval,
+            Statistic::P90 => self.p90_interval,
+            Statistic::P95 => self.p95_interval,
+            Statistic::P99 => self.p99_interval,
+            Statistic::P999 => self.p999_interval,
+            Statistic::Max => None,
+        }
+    }
+}
+
+impl Histogram {
+    /// The numbers without intervals: a histogram does not know the order of its values.
+    pub fn summary(&self) -> Summary {
+        let quantile = |share| self.quantile(share).as_millis_f64();
+        Summary {
+            count: self.count(),
+            mean: self.mean().as_millis_f64(),
+            p50: quantile(0.5),
+            p90: quantile(0.9),
+            p95: quantile(0.95),
+            p99: quantile(0.99),
+            p999: quantile(0.999),
+            max: self.max().as_millis_f64(),
+            ..Summary::default()
+        }
+    }
+}
+
+impl Recorder {
+    /// The numbers, with intervals where the run is long enough for them.
+    pub fn summary(&self) -> Summary {
+        let interval = |estimate: Estimate| {
+            let (low, high): (Span, Span) = estimate.interval?;
+            Some([low.as_millis_f64(), high.as_millis_f64()])
+        };
+        let quantile = |share| interval(self.quantile(share));
+        Summary {
+            mean_interval: interval(self.mean()),
+            p50_interval: quantile(0.5),
+            p90_interval: quantile(0.9),
+            p95_interval: quantile(0.95),
+            p99_interval: quantile(0.99),
+            p999_interval: quantile(0.999),
+            ..self.histogram().summary()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_as_promised() {
+        let empty = serde_json::to_value(Recorder::new().summary()).unwrap();
+        let plain = serde_json::json!({"count": 0, "mean": 0.0, "p50": 0.0, "p90": 0.0, "p95": 0.0,
+            "p99": 0.0, "p999": 0.0, "max": 0.0});
+        assert_eq!(empty, plain);
+    }
+
+    #[test]
+    fn travels_as_json_with_intervals_where_known() {
+        let mut recorder = Recorder::new();
+        for n in 0..3_000 {
+            recorder.record(
+                Span::from_millis(n),
+                Span::from_micros(1_000 + n * 7919 % 1000),
+            );
+        }
+        let summary = recorder.summary();
+        let json = serde_json::to_value(&summary).unwrap();
+        assert_eq!(json["p50_interval"].as_array().unwrap().len(), 2);
+        assert!(
+            json.get("p999_interval").is_none(),
+            "three values beyond p999 prove nothing"
+        );
+        assert_eq!(
+            serde_json::from_value::<Summary>(json.clone()).unwrap(),
+            summary
+        );
+        for statistic in Statistic::ALL {
+            assert_eq!(
+                json[statistic.key()].as_f64(),
+                Some(summary.value(statistic))
+            );
+            assert_eq!(serde_json::to_value(statistic).unwrap(), statistic.key());
+        }
+    }
+}
