@@ -70,7 +70,7 @@ impl Frame {
         let right = WIDTH - MARGIN - (widest(x) / 2.0).max(10.0);
         let mut baseline = 8.0;
         let mut head = Vec::new();
-        for line in wrap(title, TITLE * 1.12, WIDTH - 2.0 * MARGIN) {
+        for line in wrap(title, TITLE * 1.25, WIDTH - 2.0 * MARGIN) {
             baseline += 20.0;
             head.push(text(
                 (MARGIN, baseline),
@@ -230,11 +230,9 @@ pub(crate) fn assemble(
     let height = (baseline + 16.0).round();
     // A page has margins of its own.
     let edge = if standalone { 0.0 } else { MARGIN - 2.0 };
-    let view = format!(
-        "{edge} {edge} {} {}",
-        WIDTH - 2.0 * edge,
-        height - 2.0 * edge
-    );
+    let below = if standalone { 0.0 } else { 6.0 };
+    let (across, down) = (WIDTH - 2.0 * edge, height - edge - below);
+    let view = format!("{edge} {edge} {across} {down}");
     html! {
         svg class="ph-chart" xmlns="http://www.w3.org/2000/svg" role="img" aria-label=(title)
             viewBox=(view)
