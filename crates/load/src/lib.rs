@@ -1,1 +1,46 @@
 //! The load generator: arrivals that never wait for the server, and accounting that adds up.
+//!
+//! A [`Plan`] says what is sent and when; [`run`] carries it out on event loops of its own,
+//! one per thread, and returns a [`Run`]. The loops speak HTTP/1.1 over sockets that never
+//! wait; they know nothing of reports, which are made from the `Run` afterwards.
+
+mod assertion;
+mod clock;
+mod connection;
+mod data;
+mod engine;
+mod fetch;
+mod fifo;
+mod find;
+pub mod http;
+mod inspect;
+mod live;
+mod mix;
+mod mix_file;
+mod outcome;
+mod pace;
+mod plan;
+pub mod report;
+mod request;
+mod run;
+mod soap;
+mod socket;
+mod source;
+mod tally;
+mod target;
+mod tls;
+
+pub use assertion::{Assertion, AssertionError};
+pub use data::{Data, DataError};
+pub use find::{Capacity, Effort, FindError, Trial, find};
+pub use live::Live;
+pub use mix_file::read_mix;
+pub use outcome::{Outcome, Outcomes};
+pub use pace::{Arrivals, Step, TraceError, read_trace};
+pub use plan::{Connections, Pace, Plan};
+pub use request::{RequestError, RequestSpec};
+pub use run::{Observer, Portion, Run, RunError, run};
+pub use soap::{WsdlCall, WsdlError, soap_request};
+pub use tally::{Part, Phases, Tick};
+pub use target::{Origin, Resolve, Target, TargetError};
+pub use tls::{TlsError, TlsOptions};

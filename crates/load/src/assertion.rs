@@ -1,0 +1,234 @@
+//! `--assert 'p99<200ms'`: one figure of a report against one bound.
+//!
+//! A response time is compared with a time, a share (`errors`, or an outcome's name) with a
+//! percentage, `rate` with a rate. The same grammar names the objective of `--find`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use posthaste_stats::Statistic;
+use posthaste_units::{Rate, Ratio, Span};
+use thiserror::Error;
+
+use crate::outcome::Outcome;
+use crate::report::Report;
+
+/// A bound on one figure of a report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assertion {
+    figure: Figure,
+    relation: Relation,
+    /// Milliseconds, a share, or events per second, as the figure has it.
+    bound: f64,
+    text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Figure {
+    Response(Statistic),
+    Errors,
+    Share(Outcome),
+    Rate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Relation {
+    Below,
+    AtMost,
+    Above,
+    AtLeast,
+}
+
+/// Why an assertion cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AssertionError {
+    /// No relation in it.
+    #[error("{0:?} compares nothing: write for example 'p99<200ms', 'errors<1%' or 'rate>=500/s'")]
+    NoRelation(String),
+    /// A figure that is not in the report.
+    #[error("{figure:?} is not a figure of the report{}: use {}", nearest(figure), figures().join(", "))]
+    UnknownFigure {
+        /// What was given.
+        figure: String,
+    },
+    /// A bound that does not fit the figure.
+    #[error("{figure} is bounded by {kind}: {reason}")]
+    Bound {
+        /// The figure.
+        figure: String,
+        /// A time, a share or a rate.
+        kind: &'static str,
+        /// The parser's word.
+        reason: String,
+    },
+}
+
+fn figures() -> Vec<&'static str> {
+    let outcomes = Outcome::ALL.iter().map(|outcome| outcome.name());
+    let times = Statistic::ALL.iter().map(|statistic| statistic.key());
+    times.chain(["errors", "rate"]).chain(outcomes).collect()
+}
+
+fn nearest(figure: &str) -> String {
+    figures()
+        .into_iter()
+        .map(|known| (strsim::jaro_winkler(figure, known), known))
+        .filter(|(likeness, _)| *likeness > 0.7)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, known)| format!(" (did you mean {known}?)"))
+        .unwrap_or_default()
+}
+
+impl FromStr for Assertion {
+    type Err = AssertionError;
+
+    fn from_str(text: &str) -> Result<Self, AssertionError> {
+        let at = text
+            .find(['<', '>'])
+            .ok_or_else(|| AssertionError::NoRelation(text.to_owned()))?;
+        let (relation, width) = match (&text[at..=at], text[at + 1..].starts_with('=')) {
+            ("<", false) => (Relation::Below, 1),
+            ("<", true) => (Relation::AtMost, 2),
+            (_, false) => (Relation::Above, 1),
+            (_, true) => (Relation::AtLeast, 2),
+        };
+        let (name, value) = (text[..at].trim(), text[at + width..].trim());
+        let figure = Figure::named(name)?;
+        Ok(Self {
+            figure,
+            relation,
+            bound: figure.bound(name, value)?,
+            text: text.to_owned(),
+        })
+    }
+}
+
+impl Figure {
+    fn named(name: &str) -> Result<Self, AssertionError> {
+        let time = Statistic::ALL.into_iter().find(|time| time.key() == name);
+        if let Some(time) = time {
+            return Ok(Self::Response(time));
+        }
+        match (name, Outcome::from_name(name)) {
+            ("errors", _) => Ok(Self::Errors),
+            ("rate", _) => Ok(Self::Rate),
+            (_, Some(outcome)) => Ok(Self::Share(outcome)),
+            _ => Err(AssertionError::UnknownFigure {
+                figure: name.to_owned(),
+            }),
+        }
+    }
+
+    fn bound(self, name: &str, value: &str) -> Result<f64, AssertionError> {
+        let error = |kind, reason: posthaste_units::ParseError| AssertionError::Bound {
+            figure: name.to_owned(),
+            kind,
+            reason: reason.to_string(),
+        };
+        match self {
+            Self::Response(_) => value
+                .parse::<Span>()
+                .map(Span::as_millis_f64)
+                .map_err(|reason| error("a time", reason)),
+            Self::Errors | Self::Share(_) => value
+                .parse::<Ratio>()
+                .map(Ratio::get)
+                .map_err(|reason| error("a share", reason)),
+            Self::Rate => value
+                .parse::<Rate>()
+                .map(Rate::as_per_second)
+                .map_err(|reason| error("a rate", reason)),
+        }
+    }
+
+    fn of(self, report: &Report) -> f64 {
+        let share = |count: u64| count as f64 / report.intended.max(1) as f64;
+        match self {
+            Self::Response(statistic) => report.response_time_ms.value(statistic),
+            Self::Errors => report.error_share(),
+            Self::Share(outcome) => share(report.outcomes[outcome]),
+            Self::Rate => report.achieved_rate,
+        }
+    }
+}
+
+impl Assertion {
+    /// Whether the report meets it. A run without a complete reply meets no bound on times.
+    pub fn holds(&self, report: &Report) -> bool {
+        let timeless = matches!(self.figure, Figure::Response(_));
+        if timeless && report.response_time_ms.count == 0 {
+            return false;
+        }
+        let value = self.figure.of(report);
+        match self.relation {
+            Relation::Below => value < self.bound,
+            Relation::AtMost => value <= self.bound,
+            Relation::Above => value > self.bound,
+            Relation::AtLeast => value >= self.bound,
+        }
+    }
+
+    /// What the report has instead, in words.
+    pub fn found(&self, report: &Report) -> String {
+        let value = self.figure.of(report);
+        match self.figure {
+            Figure::Response(_) => Span::from_secs_f64(value / 1e3).to_string(),
+            Figure::Errors | Figure::Share(_) => Ratio::new(value)
+                .map(|share| share.to_string())
+                .unwrap_or_default(),
+            Figure::Rate => format!("{value:.1}/s"),
+        }
+    }
+
+    /// A response time as a multiple of its bound: 1 is just at the limit.
+    pub(crate) fn excess(&self, report: &Report) -> Option<f64> {
+        let Figure::Response(statistic) = self.figure else {
+            return None;
+        };
+        Some(report.response_time_ms.value(statistic) / self.bound)
+    }
+
+    /// Whether it bounds a response time from above, as an objective must.
+    pub fn is_objective(&self) -> bool {
+        let upper = matches!(self.relation, Relation::Below | Relation::AtMost);
+        upper && matches!(self.figure, Figure::Response(_)) && self.bound > 0.0
+    }
+}
+
+impl fmt::Display for Assertion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_and_bounds_are_read() {
+        for text in [
+            "p99<200ms",
+            "mean <= 1s",
+            "errors<1%",
+            "rate>=500/s",
+            "timed-out<=0.1%",
+        ] {
+            let assertion: Assertion = text.parse().unwrap();
+            assert_eq!(assertion.to_string(), text);
+        }
+        assert!("p99<200ms".parse::<Assertion>().unwrap().is_objective());
+        assert!(!"p99>200ms".parse::<Assertion>().unwrap().is_objective());
+        assert!(!"errors<1%".parse::<Assertion>().unwrap().is_objective());
+    }
+
+    #[test]
+    fn mistakes_name_the_remedy() {
+        let refused = |text: &str| text.parse::<Assertion>().unwrap_err().to_string();
+        assert!(refused("p99").contains("p99<200ms"));
+        assert!(refused("p98<1ms").contains("did you mean p9"));
+        assert!(refused("timeout<1%").contains("did you mean timed-out"));
+        assert!(refused("p99<200").contains("no unit"));
+        assert!(refused("errors<5ms").contains("share"));
+    }
+}

@@ -1,0 +1,31 @@
+//! The run's clock: CLOCK_MONOTONIC, counted from the start of the run.
+
+use posthaste_units::{Instant, Span};
+
+/// Reads time for one run; copies agree with one another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    origin: std::time::Instant,
+}
+
+impl Clock {
+    /// A clock whose origin lies `lead` in the future, so that threads can get ready.
+    pub(crate) fn starting_in(lead: Span) -> Self {
+        Self {
+            origin: std::time::Instant::now() + lead.into(),
+        }
+    }
+
+    /// Now; before the origin it stands at the origin.
+    pub(crate) fn now(&self) -> Instant {
+        let elapsed = std::time::Instant::now().saturating_duration_since(self.origin);
+        Instant::from_nanos(Span::from(elapsed).as_nanos())
+    }
+
+    /// Whether the origin still lies ahead, and how far.
+    pub(crate) fn until_origin(&self) -> Span {
+        self.origin
+            .saturating_duration_since(std::time::Instant::now())
+            .into()
+    }
+}

@@ -1,0 +1,149 @@
+//! From an address to a connection that can carry a request: SYN, handshake, TLS.
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+
+use super::Engine;
+use super::exchange::Transmitted;
+use crate::connection::{Connection, Exchange, State};
+use crate::outcome::Outcome;
+use crate::plan::Connections;
+use crate::socket::{self, Attempt};
+use crate::tls::Secure;
+
+impl Engine<'_> {
+    /// Opens a connection for an exchange.
+    pub(super) fn connect(&mut self, origin: usize, exchange: Exchange) {
+        let keep_alive = self.shared.plan.connections == Connections::KeepAlive;
+        let address = &self.shared.origins[origin].address;
+        let now = exchange.moments.sent;
+        let (outcome, errno) = match socket::connect(address, keep_alive) {
+            Attempt::Started(socket) => {
+                self.note_sent(&exchange);
+                let loopback = address.ip().is_loopback();
+                match self.admit(socket, origin, exchange) {
+                    Ok(slot) if loopback && self.shared.tls.is_none() => self.try_at_once(slot),
+                    Ok(slot) => self.watch(slot, EventFlags::OUT),
+                    Err((outcome, reason)) => {
+                        self.tally.explain(outcome, || reason);
+                        self.settle(&exchange, outcome, now);
+                    }
+                }
+                return;
+            }
+            Attempt::Refused => (Outcome::Refused, Errno::CONNREFUSED),
+            Attempt::Unreachable(errno) => (Outcome::ConnectAborted, errno),
+            Attempt::ClientFailed(errno) => (Outcome::ClientFailed, errno),
+        };
+        if outcome.was_attempted() {
+            self.note_sent(&exchange);
+        }
+        self.tally.explain(outcome, || errno.to_string());
+        self.settle(&exchange, outcome, now);
+    }
+
+    /// Gives a new socket a slot and its deadlines.
+    fn admit(
+        &mut self,
+        socket: OwnedFd,
+        origin: usize,
+        exchange: Exchange,
+    ) -> Result<u32, (Outcome, String)> {
+        let secure = match (&self.shared.tls, self.shared.names.get(&origin)) {
+            (Some(config), Some(name)) => {
+                let secure = Secure::new(config, name);
+                Some(secure.map_err(|error| (Outcome::TlsFailed, error.to_string()))?)
+            }
+            _ => None,
+        };
+        self.serial = self.serial.wrapping_add(1);
+        let mut connection = Connection::new(socket, origin, self.serial, secure);
+        connection.exchange = Some(exchange);
+        let slot = self.connections.insert(connection) as u32;
+        self.tally.connections += 1;
+        let sent = exchange.moments.sent;
+        self.connecting
+            .push(slot, sent + self.shared.plan.connect_timeout);
+        self.replying.push(slot, sent + self.shared.plan.timeout);
+        Ok(slot)
+    }
+
+    /// On loopback the handshake is over before `connect` returns: the request can follow
+    /// without asking the kernel first, unless the accept queue was full.
+    fn try_at_once(&mut self, slot: u32) {
+        let now = self.shared.clock.now();
+        match self.transmit(slot) {
+            Transmitted::Yes => {
+                self.connecting.remove(slot);
+                let connection = &mut self.connections[slot as usize];
+                if let Some(exchange) = &mut connection.exchange {
+                    exchange.moments.connected = Some(now);
+                }
+                self.watch(slot, EventFlags::empty());
+            }
+            Transmitted::Refused(Errno::AGAIN) => self.watch(slot, EventFlags::OUT),
+            Transmitted::Refused(errno) => self.connect_failed(slot, errno),
+            Transmitted::Unwritten(reason) => self.fail(slot, Outcome::ClientFailed, || reason),
+        }
+    }
+
+    /// Has the kernel report on a connection, edge-triggered.
+    fn watch(&mut self, slot: u32, also: EventFlags) {
+        let connection = &self.connections[slot as usize];
+        let token = u64::from(connection.serial) << 32 | u64::from(slot);
+        let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET | also;
+        let data = EventData::new_u64(token);
+        if let Err(errno) = epoll::add(&self.epoll, &connection.socket, data, flags) {
+            self.fail(slot, Outcome::ClientFailed, || errno.to_string());
+        }
+    }
+
+    /// The kernel has reported on a connection attempt.
+    pub(super) fn connect_ended(&mut self, slot: u32) {
+        match socket::take_error(&self.connections[slot as usize].socket) {
+            None => self.established(slot),
+            Some(errno) => self.connect_failed(slot, errno),
+        }
+    }
+
+    fn connect_failed(&mut self, slot: u32, errno: Errno) {
+        let outcome = match errno {
+            Errno::CONNREFUSED | Errno::CONNRESET => Outcome::Refused,
+            Errno::ADDRNOTAVAIL | Errno::NOBUFS | Errno::NOMEM => Outcome::ClientFailed,
+            _ => Outcome::ConnectAborted,
+        };
+        self.fail(slot, outcome, || errno.to_string());
+    }
+
+    fn established(&mut self, slot: u32) {
+        self.connecting.remove(slot);
+        let now = self.shared.clock.now();
+        let connection = &mut self.connections[slot as usize];
+        if let Some(exchange) = &mut connection.exchange {
+            exchange.moments.connected = Some(now);
+        }
+        if connection.is_secure() {
+            connection.state = State::Securing;
+            self.secure(slot);
+        } else {
+            self.write_request(slot);
+        }
+    }
+
+    /// Goes on with the TLS handshake.
+    pub(super) fn secure(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        match connection.handshake() {
+            Ok(false) => {}
+            Ok(true) => {
+                let now = self.shared.clock.now();
+                if let Some(exchange) = &mut connection.exchange {
+                    exchange.moments.secured = Some(now);
+                }
+                self.write_request(slot);
+            }
+            Err(error) => self.fail(slot, Outcome::TlsFailed, || error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! One request and its reply on a connection that is ready.
+
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+
+use super::{CLOSING, Engine};
+use crate::connection::{Received, State};
+use crate::http::Violation;
+use crate::inspect;
+use crate::outcome::Outcome;
+use crate::plan::Connections;
+
+/// What became of handing a request to the kernel.
+pub(super) enum Transmitted {
+    Yes,
+    /// The kernel refuses; `AGAIN` where the connection is not established yet.
+    Refused(Errno),
+    /// The template could not be rendered.
+    Unwritten(String),
+}
+
+impl Engine<'_> {
+    /// Acts on what the kernel reports of a connection.
+    pub(super) fn handle(&mut self, slot: u32, flags: EventFlags) {
+        let gone = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        match self.connections[slot as usize].state {
+            State::Connecting => self.connect_ended(slot),
+            State::Securing => self.secure(slot),
+            State::Exchanging => {
+                if flags.contains(EventFlags::OUT) && !self.flush(slot) {
+                    return;
+                }
+                if flags.intersects(EventFlags::IN) || gone {
+                    self.receive(slot, gone);
+                }
+            }
+            State::Idle => {
+                let origin = self.connections[slot as usize].origin;
+                self.idle[origin].retain(|other| *other != slot);
+                self.remove(slot);
+            }
+            State::Closing if gone => {
+                self.closing.remove(slot);
+                self.remove(slot);
+            }
+            State::Closing => {}
+        }
+    }
+
+    /// Sends the request of a connection that is ready.
+    pub(super) fn write_request(&mut self, slot: u32) {
+        match self.transmit(slot) {
+            Transmitted::Yes => {}
+            Transmitted::Refused(errno) => self.fail(slot, Outcome::Reset, || errno.to_string()),
+            Transmitted::Unwritten(reason) => self.fail(slot, Outcome::ClientFailed, || reason),
+        }
+    }
+
+    /// Hands the request of a connection to the kernel.
+    pub(super) fn transmit(&mut self, slot: u32) -> Transmitted {
+        let connection = &mut self.connections[slot as usize];
+        let Some(exchange) = connection.exchange else {
+            return Transmitted::Yes;
+        };
+        let request = &self.shared.mix.requests[exchange.request];
+        let bytes = if let Some(bytes) = request.fixed() {
+            bytes
+        } else {
+            self.scratch.clear();
+            let row = exchange.due.number;
+            if let Err(reason) = request.write(&self.shared.plan.data, row, &mut self.scratch) {
+                return Transmitted::Unwritten(reason);
+            }
+            &self.scratch
+        };
+        connection.reader.begin(request.head);
+        match connection.send(bytes) {
+            Ok(()) => {
+                self.tally.bytes_sent += bytes.len() as u64;
+                connection.state = State::Exchanging;
+                let now = self.shared.clock.now();
+                if let Some(exchange) = &mut connection.exchange {
+                    exchange.moments.written = now;
+                }
+                Transmitted::Yes
+            }
+            Err(errno) => Transmitted::Refused(errno),
+        }
+    }
+
+    /// Sends the rest of a request; false when the connection has failed.
+    fn flush(&mut self, slot: u32) -> bool {
+        let connection = &mut self.connections[slot as usize];
+        match connection.flush() {
+            Ok(_) => true,
+            Err(errno) => {
+                self.fail(slot, Outcome::Reset, || errno.to_string());
+                false
+            }
+        }
+    }
+
+    fn receive(&mut self, slot: u32, closing: bool) {
+        let clock = self.shared.clock;
+        let connection = &mut self.connections[slot as usize];
+        let bytes = &mut self.tally.bytes_received;
+        match connection.receive(&mut self.buffer, closing, bytes, || clock.now()) {
+            Received::Partial => {}
+            Received::Complete { surplus: false } => self.complete(slot, closing),
+            Received::Complete { surplus: true } => {
+                self.fail(slot, Outcome::ProtocolError, || {
+                    Violation::Surplus.to_string()
+                });
+            }
+            Received::Wrong(violation) => {
+                self.fail(slot, Outcome::ProtocolError, || violation.to_string());
+            }
+            Received::Broken(error) => {
+                self.fail(slot, Outcome::TlsFailed, || error.to_string());
+            }
+            Received::Ended => self.fail(slot, Outcome::Reset, || {
+                "the connection ended before the reply".to_owned()
+            }),
+        }
+    }
+
+    /// A reply is complete: judge it, write it down, and make the connection ready or end it.
+    fn complete(&mut self, slot: u32, closed: bool) {
+        let connection = &mut self.connections[slot as usize];
+        let Some(exchange) = connection.exchange.take() else {
+            return;
+        };
+        let now = match exchange.moments.first_byte {
+            Some(_) => self.shared.clock.now(),
+            None => return,
+        };
+        let status = connection.reader.status();
+        let (outcome, reason) = inspect::judge(&connection.reader);
+        let reusable = connection.reader.keep_alive() && !closed;
+        let origin = connection.origin;
+        if self.is_recorded(&exchange) {
+            *self.tally.statuses.entry(status).or_default() += 1;
+        }
+        if let Some(reason) = reason {
+            self.tally.explain(outcome, || reason);
+        }
+        self.replying.remove(slot);
+        self.settle(&exchange, outcome, now);
+        let connection = &mut self.connections[slot as usize];
+        if closed {
+            self.remove(slot);
+        } else if reusable && self.shared.plan.connections == Connections::KeepAlive {
+            connection.state = State::Idle;
+            self.idle[origin].push(slot);
+        } else if reusable {
+            self.abort(slot);
+        } else {
+            connection.state = State::Closing;
+            self.closing.push(slot, now + CLOSING);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! One document over HTTP, waiting for it: how a WSDL is had before the run begins.
+//!
+//! It goes the way the run's requests go: the same addresses for names, the same trust.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use rustls::{ClientConnection, StreamOwned};
+
+use crate::data::Data;
+use crate::http::{Progress, ReplyReader};
+use crate::request::{Request, RequestSpec};
+use crate::target::{Resolve, Target};
+use crate::tls::{self, TlsOptions};
+
+/// Each wait, for the connection and for more bytes, is at most this long.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A larger document is refused.
+const LIMIT: usize = 16 << 20;
+
+/// The body of a GET of `url`, decoded as UTF-8 or not at all.
+pub(crate) fn fetch(
+    url: &str,
+    resolve: &[Resolve],
+    options: &TlsOptions,
+) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
+    let spec = RequestSpec::get(url);
+    let target = Target::look_up(url, resolve)?;
+    let mut wire = Vec::new();
+    Request::prepare(&spec, &target, 0, false, &Data::none())?.write(
+        &Data::none(),
+        0,
+        &mut wire,
+    )?;
+    let socket = TcpStream::connect_timeout(&target.origin.address, PATIENCE)?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_write_timeout(Some(PATIENCE))?;
+    if target.origin.tls {
+        let name = tls::server_name(&target.origin.host)?;
+        let client = ClientConnection::new(options.config()?, name)?;
+        exchange(StreamOwned::new(client, socket), &wire)
+    } else {
+        exchange(socket, &wire)
+    }
+}
+
+fn exchange(
+    mut stream: impl Read + Write,
+    request: &[u8],
+) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
+    stream.write_all(request)?;
+    let mut reader = ReplyReader::keeping_everything(LIMIT);
+    let mut buffer = vec![0; 64 << 10];
+    let mut received = 0;
+    loop {
+        let length = match stream.read(&mut buffer) {
+            Ok(length) => length,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(format!("no more bytes for {} s", PATIENCE.as_secs()).into());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        received += length;
+        if received > LIMIT {
+            return Err(format!("longer than {LIMIT} bytes").into());
+        }
+        if length == 0 {
+            reader.closed()?;
+        }
+        let complete =
+            length == 0 || matches!(reader.feed(&buffer[..length])?, Progress::Complete { .. });
+        if complete {
+            return match reader.status() {
+                200..300 => Ok(reader.into_body()),
+                status => Err(format!("status {status}").into()),
+            };
+        }
+    }
+}

@@ -1,0 +1,553 @@
+//! Replies as they come off the wire, in whatever pieces.
+//!
+//! httparse reads heads and chunk sizes; this file keeps the place between two reads, holds
+//! the limits, and says what is wrong with a reply that lies. It knows nothing of sockets:
+//! bytes in, progress out.
+
+use thiserror::Error;
+
+/// A head larger than this is refused.
+const HEAD_LIMIT: usize = 64 * 1024;
+/// More header fields than this are refused.
+const FIELDS_LIMIT: usize = 128;
+/// A chunk-size line or trailer line longer than this is refused.
+const LINE_LIMIT: usize = 4 * 1024;
+/// All trailer lines together may not be longer than this.
+const TRAILER_LIMIT: usize = 64 * 1024;
+/// As much of an XML body is kept for looking into it.
+const LOOKED_INTO: usize = 16 * 1024;
+
+/// What is wrong with a reply.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Violation {
+    /// Not an HTTP/1 head.
+    #[error("not an HTTP/1.1 reply: {0}")]
+    Head(String),
+    /// A head beyond the limits.
+    #[error("endless head: more than {HEAD_LIMIT} bytes or {FIELDS_LIMIT} fields")]
+    HeadTooLong,
+    /// Lengths that contradict one another, or are no numbers.
+    #[error("contradictory or invalid body length")]
+    Length,
+    /// A transfer coding other than chunked.
+    #[error("transfer coding {0:?} was not asked for")]
+    Coding(String),
+    /// Broken chunked framing.
+    #[error("broken chunked body: {0}")]
+    Chunked(&'static str),
+    /// A switch of protocols nobody asked for.
+    #[error("switch of protocols that was not asked for")]
+    Switch,
+    /// The connection ended inside a reply.
+    #[error("body shorter than announced")]
+    Short,
+    /// Bytes behind the end of a reply.
+    #[error("body longer than announced, or a reply nobody asked for")]
+    Surplus,
+}
+
+/// How far a reply has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// More bytes are needed.
+    Partial,
+    /// The reply ended `used` bytes into what was fed.
+    Complete {
+        /// Bytes of the fed slice that belong to this reply.
+        used: usize,
+    },
+}
+
+/// The state of reading one reply; [`ReplyReader::begin`] makes it ready for the next.
+#[derive(Debug, Default)]
+pub struct ReplyReader {
+    stage: Stage,
+    head_request: bool,
+    held: Vec<u8>,
+    status: u16,
+    keep_alive: bool,
+    xml: bool,
+    gzip: bool,
+    kept: Vec<u8>,
+    keep_everything: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+enum Stage {
+    #[default]
+    Head,
+    Length(u64),
+    UntilClose,
+    ChunkSize,
+    ChunkData(u64),
+    ChunkEnd,
+    Trailer(usize),
+}
+
+/// What follows the head.
+enum Framing {
+    Interim,
+    Empty,
+    Body(Stage),
+}
+
+impl ReplyReader {
+    /// A reader that keeps bodies of any type, up to `limit` bytes.
+    pub(crate) fn keeping_everything(limit: usize) -> Self {
+        Self {
+            keep_everything: Some(limit),
+            ..Self::default()
+        }
+    }
+
+    /// What was kept of the body.
+    pub(crate) fn into_body(self) -> Vec<u8> {
+        self.kept
+    }
+
+    /// Makes ready for a reply to a request, `head_request` for the method HEAD.
+    pub fn begin(&mut self, head_request: bool) {
+        self.stage = Stage::Head;
+        self.head_request = head_request;
+        self.held.clear();
+        self.kept = Vec::new();
+    }
+
+    /// The status of the reply whose head has been read.
+    pub const fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Whether the server will answer another request on this connection.
+    pub const fn keep_alive(&self) -> bool {
+        self.keep_alive
+    }
+
+    /// The beginning of the body, if it is XML, and whether it is gzip-coded.
+    pub fn xml_body(&self) -> Option<(&[u8], bool)> {
+        self.xml.then_some((&self.kept, self.gzip))
+    }
+
+    /// Takes the next bytes of the connection.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<Progress, Violation> {
+        let mut used = 0;
+        loop {
+            let rest = &bytes[used..];
+            let step = match &mut self.stage {
+                Stage::Head => self.head(rest)?,
+                Stage::Length(left) => {
+                    let take = usize::try_from(*left).map_or(rest.len(), |l| l.min(rest.len()));
+                    *left -= take as u64;
+                    let done = *left == 0;
+                    self.keep(&rest[..take]);
+                    Taken {
+                        used: take,
+                        done,
+                        waits: !done,
+                    }
+                }
+                Stage::UntilClose => {
+                    self.keep(rest);
+                    Taken::all(rest)
+                }
+                _ => self.chunked(rest)?,
+            };
+            used += step.used;
+            if step.done {
+                return Ok(Progress::Complete { used });
+            }
+            if step.waits {
+                return Ok(Progress::Partial);
+            }
+        }
+    }
+
+    /// The connection was closed by the peer: whether that ends the reply well.
+    pub fn closed(&mut self) -> Result<(), Violation> {
+        match self.stage {
+            Stage::UntilClose => Ok(()),
+            _ => Err(Violation::Short),
+        }
+    }
+
+    fn keep(&mut self, body: &[u8]) {
+        let limit = match self.keep_everything {
+            Some(limit) => limit,
+            None if self.xml => LOOKED_INTO,
+            None => return,
+        };
+        let room = limit.saturating_sub(self.kept.len());
+        self.kept.extend_from_slice(&body[..body.len().min(room)]);
+    }
+
+    /// Reads the head, from `rest` alone where it is whole, else joined to what is held.
+    fn head(&mut self, rest: &[u8]) -> Result<Taken, Violation> {
+        if rest.is_empty() {
+            return Ok(Taken::all(rest));
+        }
+        let before = self.held.len();
+        let mut held = std::mem::take(&mut self.held);
+        let joined = if before == 0 {
+            rest
+        } else {
+            held.extend_from_slice(rest);
+            &held
+        };
+        match self.parse_head(joined)? {
+            Some((length, framing)) => {
+                let used = length - before;
+                Ok(match framing {
+                    Framing::Interim => Taken {
+                        used,
+                        done: false,
+                        waits: false,
+                    },
+                    Framing::Empty => Taken {
+                        used,
+                        done: true,
+                        waits: false,
+                    },
+                    Framing::Body(stage) => {
+                        self.stage = stage;
+                        Taken {
+                            used,
+                            done: false,
+                            waits: false,
+                        }
+                    }
+                })
+            }
+            None if joined.len() > HEAD_LIMIT => Err(Violation::HeadTooLong),
+            None => {
+                if before == 0 {
+                    held.extend_from_slice(rest);
+                }
+                self.held = held;
+                Ok(Taken::all(rest))
+            }
+        }
+    }
+
+    fn parse_head(&mut self, bytes: &[u8]) -> Result<Option<(usize, Framing)>, Violation> {
+        let mut fields = [httparse::EMPTY_HEADER; FIELDS_LIMIT];
+        let mut reply = httparse::Response::new(&mut fields);
+        let length = match reply.parse(bytes) {
+            Ok(httparse::Status::Complete(length)) => length,
+            Ok(httparse::Status::Partial) => return Ok(None),
+            Err(httparse::Error::TooManyHeaders) => return Err(Violation::HeadTooLong),
+            Err(error) => return Err(Violation::Head(error.to_string())),
+        };
+        self.status = reply.code.unwrap_or_default();
+        match self.status {
+            101 => return Err(Violation::Switch),
+            100..200 => return Ok(Some((length, Framing::Interim))),
+            200..1000 => {}
+            _ => return Err(Violation::Head("invalid status".to_owned())),
+        }
+        let fields = Fields::read(reply.version == Some(1), reply.headers)?;
+        self.keep_alive = fields.keep_alive;
+        self.xml = fields.xml;
+        self.gzip = fields.gzip;
+        let bodiless = self.head_request || matches!(self.status, 204 | 304);
+        let framing = match (fields.chunked, fields.length) {
+            _ if bodiless => Framing::Empty,
+            (true, Some(_)) => return Err(Violation::Length),
+            (true, None) => Framing::Body(Stage::ChunkSize),
+            (false, Some(0)) => Framing::Empty,
+            (false, Some(length)) => Framing::Body(Stage::Length(length)),
+            (false, None) => {
+                self.keep_alive = false;
+                Framing::Body(Stage::UntilClose)
+            }
+        };
+        Ok(Some((length, framing)))
+    }
+
+    fn chunked(&mut self, rest: &[u8]) -> Result<Taken, Violation> {
+        if let Stage::ChunkData(left) = &mut self.stage {
+            let take = usize::try_from(*left).map_or(rest.len(), |l| l.min(rest.len()));
+            *left -= take as u64;
+            if *left == 0 {
+                self.stage = Stage::ChunkEnd;
+            }
+            self.keep(&rest[..take]);
+            return Ok(Taken {
+                used: take,
+                done: false,
+                waits: take == rest.len(),
+            });
+        }
+        let Some(end) = memchr::memchr(b'\n', rest) else {
+            self.held.extend_from_slice(rest);
+            if self.held.len() > LINE_LIMIT {
+                return Err(Violation::Chunked("endless line"));
+            }
+            return Ok(Taken::all(rest));
+        };
+        let mut line = std::mem::take(&mut self.held);
+        line.extend_from_slice(&rest[..=end]);
+        if line.len() > LINE_LIMIT {
+            return Err(Violation::Chunked("endless line"));
+        }
+        let done = self.chunk_line(&line)?;
+        line.clear();
+        self.held = line;
+        Ok(Taken {
+            used: end + 1,
+            done,
+            waits: false,
+        })
+    }
+
+    /// Takes one whole line of chunked framing; true when it was the body's last.
+    fn chunk_line(&mut self, line: &[u8]) -> Result<bool, Violation> {
+        match self.stage {
+            Stage::ChunkSize => {
+                let Ok(httparse::Status::Complete((_, size))) = httparse::parse_chunk_size(line)
+                else {
+                    return Err(Violation::Chunked("invalid chunk size"));
+                };
+                self.stage = match size {
+                    0 => Stage::Trailer(0),
+                    size => Stage::ChunkData(size),
+                };
+                Ok(false)
+            }
+            Stage::Trailer(before) => {
+                let total = before + line.len();
+                if total > TRAILER_LIMIT {
+                    return Err(Violation::Chunked("endless trailers"));
+                }
+                self.stage = Stage::Trailer(total);
+                Ok(line == b"\r\n" || line == b"\n")
+            }
+            _ if line == b"\r\n" || line == b"\n" => {
+                self.stage = Stage::ChunkSize;
+                Ok(false)
+            }
+            _ => Err(Violation::Chunked("chunk longer than its size")),
+        }
+    }
+}
+
+/// What one stage made of the bytes it was shown.
+struct Taken {
+    used: usize,
+    done: bool,
+    waits: bool,
+}
+
+impl Taken {
+    const fn all(rest: &[u8]) -> Self {
+        Self {
+            used: rest.len(),
+            done: false,
+            waits: true,
+        }
+    }
+}
+
+/// The header fields that decide how a reply goes on.
+#[derive(Default)]
+struct Fields {
+    keep_alive: bool,
+    chunked: bool,
+    length: Option<u64>,
+    xml: bool,
+    gzip: bool,
+}
+
+impl Fields {
+    fn read(http_1_1: bool, headers: &[httparse::Header<'_>]) -> Result<Self, Violation> {
+        let mut fields = Self {
+            keep_alive: http_1_1,
+            ..Self::default()
+        };
+        for header in headers {
+            // Names of other lengths cannot matter: most headers cost one comparison.
+            match header.name.len() {
+                10 if header.name.eq_ignore_ascii_case("connection") => {
+                    fields.connection(header.value);
+                }
+                12 if header.name.eq_ignore_ascii_case("content-type") => {
+                    fields.xml = memchr::memmem::find(header.value, b"xml").is_some();
+                }
+                14 if header.name.eq_ignore_ascii_case("content-length") => {
+                    fields.content_length(header.value)?;
+                }
+                16 if header.name.eq_ignore_ascii_case("content-encoding") => {
+                    fields.gzip = header.value.eq_ignore_ascii_case(b"gzip");
+                }
+                17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
+                    if !header.value.eq_ignore_ascii_case(b"chunked") || fields.chunked {
+                        let coding = String::from_utf8_lossy(header.value).into_owned();
+                        return Err(Violation::Coding(coding));
+                    }
+                    fields.chunked = true;
+                }
+                _ => {}
+            }
+        }
+        Ok(fields)
+    }
+
+    fn connection(&mut self, value: &[u8]) {
+        for option in value.split(|byte| *byte == b',') {
+            let option = option.trim_ascii();
+            if option.eq_ignore_ascii_case(b"close") {
+                self.keep_alive = false;
+                return;
+            }
+            if option.eq_ignore_ascii_case(b"keep-alive") {
+                self.keep_alive = true;
+            }
+        }
+    }
+
+    fn content_length(&mut self, value: &[u8]) -> Result<(), Violation> {
+        let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+        let length = digits
+            .then(|| std::str::from_utf8(value).ok()?.parse().ok())
+            .flatten()
+            .ok_or(Violation::Length)?;
+        if self.length.is_some_and(|other| other != length) {
+            return Err(Violation::Length);
+        }
+        self.length = Some(length);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Feeds `wire` cut at `cuts`; what was read, and bytes left over.
+    fn read(wire: &[u8], cuts: &[usize], head: bool) -> Result<(ReplyReader, usize), Violation> {
+        let mut reader = ReplyReader::default();
+        reader.begin(head);
+        let mut at = 0;
+        let mut ends: Vec<usize> = cuts.iter().map(|cut| cut % (wire.len() + 1)).collect();
+        ends.sort_unstable();
+        ends.push(wire.len());
+        for end in ends {
+            if let Progress::Complete { used } = reader.feed(&wire[at..end])? {
+                return Ok((reader, wire.len() - at - used));
+            }
+            at = end;
+        }
+        reader.closed().map(|()| (reader, 0))
+    }
+
+    const PLAIN: &[u8] =
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Type: text/xml\r\n\r\n<a/>\n";
+    const CHUNKED: &[u8] = b"HTTP/1.1 500 No\r\nTransfer-Encoding: chunked\r\nContent-Type: \
+        application/soap+xml\r\n\r\n3;x=y\r\n<a>\r\n4\r\n</a>\r\n0\r\nT: 1\r\n\r\n";
+
+    #[test]
+    fn lengths_chunks_and_closes() {
+        let (plain, left) = read(PLAIN, &[], false).unwrap();
+        assert_eq!((plain.status(), plain.keep_alive(), left), (200, true, 0));
+        assert_eq!(plain.xml_body(), Some((&b"<a/>\n"[..], false)));
+        let (chunked, left) = read(CHUNKED, &[], false).unwrap();
+        assert_eq!((chunked.status(), left), (500, 0));
+        assert_eq!(chunked.xml_body().unwrap().0, b"<a></a>");
+        let (until_close, _) = read(b"HTTP/1.0 200 OK\r\n\r\nall of it", &[], false).unwrap();
+        assert!(!until_close.keep_alive());
+    }
+
+    #[test]
+    fn replies_without_a_body() {
+        for wire in [
+            &b"HTTP/1.1 204 No\r\n\r\n"[..],
+            b"HTTP/1.1 304 No\r\nContent-Length: 9\r\n\r\n",
+        ] {
+            assert_eq!(read(wire, &[], false).unwrap().1, 0);
+        }
+        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n";
+        assert_eq!(read(head, &[], true).unwrap().1, 0);
+        let interim = [&b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\n"[..], PLAIN].concat();
+        assert_eq!(read(&interim, &[], false).unwrap().0.status(), 200);
+    }
+
+    #[test]
+    fn surplus_is_seen() {
+        let longer = [PLAIN, b"more"].concat();
+        assert_eq!(read(&longer, &[], false).unwrap().1, 4);
+    }
+
+    #[test]
+    fn lies_and_garbage_are_named() {
+        let refused = |wire: &[u8]| read(wire, &[], false).unwrap_err();
+        assert!(matches!(
+            refused(b"\x16\x03\x01\x02\x00garbage"),
+            Violation::Head(_)
+        ));
+        assert_eq!(
+            refused(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"),
+            Violation::Short
+        );
+        assert_eq!(
+            refused(b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"),
+            Violation::Length
+        );
+        assert_eq!(
+            refused(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"),
+            Violation::Length
+        );
+        assert_eq!(
+            refused(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"),
+            Violation::Length
+        );
+        assert_eq!(refused(b"HTTP/1.1 101 Up\r\n\r\n"), Violation::Switch);
+        let chunks = |body: &str| {
+            refused(
+                format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}").as_bytes(),
+            )
+        };
+        assert!(matches!(chunks("zz\r\n"), Violation::Chunked(_)));
+        assert!(matches!(chunks("2\r\nabc\r\n"), Violation::Chunked(_)));
+        assert!(matches!(
+            chunks("fffffffffffffffff\r\n"),
+            Violation::Chunked(_)
+        ));
+        assert_eq!(chunks("5\r\nab"), Violation::Short);
+        assert!(matches!(chunks(&"1".repeat(9000)), Violation::Chunked(_)));
+    }
+
+    #[test]
+    fn an_endless_head_ends() {
+        let mut reader = ReplyReader::default();
+        reader.begin(false);
+        reader.feed(b"HTTP/1.1 200 OK\r\nX: ").unwrap();
+        let fed = (0..100)
+            .map(|_| reader.feed(&[b'a'; 1024]))
+            .find(Result::is_err);
+        assert_eq!(fed, Some(Err(Violation::HeadTooLong)));
+        let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(200));
+        assert_eq!(
+            read(many.as_bytes(), &[], false).unwrap_err(),
+            Violation::HeadTooLong
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_change_nothing(cuts in proptest::collection::vec(0usize..400, 0..12)) {
+            for wire in [PLAIN, CHUNKED] {
+                let (whole, _) = read(wire, &[], false).unwrap();
+                let (cut, left) = read(wire, &cuts, false).unwrap();
+                prop_assert_eq!(left, 0);
+                prop_assert_eq!(whole.xml_body(), cut.xml_body());
+                prop_assert_eq!(whole.status(), cut.status());
+            }
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>, cuts in proptest::collection::vec(0usize..400, 0..6)) {
+            let _ = read(&bytes, &cuts, false);
+            let _ = read(&[b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", &bytes[..]].concat(), &cuts, false);
+        }
+    }
+}

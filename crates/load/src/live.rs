@@ -1,0 +1,97 @@
+//! What a person sees while a run lasts: four lines on a terminal, redrawn each second.
+//! Elsewhere a line every ten seconds, so that a log tells that the run is alive.
+
+use std::io::IsTerminal as _;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use posthaste_units::Span;
+
+use crate::outcome::Outcomes;
+use crate::report::{occurred, thousands};
+use crate::run::Observer;
+use crate::tally::Tick;
+
+/// Seconds between lines where there is no terminal.
+const QUIET_EVERY: u64 = 10;
+
+/// The live view of a run on standard error.
+pub struct Live {
+    bar: ProgressBar,
+    length: Span,
+    last: Span,
+    seconds: u64,
+    outcomes: Outcomes,
+    terminal: bool,
+}
+
+impl Live {
+    /// A view of a run of this length, warm-up included.
+    pub fn new(length: Span) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let target = if terminal {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(Some(length.as_nanos() / 1_000_000), target);
+        if let Ok(style) = ProgressStyle::with_template("{wide_bar:.cyan} {prefix}\n{msg}") {
+            bar.set_style(style);
+        }
+        Self {
+            bar,
+            length,
+            last: Span::ZERO,
+            seconds: 0,
+            outcomes: Outcomes::default(),
+            terminal,
+        }
+    }
+
+    /// Takes the view off the terminal, so that the report can follow.
+    pub fn finish(self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Observer for Live {
+    fn tick(&mut self, at: Span, tick: &Tick) {
+        let seconds = at.saturating_sub(self.last).as_secs_f64().max(1e-3);
+        self.last = at;
+        self.seconds += 1;
+        self.outcomes += tick.outcomes;
+        let rate = |count: u64| thousands((count as f64 / seconds).round() as u64);
+        let millis = |quantile: f64| tick.response.quantile(quantile).as_millis_f64();
+        let rates = format!(
+            "due {}/s, ended {}/s",
+            rate(tick.intended),
+            rate(tick.outcomes.total())
+        );
+        let times = format!(
+            "p50 {:.2} ms, p99 {:.2} ms, max {:.2} ms, sent late by at most {}",
+            millis(0.5),
+            millis(0.99),
+            millis(1.0),
+            tick.lateness
+        );
+        let ends: Vec<String> = occurred(&self.outcomes)
+            .map(|(outcome, count)| format!("{} {outcome}", thousands(count)))
+            .collect();
+        if self.terminal {
+            let done = at.min(self.length);
+            self.bar.set_position(done.as_nanos() / 1_000_000);
+            self.bar.set_prefix(format!(
+                "{:.0}/{} s",
+                done.as_secs_f64(),
+                self.length.as_secs_f64()
+            ));
+            self.bar
+                .set_message(format!("{rates}\n{times}\n{}", ends.join(", ")));
+        } else if self.seconds.is_multiple_of(QUIET_EVERY) {
+            eprintln!(
+                "{:.0} s: {rates}; {times}; {}",
+                at.as_secs_f64(),
+                ends.join(", ")
+            );
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! What can become of a request, and the identity that every run must satisfy.
+//!
+//! Each intended request ends in exactly one [`Outcome`]. `intended = sum of outcomes` is
+//! asserted after every run, also after Ctrl-C: a request that is neither counted nor
+//! explained would make every other figure of the run worthless.
+
+use std::fmt;
+use std::ops::{AddAssign, Index, IndexMut};
+
+use serde::de::Error as _;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The end of one intended request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Outcome {
+    /// A complete reply with a status below 400 that is no SOAP fault.
+    Ok,
+    /// A complete reply that is a SOAP fault, whatever its status.
+    SoapFault,
+    /// A complete reply with a status of 400 or more.
+    StatusError,
+    /// No connection within the connect timeout, or none possible (host unreachable).
+    ConnectAborted,
+    /// Connected as far as this end knows, but the server's kernel never acknowledged the
+    /// request: its accept queue was full when the handshake's last packet came.
+    Unanswered,
+    /// The connection attempt was answered with a reset.
+    Refused,
+    /// The peer reset the connection, or closed it without a byte of reply.
+    Reset,
+    /// No complete reply within the timeout.
+    TimedOut,
+    /// The TLS handshake failed.
+    TlsFailed,
+    /// Not HTTP, or a body shorter or longer than announced.
+    ProtocolError,
+    /// Never sent: the generator's own limit of open connections was reached.
+    Dropped,
+    /// Never sent: this machine had no descriptor, no port or no memory left.
+    ClientFailed,
+    /// Still unfinished when the run was stopped.
+    InFlight,
+}
+
+impl Outcome {
+    /// Every outcome, in the order in which reports list them.
+    pub const ALL: [Self; 13] = [
+        Self::Ok,
+        Self::SoapFault,
+        Self::StatusError,
+        Self::ConnectAborted,
+        Self::Unanswered,
+        Self::Refused,
+        Self::Reset,
+        Self::TimedOut,
+        Self::TlsFailed,
+        Self::ProtocolError,
+        Self::Dropped,
+        Self::ClientFailed,
+        Self::InFlight,
+    ];
+
+    /// The name in JSON, CSV and assertions.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::SoapFault => "soap-fault",
+            Self::StatusError => "status-error",
+            Self::ConnectAborted => "connect-aborted",
+            Self::Unanswered => "unanswered",
+            Self::Refused => "refused",
+            Self::Reset => "reset",
+            Self::TimedOut => "timed-out",
+            Self::TlsFailed => "tls-failed",
+            Self::ProtocolError => "protocol-error",
+            Self::Dropped => "dropped",
+            Self::ClientFailed => "client-failed",
+            Self::InFlight => "in-flight",
+        }
+    }
+
+    /// The outcome called `name`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|outcome| outcome.name() == name)
+    }
+
+    /// What a reader of a report should know of it, in a few words.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Ok => "complete reply",
+            Self::SoapFault => "complete reply that is a SOAP fault",
+            Self::StatusError => "complete reply with status 400 or above",
+            Self::ConnectAborted => "no connection within the connect timeout",
+            Self::Unanswered => "connected here, never acknowledged there",
+            Self::Refused => "connection refused",
+            Self::Reset => "connection ended by the peer before a reply",
+            Self::TimedOut => "no complete reply within the timeout",
+            Self::TlsFailed => "TLS handshake failed",
+            Self::ProtocolError => "not HTTP, or a body of another length than announced",
+            Self::Dropped => "not sent: the limit of open connections",
+            Self::ClientFailed => "not sent: no descriptor, port or memory here",
+            Self::InFlight => "unfinished when the run was stopped",
+        }
+    }
+
+    /// Whether a request was put on the wire, or at least a SYN for it.
+    pub const fn was_attempted(self) -> bool {
+        !matches!(self, Self::Dropped | Self::ClientFailed)
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// How many requests ended in which way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcomes([u64; Outcome::ALL.len()]);
+
+impl Outcomes {
+    /// All requests counted, whatever became of them.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Requests that were attempted: a SYN or more left this machine for each.
+    pub fn attempted(&self) -> u64 {
+        self.iter()
+            .filter(|(outcome, _)| outcome.was_attempted())
+            .map(|(_, count)| count)
+            .sum()
+    }
+
+    /// Everything that was not [`Outcome::Ok`].
+    pub fn failed(&self) -> u64 {
+        self.total() - self[Outcome::Ok]
+    }
+
+    /// Outcome and count, in report order, zeros included.
+    pub fn iter(&self) -> impl Iterator<Item = (Outcome, u64)> + '_ {
+        Outcome::ALL
+            .into_iter()
+            .map(|outcome| (outcome, self[outcome]))
+    }
+}
+
+impl Index<Outcome> for Outcomes {
+    type Output = u64;
+    fn index(&self, outcome: Outcome) -> &u64 {
+        &self.0[outcome as usize]
+    }
+}
+
+impl IndexMut<Outcome> for Outcomes {
+    fn index_mut(&mut self, outcome: Outcome) -> &mut u64 {
+        &mut self.0[outcome as usize]
+    }
+}
+
+impl AddAssign for Outcomes {
+    fn add_assign(&mut self, other: Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+}
+
+impl Serialize for Outcomes {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        let mut map = out.serialize_map(Some(Outcome::ALL.len()))?;
+        for (outcome, count) in self.iter() {
+            map.serialize_entry(outcome.name(), &count)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Outcomes {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let counts = std::collections::BTreeMap::<String, u64>::deserialize(from)?;
+        let mut outcomes = Self::default();
+        for (name, count) in counts {
+            let outcome = Outcome::from_name(&name)
+                .ok_or_else(|| D::Error::custom(format!("unknown outcome {name:?}")))?;
+            outcomes[outcome] = count;
+        }
+        Ok(outcomes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back() {
+        for (place, outcome) in Outcome::ALL.into_iter().enumerate() {
+            assert_eq!(outcome as usize, place, "{outcome} indexes another's count");
+            assert_eq!(Outcome::from_name(outcome.name()), Some(outcome));
+        }
+        assert_eq!(Outcome::from_name("fine"), None);
+    }
+
+    #[test]
+    fn json_holds_every_key_and_reads_back() {
+        let mut outcomes = Outcomes::default();
+        outcomes[Outcome::Ok] = 7;
+        outcomes[Outcome::InFlight] = 2;
+        let json = serde_json::to_string(&outcomes).unwrap();
+        assert_eq!(json.matches(':').count(), 13);
+        assert_eq!(serde_json::from_str::<Outcomes>(&json).unwrap(), outcomes);
+        assert_eq!((outcomes.total(), outcomes.failed()), (9, 2));
+    }
+}

@@ -1,0 +1,304 @@
+//! When requests are due, decided before the first is sent and never moved by a reply.
+//!
+//! An arrival process is a sequence of points on an axis of expected arrivals: the whole
+//! numbers for constant arrivals, sums of exponential draws for Poisson. The plan of rates
+//! maps that axis to time by the inverse of its cumulative rate, so that every process goes
+//! with every plan: steady, steps, ramps.
+
+use std::sync::Arc;
+
+use posthaste_units::{Rate, Seed, Span, Stream};
+use rand_distr::{Distribution as _, Exp1};
+use thiserror::Error;
+
+/// How arrivals are spread at a given rate.
+#[derive(Clone, Debug)]
+pub enum Arrivals {
+    /// Evenly, the first at once.
+    Constant,
+    /// As a Poisson process: exponential gaps.
+    Poisson,
+    /// At these times after the start; rates do not apply.
+    Trace(Arc<[Span]>),
+}
+
+/// A stretch of the plan: the rate moves in a straight line from `from` to `to`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// Rate at the beginning.
+    pub from: Rate,
+    /// Rate at the end; equal to `from` where it is held.
+    pub to: Rate,
+    /// How long the stretch lasts.
+    pub length: Span,
+}
+
+impl Step {
+    /// A stretch at one rate.
+    pub const fn steady(rate: Rate, length: Span) -> Self {
+        Self {
+            from: rate,
+            to: rate,
+            length,
+        }
+    }
+
+    /// Arrivals expected in it.
+    pub fn expected(&self) -> f64 {
+        let mean = f64::midpoint(self.from.as_per_second(), self.to.as_per_second());
+        mean * self.length.as_secs_f64()
+    }
+
+    /// Time into the stretch by which `arrivals` are expected.
+    fn time_of(&self, arrivals: f64) -> Span {
+        let start = self.from.as_per_second();
+        let slope = (self.to.as_per_second() - start) / self.length.as_secs_f64();
+        // The root of start*t + slope*t*t/2 = arrivals that stays exact as slope goes to 0.
+        let root = (start * start + 2.0 * slope * arrivals).max(0.0).sqrt();
+        Span::from_secs_f64(2.0 * arrivals / (start + root))
+    }
+}
+
+/// One request that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    /// Its place in the whole run's sequence: the same for any number of threads.
+    pub number: u64,
+    /// When it is due, from the start of the run.
+    pub at: Span,
+    /// The step of the plan it belongs to.
+    pub step: usize,
+}
+
+/// Every arrival of an open-loop run, in order.
+pub(crate) struct Schedule {
+    steps: Arc<[Step]>,
+    points: Points,
+    number: u64,
+    step: usize,
+    step_starts: Span,
+    expected_before: f64,
+}
+
+enum Points {
+    Constant,
+    Poisson { draws: Box<Stream>, next: f64 },
+    Trace(Arc<[Span]>),
+}
+
+impl Schedule {
+    /// The schedule of a plan; Poisson arrivals draw from the stream `arrivals` of `seed`.
+    pub(crate) fn new(arrivals: &Arrivals, steps: Arc<[Step]>, seed: Seed) -> Self {
+        let points = match arrivals {
+            Arrivals::Constant => Points::Constant,
+            Arrivals::Poisson => {
+                let mut draws = Box::new(seed.stream("arrivals"));
+                let next = Exp1.sample(&mut draws);
+                Points::Poisson { draws, next }
+            }
+            Arrivals::Trace(times) => Points::Trace(times.clone()),
+        };
+        Self {
+            steps,
+            points,
+            number: 0,
+            step: 0,
+            step_starts: Span::ZERO,
+            expected_before: 0.0,
+        }
+    }
+
+    /// The next point on the axis of expected arrivals.
+    fn take_point(&mut self) -> f64 {
+        match &mut self.points {
+            Points::Constant | Points::Trace(_) => self.number as f64,
+            Points::Poisson { draws, next } => {
+                let gap: f64 = Exp1.sample(draws);
+                std::mem::replace(next, *next + gap)
+            }
+        }
+    }
+}
+
+impl Iterator for Schedule {
+    type Item = Arrival;
+
+    fn next(&mut self) -> Option<Arrival> {
+        let at = if let Points::Trace(times) = &self.points {
+            *times.get(usize::try_from(self.number).ok()?)?
+        } else {
+            let point = self.take_point();
+            loop {
+                let step = self.steps.get(self.step)?;
+                let expected = step.expected();
+                // A hair less than the whole, so that rounding never adds an arrival.
+                if point < self.expected_before + expected * (1.0 - 1e-12) {
+                    break self.step_starts + step.time_of(point - self.expected_before);
+                }
+                self.expected_before += expected;
+                self.step_starts += step.length;
+                self.step += 1;
+            }
+        };
+        let arrival = Arrival {
+            number: self.number,
+            at,
+            step: self.step,
+        };
+        self.number += 1;
+        Some(arrival)
+    }
+}
+
+/// Why a file of arrival times could not be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TraceError {
+    /// A line that is not a time.
+    #[error("line {line}: {text:?} is not a time: write seconds (0.25) or a unit (250ms)")]
+    NotATime {
+        /// Line number from 1.
+        line: usize,
+        /// What stands there.
+        text: String,
+    },
+    /// A time before its predecessor.
+    #[error("line {line}: {text:?} is earlier than the line before: sort the file by time")]
+    Backwards {
+        /// Line number from 1.
+        line: usize,
+        /// What stands there.
+        text: String,
+    },
+    /// No time at all.
+    #[error("no arrival times in it: write one time a line, for example 0.25 or 250ms")]
+    Empty,
+}
+
+/// Reads arrival times: one a line, seconds or with a unit, `#` begins a comment.
+pub fn read_trace(text: &str) -> Result<Arc<[Span]>, TraceError> {
+    let mut times: Vec<Span> = Vec::new();
+    for (index, raw) in text.lines().enumerate() {
+        let entry = raw.split('#').next().unwrap_or_default().trim();
+        if entry.is_empty() {
+            continue;
+        }
+        let (line, text) = (index + 1, entry.to_owned());
+        let seconds = entry
+            .parse::<f64>()
+            .ok()
+            .filter(|s| *s >= 0.0 && s.is_finite());
+        let time = match seconds {
+            Some(seconds) => Span::from_secs_f64(seconds),
+            None => entry.parse().map_err(|_| TraceError::NotATime {
+                line,
+                text: text.clone(),
+            })?,
+        };
+        if times.last().is_some_and(|last| time < *last) {
+            return Err(TraceError::Backwards { line, text });
+        }
+        times.push(time);
+    }
+    if times.is_empty() {
+        return Err(TraceError::Empty);
+    }
+    Ok(times.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rate(per_second: f64) -> Rate {
+        Rate::per_second(per_second).unwrap()
+    }
+
+    fn times(arrivals: &Arrivals, steps: &[Step]) -> Vec<Arrival> {
+        Schedule::new(arrivals, steps.into(), Seed(1)).collect()
+    }
+
+    #[test]
+    fn constant_arrivals_are_exact() {
+        let all = times(
+            &Arrivals::Constant,
+            &[Step::steady(rate(1000.0), Span::from_secs(10))],
+        );
+        assert_eq!(all.len(), 10_000);
+        for (number, arrival) in all.iter().enumerate() {
+            assert_eq!(arrival.at, Span::from_millis(number as u64));
+        }
+    }
+
+    #[test]
+    fn steps_follow_one_another() {
+        let second = Span::from_secs(1);
+        let plan = [
+            Step::steady(rate(10.0), second),
+            Step::steady(rate(30.0), second),
+        ];
+        let all = times(&Arrivals::Constant, &plan);
+        let in_step = |step| all.iter().filter(|a| a.step == step).count();
+        assert_eq!((in_step(0), in_step(1)), (10, 30));
+        assert!(all.iter().all(|a| (a.at >= second) == (a.step == 1)));
+    }
+
+    #[test]
+    fn a_ramp_holds_the_mean_of_its_ends_and_grows_denser() {
+        let ramp = Step {
+            from: rate(0.0),
+            to: rate(100.0),
+            length: Span::from_secs(10),
+        };
+        let all = times(&Arrivals::Constant, &[ramp]);
+        assert_eq!(all.len(), 500);
+        let first_half = all.iter().filter(|a| a.at < Span::from_secs(5)).count();
+        assert_eq!(first_half, 125);
+    }
+
+    #[test]
+    fn poisson_repeats_with_the_seed_only() {
+        let plan: Arc<[Step]> = [Step::steady(rate(100.0), Span::from_secs(10))].into();
+        let run =
+            |seed| Schedule::new(&Arrivals::Poisson, plan.clone(), Seed(seed)).collect::<Vec<_>>();
+        assert_eq!(run(1), run(1));
+        assert_ne!(run(1), run(2));
+        assert!((900..1100).contains(&run(1).len()));
+    }
+
+    #[test]
+    fn traces_are_read_or_refused_by_line() {
+        let read = read_trace("0\n# a comment\n250ms\n 0.5 # half\n").unwrap();
+        let expected = [Span::ZERO, Span::from_millis(250), Span::from_millis(500)];
+        assert_eq!(*read, expected);
+        let all = times(&Arrivals::Trace(read), &[]);
+        assert_eq!(all.iter().map(|a| a.at).collect::<Vec<_>>(), expected);
+        let refused = |text| read_trace(text).unwrap_err().to_string();
+        assert!(refused("0\nsoon").starts_with("line 2"));
+        assert!(refused("2\n1").contains("earlier"));
+        assert!(refused("# nothing").contains("one time a line"));
+        assert!(read_trace("-1").is_err() && read_trace("inf").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn time_never_runs_back(
+            rates in proptest::collection::vec((0.0f64..500.0, 0.0f64..500.0, 1u64..3000), 1..5),
+            poisson: bool,
+        ) {
+            let steps: Vec<Step> = rates
+                .iter()
+                .map(|&(from, to, ms)| Step { from: rate(from), to: rate(to), length: Span::from_millis(ms) })
+                .collect();
+            let process = if poisson { Arrivals::Poisson } else { Arrivals::Constant };
+            let all = times(&process, &steps);
+            prop_assert!(all.windows(2).all(|pair| pair[0].at <= pair[1].at));
+            let end: Span = steps.iter().map(|s| s.length).sum();
+            prop_assert!(all.iter().all(|a| a.at <= end));
+            if !poisson {
+                let expected: f64 = steps.iter().map(Step::expected).sum();
+                prop_assert!((all.len() as f64 - expected).abs() <= 1.0);
+            }
+        }
+    }
+}

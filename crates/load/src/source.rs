@@ -1,0 +1,186 @@
+//! Where one event loop takes its next request from: the schedule, or its own clients.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use posthaste_units::{Instant, Span};
+
+use crate::pace::{Arrival, Schedule};
+use crate::plan::{Pace, Plan};
+
+/// A request that is due now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Due {
+    pub(crate) number: u64,
+    pub(crate) at: Instant,
+    pub(crate) step: usize,
+    pub(crate) client: u32,
+}
+
+/// The requests of one of several event loops.
+pub(crate) enum Source {
+    Open(Stripe),
+    Closed(Clients),
+}
+
+/// Every n-th arrival of the whole schedule, so that any number of loops sends the same.
+pub(crate) struct Stripe {
+    schedule: Schedule,
+    loops: u64,
+    next: Option<Arrival>,
+}
+
+/// Clients that each wait for a reply before the next request.
+pub(crate) struct Clients {
+    due: BinaryHeap<Reverse<(Instant, u32)>>,
+    until: Instant,
+    next_number: u64,
+    loops: u64,
+}
+
+impl Source {
+    /// The share of `plan` that loop `index` sends.
+    pub(crate) fn new(plan: &Plan, index: usize) -> Self {
+        let (loops, index) = (plan.threads as u64, index as u64);
+        match &plan.pace {
+            Pace::Open { arrivals, .. } => {
+                let steps = plan.steps_with_warm_up().into();
+                let mut schedule = Schedule::new(arrivals, steps, plan.seed);
+                let next = schedule.nth(index as usize);
+                Self::Open(Stripe {
+                    schedule,
+                    loops,
+                    next,
+                })
+            }
+            Pace::Closed { clients, length } => {
+                let mine = (index as u32..*clients).step_by(loops as usize);
+                Self::Closed(Clients {
+                    due: mine
+                        .map(|client| Reverse((Instant::ORIGIN, client)))
+                        .collect(),
+                    until: Instant::ORIGIN + plan.warm_up + *length,
+                    next_number: index,
+                    loops,
+                })
+            }
+        }
+    }
+
+    /// When the next request is due, as far as that is known now.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        match self {
+            Self::Open(stripe) => stripe.next.map(|next| Instant::ORIGIN + next.at),
+            Self::Closed(clients) => clients.due.peek().map(|Reverse((at, _))| *at),
+        }
+    }
+
+    /// Takes the next request if it is due.
+    pub(crate) fn take(&mut self, now: Instant) -> Option<Due> {
+        if self.next_due()? > now {
+            return None;
+        }
+        match self {
+            Self::Open(stripe) => {
+                let skip = stripe.loops as usize - 1;
+                let following = stripe.schedule.nth(skip);
+                std::mem::replace(&mut stripe.next, following).map(|arrival| Due {
+                    number: arrival.number,
+                    at: Instant::ORIGIN + arrival.at,
+                    step: arrival.step,
+                    client: 0,
+                })
+            }
+            Self::Closed(clients) => {
+                let Reverse((at, client)) = clients.due.pop()?;
+                let number = clients.next_number;
+                clients.next_number += clients.loops;
+                Some(Due {
+                    number,
+                    at,
+                    step: 0,
+                    client,
+                })
+            }
+        }
+    }
+
+    /// A request has ended; in a closed loop its client sends the next after `pause`.
+    pub(crate) fn ended(&mut self, client: u32, now: Instant, pause: Span) {
+        if let Self::Closed(clients) = self {
+            let next = now + pause;
+            if next < clients.until {
+                clients.due.push(Reverse((next, client)));
+            }
+        }
+    }
+
+    /// Nothing more is to become due.
+    pub(crate) fn stop(&mut self) {
+        match self {
+            Self::Open(stripe) => stripe.next = None,
+            Self::Closed(clients) => {
+                clients.due.clear();
+                clients.until = Instant::ORIGIN;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pace::{Arrivals, Step};
+    use crate::request::RequestSpec;
+    use posthaste_units::Rate;
+
+    fn plan(pace: Pace, threads: usize) -> Plan {
+        let mut plan = Plan::new(vec![RequestSpec::get("http://127.0.0.1/")], pace);
+        plan.threads = threads;
+        plan
+    }
+
+    #[test]
+    fn loops_share_the_schedule_exactly() {
+        let pace = || Pace::Open {
+            arrivals: Arrivals::Poisson,
+            steps: vec![Step::steady(
+                Rate::per_second(300.0).unwrap(),
+                Span::from_secs(1),
+            )],
+        };
+        let taken = |threads: usize| {
+            let plan = plan(pace(), threads);
+            let mut all: Vec<(u64, Instant)> = (0..threads)
+                .flat_map(|index| {
+                    let mut source = Source::new(&plan, index);
+                    std::iter::from_fn(move || source.take(Instant::FAR_FUTURE))
+                })
+                .map(|due| (due.number, due.at))
+                .collect();
+            all.sort_unstable();
+            all
+        };
+        assert!(taken(1).len() > 200);
+        assert_eq!(taken(1), taken(3));
+    }
+
+    #[test]
+    fn clients_wait_for_their_replies() {
+        let pace = Pace::Closed {
+            clients: 3,
+            length: Span::from_secs(1),
+        };
+        let mut source = Source::new(&plan(pace, 2), 0);
+        let now = Instant::ORIGIN;
+        let clients: Vec<u32> = std::iter::from_fn(|| source.take(now))
+            .map(|due| due.client)
+            .collect();
+        assert_eq!(clients, [0, 2]);
+        source.ended(2, now, Span::from_millis(10));
+        assert_eq!(source.next_due(), Some(now + Span::from_millis(10)));
+        source.ended(0, now + Span::from_secs(1), Span::ZERO);
+        source.stop();
+        assert_eq!(source.next_due(), None);
+    }
+}

@@ -1,0 +1,252 @@
+//! What one event loop writes down, and how the notes of several become one.
+//!
+//! Three times are kept apart and never mixed: *response time* counts from when a request
+//! was due, *service time* from when it was sent, *send lateness* is the difference: the
+//! generator's own. Only complete replies enter the first two.
+
+use std::collections::BTreeMap;
+
+use posthaste_stats::{Histogram, Recorder};
+use posthaste_units::{Instant, Span};
+
+use crate::outcome::{Outcome, Outcomes};
+
+/// The instants of one exchange; those not reached stand at the origin.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Moments {
+    pub(crate) intended: Instant,
+    pub(crate) sent: Instant,
+    pub(crate) connected: Option<Instant>,
+    pub(crate) secured: Option<Instant>,
+    pub(crate) written: Instant,
+    pub(crate) first_byte: Option<Instant>,
+}
+
+/// Where the time of complete replies went.
+#[derive(Clone, Default)]
+pub struct Phases {
+    /// Name look-up, once per server and run.
+    pub dns: Histogram,
+    /// SYN to connected, new connections only.
+    pub connect: Histogram,
+    /// TLS handshake, new connections only.
+    pub tls: Histogram,
+    /// Writing the request.
+    pub send: Histogram,
+    /// Request written to first byte of the reply.
+    pub wait: Histogram,
+    /// First byte to last.
+    pub receive: Histogram,
+}
+
+impl Phases {
+    /// Name and histogram, in the order of a request's life.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Histogram)> {
+        [
+            ("dns", &self.dns),
+            ("connect", &self.connect),
+            ("tls", &self.tls),
+            ("send", &self.send),
+            ("wait", &self.wait),
+            ("receive", &self.receive),
+        ]
+        .into_iter()
+    }
+
+    fn record(&mut self, moments: &Moments, done: Instant) {
+        let mut ready = moments.sent;
+        if let Some(connected) = moments.connected {
+            self.connect.record(connected.since(ready));
+            ready = connected;
+        }
+        if let Some(secured) = moments.secured {
+            self.tls.record(secured.since(ready));
+            ready = secured;
+        }
+        let first_byte = moments.first_byte.unwrap_or(done);
+        self.send.record(moments.written.since(ready));
+        self.wait.record(first_byte.since(moments.written));
+        self.receive.record(done.since(first_byte));
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.dns.merge(&other.dns);
+        self.connect.merge(&other.connect);
+        self.tls.merge(&other.tls);
+        self.send.merge(&other.send);
+        self.wait.merge(&other.wait);
+        self.receive.merge(&other.receive);
+    }
+}
+
+/// A part of the run, counted by itself: a step of the plan, a request of the mix.
+#[derive(Clone, Default)]
+pub struct Part {
+    /// How its requests ended.
+    pub outcomes: Outcomes,
+    /// Complete replies that came while requests were still due.
+    pub completed: u64,
+    /// Response times of its complete replies.
+    pub response: Histogram,
+}
+
+impl Part {
+    fn merge(&mut self, other: &Self) {
+        self.outcomes += other.outcomes;
+        self.completed += other.completed;
+        self.response.merge(&other.response);
+    }
+}
+
+/// What happened in one second.
+#[derive(Clone, Default)]
+pub struct Tick {
+    /// Requests that became due.
+    pub intended: u64,
+    /// Requests that ended, and how.
+    pub outcomes: Outcomes,
+    /// Response times of the complete replies among them.
+    pub response: Histogram,
+    /// The latest send of the second.
+    pub lateness: Span,
+}
+
+impl Tick {
+    /// Adds the same second of another loop.
+    pub fn merge(&mut self, other: &Self) {
+        self.intended += other.intended;
+        self.outcomes += other.outcomes;
+        self.response.merge(&other.response);
+        self.lateness = self.lateness.max(other.lateness);
+    }
+}
+
+/// Everything measured by one loop, or by all of them after [`Tally::merge`].
+pub(crate) struct Tally {
+    pub(crate) intended: u64,
+    pub(crate) outcomes: Outcomes,
+    pub(crate) warm_up: u64,
+    pub(crate) completed: u64,
+    pub(crate) response: Recorder,
+    pub(crate) service: Recorder,
+    pub(crate) lateness: Histogram,
+    pub(crate) phases: Phases,
+    pub(crate) steps: Vec<Part>,
+    pub(crate) requests: Vec<Part>,
+    pub(crate) statuses: BTreeMap<u16, u64>,
+    pub(crate) reasons: BTreeMap<Outcome, String>,
+    pub(crate) connections: u64,
+    pub(crate) bytes_sent: u64,
+    pub(crate) bytes_received: u64,
+    pub(crate) tick: Tick,
+}
+
+/// What is written down of a request's end.
+pub(crate) struct Ending<'m> {
+    pub(crate) outcome: Outcome,
+    pub(crate) step: usize,
+    pub(crate) request: usize,
+    pub(crate) moments: &'m Moments,
+    pub(crate) done: Instant,
+    /// The end of the window in which completions count towards the achieved rate.
+    pub(crate) window: (Instant, Instant),
+}
+
+impl Tally {
+    /// Empty, for this many steps and requests; a single one is not counted apart.
+    pub(crate) fn new(steps: usize, requests: usize) -> Self {
+        let parts = |count: usize| vec![Part::default(); if count > 1 { count } else { 0 }];
+        Self {
+            intended: 0,
+            outcomes: Outcomes::default(),
+            warm_up: 0,
+            completed: 0,
+            response: Recorder::new(),
+            service: Recorder::new(),
+            lateness: Histogram::new(),
+            phases: Phases::default(),
+            steps: parts(steps),
+            requests: parts(requests),
+            statuses: BTreeMap::new(),
+            reasons: BTreeMap::new(),
+            connections: 0,
+            bytes_sent: 0,
+            bytes_received: 0,
+            tick: Tick::default(),
+        }
+    }
+
+    /// A request was put on the wire (or its SYN was).
+    pub(crate) fn sent(&mut self, lateness: Span) {
+        self.lateness.record(lateness);
+        self.tick.lateness = self.tick.lateness.max(lateness);
+    }
+
+    /// A request has ended.
+    pub(crate) fn ended(&mut self, ending: &Ending<'_>) {
+        let Ending {
+            outcome,
+            moments,
+            done,
+            window: (start, end),
+            ..
+        } = *ending;
+        self.outcomes[outcome] += 1;
+        self.tick.outcomes[outcome] += 1;
+        let complete = matches!(
+            outcome,
+            Outcome::Ok | Outcome::SoapFault | Outcome::StatusError
+        );
+        let in_window = complete && done <= end;
+        let response = done.since(moments.intended);
+        if complete {
+            let at = moments.intended.since(start);
+            self.completed += u64::from(in_window);
+            self.response.record(at, response);
+            self.service.record(at, done.since(moments.sent));
+            self.phases.record(moments, done);
+            self.tick.response.record(response);
+        }
+        let step = self.steps.get_mut(ending.step);
+        let request = self.requests.get_mut(ending.request);
+        for part in [step, request].into_iter().flatten() {
+            part.outcomes[outcome] += 1;
+            if complete {
+                part.completed += u64::from(in_window);
+                part.response.record(response);
+            }
+        }
+    }
+
+    /// Keeps the first explanation of each kind of end.
+    pub(crate) fn explain(&mut self, outcome: Outcome, reason: impl FnOnce() -> String) {
+        self.reasons.entry(outcome).or_insert_with(reason);
+    }
+
+    /// Adds what another loop has measured.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.intended += other.intended;
+        self.outcomes += other.outcomes;
+        self.warm_up += other.warm_up;
+        self.completed += other.completed;
+        self.response.merge(&other.response);
+        self.service.merge(&other.service);
+        self.lateness.merge(&other.lateness);
+        self.phases.merge(&other.phases);
+        for (mine, theirs) in self.steps.iter_mut().zip(&other.steps) {
+            mine.merge(theirs);
+        }
+        for (mine, theirs) in self.requests.iter_mut().zip(&other.requests) {
+            mine.merge(theirs);
+        }
+        for (status, count) in &other.statuses {
+            *self.statuses.entry(*status).or_default() += count;
+        }
+        for (outcome, reason) in &other.reasons {
+            self.explain(*outcome, || reason.clone());
+        }
+        self.connections += other.connections;
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_received += other.bytes_received;
+    }
+}

@@ -1,0 +1,226 @@
+//! Where requests go: a URL taken apart, its host looked up once.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::str::FromStr;
+use std::time::Instant as WallInstant;
+
+use posthaste_units::Span;
+use thiserror::Error;
+use url::Url;
+
+/// Why a URL cannot be requested.
+#[derive(Debug, Error)]
+pub enum TargetError {
+    /// No URL.
+    #[error("{text:?} is not a URL ({reason}): write for example http://127.0.0.1:8080/path")]
+    NotAUrl {
+        /// What was given.
+        text: String,
+        /// The parser's word on it.
+        reason: url::ParseError,
+    },
+    /// Neither http nor https.
+    #[error("{scheme}:// is not supported: use http:// or https://")]
+    Scheme {
+        /// What was given.
+        scheme: String,
+    },
+    /// A name without an address.
+    #[error(
+        "{host}: {reason}; check the name, or give its address with --resolve {host}:{port}:ADDRESS"
+    )]
+    Unresolved {
+        /// The name.
+        host: String,
+        /// The port.
+        port: u16,
+        /// The resolver's word on it.
+        reason: String,
+    },
+}
+
+/// `--resolve HOST:PORT:ADDRESS`: an address for a name, as in curl.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolve {
+    /// The name to be replaced.
+    pub host: String,
+    /// The port it is replaced for.
+    pub port: u16,
+    /// Where connections go instead.
+    pub address: IpAddr,
+}
+
+impl FromStr for Resolve {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let remedy =
+            || format!("{text:?}: write HOST:PORT:ADDRESS, for example shop.example:80:127.0.0.1");
+        let mut parts = text.splitn(3, ':');
+        let mut next = || {
+            parts
+                .next()
+                .filter(|part| !part.is_empty())
+                .ok_or_else(remedy)
+        };
+        let (host, port, address) = (next()?, next()?, next()?);
+        let address = address.trim_start_matches('[').trim_end_matches(']');
+        Ok(Self {
+            host: host.to_ascii_lowercase(),
+            port: port.parse().map_err(|_| remedy())?,
+            address: address.parse().map_err(|_| remedy())?,
+        })
+    }
+}
+
+/// A server: what is shared by all requests that may use one connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Whether the connection is encrypted.
+    pub tls: bool,
+    /// Host name or address as written in the URL.
+    pub host: String,
+    /// Port, the scheme's own where the URL gave none.
+    pub port: u16,
+    /// Where connections go.
+    pub address: SocketAddr,
+}
+
+impl Origin {
+    /// The Host field.
+    pub fn authority(&self) -> String {
+        let default = if self.tls { 443 } else { 80 };
+        match self.port {
+            port if port == default => self.host.clone(),
+            port => format!("{}:{port}", self.host),
+        }
+    }
+}
+
+/// A URL ready to be requested, and how long its name took to look up.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The server.
+    pub origin: Origin,
+    /// Path and query as they stand in the request line; template braces stay as written.
+    pub path: String,
+    /// Name look-up.
+    pub dns: Span,
+}
+
+impl Target {
+    /// Takes `text` apart and looks its host up, unless one of `resolve` says where it is.
+    pub fn look_up(text: &str, resolve: &[Resolve]) -> Result<Self, TargetError> {
+        let with_scheme = if text.contains("://") {
+            text.to_owned()
+        } else {
+            format!("http://{text}")
+        };
+        let not_a_url = |reason| TargetError::NotAUrl {
+            text: text.to_owned(),
+            reason,
+        };
+        let url = Url::parse(&with_scheme).map_err(not_a_url)?;
+        let tls = match url.scheme() {
+            "http" => false,
+            "https" => true,
+            scheme => {
+                return Err(TargetError::Scheme {
+                    scheme: scheme.to_owned(),
+                });
+            }
+        };
+        let host = url
+            .host_str()
+            .ok_or_else(|| not_a_url(url::ParseError::EmptyHost))?
+            .to_owned();
+        let port = url.port_or_known_default().unwrap_or(80);
+        let started = WallInstant::now();
+        let address = address_of(&host, port, resolve)?;
+        Ok(Self {
+            origin: Origin {
+                tls,
+                host,
+                port,
+                address,
+            },
+            path: path_as_written(&with_scheme, &url),
+            dns: started.elapsed().into(),
+        })
+    }
+}
+
+/// The path of the URL; where it holds a template, unescaped, so that `{{isbn}}` survives.
+fn path_as_written(text: &str, url: &Url) -> String {
+    let after_scheme = text.split_once("://").map_or("", |(_, rest)| rest);
+    if after_scheme.contains("{{") {
+        let path = after_scheme.find('/').map_or("/", |at| &after_scheme[at..]);
+        return path.split('#').next().unwrap_or("/").to_owned();
+    }
+    match url.query() {
+        Some(query) => format!("{}?{query}", url.path()),
+        None => url.path().to_owned(),
+    }
+}
+
+fn address_of(host: &str, port: u16, resolve: &[Resolve]) -> Result<SocketAddr, TargetError> {
+    let given = resolve.iter().find(|r| r.host == host && r.port == port);
+    if let Some(given) = given {
+        return Ok(SocketAddr::new(given.address, port));
+    }
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(address) = bare.parse() {
+        return Ok(SocketAddr::new(address, port));
+    }
+    let unresolved = |reason: String| TargetError::Unresolved {
+        host: host.to_owned(),
+        port,
+        reason,
+    };
+    (bare, port)
+        .to_socket_addrs()
+        .map_err(|error| unresolved(error.to_string()))?
+        .next()
+        .ok_or_else(|| unresolved("no address".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_taken_apart() {
+        let target = Target::look_up("http://127.0.0.1:81/a?b=c#d", &[]).unwrap();
+        assert_eq!(target.path, "/a?b=c");
+        assert_eq!(target.origin.authority(), "127.0.0.1:81");
+        assert_eq!(Target::look_up("127.0.0.1", &[]).unwrap().path, "/");
+        let six = Target::look_up("https://[::1]/", &[]).unwrap();
+        assert_eq!(
+            (six.origin.port, six.origin.authority().as_str()),
+            (443, "[::1]")
+        );
+    }
+
+    #[test]
+    fn templates_survive() {
+        let target = Target::look_up("http://127.0.0.1/page/{{isbn}}?x={{y}}", &[]).unwrap();
+        assert_eq!(target.path, "/page/{{isbn}}?x={{y}}");
+    }
+
+    #[test]
+    fn names_can_be_given_an_address() {
+        let resolve: Resolve = "shop.example:8080:127.0.0.9".parse().unwrap();
+        let target = Target::look_up("http://shop.example:8080/", &[resolve]).unwrap();
+        assert_eq!(target.origin.address, "127.0.0.9:8080".parse().unwrap());
+        assert_eq!(target.origin.authority(), "shop.example:8080");
+        assert!("shop.example:127.0.0.1".parse::<Resolve>().is_err());
+    }
+
+    #[test]
+    fn refusals_name_the_remedy() {
+        let refused = |text| Target::look_up(text, &[]).unwrap_err().to_string();
+        assert!(refused("ftp://127.0.0.1/").contains("http://"));
+        assert!(refused("http://").contains("127.0.0.1:8080"));
+        assert!(refused("http://no-such-name.invalid/").contains("--resolve"));
+    }
+}

@@ -1,0 +1,235 @@
+//! TLS as a client, by rustls, over a socket that never waits.
+
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
+use thiserror::Error;
+
+use crate::socket;
+
+/// What to trust and what to show.
+#[derive(Clone, Debug, Default)]
+pub struct TlsOptions {
+    /// Accept any certificate.
+    pub insecure: bool,
+    /// A certificate chain to show to the server, PEM.
+    pub certificate: Option<PathBuf>,
+    /// Its private key, PEM.
+    pub key: Option<PathBuf>,
+    /// Further certificates to trust, PEM; the system's are trusted as well.
+    pub roots: Option<PathBuf>,
+}
+
+/// Why TLS cannot be set up.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    /// A file that cannot be read as PEM.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A certificate without a key, or a key without a certificate.
+    #[error("--cert and --key go together: give both PEM files")]
+    Incomplete,
+    /// What rustls says of the combination.
+    #[error("tls: {0}")]
+    Rustls(#[from] rustls::Error),
+    /// A host that cannot be a TLS server name.
+    #[error("{0:?} cannot be a TLS server name")]
+    ServerName(String),
+}
+
+impl TlsOptions {
+    /// The configuration shared by all connections of a run.
+    pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, TlsError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()?;
+        let builder = if self.insecure {
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+        } else {
+            builder.with_root_certificates(self.root_store()?)
+        };
+        let mut config = match (&self.certificate, &self.key) {
+            (None, None) => builder.with_no_client_auth(),
+            (Some(chain), Some(key)) => {
+                builder.with_client_auth_cert(certificates(chain)?, private_key(key)?)?
+            }
+            _ => return Err(TlsError::Incomplete),
+        };
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+
+    fn root_store(&self) -> Result<RootCertStore, TlsError> {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if let Some(path) = &self.roots {
+            roots.add_parsable_certificates(certificates(path)?);
+        }
+        Ok(roots)
+    }
+}
+
+fn certificates(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let failed = |reason: String| TlsError::File {
+        path: path.clone(),
+        reason,
+    };
+    let found: Vec<_> = CertificateDer::pem_file_iter(path)
+        .map_err(|error| failed(error.to_string()))?
+        .collect::<Result<_, _>>()
+        .map_err(|error| failed(error.to_string()))?;
+    if found.is_empty() {
+        return Err(failed("no certificate in it".to_owned()));
+    }
+    Ok(found)
+}
+
+fn private_key(path: &PathBuf) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| TlsError::File {
+        path: path.clone(),
+        reason: error.to_string(),
+    })
+}
+
+/// The name a server must prove to be.
+pub(crate) fn server_name(host: &str) -> Result<ServerName<'static>, TlsError> {
+    let bare = host
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .to_owned();
+    ServerName::try_from(bare.clone()).map_err(|_| TlsError::ServerName(bare))
+}
+
+/// One encrypted connection.
+pub(crate) struct Secure(ClientConnection);
+
+impl Secure {
+    pub(crate) fn new(
+        config: &Arc<ClientConfig>,
+        name: &ServerName<'static>,
+    ) -> Result<Self, rustls::Error> {
+        ClientConnection::new(config.clone(), name.clone()).map(Self)
+    }
+
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.0.is_handshaking()
+    }
+
+    /// Hands over bytes to be sent encrypted.
+    pub(crate) fn queue(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.writer().write_all(bytes)
+    }
+
+    /// Sends what is encrypted, as far as the kernel takes it.
+    pub(crate) fn flush(&mut self, socket: &OwnedFd) -> io::Result<()> {
+        while self.0.wants_write() {
+            match self.0.write_tls(&mut Plain(socket)) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what has arrived on the socket; false at its end.
+    ///
+    /// A failed handshake or record is an error of kind `InvalidData`.
+    pub(crate) fn fill(&mut self, socket: &OwnedFd) -> io::Result<bool> {
+        let mut open = true;
+        while open && self.0.wants_read() {
+            match self.0.read_tls(&mut Plain(socket)) {
+                Ok(read) => open = read > 0,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+            let processed = self.0.process_new_packets();
+            if let Err(error) = processed {
+                // The alert that tells the peer why; whether it arrives changes nothing here.
+                let _ = self.flush(socket);
+                return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+            }
+        }
+        Ok(open)
+    }
+
+    /// Decrypted bytes that are there; `WouldBlock` when there are none, 0 at a clean end.
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.reader().read(buffer)
+    }
+}
+
+struct Plain<'s>(&'s OwnedFd);
+
+impl io::Read for Plain<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        socket::receive(self.0, buffer).map_err(Errno::into)
+    }
+}
+
+impl io::Write for Plain<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        socket::send(self.0, bytes).map_err(Errno::into)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// `--insecure`: whoever answers is believed; signatures are still checked.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,360 @@
+//! `posthaste doctor`: what this machine allows, and what to do about each thing it does not.
+
+use std::fs;
+use std::io::IsTerminal as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::Resource;
+use serde::Serialize;
+
+use super::{Failure, print};
+
+/// Say what this machine allows: name spaces, devices, descriptors, timers, cores.
+///
+/// Nothing is changed. Exit code 0 whatever is found: most limits only matter to some commands.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  posthaste doctor --json")]
+pub(crate) struct Args {
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Good,
+    Limited,
+    Missing,
+}
+
+#[derive(Serialize)]
+struct Finding {
+    what: &'static str,
+    state: State,
+    found: String,
+    needed_for: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<&'static str>,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let findings = [
+            kernel(),
+            cores(),
+            timers(),
+            descriptors(),
+            ports(),
+            time_wait(),
+            backlog(),
+            congestion_control(),
+            user_namespaces(),
+            tun(),
+            real_time(),
+        ];
+        if self.json {
+            let json = serde_json::to_string_pretty(&findings).map_err(Failure::run)?;
+            return print(&(json + "\n"));
+        }
+        let colour = std::io::stdout().is_terminal();
+        print(
+            &findings
+                .iter()
+                .map(|finding| finding.text(colour))
+                .collect::<String>(),
+        )
+    }
+}
+
+impl Finding {
+    fn new(
+        what: &'static str,
+        state: State,
+        found: impl Into<String>,
+        needed_for: &'static str,
+        remedy: &'static str,
+    ) -> Self {
+        Self {
+            what,
+            state,
+            found: found.into(),
+            needed_for,
+            remedy: (state != State::Good).then_some(remedy),
+        }
+    }
+
+    fn text(&self, colour: bool) -> String {
+        let (word, code) = match self.state {
+            State::Good => ("good", "32"),
+            State::Limited => ("limited", "33"),
+            State::Missing => ("missing", "31"),
+        };
+        let word = if colour {
+            format!("\x1b[{code}m{word:<8}\x1b[0m")
+        } else {
+            format!("{word:<8}")
+        };
+        let mut text = format!("{word} {:<20} {}\n", self.what, self.found);
+        if let Some(remedy) = self.remedy {
+            text.push_str(&format!(
+                "{:30}needed for {}; {remedy}\n",
+                "", self.needed_for
+            ));
+        }
+        text
+    }
+}
+
+fn setting(path: &str) -> Option<String> {
+    fs::read_to_string(path)
+        .ok()
+        .map(|text| text.trim().to_owned())
+}
+
+fn kernel() -> Finding {
+    let release = rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned();
+    let mut numbers = release
+        .split(['.', '-'])
+        .map_while(|part| part.parse::<u32>().ok());
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    let state = if version >= (5, 11) {
+        State::Good
+    } else {
+        State::Missing
+    };
+    Finding::new(
+        "kernel",
+        state,
+        release,
+        "exact waiting (epoll_pwait2)",
+        "use Linux 5.11 or later",
+    )
+}
+
+fn cores() -> Finding {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let state = if cores > 1 {
+        State::Good
+    } else {
+        State::Limited
+    };
+    Finding::new(
+        "cores",
+        state,
+        cores.to_string(),
+        "a generator that does not take the server's core",
+        "run server and generator on different machines",
+    )
+}
+
+/// How late a short sleep ends, as the generator sleeps: the worst of the better nine tenths.
+fn timers() -> Finding {
+    const SLEEP: Duration = Duration::from_micros(500);
+    // Without it the timers are only coarser, and that is what is measured then.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    let mut late: Vec<Duration> = (0..100)
+        .map(|_| {
+            let start = Instant::now();
+            std::thread::sleep(SLEEP);
+            start.elapsed().saturating_sub(SLEEP)
+        })
+        .collect();
+    late.sort_unstable();
+    let p90 = late[90].as_micros();
+    let state = if p90 <= 200 {
+        State::Good
+    } else {
+        State::Limited
+    };
+    Finding::new(
+        "timers",
+        state,
+        format!("{p90} us late at p90"),
+        "sending at the intended time",
+        "end other work, or use a machine with high-resolution timers",
+    )
+}
+
+fn descriptors() -> Finding {
+    let limit = rustix::process::getrlimit(Resource::Nofile)
+        .maximum
+        .unwrap_or(u64::MAX);
+    let state = if limit >= 16_384 {
+        State::Good
+    } else {
+        State::Limited
+    };
+    Finding::new(
+        "descriptors",
+        state,
+        format!("at most {limit} per process"),
+        "many connections at once (rate times timeout)",
+        "raise the hard limit: ulimit -Hn 65536 as root, or LimitNOFILE= of the service",
+    )
+}
+
+fn ports() -> Finding {
+    let range = setting("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let ends: Vec<u32> = range
+        .split_whitespace()
+        .filter_map(|end| end.parse().ok())
+        .collect();
+    let count = match ends.as_slice() {
+        [low, high] if high >= low => high - low + 1,
+        _ => 0,
+    };
+    let state = if count >= 28_000 {
+        State::Good
+    } else {
+        State::Limited
+    };
+    Finding::new(
+        "local ports",
+        state,
+        count.to_string(),
+        "a new connection per request at high rates",
+        "sysctl net.ipv4.ip_local_port_range='1024 65535'",
+    )
+}
+
+fn time_wait() -> Finding {
+    let reuse = setting("/proc/sys/net/ipv4/tcp_tw_reuse").unwrap_or_default();
+    let state = if matches!(reuse.as_str(), "1" | "2") {
+        State::Good
+    } else {
+        State::Limited
+    };
+    let found = match reuse.as_str() {
+        "1" => "ports in TIME_WAIT are used again".to_owned(),
+        "2" => "ports in TIME_WAIT are used again on loopback".to_owned(),
+        other => format!("tcp_tw_reuse = {other}"),
+    };
+    Finding::new(
+        "TIME_WAIT",
+        state,
+        found,
+        "new connections beyond 470 per second",
+        "sysctl net.ipv4.tcp_tw_reuse=1",
+    )
+}
+
+fn backlog() -> Finding {
+    let most: u32 = setting("/proc/sys/net/core/somaxconn")
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0);
+    let state = if most >= 4096 {
+        State::Good
+    } else {
+        State::Limited
+    };
+    Finding::new(
+        "listen backlog",
+        state,
+        format!("at most {most}"),
+        "bookshop --backlog",
+        "sysctl net.core.somaxconn=4096",
+    )
+}
+
+fn congestion_control() -> Finding {
+    let path = |name: &str| setting(&format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
+    let available = path("tcp_available_congestion_control");
+    let both = ["cubic", "reno"]
+        .iter()
+        .all(|name| available.split_whitespace().any(|other| other == *name));
+    let state = if both { State::Good } else { State::Limited };
+    Finding::new(
+        "congestion control",
+        state,
+        format!(
+            "{} by default; has {available}",
+            path("tcp_congestion_control")
+        ),
+        "emulating the kernel's default and old stacks",
+        "modprobe tcp_cubic",
+    )
+}
+
+fn user_namespaces() -> Finding {
+    use rustix::thread::UnshareFlags;
+    let mut probe = Command::new("/proc/self/exe");
+    probe
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let unshare = || {
+        let flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNET;
+        // SAFETY: the child has one thread and shares no descriptor table with anybody.
+        unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(std::io::Error::from)
+    };
+    // SAFETY: between fork and exec only one system call is made; nothing is allocated.
+    let status = unsafe { probe.pre_exec(unshare) }.status();
+    let (state, found) = match status {
+        Ok(status) if status.success() => (State::Good, "allowed".to_owned()),
+        Ok(status) => (State::Missing, status.to_string()),
+        Err(error) => (State::Missing, error.to_string()),
+    };
+    Finding::new(
+        "user namespaces",
+        state,
+        found,
+        "private networks without root",
+        "sysctl kernel.unprivileged_userns_clone=1 (Debian) or \
+         kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), or run as root",
+    )
+}
+
+fn tun() -> Finding {
+    let opened = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/net/tun");
+    let (state, found) = match opened {
+        Ok(_) => (State::Good, "/dev/net/tun opens".to_owned()),
+        Err(error) => (State::Limited, format!("/dev/net/tun: {error}")),
+    };
+    Finding::new(
+        "TUN device",
+        state,
+        found,
+        "nothing yet that veth does not do as well",
+        "chmod 0666 /dev/net/tun",
+    )
+}
+
+/// CAP_SYS_NICE is bit 23 of the effective set (capabilities(7)).
+const CAP_SYS_NICE: u32 = 23;
+
+fn real_time() -> Finding {
+    let capable = setting("/proc/self/status")
+        .and_then(|status| {
+            let line = status
+                .lines()
+                .find_map(|line| line.strip_prefix("CapEff:"))?
+                .trim();
+            u64::from_str_radix(line, 16).ok()
+        })
+        .is_some_and(|set| set >> CAP_SYS_NICE & 1 == 1);
+    let limit = rustix::process::getrlimit(Resource::Rtprio)
+        .maximum
+        .unwrap_or(u64::MAX);
+    let allowed = capable || limit > 0;
+    let (state, found) = match allowed {
+        true => (State::Good, "allowed"),
+        false => (State::Limited, "not allowed"),
+    };
+    Finding::new(
+        "real-time priority",
+        state,
+        found,
+        "exact emulated delays on a busy machine",
+        "setcap cap_sys_nice+ep on the binary, or an rtprio limit in limits.conf",
+    )
+}

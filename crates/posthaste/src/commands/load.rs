@@ -1,0 +1,540 @@
+//! `posthaste load`: what was typed becomes a plan; the run becomes a report.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{ArgGroup, ValueEnum};
+use posthaste_load::report::{self, Directory, Report};
+use posthaste_load::{
+    Arrivals, Assertion, Connections, Data, Effort, Live, Pace, Plan, RequestSpec, Resolve, Step,
+    TlsOptions,
+};
+use posthaste_soap::Version;
+use posthaste_units::{Rate, Seed, Span};
+
+use super::{Failure, print, stop_on_signal};
+
+/// Load a web service and account for every request.
+///
+/// Open loop by default: requests are due at their times whatever the server does, and
+/// response time counts from then. Every intended request ends in exactly one outcome.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+#[command(group = ArgGroup::new("pace").args(["rate", "clients", "find", "steps", "ramp"]))]
+pub(crate) struct Args {
+    /// What to request; placeholders {{column}} are filled from --data. Not with --mix or --wsdl
+    #[arg(required_unless_present_any = ["mix", "wsdl"], conflicts_with_all = ["mix"])]
+    url: Option<String>,
+
+    /// Open loop at this rate, for example 500/s
+    #[arg(long, help_heading = "Pace")]
+    rate: Option<Rate>,
+    /// Closed loop: this many clients, each sends its next request when the last has ended
+    #[arg(long, help_heading = "Pace", value_parser = clap::value_parser!(u32).range(1..))]
+    clients: Option<u32>,
+    /// Find the highest rate at which this holds, for example 'p99<200ms'
+    #[arg(long, value_name = "OBJECTIVE", help_heading = "Pace")]
+    find: Option<Assertion>,
+    /// Rates from A to B in so many steps (100/s..1000/s:10), or in steps of a rate (:100/s);
+    /// they share the duration equally
+    #[arg(long, value_name = "A..B:S", help_heading = "Pace")]
+    steps: Option<Steps>,
+    /// A rate that moves from A to B in a straight line, for example 100/s..1000/s
+    #[arg(long, value_name = "A..B", help_heading = "Pace")]
+    ramp: Option<Ramp>,
+    /// How arrivals are spread: constant, poisson, or a file with one time a line
+    #[arg(
+        long,
+        value_name = "constant|poisson|FILE",
+        default_value = "constant",
+        help_heading = "Pace"
+    )]
+    arrivals: String,
+    /// For how long requests are due
+    #[arg(long, default_value = "10s", help_heading = "Pace")]
+    duration: Span,
+    /// Requests due this early are sent and not counted
+    #[arg(long, value_name = "T", default_value = "0s", help_heading = "Pace")]
+    warm_up: Span,
+    /// Pause of a closed-loop client between a reply and its next request
+    #[arg(long, value_name = "T", default_value = "0s", help_heading = "Pace")]
+    think: Span,
+
+    /// One connection per request, or connections kept and used again
+    #[arg(
+        long,
+        value_enum,
+        default_value = "keep-alive",
+        help_heading = "Connections"
+    )]
+    connection: ConnectionArg,
+    /// Abort a connection that is not established by then (keep it below 1s: one SYN each)
+    #[arg(
+        long,
+        value_name = "T",
+        default_value = "500ms",
+        help_heading = "Connections"
+    )]
+    connect_timeout: Span,
+    /// Give a reply up that is not complete by then
+    #[arg(
+        long,
+        value_name = "T",
+        default_value = "30s",
+        help_heading = "Connections"
+    )]
+    timeout: Span,
+    /// Connections open at once; what is due beyond is dropped and counted
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 16_384,
+        help_heading = "Connections"
+    )]
+    max_connections: usize,
+    /// Use this address for a host name
+    #[arg(long, value_name = "HOST:PORT:ADDR", help_heading = "Connections")]
+    resolve: Vec<Resolve>,
+
+    /// The method [default: GET, or POST with a body]
+    #[arg(long, value_name = "M", help_heading = "Request")]
+    method: Option<String>,
+    /// A header field, 'Name: value'; may be repeated
+    #[arg(short = 'H', long, value_name = "H", help_heading = "Request")]
+    header: Vec<Header>,
+    /// A file to send as body; placeholders {{column}} are filled from --data
+    #[arg(long, value_name = "FILE", help_heading = "Request")]
+    body: Option<PathBuf>,
+    /// Send --body as the content of a SOAP Body
+    #[arg(long, value_name = "1.1|1.2", value_parser = soap_version, help_heading = "Request")]
+    soap: Option<Version>,
+    /// The SOAPAction, or the action parameter of SOAP 1.2
+    #[arg(long, value_name = "URI", requires = "soap", help_heading = "Request")]
+    action: Option<String>,
+    /// Make the request from a WSDL (URL or file); the operation's fields come from --data
+    #[arg(long, value_name = "URL", requires = "operation", conflicts_with_all = ["mix", "body", "action"], help_heading = "Request")]
+    wsdl: Option<String>,
+    /// The operation to call
+    #[arg(long, value_name = "NAME", requires = "wsdl", help_heading = "Request")]
+    operation: Option<String>,
+    /// CSV whose first line names the columns; rows are used in turn
+    #[arg(long, value_name = "FILE.csv", help_heading = "Request")]
+    data: Option<PathBuf>,
+    /// Several requests with weights and think times, as TOML (see the manual)
+    #[arg(long, value_name = "FILE", help_heading = "Request")]
+    mix: Option<PathBuf>,
+    /// User and password, HTTP Basic
+    #[arg(
+        long,
+        value_name = "U:P",
+        conflicts_with = "bearer",
+        help_heading = "Request"
+    )]
+    user: Option<String>,
+    /// A bearer token
+    #[arg(long, value_name = "T", help_heading = "Request")]
+    bearer: Option<String>,
+
+    /// Accept any server certificate
+    #[arg(long, help_heading = "TLS")]
+    insecure: bool,
+    /// Trust these certificates as well (PEM)
+    #[arg(long, value_name = "FILE", help_heading = "TLS")]
+    ca: Option<PathBuf>,
+    /// Show this certificate to the server (PEM)
+    #[arg(long, value_name = "FILE", requires = "key", help_heading = "TLS")]
+    cert: Option<PathBuf>,
+    /// Its private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "TLS")]
+    key: Option<PathBuf>,
+
+    /// Fail (exit 1) unless this holds, for example 'p99<200ms', 'errors<1%'; may be repeated
+    #[arg(long, value_name = "BOUND", help_heading = "Outcome")]
+    assert: Vec<Assertion>,
+    /// Print one JSON document
+    #[arg(long, help_heading = "Outcome")]
+    json: bool,
+    /// Write records, report, histograms and a page to this folder
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with = "find",
+        help_heading = "Outcome"
+    )]
+    out: Option<PathBuf>,
+
+    /// Event loops, each with a thread of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = threads, help_heading = "Generator")]
+    threads: usize,
+    /// Cores for those threads, for example 1 or 2,3
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        help_heading = "Generator"
+    )]
+    cpus: Vec<usize>,
+    /// Seed of arrivals and mix
+    #[arg(long, value_name = "N", default_value_t = Seed::default(), help_heading = "Generator")]
+    seed: Seed,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  500 requests per second for 10 seconds, and a figure a build can fail on:
+    posthaste load http://127.0.0.1:8080/ --rate 500/s --assert 'p99<200ms' --assert 'errors<0.1%'
+  Past the limit: Poisson arrivals, a connection each, aborted after 50 ms as in the papers:
+    posthaste load http://127.0.0.1:8080/ --rate 20k/s --arrivals poisson --connection new --connect-timeout 50ms
+  What can it take?
+    posthaste load http://127.0.0.1:8080/ --find 'p99<20ms'
+  A SOAP operation from its WSDL, the fields from a file:
+    posthaste load --wsdl http://127.0.0.1:8080/soap?wsdl --operation BookLite --data isbns.csv --rate 100/s
+  Keep everything, and compare with last week's run:
+    posthaste load http://127.0.0.1:8080/ --rate 500/s --out today && posthaste compare lastweek today";
+
+/// How long a search for capacity takes at most.
+const FIND_BUDGET: Span = Span::from_secs(50);
+
+impl Args {
+    pub(crate) fn run(mut self) -> Result<(), Failure> {
+        let plan = self.plan()?;
+        match self.find.take() {
+            Some(objective) => self.search(&plan, &objective),
+            None => self.measure(&plan),
+        }
+    }
+
+    fn measure(&self, plan: &Plan) -> Result<(), Failure> {
+        let stop = stop_on_signal()?;
+        let mut records = match &self.out {
+            Some(path) => Some(Directory::create(path).map_err(Failure::run)?),
+            None => None,
+        };
+        let mut live = Live::new(plan.warm_up + plan.length());
+        let run = posthaste_load::run(plan, &stop, &mut (&mut live, records.as_mut()));
+        live.finish();
+        let run = run.map_err(from_run)?;
+        let report = Report::new(plan, &run);
+        if self.json {
+            print_json(&report)?;
+        } else {
+            print(&report::text(&report))?;
+        }
+        if let Some(records) = records {
+            records.finish(&report, &run).map_err(Failure::run)?;
+        }
+        if run.stopped {
+            return Err(Failure::Run(
+                "stopped; what was measured until then is above".to_owned(),
+            ));
+        }
+        self.check(&report)
+    }
+
+    fn check(&self, report: &Report) -> Result<(), Failure> {
+        let failed: Vec<String> = self
+            .assert
+            .iter()
+            .filter(|assertion| !assertion.holds(report))
+            .map(|assertion| format!("{assertion} does not hold: {}", assertion.found(report)))
+            .collect();
+        if failed.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::Threshold(failed.join("; ")))
+    }
+
+    fn search(&self, plan: &Plan, objective: &Assertion) -> Result<(), Failure> {
+        let stop = stop_on_signal()?;
+        let effort = Effort {
+            budget: FIND_BUDGET,
+            ..Effort::default()
+        };
+        let mut told = |trial: &posthaste_load::Trial| {
+            let verdict = if trial.held { "holds" } else { "fails" };
+            eprintln!(
+                "{:>10.1}/s for {:.1} s: {:.2} times the bound, {verdict}",
+                trial.rate, trial.seconds, trial.excess
+            );
+        };
+        let found = posthaste_load::find(plan, objective, effort, &stop, &mut told);
+        let capacity = found.map_err(Failure::run)?;
+        if self.json {
+            return print_json(&capacity);
+        }
+        let [low, high] = capacity.capacity_interval;
+        print(&format!(
+            "{}: {:.1}/s (95 % sure: {low:.1}/s to {high:.1}/s)\n",
+            capacity.objective, capacity.capacity_per_s
+        ))
+    }
+
+    fn plan(&self) -> Result<Plan, Failure> {
+        let data = match &self.data {
+            Some(path) => read_data(path)?,
+            None => Data::none(),
+        };
+        let tls = TlsOptions {
+            insecure: self.insecure,
+            certificate: self.cert.clone(),
+            key: self.key.clone(),
+            roots: self.ca.clone(),
+        };
+        let requests = self.requests(&data, &tls)?;
+        Ok(Plan {
+            data,
+            resolve: self.resolve.clone(),
+            warm_up: self.warm_up,
+            connections: match self.connection {
+                ConnectionArg::New => Connections::New,
+                ConnectionArg::KeepAlive => Connections::KeepAlive,
+            },
+            connect_timeout: self.connect_timeout,
+            timeout: self.timeout,
+            threads: self.threads,
+            cpus: self.cpus.clone(),
+            connection_limit: self.max_connections.max(1),
+            seed: self.seed,
+            tls,
+            ..Plan::new(requests, self.pace()?)
+        })
+    }
+
+    fn pace(&self) -> Result<Pace, Failure> {
+        if let Some(clients) = self.clients {
+            return Ok(Pace::Closed {
+                clients,
+                length: self.duration,
+            });
+        }
+        let arrivals = match self.arrivals.as_str() {
+            "constant" => Arrivals::Constant,
+            "poisson" => Arrivals::Poisson,
+            file => {
+                let text = read(Path::new(file))?;
+                let times = posthaste_load::read_trace(&text)
+                    .map_err(|error| Failure::usage(format!("{file}: {error}")))?;
+                return Ok(Pace::Open {
+                    arrivals: Arrivals::Trace(times),
+                    steps: Vec::new(),
+                });
+            }
+        };
+        let steps = match (self.rate, &self.steps, &self.ramp) {
+            (Some(rate), ..) => vec![Step::steady(rate, self.duration)],
+            (_, Some(steps), _) => steps.over(self.duration),
+            (.., Some(ramp)) => {
+                vec![Step {
+                    from: ramp.from,
+                    to: ramp.to,
+                    length: self.duration,
+                }]
+            }
+            _ if self.find.is_some() => Vec::new(),
+            _ => {
+                return Err(Failure::Usage(
+                    "how fast? add --rate 100/s, --clients 10, --steps 100/s..1000/s:10, \
+                     --ramp 0/s..500/s or --find 'p99<200ms'"
+                        .to_owned(),
+                ));
+            }
+        };
+        Ok(Pace::Open { arrivals, steps })
+    }
+
+    fn requests(&self, data: &Data, tls: &TlsOptions) -> Result<Vec<RequestSpec>, Failure> {
+        let mut requests = match (&self.mix, &self.wsdl, &self.operation) {
+            (Some(path), ..) => posthaste_load::read_mix(path).map_err(Failure::Usage)?,
+            (None, Some(wsdl), Some(operation)) => {
+                let wanted = posthaste_load::WsdlCall {
+                    source: wsdl,
+                    operation,
+                    version: self.soap,
+                    endpoint: self.url.as_deref(),
+                };
+                vec![
+                    wanted
+                        .request(data, &self.resolve, tls)
+                        .map_err(Failure::usage)?,
+                ]
+            }
+            _ => vec![self.single()?],
+        };
+        for request in &mut requests {
+            request.headers.extend(
+                self.header
+                    .iter()
+                    .map(|h| (h.name.clone(), h.value.clone())),
+            );
+            request.headers.extend(self.authorization());
+            if let Some(method) = &self.method {
+                request.method.clone_from(method);
+            }
+            request.think = request.think.max(self.think);
+        }
+        Ok(requests)
+    }
+
+    fn single(&self) -> Result<RequestSpec, Failure> {
+        let url = self.url.clone().unwrap_or_default();
+        let body = self.body.as_deref().map(read).transpose()?;
+        Ok(match (self.soap, body) {
+            (Some(version), body) => {
+                let action = self.action.as_deref().unwrap_or_default();
+                posthaste_load::soap_request(&url, version, action, &body.unwrap_or_default())
+            }
+            (None, Some(body)) => {
+                let mut request = RequestSpec::post(url, "application/octet-stream", body);
+                if self
+                    .header
+                    .iter()
+                    .any(|h| h.name.eq_ignore_ascii_case("content-type"))
+                {
+                    request.headers.clear();
+                }
+                request
+            }
+            (None, None) => RequestSpec::get(url),
+        })
+    }
+
+    fn authorization(&self) -> Option<(String, String)> {
+        use base64::Engine as _;
+        let credentials = match (&self.user, &self.bearer) {
+            (Some(user), _) => {
+                format!(
+                    "Basic {}",
+                    base64::engine::general_purpose::STANDARD.encode(user)
+                )
+            }
+            (None, Some(token)) => format!("Bearer {token}"),
+            (None, None) => return None,
+        };
+        Some(("Authorization".to_owned(), credentials))
+    }
+}
+
+fn from_run(error: posthaste_load::RunError) -> Failure {
+    match error {
+        posthaste_load::RunError::System(_) => Failure::run(error),
+        _ => Failure::usage(error),
+    }
+}
+
+fn print_json(document: &impl serde::Serialize) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(document).map_err(Failure::run)?;
+    print(&(json + "\n"))
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+}
+
+fn read_data(path: &Path) -> Result<Data, Failure> {
+    let named =
+        |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", path.display()));
+    let file = fs::File::open(path).map_err(|error| named(&error))?;
+    Data::read(file).map_err(|error| named(&error))
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ConnectionArg {
+    New,
+    KeepAlive,
+}
+
+fn soap_version(text: &str) -> Result<Version, String> {
+    match text {
+        "1.1" => Ok(Version::Soap11),
+        "1.2" => Ok(Version::Soap12),
+        _ => Err("write 1.1 or 1.2".to_owned()),
+    }
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(threads @ 1..=1024) => Ok(threads),
+        _ => Err("write a number from 1 to 1024".to_owned()),
+    }
+}
+
+#[derive(Clone)]
+struct Header {
+    name: String,
+    value: String,
+}
+
+impl std::str::FromStr for Header {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, value) = text
+            .split_once(':')
+            .ok_or_else(|| format!("{text:?}: write 'Name: value'"))?;
+        Ok(Self {
+            name: name.trim().to_owned(),
+            value: value.trim().to_owned(),
+        })
+    }
+}
+
+#[derive(Clone)]
+struct Ramp {
+    from: Rate,
+    to: Rate,
+}
+
+impl std::str::FromStr for Ramp {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (from, to) = text
+            .split_once("..")
+            .ok_or_else(|| format!("{text:?}: write A..B, for example 100/s..1000/s"))?;
+        let rate = |text: &str| text.parse::<Rate>().map_err(|error| error.to_string());
+        Ok(Self {
+            from: rate(from)?,
+            to: rate(to)?,
+        })
+    }
+}
+
+#[derive(Clone)]
+struct Steps(Vec<Rate>);
+
+impl Steps {
+    /// The steps, sharing `duration` equally.
+    fn over(&self, duration: Span) -> Vec<Step> {
+        let each = duration / self.0.len() as u64;
+        self.0
+            .iter()
+            .map(|rate| Step::steady(*rate, each))
+            .collect()
+    }
+}
+
+/// More steps than this are a mistake, and would cost memory for their histograms.
+const MOST_STEPS: usize = 100;
+
+impl std::str::FromStr for Steps {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let example = || format!("{text:?}: write A..B:S, for example 100/s..1000/s:10");
+        let (range, step) = text.rsplit_once(':').ok_or_else(example)?;
+        let Ramp { from, to } = range.parse()?;
+        let (from, to) = (from.as_per_second(), to.as_per_second());
+        let count = match (step.parse::<usize>(), step.parse::<Rate>()) {
+            (Ok(count), _) => count,
+            (_, Ok(by)) if by.as_per_second() > 0.0 => {
+                ((to - from).abs() / by.as_per_second()).round() as usize + 1
+            }
+            _ => return Err(example()),
+        };
+        if !(2..=MOST_STEPS).contains(&count) {
+            return Err(format!(
+                "{text:?} makes {count} steps: from 2 to {MOST_STEPS} are possible"
+            ));
+        }
+        let gap = (to - from) / (count - 1) as f64;
+        let rates = (0..count).filter_map(|n| Rate::per_second(from + gap * n as f64));
+        Ok(Self(rates.collect()))
+    }
+}

@@ -1,0 +1,120 @@
+//! The commands: each turns what was typed into what was meant, and calls its room.
+
+// mod bookshop;
+mod compare;
+mod doctor;
+mod load;
+// mod reproduce;
+
+use std::fmt;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::{Parser, Subcommand};
+
+/// Measures, emulates, predicts and protects the response time of web services.
+#[derive(Parser)]
+#[command(
+    name = "posthaste",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
+#[command(
+    after_help = "Exit codes: 0 all well, 1 a check or threshold failed, 2 usage, 3 the run failed.\n\
+    Rates, times and sizes are written with their unit: 500/s, 10ms, 1.5MB."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Load(Box<load::Args>),
+    Compare(compare::Args),
+    // Bookshop(bookshop::Args),
+    // Reproduce(reproduce::Args),
+    Doctor(doctor::Args),
+}
+
+impl Cli {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self.command {
+            Command::Load(args) => args.run(),
+            Command::Compare(args) => args.run(),
+            // Command::Bookshop(args) => args.run(),
+            // Command::Reproduce(args) => args.run(),
+            Command::Doctor(args) => args.run(),
+        }
+    }
+}
+
+/// Why a command did not end well; decides the exit code.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// A check or threshold did not hold.
+    Threshold(String),
+    /// What was typed cannot be meant.
+    Usage(String),
+    /// The run could not be made or not be finished.
+    Run(String),
+}
+
+impl Failure {
+    pub(crate) const USAGE_CODE: u8 = 2;
+
+    pub(crate) fn usage(error: impl fmt::Display) -> Self {
+        Self::Usage(error.to_string())
+    }
+
+    pub(crate) fn run(error: impl fmt::Display) -> Self {
+        Self::Run(error.to_string())
+    }
+
+    pub(crate) const fn code(&self) -> u8 {
+        match self {
+            Self::Threshold(_) => 1,
+            Self::Usage(_) => Self::USAGE_CODE,
+            Self::Run(_) => 3,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Threshold(text) | Self::Usage(text) | Self::Run(text) => f.write_str(text),
+        }
+    }
+}
+
+impl From<Failure> for ExitCode {
+    fn from(failure: Failure) -> Self {
+        failure.code().into()
+    }
+}
+
+/// A flag that the first Ctrl-C or SIGTERM sets; the second ends the process at once.
+pub(crate) fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 3, stop.clone())
+            .and_then(|_| signal_hook::flag::register(signal, stop.clone()))
+            .map_err(Failure::run)?;
+    }
+    Ok(stop)
+}
+
+/// Prints data; a reader that has gone away (`| head`) is no error.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    use std::io::Write as _;
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::run(format!("standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
