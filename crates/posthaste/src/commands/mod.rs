@@ -1,6 +1,6 @@
 //! The commands: each turns what was typed into what was meant, and calls its room.
 
-// mod bookshop;
+mod bookshop;
 mod compare;
 mod doctor;
 mod load;
@@ -34,7 +34,7 @@ pub(crate) struct Cli {
 enum Command {
     Load(Box<load::Args>),
     Compare(compare::Args),
-    // Bookshop(bookshop::Args),
+    Bookshop(bookshop::Args),
     // Reproduce(reproduce::Args),
     Doctor(doctor::Args),
 }
@@ -44,7 +44,7 @@ impl Cli {
         match self.command {
             Command::Load(args) => args.run(),
             Command::Compare(args) => args.run(),
-            // Command::Bookshop(args) => args.run(),
+            Command::Bookshop(args) => args.run(),
             // Command::Reproduce(args) => args.run(),
             Command::Doctor(args) => args.run(),
         }

@@ -1,0 +1,88 @@
+//! `posthaste bookshop`: the reference service in the foreground, until a signal.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use posthaste_bookshop::{Config, Law, start};
+use posthaste_units::Seed;
+
+use super::{Failure, print};
+
+/// Serve books by ISBN as SOAP, page and JSON, with a capacity that can be set.
+///
+/// Prints the address once it listens. SIGTERM or Ctrl-C finishes replies under way and ends.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  The shop on a port of its own, and what it offers:
+    posthaste bookshop --listen 127.0.0.1:8080 &
+    curl http://127.0.0.1:8080/
+  One core, and a queue that fills as a small server's does:
+    posthaste bookshop --cpus 0 --backlog 128 --concurrency 384
+  A queue with a known answer (M/D/1, 5 ms a request), to check a load generator against:
+    posthaste bookshop --service md1:5ms")]
+pub(crate) struct Args {
+    /// Where to listen; port 0 takes any free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+    /// Event loops, each with a thread of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1024))]
+    threads: usize,
+    /// Cores for those threads, for example 0 or 2,3
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    cpus: Vec<usize>,
+    /// Connections that wait in the kernel to be accepted; what comes beyond is not answered
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    backlog: u32,
+    /// Connections in service at most; others wait in the backlog
+    #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    concurrency: Option<usize>,
+    /// A service law instead of the machine's speed: md1:5ms, mm1:5ms or mm1k:5ms:10
+    #[arg(long, value_name = "LAW")]
+    service: Option<Law>,
+    /// Books in the catalogue
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    books: usize,
+    /// Compress replies for clients that accept gzip, at this level (1 to 9)
+    #[arg(long, value_name = "LEVEL")]
+    gzip: Option<u32>,
+    /// Serve HTTPS with this certificate chain (PEM)
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// Its private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// Seed of the catalogue and of drawn service times
+    #[arg(long, value_name = "N", default_value_t = Seed::default())]
+    seed: Seed,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let scheme = if self.cert.is_some() { "https" } else { "http" };
+        let running = start(Config {
+            listen: self.listen,
+            threads: self.threads,
+            cpus: self.cpus,
+            backlog: self.backlog,
+            concurrency: self.concurrency,
+            service: self.service,
+            books: self.books,
+            seed: self.seed,
+            compression: self.gzip,
+            tls: self.cert.zip(self.key),
+            ..Config::default()
+        })
+        .map_err(|error| match error {
+            posthaste_bookshop::Error::Listen(_) | posthaste_bookshop::Error::Start(_) => {
+                Failure::run(error)
+            }
+            _ => Failure::usage(error),
+        })?;
+        print(&format!("listening on {scheme}://{}\n", running.addr))?;
+        posthaste_serve::wait_for_signal().map_err(Failure::run)?;
+        running.stop();
+        running.join();
+        Ok(())
+    }
+}
