@@ -27,7 +27,7 @@ impl Book {
         let json = get(site, shop, &format!("/json/{isbn}"))?;
         let title = serde_json::from_str(&json)
             .ok()
-            .and_then(|book: Value| Some(book.get("title")?.as_str()?.to_owned()))
+            .and_then(|reply: Value| Some(reply.pointer("/books/0/title")?.as_str()?.to_owned()))
             .ok_or_else(|| Trouble::Failed(format!("/json/{isbn} has no title: {json}")))?;
         Ok(Self {
             wsdl: shop.url("/soap?wsdl"),
@@ -168,14 +168,11 @@ fn built_with_gsoap(site: &Site, shop: &Server, name: &str) -> Outcome<PathBuf> 
         .path(&format!("peers/gsoap/{name}.c"))
         .display()
         .to_string();
-    let stubs = if name == "client" {
-        "soapClient.c"
-    } else {
-        "soapServer.c"
-    };
-    let compile = [
-        "-O2", "-I.", "-o", name, &source, "soapC.c", stubs, "-lgsoap",
-    ];
+    let mut compile = vec!["-O2", "-I.", "-o", name, &source, "soapC.c", "soapClient.c"];
+    if name == "server" {
+        compile.push("soapServer.c");
+    }
+    compile.push("-lgsoap");
     in_folder("gcc", &compile)?;
     Ok(folder.join(name))
 }
