@@ -177,10 +177,8 @@ impl Size {
     /// How much of the vocabulary its reviews use, so that it compresses as in the paper.
     const fn width(self) -> f64 {
         match self {
-            Self::Hello | Self::Lite | Self::Heavy1 => 1.0,
-            Self::Heavy2 => 0.9,
-            Self::Heavy3 => 0.7,
-            Self::Heavy5 => 0.4,
+            Self::Heavy5 => 0.75,
+            _ => 1.0,
         }
     }
 }

@@ -32,7 +32,7 @@ struct ReviewJson<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Reply<'a> {
-    Greeting { greeting: &'a str, isbn: &'a str },
+    Greeting { text: &'a str, isbn: &'a str },
     Books { books: Vec<BookJson<'a>> },
 }
 
@@ -48,7 +48,7 @@ struct Problem<'a> {
 pub(crate) fn reply(answer: &Answer<'_>) -> String {
     let reply = match answer {
         Answer::Greeting { isbn } => Reply::Greeting {
-            greeting: "Hello",
+            text: crate::soap::GREETING.trim_end(),
             isbn,
         },
         Answer::Books { books, .. } => Reply::Books {

@@ -8,7 +8,7 @@ pub(crate) fn reply(answer: &Answer<'_>) -> String {
     match answer {
         Answer::Greeting { isbn } => {
             head("Hello", &mut out);
-            item("p", &["Hello: ", isbn], &mut out);
+            item("p", &[crate::soap::GREETING, isbn], &mut out);
         }
         Answer::Books { books, .. } => {
             head(&books[0].0.title, &mut out);
@@ -16,26 +16,15 @@ pub(crate) fn reply(answer: &Answer<'_>) -> String {
                 item("h1", &[&book.title], &mut out);
                 item("p", &["by ", &book.author], &mut out);
                 item("p", &[&book.description], &mut out);
-                out.push_str("<ul>");
-                item("li", &["ISBN ", &book.isbn], &mut out);
-                item("li", &[&book.publisher, ", ", &book.published], &mut out);
-                item(
-                    "li",
-                    &[book.subject, ", ", &book.pages.to_string(), " pages"],
-                    &mut out,
-                );
-                item(
-                    "li",
-                    &[
-                        "EUR ",
-                        &book.price,
-                        ", ",
-                        &book.stock.to_string(),
-                        " in stock",
-                    ],
-                    &mut out,
-                );
-                out.push_str("</ul>\n");
+                out.push_str("<table>\n");
+                row("ISBN", &book.isbn, &mut out);
+                row("Publisher", &book.publisher, &mut out);
+                row("Subject", book.subject, &mut out);
+                row("Published", &book.published, &mut out);
+                row("Pages", &book.pages.to_string(), &mut out);
+                row("Price (EUR)", &book.price, &mut out);
+                row("In stock", &book.stock.to_string(), &mut out);
+                out.push_str("</table>\n");
                 for Opinion { review, text } in opinions {
                     let stars = review.rating.to_string();
                     item(
@@ -66,6 +55,14 @@ fn head(title: &str, out: &mut String) {
     out.push_str("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>");
     posthaste_soap::write::text(title, out);
     out.push_str("</title></head><body>\n");
+}
+
+fn row(name: &str, value: &str, out: &mut String) {
+    out.push_str("<tr><td>");
+    out.push_str(name);
+    out.push_str("</td><td>");
+    posthaste_soap::write::text(value, out);
+    out.push_str("</td></tr>\n");
 }
 
 fn item(name: &str, parts: &[&str], out: &mut String) {

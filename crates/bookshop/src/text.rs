@@ -30,11 +30,11 @@ const SENTENCES: &[&str] = &[
     "F L, a A N, V what the N D V.",
     "It is a A account of how one N V another N, A and A.",
     "By Y the N of P had become a A N, which nobody V.",
-    "Every N here V a N; the A ones D V the N.",
+    "Every N here V a N; the A one D V the N.",
     "No N V the A N as D as this.",
     "What the N V, the N V again, D and without a N.",
-    "L writes about N and N as if each N were a A N.",
-    "The A chapters on P are A, those on N are D A.",
+    "L writes about the N and the N as if each were a A N.",
+    "The A chapters on P are A, those on the N D A.",
     "Whoever V the N will find the N A, but the A N at the end V much.",
     "Between the N and the N there is a A N that V the whole book.",
     "When F V the N, a N from P V it D.",
@@ -43,7 +43,7 @@ const SENTENCES: &[&str] = &[
     "The prose is A, the N A, and the N of P never less than A.",
     "A N V, a N V, and D the A N is over.",
     "It V the N behind the A N and V the reader to the N.",
-    "Few books on N are so A; fewer still V their N so D.",
+    "Rarely is a book on the N so A; none V its N so D.",
     "His A N and her A N meet in P, where the N V both.",
 ];
 

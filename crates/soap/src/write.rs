@@ -7,7 +7,9 @@ use crate::xml::is_char;
 
 /// Appends `text` as character data; what XML cannot hold becomes U+FFFD.
 pub fn text(text: &str, out: &mut String) {
-    match text.chars().all(is_char) {
+    // Control characters, and the lead byte of U+FFFE and U+FFFF: everything else is a character of XML.
+    let plain = !text.bytes().any(|b| b < b' ' || b == 0xEF);
+    match plain || text.chars().all(is_char) {
         true => out.push_str(&partial_escape(text)),
         false => out.push_str(&partial_escape(clean(text))),
     }

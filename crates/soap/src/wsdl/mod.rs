@@ -4,9 +4,16 @@
 //! accepts. [`Description`] is what a caller needs of any service: addresses, operations, and enough
 //! of the schema to make a request. Other styles (rpc, encoded) are refused by name.
 
+mod description;
+mod read;
+mod schema;
 mod service;
 
-pub use service::{Element, Kind, Operation as Offered, Record, Service};
+pub use description::{
+    Described, Description, EnvelopeError, Field, FindError, Input, Operation, Port, Wrapper,
+};
+pub use read::{ReadError, read};
+pub use service::{Element, Kind, Offered, Record, Service};
 
 pub(crate) const WSDL: &str = "http://schemas.xmlsoap.org/wsdl/";
 pub(crate) const SOAP11: &str = "http://schemas.xmlsoap.org/wsdl/soap/";

@@ -19,7 +19,7 @@ pub struct Service {
     /// Words for the reader of the description.
     pub documentation: &'static str,
     /// Operations, names unique (R2304).
-    pub operations: Vec<Operation>,
+    pub operations: Vec<Offered>,
     /// Named types that elements refer to by [`Kind::Record`].
     pub records: Vec<Record>,
     /// The one element that a fault's detail holds, by the name of its record.
@@ -28,7 +28,7 @@ pub struct Service {
 
 /// One operation.
 #[derive(Clone, Debug)]
-pub struct Operation {
+pub struct Offered {
     /// An NCName.
     pub name: &'static str,
     /// What it does.
@@ -168,7 +168,7 @@ impl Service {
                 "<wsdl:message name=\"{name}\"><wsdl:part name=\"parameters\" element=\"tns:{element}\"/></wsdl:message>"
             );
         };
-        for Operation { name, .. } in &self.operations {
+        for Offered { name, .. } in &self.operations {
             message(&format!("{name}Request"), name);
             message(&format!("{name}Reply"), &format!("{name}Response"));
         }
@@ -179,7 +179,7 @@ impl Service {
 
     fn write_port_type(&self, out: &mut String) {
         let _ = writeln!(out, "<wsdl:portType name=\"{}\">", self.name);
-        for Operation {
+        for Offered {
             name,
             documentation,
             ..
@@ -208,7 +208,7 @@ impl Service {
             "<wsdl:binding name=\"{0}{suffix}\" type=\"tns:{0}\"><{prefix}:binding style=\"document\" transport=\"{TRANSPORT}\"/>",
             self.name
         );
-        for Operation { name, .. } in &self.operations {
+        for Offered { name, .. } in &self.operations {
             let _ = write!(
                 out,
                 "<wsdl:operation name=\"{name}\"><{prefix}:operation soapAction=\"{}\" style=\"document\"/>\

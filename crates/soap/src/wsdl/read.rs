@@ -1,0 +1,413 @@
+//! Reading a description: collect what stands in the document, then link it.
+//!
+//! WSDL lets everything refer to everything by name, in any order, so this is two steps. Prefixes are
+//! resolved while they are in scope; what comes out holds only full names. Imports are not followed:
+//! nothing here opens a file or a socket. They are named where something is missing.
+
+use std::collections::HashMap;
+
+use thiserror::Error;
+
+use super::description::{Described, Description, Input, Operation, Port};
+use super::schema::{self, QName, Schemas};
+use super::{SCHEMA, SOAP11, SOAP12, WSDL};
+use crate::Version;
+use crate::limits::Limits;
+use crate::xml::{Scanner, Token, XmlError, decode};
+
+const WSDL20: &str = "http://www.w3.org/ns/wsdl";
+
+/// Why a description could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ReadError {
+    /// Not XML, or more of it than is allowed.
+    #[error("{0}")]
+    Xml(#[from] XmlError),
+    /// WSDL 2.0.
+    #[error("this is WSDL 2.0, which is not read: ask the service for WSDL 1.1, often under ?wsdl")]
+    Wsdl20,
+    /// Some other document.
+    #[error(
+        "the root element is {0:?}, not WSDL's definitions: is the address the one that ends in ?wsdl?"
+    )]
+    NotWsdl(String),
+    /// A reference to something that is not in the document.
+    #[error("{what} {name} is not in this document{}", imported(imports))]
+    Missing {
+        /// What is missing: a message, a binding.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// The imports that may hold it, and were not followed.
+        imports: Vec<String>,
+    },
+    /// No port with a SOAP binding.
+    #[error("no service here has a SOAP port{}", imported(.0))]
+    NoPort(Vec<String>),
+}
+
+fn imported(imports: &[String]) -> String {
+    match imports {
+        [] => String::new(),
+        some => format!(
+            "; imports are not followed ({}): fetch the one-file form, often under ?singleWsdl",
+            some.join(", ")
+        ),
+    }
+}
+
+/// What stands in a document, not linked yet.
+#[derive(Default)]
+struct Parts {
+    namespace: String,
+    imports: Vec<String>,
+    messages: HashMap<QName, Vec<MessagePart>>,
+    port_types: HashMap<QName, Vec<Abstract>>,
+    bindings: HashMap<QName, Binding>,
+    services: Vec<(String, Vec<RawPort>)>,
+    schemas: Schemas,
+}
+
+struct MessagePart {
+    name: String,
+    element: Option<QName>,
+}
+
+struct Abstract {
+    name: String,
+    input: Option<QName>,
+    documentation: String,
+}
+
+struct Binding {
+    port_type: QName,
+    version: Version,
+    rpc: bool,
+    operations: Vec<Bound>,
+}
+
+#[derive(Clone, Default)]
+struct Bound {
+    name: String,
+    action: String,
+    rpc: Option<bool>,
+    encoded: bool,
+}
+
+struct RawPort {
+    name: String,
+    binding: QName,
+    address: Option<String>,
+}
+
+/// Reads a WSDL 1.1 document within [`Limits::description`].
+pub fn read(bytes: &[u8]) -> Result<Description, ReadError> {
+    let limits = Limits::description();
+    let text = decode(bytes, &limits)?;
+    let mut scanner = Scanner::new(&text, &limits);
+    let mut parts = Parts::default();
+    match scanner.next()? {
+        Token::Start(name) if name.is(WSDL, "definitions") => {}
+        Token::Start(name) if name.namespace == WSDL20 => return Err(ReadError::Wsdl20),
+        Token::Start(name) => return Err(ReadError::NotWsdl(name.local.to_owned())),
+        _ => return Err(ReadError::NotWsdl(String::new())),
+    }
+    parts.namespace = attribute(&scanner, "targetNamespace");
+    each_child(&mut scanner, |scanner, namespace, local| {
+        match (namespace, local) {
+            (WSDL, "import") => {
+                parts.imports.push(import(scanner));
+                scanner.skip()
+            }
+            (WSDL, "types") => each_child(scanner, |scanner, namespace, local| {
+                match (namespace, local) {
+                    (SCHEMA, "schema") => schema::read(scanner, &mut parts.schemas),
+                    _ => scanner.skip(),
+                }
+            }),
+            (WSDL, "message") => read_message(scanner, &mut parts),
+            (WSDL, "portType") => read_port_type(scanner, &mut parts),
+            (WSDL, "binding") => read_binding(scanner, &mut parts),
+            (WSDL, "service") => read_service(scanner, &mut parts),
+            _ => scanner.skip(),
+        }
+    })?;
+    while scanner.next()? != Token::Eof {}
+    parts.imports.extend(parts.schemas.imports.iter().cloned());
+    parts.link()
+}
+
+/// Calls `act` with each child of the element started last; `act` must read the child to its end.
+pub(super) fn each_child(
+    scanner: &mut Scanner<'_>,
+    mut act: impl FnMut(&mut Scanner<'_>, &str, &str) -> Result<(), XmlError>,
+) -> Result<(), XmlError> {
+    loop {
+        match scanner.next()? {
+            Token::Start(name) => act(scanner, &name.namespace, name.local)?,
+            Token::End | Token::Eof => return Ok(()),
+            Token::Text(_) => {}
+        }
+    }
+}
+
+pub(super) fn attribute(scanner: &Scanner<'_>, name: &str) -> String {
+    scanner
+        .attribute(name)
+        .map(|value| value.trim().to_owned())
+        .unwrap_or_default()
+}
+
+/// The full name that an attribute's value refers to; an unknown prefix stands for no namespace.
+pub(super) fn reference(scanner: &Scanner<'_>, name: &str) -> Option<QName> {
+    let written = scanner.attribute(name)?.trim().to_owned();
+    Some(match scanner.resolve(&written) {
+        Some(name) => (name.namespace.into_owned(), name.local.to_owned()),
+        None => (String::new(), written),
+    })
+}
+
+pub(super) fn import(scanner: &Scanner<'_>) -> String {
+    let location = ["location", "schemaLocation", "namespace"].map(|name| attribute(scanner, name));
+    location
+        .into_iter()
+        .find(|text| !text.is_empty())
+        .unwrap_or_default()
+}
+
+fn own(parts: &Parts, scanner: &Scanner<'_>) -> QName {
+    (parts.namespace.clone(), attribute(scanner, "name"))
+}
+
+fn read_message(scanner: &mut Scanner<'_>, parts: &mut Parts) -> Result<(), XmlError> {
+    let name = own(parts, scanner);
+    let mut found = Vec::new();
+    each_child(scanner, |scanner, namespace, local| {
+        if (namespace, local) == (WSDL, "part") {
+            found.push(MessagePart {
+                name: attribute(scanner, "name"),
+                element: reference(scanner, "element"),
+            });
+        }
+        scanner.skip()
+    })?;
+    parts.messages.insert(name, found);
+    Ok(())
+}
+
+fn read_port_type(scanner: &mut Scanner<'_>, parts: &mut Parts) -> Result<(), XmlError> {
+    let name = own(parts, scanner);
+    let mut operations = Vec::new();
+    each_child(scanner, |scanner, namespace, local| {
+        if (namespace, local) != (WSDL, "operation") {
+            return scanner.skip();
+        }
+        let mut operation = Abstract {
+            name: attribute(scanner, "name"),
+            input: None,
+            documentation: String::new(),
+        };
+        each_child(scanner, |scanner, namespace, local| {
+            match (namespace, local) {
+                (WSDL, "input") => {
+                    operation.input = reference(scanner, "message");
+                    scanner.skip()
+                }
+                (WSDL, "documentation") => {
+                    operation.documentation = scanner.text()?.unwrap_or_default().trim().to_owned();
+                    Ok(())
+                }
+                _ => scanner.skip(),
+            }
+        })?;
+        operations.push(operation);
+        Ok(())
+    })?;
+    parts.port_types.insert(name, operations);
+    Ok(())
+}
+
+fn version(namespace: &str) -> Option<Version> {
+    match namespace {
+        SOAP11 => Some(Version::Soap11),
+        SOAP12 => Some(Version::Soap12),
+        _ => None,
+    }
+}
+
+fn read_binding(scanner: &mut Scanner<'_>, parts: &mut Parts) -> Result<(), XmlError> {
+    let name = own(parts, scanner);
+    let port_type = reference(scanner, "type").unwrap_or_default();
+    let (mut soap, mut rpc, mut operations) = (None, false, Vec::new());
+    each_child(scanner, |scanner, namespace, local| {
+        if let (Some(version), "binding") = (version(namespace), local) {
+            soap = Some(version);
+            rpc = attribute(scanner, "style") == "rpc";
+        } else if (namespace, local) == (WSDL, "operation") {
+            operations.push(read_bound(scanner)?);
+            return Ok(());
+        }
+        scanner.skip()
+    })?;
+    if let Some(version) = soap {
+        parts.bindings.insert(
+            name,
+            Binding {
+                port_type,
+                version,
+                rpc,
+                operations,
+            },
+        );
+    }
+    Ok(())
+}
+
+fn read_bound(scanner: &mut Scanner<'_>) -> Result<Bound, XmlError> {
+    let mut bound = Bound {
+        name: attribute(scanner, "name"),
+        ..Bound::default()
+    };
+    each_child(scanner, |scanner, namespace, local| {
+        match (version(namespace), local) {
+            (Some(_), "operation") => {
+                bound.action = attribute(scanner, "soapAction");
+                let style = attribute(scanner, "style");
+                bound.rpc = (!style.is_empty()).then(|| style == "rpc");
+                scanner.skip()
+            }
+            (None, "input") => each_child(scanner, |scanner, namespace, local| {
+                if version(namespace).is_some() && local == "body" {
+                    bound.encoded = attribute(scanner, "use") == "encoded";
+                }
+                scanner.skip()
+            }),
+            _ => scanner.skip(),
+        }
+    })?;
+    Ok(bound)
+}
+
+fn read_service(scanner: &mut Scanner<'_>, parts: &mut Parts) -> Result<(), XmlError> {
+    let name = attribute(scanner, "name");
+    let mut ports = Vec::new();
+    each_child(scanner, |scanner, namespace, local| {
+        if (namespace, local) != (WSDL, "port") {
+            return scanner.skip();
+        }
+        let mut port = RawPort {
+            name: attribute(scanner, "name"),
+            binding: reference(scanner, "binding").unwrap_or_default(),
+            address: None,
+        };
+        each_child(scanner, |scanner, namespace, local| {
+            if version(namespace).is_some() && local == "address" {
+                port.address = Some(attribute(scanner, "location"));
+            }
+            scanner.skip()
+        })?;
+        ports.push(port);
+        Ok(())
+    })?;
+    parts.services.push((name, ports));
+    Ok(())
+}
+
+impl Parts {
+    fn link(self) -> Result<Description, ReadError> {
+        let mut services = Vec::new();
+        for (name, ports) in &self.services {
+            let mut linked = Vec::new();
+            // A port without a SOAP address is one of HTTP GET or the like, and none of ours.
+            for port in ports {
+                if let Some(address) = &port.address {
+                    linked.push(self.port(port, address)?);
+                }
+            }
+            services.push(Described {
+                name: name.clone(),
+                ports: linked,
+            });
+        }
+        if services.iter().all(|service| service.ports.is_empty()) {
+            return Err(ReadError::NoPort(self.imports));
+        }
+        Ok(Description { services })
+    }
+
+    fn port(&self, port: &RawPort, address: &str) -> Result<Port, ReadError> {
+        let binding = self
+            .bindings
+            .get(&port.binding)
+            .ok_or_else(|| self.missing("the binding", &port.binding))?;
+        let declared = self.port_types.get(&binding.port_type);
+        let declared = declared.ok_or_else(|| self.missing("the port type", &binding.port_type))?;
+        let mut operations = Vec::new();
+        for operation in declared {
+            let bound = binding
+                .operations
+                .iter()
+                .find(|bound| bound.name == operation.name);
+            let Some(bound) = bound.cloned() else {
+                continue;
+            };
+            let rpc = bound.rpc.unwrap_or(binding.rpc);
+            operations.push(Operation {
+                name: operation.name.clone(),
+                documentation: operation.documentation.clone(),
+                version: binding.version,
+                action: bound.action,
+                input: self.input(operation, rpc, bound.encoded)?,
+            });
+        }
+        Ok(Port {
+            name: port.name.clone(),
+            address: address.to_owned(),
+            version: binding.version,
+            operations,
+        })
+    }
+
+    /// What an operation takes. What cannot be made is no error until somebody asks for it.
+    fn input(&self, operation: &Abstract, rpc: bool, encoded: bool) -> Result<Input, ReadError> {
+        let unusable = |reason: String| Ok(Input::Unusable(reason));
+        if rpc {
+            return unusable("its style is rpc: only document/literal is made".to_owned());
+        }
+        if encoded {
+            return unusable("its use is encoded: only document/literal is made".to_owned());
+        }
+        let Some(message) = &operation.input else {
+            return unusable("it has no input".to_owned());
+        };
+        let parts = self
+            .messages
+            .get(message)
+            .ok_or_else(|| self.missing("the message", message))?;
+        // Other parts may travel as SOAP headers; the body's is by custom the first, or "parameters".
+        let body = parts
+            .iter()
+            .find(|part| matches!(&*part.name, "parameters" | "body"));
+        let Some(part) = body.or(parts.first()) else {
+            return Ok(Input::Empty);
+        };
+        let Some(element) = &part.element else {
+            return unusable(format!(
+                "its part {:?} has a type and no element (R2204)",
+                part.name
+            ));
+        };
+        match self.schemas.wrapper(element) {
+            Ok(wrapper) => Ok(Input::Wrapper(wrapper)),
+            Err(reason) => unusable(format!("{reason}{}", imported(&self.imports))),
+        }
+    }
+
+    fn missing(&self, what: &'static str, (namespace, local): &QName) -> ReadError {
+        ReadError::Missing {
+            what,
+            name: format!("{{{namespace}}}{local}"),
+            imports: self.imports.clone(),
+        }
+    }
+}

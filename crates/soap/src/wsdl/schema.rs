@@ -1,0 +1,234 @@
+//! As much of XML Schema as it takes to fill in a wrapper: global elements, named complex types,
+//! sequences and `all`, references and extensions. Everything else makes a field not simple.
+
+use std::collections::{HashMap, HashSet};
+
+use super::SCHEMA;
+use super::description::{Field, Wrapper};
+use super::read::{attribute, each_child, import, reference};
+use crate::xml::{Scanner, XmlError};
+
+/// Namespace and local name.
+pub(super) type QName = (String, String);
+
+/// How many extensions and references are followed: a longer chain is a loop.
+const CHAIN: usize = 32;
+
+/// Every schema of a description.
+#[derive(Default)]
+pub(super) struct Schemas {
+    elements: HashMap<QName, Declared>,
+    complex: HashMap<QName, Content>,
+    simple: HashSet<QName>,
+    /// Imports and includes, which are not followed.
+    pub(super) imports: Vec<String>,
+}
+
+#[derive(Clone)]
+enum Declared {
+    /// `type="..."`; none means anyType.
+    Typed(Option<QName>),
+    /// A complex type in place.
+    Inline(Content),
+    /// A simple type in place.
+    Simple,
+}
+
+#[derive(Clone, Default)]
+struct Content {
+    base: Option<QName>,
+    particles: Vec<Particle>,
+    /// A choice, a group or a wildcard is in it, so that the fields are not all there is.
+    open: bool,
+}
+
+#[derive(Clone)]
+struct Particle {
+    name: QName,
+    qualified: bool,
+    reference: bool,
+    declared: Declared,
+    optional: bool,
+    nillable: bool,
+    many: bool,
+}
+
+/// What holds for the whole of a schema.
+struct Frame {
+    namespace: String,
+    qualified: bool,
+}
+
+/// Reads the schema element started last.
+pub(super) fn read(scanner: &mut Scanner<'_>, schemas: &mut Schemas) -> Result<(), XmlError> {
+    let frame = Frame {
+        namespace: attribute(scanner, "targetNamespace"),
+        qualified: attribute(scanner, "elementFormDefault") == "qualified",
+    };
+    each_child(scanner, |scanner, namespace, local| {
+        if namespace != SCHEMA {
+            return scanner.skip();
+        }
+        let name = (frame.namespace.clone(), attribute(scanner, "name"));
+        match local {
+            "import" | "include" | "redefine" => {
+                // An import without a location names a schema that stands beside this one.
+                if scanner.attribute("schemaLocation").is_some() {
+                    schemas.imports.push(import(scanner));
+                }
+                scanner.skip()
+            }
+            "element" => {
+                let declared = read_declared(scanner, &frame)?;
+                schemas.elements.insert(name, declared);
+                Ok(())
+            }
+            "complexType" => {
+                let content = read_content(scanner, &frame)?;
+                schemas.complex.insert(name, content);
+                Ok(())
+            }
+            "simpleType" => {
+                schemas.simple.insert(name);
+                scanner.skip()
+            }
+            _ => scanner.skip(),
+        }
+    })
+}
+
+fn read_declared(scanner: &mut Scanner<'_>, frame: &Frame) -> Result<Declared, XmlError> {
+    let mut declared = Declared::Typed(reference(scanner, "type"));
+    each_child(scanner, |scanner, namespace, local| {
+        match (namespace, local) {
+            (SCHEMA, "complexType") => {
+                declared = Declared::Inline(read_content(scanner, frame)?);
+                Ok(())
+            }
+            (SCHEMA, "simpleType") => {
+                declared = Declared::Simple;
+                scanner.skip()
+            }
+            _ => scanner.skip(),
+        }
+    })?;
+    Ok(declared)
+}
+
+fn read_content(scanner: &mut Scanner<'_>, frame: &Frame) -> Result<Content, XmlError> {
+    let mut content = Content::default();
+    read_particles(scanner, frame, &mut content)?;
+    Ok(content)
+}
+
+/// Reads what may stand in a complex type, at any depth the scanner allows.
+fn read_particles(
+    scanner: &mut Scanner<'_>,
+    frame: &Frame,
+    content: &mut Content,
+) -> Result<(), XmlError> {
+    each_child(scanner, |scanner, namespace, local| {
+        match (namespace, local) {
+            (SCHEMA, "sequence" | "all" | "complexContent") => {
+                read_particles(scanner, frame, content)
+            }
+            (SCHEMA, "extension") => {
+                content.base = reference(scanner, "base");
+                read_particles(scanner, frame, content)
+            }
+            (SCHEMA, "element") => {
+                let referred = reference(scanner, "ref");
+                let form = attribute(scanner, "form");
+                let optional = attribute(scanner, "minOccurs") == "0";
+                let nillable = matches!(&*attribute(scanner, "nillable"), "true" | "1");
+                let many = !matches!(&*attribute(scanner, "maxOccurs"), "" | "0" | "1");
+                let own = (frame.namespace.clone(), attribute(scanner, "name"));
+                let qualified = form == "qualified" || (form.is_empty() && frame.qualified);
+                let declared = read_declared(scanner, frame)?;
+                content.particles.push(Particle {
+                    qualified: qualified || referred.is_some(),
+                    reference: referred.is_some(),
+                    name: referred.unwrap_or(own),
+                    declared,
+                    optional,
+                    nillable,
+                    many,
+                });
+                Ok(())
+            }
+            (SCHEMA, "choice" | "group" | "any" | "restriction" | "simpleContent") => {
+                content.open = true;
+                scanner.skip()
+            }
+            _ => scanner.skip(),
+        }
+    })
+}
+
+impl Schemas {
+    /// The wrapper that `element` declares, or why a request cannot be made of it.
+    pub(super) fn wrapper(&self, element: &QName) -> Result<Wrapper, String> {
+        let show = |(namespace, local): &QName| format!("{{{namespace}}}{local}");
+        let gone = |name: &QName| format!("the type {} is not in this document", show(name));
+        let declared = self.elements.get(element);
+        let declared = declared
+            .ok_or_else(|| format!("its element {} is not in this document", show(element)))?;
+        let first = match declared {
+            Declared::Inline(inline) => inline,
+            Declared::Typed(Some(name)) if self.is_simple(name) => {
+                return Err(format!(
+                    "its element {} is no wrapper but a plain {}",
+                    show(element),
+                    name.1
+                ));
+            }
+            Declared::Typed(Some(name)) => self.complex.get(name).ok_or_else(|| gone(name))?,
+            Declared::Typed(None) | Declared::Simple => {
+                return Err(format!("its element {} is no wrapper", show(element)));
+            }
+        };
+        let mut chain = vec![first];
+        let mut content = first;
+        while let Some(base) = &content.base {
+            if chain.len() == CHAIN {
+                return Err("its type extends itself".to_owned());
+            }
+            content = self.complex.get(base).ok_or_else(|| gone(base))?;
+            chain.push(content);
+        }
+        // The base's fields come first.
+        let particles = chain.iter().rev().flat_map(|content| &content.particles);
+        Ok(Wrapper {
+            namespace: element.0.clone(),
+            name: element.1.clone(),
+            fields: particles.map(|particle| self.field(particle)).collect(),
+            open: chain.iter().any(|content| content.open),
+        })
+    }
+
+    fn field(&self, particle: &Particle) -> Field {
+        let mut declared = &particle.declared;
+        if particle.reference {
+            declared = self.elements.get(&particle.name).unwrap_or(declared);
+        }
+        let kind = match declared {
+            Declared::Simple => Some("string".to_owned()),
+            Declared::Typed(Some(name)) if self.is_simple(name) => Some(name.1.clone()),
+            _ => None,
+        };
+        let (namespace, name) = particle.name.clone();
+        Field {
+            name,
+            namespace: particle.qualified.then_some(namespace),
+            kind,
+            optional: particle.optional,
+            nillable: particle.nillable,
+            many: particle.many,
+        }
+    }
+
+    fn is_simple(&self, name: &QName) -> bool {
+        let built_in = name.0 == SCHEMA && !matches!(&*name.1, "anyType" | "schema");
+        built_in || self.simple.contains(name)
+    }
+}
