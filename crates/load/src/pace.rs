@@ -208,6 +208,7 @@ pub fn read_trace(text: &str) -> Result<Arc<[Span]>, TraceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use posthaste_stats::goodness;
     use proptest::prelude::*;
 
     fn rate(per_second: f64) -> Rate {
@@ -264,6 +265,25 @@ mod tests {
         assert_eq!(run(1), run(1));
         assert_ne!(run(1), run(2));
         assert!((900..1100).contains(&run(1).len()));
+    }
+
+    /// The first of the two halves of the claim; that requests leave at these times is
+    /// measured on the wire (`cargo xtask bench arrivals`).
+    #[test]
+    fn poisson_gaps_are_exponential_and_independent() {
+        let all = times(
+            &Arrivals::Poisson,
+            &[Step::steady(rate(1000.0), Span::from_secs(101))],
+        );
+        let gaps: Vec<Span> = all
+            .windows(2)
+            .map(|pair| pair[1].at.saturating_sub(pair[0].at))
+            .collect();
+        let gaps = &gaps[..100_000];
+        let fit = goodness::exponential_gaps(gaps, Span::from_millis(1)).unwrap();
+        assert!(fit.p_value > 0.05, "{fit:?}");
+        let lag = goodness::lag_one_correlation(gaps).unwrap();
+        assert!(lag.value.abs() < lag.bound, "{lag:?}");
     }
 
     #[test]

@@ -82,7 +82,28 @@ impl WsdlCall<'_> {
         } else {
             fs::read(self.source).map_err(|error| failed(error.to_string()))?
         };
-        let _ = (bytes, data, wsdl::Kind::Record);
-        Err(failed(String::new()))
+        let description = wsdl::read(&bytes).map_err(|error| failed(error.to_string()))?;
+        let (port, operation) = description
+            .find(self.operation, self.version)
+            .map_err(|error| failed(error.to_string()))?;
+        let fields = operation.fields();
+        let values: Vec<(&str, String)> = fields
+            .iter()
+            .filter(|field| data.columns().contains(field))
+            .map(|field| (field.as_str(), format!("{{{{{field}}}}}")))
+            .collect();
+        let values: Vec<(&str, &str)> = values
+            .iter()
+            .map(|(field, value)| (*field, value.as_str()))
+            .collect();
+        let envelope = operation.envelope(port.version, &values).map_err(|error| {
+            failed(format!(
+                "{error}; fields come from the columns of --data FILE.csv"
+            ))
+        })?;
+        let url = self.endpoint.unwrap_or(&port.address);
+        let mut request = post(url, port.version, &operation.action, envelope);
+        self.operation.clone_into(&mut request.name);
+        Ok(request)
     }
 }

@@ -1,0 +1,167 @@
+//! The identity, the three times and the clean end.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use posthaste_load::{Connections, Data, Outcome, Pace, Portion, RequestSpec, Step, run};
+use posthaste_units::{Rate, Span};
+
+use crate::server::{answering, carried_out, ok, pause, plan, read_request, serve};
+
+#[test]
+fn a_stopped_run_counts_what_was_in_flight() {
+    let silent = serve(|mut stream| {
+        read_request(&mut stream);
+        pause(3000);
+    });
+    let stop = AtomicBool::new(false);
+    let mut plan = plan(silent, 200.0, 10_000);
+    plan.timeout = Span::from_secs(30);
+    let run = thread::scope(|scope| {
+        let running = scope.spawn(|| run(&plan, &stop, &mut ()).unwrap());
+        pause(300);
+        stop.store(true, Ordering::Relaxed);
+        running.join().unwrap()
+    });
+    assert!(run.stopped && run.duration < Span::from_secs(5));
+    assert_eq!(run.intended, run.outcomes.total());
+    assert_eq!(run.outcomes[Outcome::InFlight], run.intended);
+    assert!(run.intended >= 20, "{}", run.intended);
+}
+
+#[test]
+fn every_thread_count_sends_the_whole_schedule() {
+    let address = answering(ok("fine"), false);
+    for threads in [1, 3] {
+        let mut plan = plan(address, 1000.0, 200);
+        plan.threads = threads;
+        assert_eq!(carried_out(&plan).intended, 200);
+    }
+}
+
+#[test]
+fn a_warm_up_is_sent_and_not_counted() {
+    let address = answering(ok("fine"), false);
+    let mut plan = plan(address, 500.0, 200);
+    plan.warm_up = Span::from_millis(100);
+    let run = carried_out(&plan);
+    assert_eq!((run.warm_up, run.intended), (50, 100));
+    assert_eq!(run.response.histogram().count(), 100);
+    assert_eq!(run.lateness.count(), 100);
+}
+
+#[test]
+fn closed_clients_wait_and_think() {
+    let slow = serve(|mut stream| {
+        while read_request(&mut stream) {
+            pause(20);
+            use std::io::Write as _;
+            let _ = stream.write_all(ok("after 20 ms").as_bytes());
+        }
+    });
+    let mut plan = plan(slow, 1.0, 1);
+    plan.pace = Pace::Closed {
+        clients: 4,
+        length: Span::from_millis(400),
+    };
+    plan.requests[0].think = Span::from_millis(20);
+    let run = carried_out(&plan);
+    // Four clients, 40 ms a turn, 400 ms: at most 40, and far fewer on a busy machine.
+    assert!((8..=44).contains(&run.intended), "{}", run.intended);
+    assert_eq!(run.outcomes[Outcome::Ok], run.intended);
+}
+
+#[test]
+fn response_time_counts_from_when_a_request_was_due() {
+    // One connection and a server that takes 50 ms: requests due every 10 ms queue up.
+    let address = serve(|mut stream| {
+        while read_request(&mut stream) {
+            pause(50);
+            use std::io::Write as _;
+            let _ = stream.write_all(ok("50 ms").as_bytes());
+        }
+    });
+    let mut plan = plan(address, 100.0, 100);
+    plan.timeout = Span::from_secs(5);
+    let run = carried_out(&plan);
+    assert_eq!(run.outcomes[Outcome::Ok], 10);
+    let (response, service) = (run.response.histogram(), run.service.histogram());
+    assert!(service.quantile(0.5) >= Span::from_millis(50));
+    assert!(response.mean() >= service.mean());
+    let phases: Span = run
+        .phases
+        .iter()
+        .filter(|(name, _)| *name != "dns")
+        .map(|(_, h)| h.mean() * h.count())
+        .sum();
+    let whole = service.mean() * service.count();
+    let apart = whole.as_secs_f64() - phases.as_secs_f64();
+    assert!(
+        apart.abs() < 0.001 * whole.as_secs_f64() + 1e-5,
+        "phases {phases} service {whole}"
+    );
+}
+
+#[test]
+fn steps_and_requests_are_reported_apart() {
+    let address = answering(ok("fine"), false);
+    let rate = |per_second| Rate::per_second(per_second).unwrap();
+    let mut plan = plan(address, 1.0, 1);
+    let length = Span::from_millis(200);
+    plan.pace = Pace::Open {
+        arrivals: posthaste_load::Arrivals::Poisson,
+        steps: vec![
+            Step::steady(rate(100.0), length),
+            Step::steady(rate(400.0), length),
+        ],
+    };
+    let mut second = RequestSpec::get(format!("http://{address}/b"));
+    second.weight = 3.0;
+    plan.requests.push(second);
+    let run = carried_out(&plan);
+    let total = |portions: &[Portion]| {
+        portions
+            .iter()
+            .map(|p| p.part.outcomes.total())
+            .sum::<u64>()
+    };
+    assert_eq!((run.steps.len(), total(&run.steps)), (2, run.intended));
+    assert_eq!(
+        (run.requests.len(), total(&run.requests)),
+        (2, run.intended)
+    );
+    let share = run.requests[1].part.outcomes.total() as f64 / run.intended as f64;
+    assert!((0.6..0.9).contains(&share), "{share}");
+}
+
+#[test]
+fn rows_of_data_are_each_used_once_in_order() {
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen_there = seen.clone();
+    let address = serve(move |mut stream| {
+        use std::io::{BufRead as _, BufReader, Write as _};
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        while let Some(Ok(line)) = lines.next() {
+            if line.starts_with("GET ") {
+                seen_there.lock().unwrap().push(line);
+            } else if line.is_empty() {
+                let _ = stream.write_all(ok("fine").as_bytes());
+            }
+        }
+    });
+    let mut plan = plan(address, 200.0, 50);
+    plan.data = Data::read("isbn\n1\n2\n3\n".as_bytes()).unwrap();
+    plan.connections = Connections::KeepAlive;
+    plan.requests = vec![RequestSpec::get(format!(
+        "http://{address}/page/{{{{isbn}}}}"
+    ))];
+    carried_out(&plan);
+    let mut rows = seen.lock().unwrap().clone();
+    rows.sort();
+    let count = |isbn: u32| {
+        rows.iter()
+            .filter(|row| **row == format!("GET /page/{isbn} HTTP/1.1"))
+            .count()
+    };
+    assert_eq!((count(1), count(2), count(3)), (4, 3, 3));
+}

@@ -1,0 +1,142 @@
+//! Every way in which a server can misbehave has an outcome of its own.
+
+use std::io::Write as _;
+use std::net::{Shutdown, TcpListener};
+
+use posthaste_load::{Outcome, Pace, RequestSpec};
+use posthaste_units::Span;
+
+use crate::server::{all_end_as, answering, ok, pause, read_request, serve};
+
+#[test]
+fn an_ordinary_server_is_ok() {
+    let address = answering(ok("fine"), false);
+    assert_eq!(all_end_as(address, Outcome::Ok).statuses[&200], 10);
+    let mut plan = crate::server::plan(address, 1.0, 1);
+    plan.pace = Pace::Closed {
+        clients: 1,
+        length: Span::from_millis(100),
+    };
+    assert_eq!(crate::server::carried_out(&plan).connections, 1);
+}
+
+#[test]
+fn errors_and_faults_are_told_apart_whatever_the_status() {
+    let missing = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+    all_end_as(answering(missing, false), Outcome::StatusError);
+    let fault = "<s:Envelope xmlns:s='http://schemas.xmlsoap.org/soap/envelope/'><s:Body><s:Fault>\
+                 <faultcode>s:Client</faultcode><faultstring>no such book</faultstring></s:Fault>\
+                 </s:Body></s:Envelope>";
+    for status in ["200 OK", "500 Internal Server Error"] {
+        let reply = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: text/xml\r\nContent-Length: {}\r\n\r\n{fault}",
+            fault.len()
+        );
+        let run = all_end_as(answering(reply, false), Outcome::SoapFault);
+        assert_eq!(run.reasons[&Outcome::SoapFault], "Client: no such book");
+    }
+}
+
+#[test]
+fn garbage_and_lies_are_protocol_errors() {
+    let replies = [
+        "SSH-2.0-OpenSSH_9.2\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort",
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlonger than announced",
+        "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+    ];
+    for reply in replies {
+        all_end_as(answering(reply, true), Outcome::ProtocolError);
+    }
+}
+
+#[test]
+fn an_endless_header_ends_at_the_limit() {
+    let address = serve(|mut stream| {
+        read_request(&mut stream);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nX-Endless: ");
+        while stream.write_all(&[b'x'; 4096]).is_ok() {}
+    });
+    all_end_as(address, Outcome::ProtocolError);
+}
+
+#[test]
+fn no_reply_is_a_reset_or_a_timeout() {
+    let closes = serve(|mut stream| {
+        read_request(&mut stream);
+        let _ = stream.shutdown(Shutdown::Both);
+    });
+    all_end_as(closes, Outcome::Reset);
+    let silent = serve(|mut stream| {
+        read_request(&mut stream);
+        pause(2000);
+    });
+    all_end_as(silent, Outcome::TimedOut);
+    let stalls = serve(|mut stream| {
+        read_request(&mut stream);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
+        pause(2000);
+    });
+    all_end_as(stalls, Outcome::TimedOut);
+}
+
+#[test]
+fn a_closed_port_refuses() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    all_end_as(address, Outcome::Refused);
+}
+
+#[test]
+fn a_reply_in_single_bytes_is_a_reply() {
+    let address = serve(|mut stream| {
+        let _ = stream.set_nodelay(true);
+        while read_request(&mut stream) {
+            for byte in ok("slow").bytes() {
+                let _ = stream.write_all(&[byte]);
+            }
+        }
+    });
+    all_end_as(address, Outcome::Ok);
+}
+
+#[test]
+fn a_server_that_closes_between_requests_loses_none() {
+    let address = serve(|mut stream| {
+        for _ in 0..3 {
+            if !read_request(&mut stream) {
+                return;
+            }
+            let _ = stream.write_all(ok("three each").as_bytes());
+        }
+    });
+    let run = all_end_as(address, Outcome::Ok);
+    assert!(run.connections >= 4, "{}", run.connections);
+}
+
+#[test]
+fn a_large_request_is_sent_whole_to_a_slow_reader() {
+    use std::io::Read as _;
+    let address = serve(|mut stream| {
+        pause(30);
+        let mut received = 0;
+        let mut buffer = [0; 8192];
+        while received < 3_000_000 {
+            match stream.read(&mut buffer) {
+                Ok(0) | Err(_) => return,
+                Ok(length) => received += length,
+            }
+        }
+        let _ = stream.write_all(ok("all of it").as_bytes());
+    });
+    let mut plan = crate::server::plan(address, 20.0, 100);
+    plan.timeout = Span::from_secs(10);
+    let url = format!("http://{address}/");
+    plan.requests = vec![RequestSpec::post(url, "text/plain", "x".repeat(3_000_000))];
+    let run = crate::server::carried_out(&plan);
+    assert_eq!(run.outcomes[Outcome::Ok], 2, "{:?}", run.reasons);
+}

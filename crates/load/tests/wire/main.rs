@@ -1,0 +1,7 @@
+//! The generator against real sockets: good servers, bad ones, and none.
+
+mod accounting;
+mod bad_servers;
+mod overload;
+mod server;
+mod tls;

@@ -1,0 +1,58 @@
+//! Past the limit: a connection that does not come about is aborted after one SYN.
+
+use std::net::SocketAddr;
+
+use posthaste_load::{Connections, Outcome};
+use posthaste_units::Span;
+use rustix::net::{AddressFamily, SocketType};
+
+use crate::server::{carried_out, plan};
+
+/// A socket that listens with this backlog and never accepts; Linux queues one more.
+fn never_accepting(backlog: i32) -> (rustix::fd::OwnedFd, SocketAddr) {
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    rustix::net::bind(&socket, &any).unwrap();
+    rustix::net::listen(&socket, backlog).unwrap();
+    let address = rustix::net::getsockname(&socket).unwrap();
+    (socket, SocketAddr::try_from(address).unwrap())
+}
+
+#[test]
+fn what_the_accept_queue_cannot_take_is_aborted_and_counted() {
+    let (_socket, address) = never_accepting(4);
+    let mut plan = plan(address, 1000.0, 50);
+    plan.connections = Connections::New;
+    let run = carried_out(&plan);
+    // Backlog and one more are connected by the kernel, take their request, and never answer.
+    assert_eq!(run.outcomes[Outcome::TimedOut], 5, "{:?}", run.outcomes);
+    assert_eq!(
+        run.outcomes[Outcome::ConnectAborted],
+        45,
+        "{:?}",
+        run.outcomes
+    );
+}
+
+#[test]
+fn the_generators_own_limit_drops_and_says_so() {
+    let (_socket, address) = never_accepting(100);
+    let mut plan = plan(address, 1000.0, 50);
+    plan.connection_limit = 20;
+    let run = carried_out(&plan);
+    assert_eq!(run.outcomes[Outcome::Dropped], 30, "{:?}", run.outcomes);
+    assert_eq!(run.outcomes[Outcome::TimedOut], 20, "{:?}", run.outcomes);
+    assert_eq!(run.outcomes.attempted(), 20);
+}
+
+#[test]
+fn aborted_connections_leave_no_descriptor_behind() {
+    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let (_socket, address) = never_accepting(1);
+    let before = open();
+    let mut plan = plan(address, 2000.0, 100);
+    plan.timeout = Span::from_millis(150);
+    carried_out(&plan);
+    // Other tests of this binary open a few at the same time; 200 aborted ones would show.
+    assert!(open() < before + 100, "{} then {}", before, open());
+}
