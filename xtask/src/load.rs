@@ -37,8 +37,18 @@ impl Site {
 }
 
 impl Loading {
-    /// Waits for its end and reads its report.
+    /// Waits for its end and reads its report, whose outcomes must sum to what was intended.
     pub(crate) fn finish(self, seconds: u64) -> Outcome<Report> {
+        let report = self.finish_search(seconds)?;
+        let (intended, sum) = (report.intended()?, report.sum());
+        check(intended == sum, || {
+            format!("{intended} intended, but the outcomes sum to {sum}")
+        })?;
+        Ok(report)
+    }
+
+    /// Waits for the end of a `--find`, whose report has a capacity and no outcomes.
+    pub(crate) fn finish_search(self, seconds: u64) -> Outcome<Report> {
         let finished = self.0.finish(std::time::Duration::from_secs(seconds))?;
         let finished = finished.succeeded("posthaste load")?;
         let json = serde_json::from_str(&finished.stdout).map_err(|error| {
@@ -47,12 +57,7 @@ impl Loading {
                 finished.stdout
             ))
         })?;
-        let report = Report { json, finished };
-        let (intended, sum) = (report.intended()?, report.sum());
-        check(intended == sum, || {
-            format!("{intended} intended, but the outcomes sum to {sum}")
-        })?;
-        Ok(report)
+        Ok(Report { json, finished })
     }
 }
 

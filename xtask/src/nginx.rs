@@ -105,6 +105,8 @@ fn certificate(site: &Site, folder: &std::path::Path) -> Outcome<PathBuf> {
         ])
         .args(["-days", "2", "-subj", "/CN=localhost"])
         .args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
+        // openssl would make it an authority, which rustls does not take as a server's own.
+        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
         .args(["-keyout", "key.pem", "-out", "certificate.pem"])
         .current_dir(folder);
     process::run(

@@ -53,6 +53,13 @@ impl Bench {
             .finish(seconds)
     }
 
+    /// The same with `--find`.
+    pub(crate) fn search(&self, url: &str, options: &[&str], seconds: u64) -> Outcome<Report> {
+        self.site
+            .start_load(generator(), &[[url].as_slice(), options].concat())?
+            .finish_search(seconds)
+    }
+
     /// A server's CPU time per ok reply in µs under this load, and the replies per second.
     pub(crate) fn server_cost(
         &self,

@@ -13,7 +13,7 @@ const KINDS: &[(&str, &str)] = &[
     ("huge-chunk", "protocol-error"),
     ("status", "protocol-error"),
     ("endless-header", "protocol-error"),
-    ("nothing", "protocol-error"),
+    ("nothing", "reset"),
     ("reset", "reset"),
     ("silent", "timed-out"),
 ];
