@@ -1,0 +1,242 @@
+//! Descriptions: ours read back, and those of four toolkits read.
+
+use posthaste_soap::wsdl::{
+    self, Element, EnvelopeError, Input, Kind, Offered, ReadError, Record, Service,
+};
+use posthaste_soap::{Limits, Request, Version};
+
+const CXF: &str = include_str!("../samples/cxf.wsdl");
+const DOTNET: &str = include_str!("../samples/dotnet.wsdl");
+const SPYNE: &str = include_str!("../samples/spyne.wsdl");
+const GSOAP: &str = include_str!("../samples/gsoap.wsdl");
+
+fn ours() -> Service {
+    Service {
+        name: "Shop",
+        namespace: "urn:shop",
+        documentation: "Words with <marks> & more.",
+        operations: vec![Offered {
+            name: "Find",
+            documentation: "Finds.",
+            input: vec![
+                Element::simple("isbn", "string", "The number."),
+                Element {
+                    optional: true,
+                    many: true,
+                    ..Element::simple("tag", "int", "")
+                },
+            ],
+            output: vec![Element {
+                name: "Book",
+                kind: Kind::Record("Book"),
+                optional: false,
+                many: true,
+                documentation: "",
+            }],
+        }],
+        records: vec![
+            Record {
+                name: "Book",
+                documentation: "",
+                elements: vec![Element::simple("title", "string", "")],
+            },
+            Record {
+                name: "Oops",
+                documentation: "",
+                elements: vec![Element::simple("why", "string", "")],
+            },
+        ],
+        fault: Some("Oops"),
+    }
+}
+
+#[test]
+fn what_we_describe_can_be_called() {
+    let document = ours().wsdl("http://host:1/soap?a=1&b=2");
+    let description = wsdl::read(document.as_bytes()).unwrap();
+    for version in [Version::Soap11, Version::Soap12] {
+        let (port, operation) = description.find("Find", Some(version)).unwrap();
+        assert_eq!(port.address, "http://host:1/soap?a=1&b=2");
+        assert_eq!(
+            (&*operation.action, &*operation.documentation),
+            ("urn:shop/Find", "Finds.")
+        );
+        assert_eq!(operation.fields(), ["isbn", "tag"]);
+        let text = operation
+            .envelope(version, &[("tag", "1"), ("isbn", "<&>"), ("tag", "2")])
+            .unwrap();
+        let request = Request::read(&text, version, &Limits::default(), &[]).unwrap();
+        assert!(request.operation.is("urn:shop", "Find"));
+        let fields: Vec<_> = request
+            .fields
+            .iter()
+            .map(|f| (f.name.local, f.text.as_deref().unwrap()))
+            .collect();
+        assert_eq!(fields, [("isbn", "<&>"), ("tag", "1"), ("tag", "2")]);
+        assert!(
+            request
+                .fields
+                .iter()
+                .all(|f| f.name.namespace == "urn:shop")
+        );
+    }
+}
+
+#[test]
+fn what_we_describe_obeys_the_profile() {
+    insta::assert_snapshot!(ours().wsdl("http://host:1/soap"));
+}
+
+#[test]
+fn cxf_unqualified_fields_named_types_and_extensions() {
+    let description = wsdl::read(CXF.as_bytes()).unwrap();
+    let (port, lend) = description.find("lend", None).unwrap();
+    assert_eq!(
+        (&*port.address, port.version),
+        ("http://localhost:9000/library", Version::Soap11)
+    );
+    assert_eq!(lend.fields(), ["desk", "isbn", "days", "note", "reader"]);
+    let text = lend
+        .envelope(
+            Version::Soap11,
+            &[("isbn", "1"), ("desk", "2"), ("note", "a")],
+        )
+        .unwrap();
+    assert!(text.contains(
+        "<m:lend xmlns:m=\"http://shop.example/\"><desk>2</desk><isbn>1</isbn><note>a</note></m:lend>"
+    ), "{text}");
+    let structured = lend.envelope(
+        Version::Soap11,
+        &[("isbn", "1"), ("desk", "2"), ("reader", "x")],
+    );
+    assert!(
+        matches!(structured, Err(EnvelopeError::Structured { field, .. }) if field == "reader")
+    );
+    let twice = lend.envelope(
+        Version::Soap11,
+        &[("isbn", "1"), ("desk", "2"), ("isbn", "3")],
+    );
+    assert!(matches!(twice, Err(EnvelopeError::Twice { .. })));
+}
+
+#[test]
+fn dotnet_default_prefix_two_schemas_nil_and_other_bindings() {
+    let description = wsdl::read(DOTNET.as_bytes()).unwrap();
+    assert_eq!(
+        description.services[0].ports.len(),
+        2,
+        "HTTP GET is none of ours"
+    );
+    let (port, convert) = description.find("Convert", None).unwrap();
+    assert_eq!(port.address, "http://rates.example/rates.asmx?a=1&b=2");
+    assert_eq!(
+        (&*convert.action, &*convert.documentation),
+        ("http://tempuri.org/Convert", "Converts an amount.")
+    );
+    let text = convert
+        .envelope(Version::Soap12, &[("Amount", "1.5"), ("Kind", "spot")])
+        .unwrap();
+    let wanted = "<m:Convert xmlns:m=\"http://tempuri.org/\"><m:Amount>1.5</m:Amount>\
+        <m:At xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" xsi:nil=\"true\"/>\
+        <f:Kind xmlns:f=\"http://tempuri.org/kinds\">spot</f:Kind></m:Convert>";
+    assert!(text.contains(wanted), "{text}");
+    let (_, ping) = description.find("Ping", None).unwrap();
+    assert!(
+        ping.envelope(Version::Soap11, &[])
+            .unwrap()
+            .contains("<m:Ping xmlns:m=\"http://tempuri.org/\"></m:Ping>")
+    );
+    let gone = description.find("Ping", Some(Version::Soap12)).unwrap_err();
+    assert_eq!(gone.known, ["Convert"]);
+}
+
+#[test]
+fn spyne_service_before_binding_and_types_of_another_schema() {
+    let description = wsdl::read(SPYNE.as_bytes()).unwrap();
+    let (_, say) = description.find("say", None).unwrap();
+    let Input::Wrapper(wrapper) = &say.input else {
+        panic!("{:?}", say.input)
+    };
+    let kinds: Vec<_> = wrapper.fields.iter().map(|f| f.kind.as_deref()).collect();
+    assert_eq!(kinds, [Some("string"), Some("Mood"), Some("integer")]);
+    let missing = say
+        .envelope(Version::Soap11, &[("name", "x")])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        missing.contains("\"times\"") && missing.contains("name, mood, times"),
+        "{missing}"
+    );
+    let unknown = say
+        .envelope(Version::Soap11, &[("nme", "x")])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        unknown.contains("\"nme\"") && unknown.contains("name, mood, times"),
+        "{unknown}"
+    );
+}
+
+#[test]
+fn gsoap_default_namespaces_and_an_rpc_operation_named_as_such() {
+    let description = wsdl::read(GSOAP.as_bytes()).unwrap();
+    let (_, add) = description.find("add", None).unwrap();
+    let text = add
+        .envelope(Version::Soap11, &[("a", "1"), ("b", "2")])
+        .unwrap();
+    assert!(
+        text.contains("<m:add xmlns:m=\"urn:calc\"><a>1</a><b>2</b></m:add>"),
+        "{text}"
+    );
+    let (_, old) = description.find("old", None).unwrap();
+    let refused = old.envelope(Version::Soap11, &[]).unwrap_err().to_string();
+    assert!(refused.contains("rpc"), "{refused}");
+}
+
+#[test]
+fn what_cannot_be_read_says_why_and_what_to_do() {
+    let modern = wsdl::read(b"<description xmlns='http://www.w3.org/ns/wsdl'/>").unwrap_err();
+    assert_eq!(modern, ReadError::Wsdl20);
+    assert!(modern.to_string().contains("WSDL 1.1"));
+    assert!(matches!(wsdl::read(b"<html/>"), Err(ReadError::NotWsdl(name)) if name == "html"));
+    assert!(matches!(
+        wsdl::read(b"<definitions xmlns='http://schemas.xmlsoap.org/wsdl/'/>"),
+        Err(ReadError::NoPort(_))
+    ));
+    let split = "<definitions xmlns='http://schemas.xmlsoap.org/wsdl/' xmlns:t='urn:t' xmlns:s='http://schemas.xmlsoap.org/wsdl/soap/'>\
+        <import namespace='urn:t' location='http://h/b.wsdl'/>\
+        <service name='x'><port name='p' binding='t:b'><s:address location='http://h/'/></port></service></definitions>";
+    let missing = wsdl::read(split.as_bytes()).unwrap_err().to_string();
+    assert!(
+        missing.contains("{urn:t}b")
+            && missing.contains("http://h/b.wsdl")
+            && missing.contains("singleWsdl"),
+        "{missing}"
+    );
+}
+
+#[test]
+fn a_schema_that_stands_elsewhere_is_named_when_it_is_needed() {
+    let start = CXF.find("<xs:element name=\"lend\"").unwrap();
+    let end = CXF.find("</xs:schema>").unwrap();
+    let document = format!(
+        "{}<xs:include schemaLocation=\"library.xsd\"/>{}",
+        &CXF[..start],
+        &CXF[end..]
+    );
+    let description = wsdl::read(document.as_bytes()).unwrap();
+    let (_, lend) = description.find("lend", None).unwrap();
+    let error = lend.envelope(Version::Soap11, &[]).unwrap_err().to_string();
+    assert!(
+        error.contains("library.xsd") && error.contains("{http://shop.example/}lend"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_type_that_extends_itself_ends() {
+    let document = CXF.replace("base=\"tns:request\"", "base=\"tns:lend\"");
+    let description = wsdl::read(document.as_bytes()).unwrap();
+    let (_, lend) = description.find("lend", None).unwrap();
+    assert!(matches!(&lend.input, Input::Unusable(reason) if reason.contains("extends itself")));
+}
