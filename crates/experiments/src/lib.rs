@@ -1,1 +1,27 @@
 //! The study: one file per figure of the papers, their checks and the report.
+//!
+//! [`FIGURES`] is the list from which everything derives: what can be reproduced, the report's
+//! index, the tables in words. [`reproduce`] runs studies and writes records, [`draw`] makes
+//! pictures, checks and the report from records alone. What a figure measures is in its own
+//! file; how traffic is made and answered is left to the rooms below.
+
+mod check;
+mod figure;
+pub mod lab;
+mod manifest;
+mod papers;
+mod progress;
+mod records;
+mod report;
+mod run;
+
+pub use check::{Check, Kind};
+pub use figure::{Conditions, Failure, Figure, Listed, Plot, SelectError, Study, list, select};
+pub use manifest::{Ended, Machine, Manifest};
+pub use papers::{ALIASES, PAPERS, PLANNED, Planned};
+pub use progress::{Console, Progress, Silent};
+pub use records::{Columns, Holds, Records, RecordsError, Row, Table, Value};
+pub use run::{Drawn, Options, Outcome, RunError, draw, reproduce};
+
+/// Every figure that is built, in the order of the report.
+pub const FIGURES: &[&Figure] = &[];

@@ -1,0 +1,50 @@
+//! Checks: sentences with numbers that hold or do not.
+//!
+//! An instrument check speaks about the measuring itself and must hold on any machine; a claim
+//! is the paper's and may fail here for good reasons. Only the first kind decides the exit code.
+
+/// What a check speaks about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The instrument: identities, exact counts, theory. Must hold anywhere.
+    Instrument,
+    /// The paper's claim, in shape and scaled to this machine. Reported only.
+    Claim,
+}
+
+/// A sentence, and whether it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What it speaks about.
+    pub kind: Kind,
+    /// The sentence with its numbers, worded so that it is true to read whether it holds or not:
+    /// "36,000 of 36,000 intended requests have an outcome".
+    pub sentence: String,
+    /// Whether it holds.
+    pub holds: bool,
+}
+
+impl Check {
+    /// A check of the instrument.
+    pub fn instrument(holds: bool, sentence: impl Into<String>) -> Self {
+        Self {
+            kind: Kind::Instrument,
+            sentence: sentence.into(),
+            holds,
+        }
+    }
+
+    /// A check of the paper's claim.
+    pub fn claim(holds: bool, sentence: impl Into<String>) -> Self {
+        Self {
+            kind: Kind::Claim,
+            sentence: sentence.into(),
+            holds,
+        }
+    }
+
+    /// Whether this check must make the run fail.
+    pub fn fails_the_run(&self) -> bool {
+        self.kind == Kind::Instrument && !self.holds
+    }
+}

@@ -1,0 +1,176 @@
+//! The manifest beside every figure: what was run, where, and how it ended.
+//!
+//! Together with `records.csv` it is all that drawing needs. The machine is described from
+//! `/proc`; what cannot be read is left out rather than guessed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use posthaste_units::{Seed, Size};
+use serde::{Deserialize, Serialize};
+
+use crate::records::Columns;
+
+/// What `manifest.json` holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The figure.
+    pub figure: String,
+    /// The study its records come from.
+    pub study: String,
+    /// How the run ended.
+    pub ended: Ended,
+    /// The commit of the checkout that the program was built in, "-dirty" when changed.
+    pub commit: Option<String>,
+    /// The release of posthaste.
+    pub version: String,
+    /// The seed of the whole run.
+    pub seed: Seed,
+    /// Whether it ran as long as the paper's.
+    pub full: bool,
+    /// How long the study ran, in seconds.
+    pub duration_s: f64,
+    /// Where it ran.
+    pub machine: Machine,
+    /// Every parameter of the study.
+    pub parameters: BTreeMap<String, String>,
+    /// Named numbers; `null` is not a number.
+    pub numbers: BTreeMap<String, Option<f64>>,
+    /// The columns of each table in `records.csv`.
+    pub tables: BTreeMap<String, Columns>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ended {
+    /// As planned.
+    Complete,
+    /// Early, because it was told to; the records hold what was measured until then.
+    Stopped,
+    /// With this error, and without records.
+    Failed(String),
+}
+
+/// A machine, as far as it says what it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// The model of the processor.
+    pub cpu: Option<String>,
+    /// Cores that this process may use.
+    pub cores: usize,
+    /// Name and release of the kernel.
+    pub kernel: String,
+    /// Main memory in bytes.
+    pub memory_bytes: Option<u64>,
+}
+
+impl Machine {
+    /// The machine this runs on.
+    pub fn here() -> Self {
+        let read = |file| std::fs::read_to_string(file).unwrap_or_default();
+        let system = rustix::system::uname();
+        Self {
+            cpu: cpu_model(&read("/proc/cpuinfo")),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            kernel: format!(
+                "{} {}",
+                system.sysname().to_string_lossy(),
+                system.release().to_string_lossy()
+            ),
+            memory_bytes: memory(&read("/proc/meminfo")),
+        }
+    }
+
+    /// In words: "some CPU, 2 cores, 4GB of memory, Linux 6.1".
+    pub fn describe(&self) -> String {
+        let cores = if self.cores == 1 { "core" } else { "cores" };
+        let mut words = Vec::new();
+        words.extend(self.cpu.clone());
+        words.push(format!("{} {cores}", self.cores));
+        let memory = self.memory_bytes.map(Size::from_bytes);
+        words.extend(memory.map(|size| format!("{size} of memory")));
+        words.push(self.kernel.clone());
+        words.join(", ")
+    }
+}
+
+/// The first "model name" of /proc/cpuinfo; other architectures call it otherwise.
+fn cpu_model(cpuinfo: &str) -> Option<String> {
+    let names = ["model name", "Model", "cpu model", "Hardware"];
+    let field = |name: &str| {
+        let fields = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+        let mut values = fields.filter(|(key, _)| key.trim() == name);
+        values.next().map(|(_, value)| value.trim().to_owned())
+    };
+    names
+        .into_iter()
+        .find_map(field)
+        .filter(|model| !model.is_empty())
+}
+
+/// "MemTotal" of /proc/meminfo in bytes.
+fn memory(meminfo: &str) -> Option<u64> {
+    let total = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = total.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// The commit that this program was built from: the checkout around the executable, or what the
+/// builder has put into `POSTHASTE_COMMIT`.
+pub(crate) fn commit() -> Option<String> {
+    if let Some(commit) = option_env!("POSTHASTE_COMMIT") {
+        return Some(commit.to_owned());
+    }
+    let executable = std::env::current_exe().ok()?;
+    let checkout = executable
+        .ancestors()
+        .find(|folder| folder.join("crates/experiments/Cargo.toml").exists())?;
+    describe_commit(checkout)
+}
+
+fn describe_commit(checkout: &Path) -> Option<String> {
+    let git = Command::new("git")
+        .arg("-C")
+        .arg(checkout)
+        .args([
+            "describe",
+            "--always",
+            "--dirty",
+            "--abbrev=12",
+            "--exclude=*",
+        ])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    let words = String::from_utf8(git.stdout).ok()?;
+    Some(words.trim().to_owned()).filter(|commit| git.status.success() && !commit.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_the_kernel_says() {
+        let cpuinfo = "processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\n\nmodel name\t: other\n";
+        assert_eq!(cpu_model(cpuinfo).as_deref(), Some("Some CPU @ 2 GHz"));
+        assert_eq!(cpu_model("garbage"), None);
+        assert_eq!(
+            memory("MemTotal:   1024 kB\nMemFree: 1 kB"),
+            Some(1_048_576)
+        );
+        assert_eq!(memory("MemTotal: many"), None);
+    }
+
+    #[test]
+    fn this_machine_can_be_described() {
+        let machine = Machine::here();
+        assert!(machine.cores >= 1);
+        assert!(machine.describe().contains("core"), "{machine:?}");
+    }
+}

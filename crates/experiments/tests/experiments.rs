@@ -1,0 +1,326 @@
+//! The framework from outside, with sample figures and folders that go away.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use posthaste_draw::{Axis, Chart, Point, Series, Unit};
+use posthaste_experiments::lab::{self, Counters, Lab};
+use posthaste_experiments::{
+    Check, Conditions, Failure, Figure, Listed, Options, Plot, Records, RunError, SelectError,
+    Silent, Study, Table, draw, list, reproduce, select,
+};
+use posthaste_units::{Seed, Span};
+use rand::RngExt as _;
+
+static COUNTED_RUNS: AtomicU32 = AtomicU32::new(0);
+
+/// Run by one test only, which counts.
+static COUNTED: Study = Study {
+    name: "counted",
+    run: |conditions| {
+        COUNTED_RUNS.fetch_add(1, Ordering::Relaxed);
+        sweep(conditions)
+    },
+};
+static SWEEP: Study = Study {
+    name: "sweep",
+    run: sweep,
+};
+static BROKEN: Study = Study {
+    name: "broken",
+    run: |_| Err("the server said nothing".into()),
+};
+static PANICS: Study = Study {
+    name: "panics",
+    run: |_| panic!("a bug in {}", "a study"),
+};
+static STOPS: Study = Study {
+    name: "stops",
+    run: |conditions| {
+        conditions.stop.store(true, Ordering::Relaxed);
+        sweep(conditions)
+    },
+};
+
+fn sweep(conditions: &Conditions<'_>) -> Result<Records, Failure> {
+    let mut table = Table::new(["kind", "rate", "mean_ms"]);
+    let mut noise = conditions.seed.stream("noise");
+    for step in 1u32..=10 {
+        if step > 3 && conditions.stopped() {
+            break;
+        }
+        conditions.progress.step(step.into(), 10, "measuring");
+        let mean = f64::from(step) + noise.random::<f64>();
+        table.push(["page".into(), f64::from(step).into(), mean.into()]);
+    }
+    let mut records = Records::new();
+    records.set_number("capacity", 5.5);
+    records.set_number("unknown", f64::NAN);
+    records.set_parameter("connect timeout", Span::from_millis(50));
+    records.set_table("sweep", table);
+    Ok(records)
+}
+
+fn plot(records: &Records) -> Vec<Plot> {
+    let mut chart = Chart::new(
+        "Mean response time",
+        Axis::linear("rate", Unit::PerSecond),
+        Axis::linear("mean response time", Unit::Millis),
+    );
+    let rows = records.table("sweep").rows();
+    let points = rows.map(|row| Point::new(row.number("rate"), row.number("mean_ms")));
+    chart.series = vec![Series::line("page", points)];
+    vec![Plot::Chart(chart.clone()), Plot::Chart(chart)]
+}
+
+fn checks(records: &Records) -> Vec<Check> {
+    let rows = records.table("sweep").len();
+    let capacity = records.number("capacity");
+    vec![
+        Check::instrument(rows > 0, format!("{rows} steps were measured")),
+        Check::claim(
+            capacity > 9.0,
+            format!("capacity {capacity}, the paper's is 9"),
+        ),
+    ]
+}
+
+const fn figure(id: &'static str, study: &'static Study) -> Figure {
+    Figure {
+        id,
+        title: "a sample",
+        claim: "Response time grows.",
+        paper: "Nobody, 2003",
+        budget: Span::from_secs(1),
+        study,
+        plot,
+        checks,
+        differs: "Nothing is real.",
+    }
+}
+
+static ONE: Figure = figure("overload/fig-08", &SWEEP);
+static TWO: Figure = figure("overload/fig-09", &SWEEP);
+static FAILS: Figure = figure("overload/fig-10", &BROKEN);
+static BUG: Figure = figure("packet-loss/fig-02", &PANICS);
+static STOPPED: Figure = figure("wsqos/fig-47", &STOPS);
+static FALSE: Figure = Figure {
+    checks: |_| vec![Check::instrument(false, "one is two")],
+    ..figure("overload/fig-11", &SWEEP)
+};
+
+fn options(out: &Path) -> Options {
+    Options {
+        full: false,
+        seed: Seed(7),
+        out: out.to_owned(),
+    }
+}
+
+fn chosen(figures: &[&'static Figure], words: &[&str]) -> Result<Vec<&'static str>, SelectError> {
+    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    let figures = select(figures, &words)?;
+    Ok(figures.iter().map(|figure| figure.id).collect())
+}
+
+#[test]
+fn figures_are_chosen_by_id_by_beginning_and_by_alias() {
+    let all = [&ONE, &TWO, &BUG, &STOPPED];
+    assert_eq!(chosen(&all, &[]).unwrap().len(), 4);
+    assert_eq!(
+        chosen(&all, &["overload/fig-09", "overload"]).unwrap(),
+        ["overload/fig-08", "overload/fig-09"]
+    );
+    assert_eq!(chosen(&all, &["mobile/fig-04"]).unwrap(), ["wsqos/fig-47"]);
+}
+
+#[test]
+fn a_name_that_is_none_gets_the_nearest_or_what_it_waits_for() {
+    let all = [&ONE, &TWO];
+    let unknown = chosen(&all, &["overlaod/fig-08"]).unwrap_err();
+    assert_eq!(
+        unknown.to_string(),
+        "no figure \"overlaod/fig-08\", did you mean \"overload/fig-08\"?; \
+         `posthaste reproduce --list` shows all"
+    );
+    let far = chosen(&all, &["zzzzzzzzzzzz"]).unwrap_err();
+    assert!(matches!(far, SelectError::Unknown { nearest: None, .. }));
+    let waits = chosen(&all, &["wsqos/fig-68"]).unwrap_err().to_string();
+    assert!(
+        waits.contains("not built yet") && waits.contains("adaptive"),
+        "{waits}"
+    );
+}
+
+#[test]
+fn the_list_has_every_figure_of_the_papers_once() {
+    let listed = list(&[&ONE, &TWO]);
+    let mut ids: Vec<&str> = listed
+        .iter()
+        .map(|listed| match listed {
+            Listed::Built(figure) => figure.id,
+            Listed::Planned(planned) => planned.id,
+        })
+        .collect();
+    assert_eq!(ids.len(), 43);
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 43);
+}
+
+#[test]
+fn a_study_runs_once_and_its_figures_can_be_drawn_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (first, second) = (
+        figure("overload/fig-08", &COUNTED),
+        figure("overload/fig-09", &COUNTED),
+    );
+    let all = [&first, &second];
+    let stop = AtomicBool::new(false);
+    let outcome = reproduce(&all, &all, &options(dir.path()), &stop, &Silent).unwrap();
+    assert_eq!(outcome.exit_code(), 0, "claims do not decide");
+    assert_eq!(outcome.figures.len(), 2);
+    let results = dir.path().join("overload/fig-08");
+    let read = |name: &str| fs::read_to_string(results.join(name)).unwrap();
+    let (svg, csv) = (read("figure.svg"), read("records.csv"));
+    let report = fs::read_to_string(&outcome.report).unwrap();
+    for words in [
+        "Response time grows.",
+        "capacity 5.5, the paper's is 9",
+        "differs here",
+        "Nothing is real.",
+        "posthaste reproduce overload/fig-08 --seed 7",
+        "overload/fig-08/records.csv",
+        "connect timeout",
+        "comes with the broker",
+    ] {
+        assert!(report.contains(words), "{words}");
+    }
+    assert!(read("manifest.json").contains("\"unknown\": null"));
+
+    fs::remove_file(results.join("figure.svg")).unwrap();
+    let again = draw(&all, dir.path()).unwrap();
+    assert_eq!((read("figure.svg"), read("records.csv")), (svg, csv));
+    assert!(results.join("figure-2.svg").exists());
+    assert_eq!(fs::read_to_string(again.report).unwrap(), report);
+    assert_eq!(COUNTED_RUNS.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_records() {
+    let records = |seed| {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options {
+            seed,
+            ..options(dir.path())
+        };
+        let stop = AtomicBool::new(false);
+        reproduce(&[&ONE], &[&ONE], &options, &stop, &Silent).unwrap();
+        fs::read_to_string(dir.path().join("overload/fig-08/records.csv")).unwrap()
+    };
+    assert_eq!(records(Seed(1)), records(Seed(1)));
+    assert_ne!(records(Seed(1)), records(Seed(2)));
+}
+
+#[test]
+fn a_failing_study_takes_no_other_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = [&FAILS, &BUG, &ONE];
+    let stop = AtomicBool::new(false);
+    let outcome = reproduce(&all, &all, &options(dir.path()), &stop, &Silent).unwrap();
+    assert_eq!(outcome.exit_code(), 3);
+    let errors: Vec<_> = outcome
+        .figures
+        .iter()
+        .map(|drawn| drawn.error.as_deref())
+        .collect();
+    assert_eq!(
+        errors,
+        [
+            Some("the server said nothing"),
+            Some("panicked: a bug in a study"),
+            None
+        ]
+    );
+    let report = fs::read_to_string(outcome.report).unwrap();
+    assert!(report.contains("the server said nothing"));
+    assert!(dir.path().join("overload/fig-08/figure.svg").exists());
+}
+
+#[test]
+fn an_instrument_check_decides_the_exit_code() {
+    let dir = tempfile::tempdir().unwrap();
+    let stop = AtomicBool::new(false);
+    let outcome = reproduce(&[&FALSE], &[&FALSE], &options(dir.path()), &stop, &Silent).unwrap();
+    assert_eq!(outcome.exit_code(), 1);
+}
+
+#[test]
+fn what_was_measured_before_a_stop_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = [&STOPPED, &ONE];
+    let stop = AtomicBool::new(false);
+    let outcome = reproduce(&all, &all, &options(dir.path()), &stop, &Silent).unwrap();
+    assert_eq!((outcome.exit_code(), outcome.figures.len()), (3, 1));
+    assert!(outcome.stopped && outcome.figures[0].stopped());
+    let csv = fs::read_to_string(dir.path().join("wsqos/fig-47/records.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 4, "{csv}");
+    let report = fs::read_to_string(outcome.report).unwrap();
+    assert!(report.contains("stopped before it was complete"));
+}
+
+#[test]
+fn a_folder_that_cannot_be_used_is_an_error_before_anything_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "in the way").unwrap();
+    let stop = AtomicBool::new(false);
+    let refused = reproduce(&[&ONE], &[&ONE], &options(&file), &stop, &Silent);
+    let error = refused.err().unwrap();
+    assert!(matches!(error, RunError::Unwritable { .. }));
+    assert!(error.to_string().contains("--out"), "{error}");
+    assert!(matches!(
+        draw(&[&ONE], dir.path()),
+        Err(RunError::Empty { .. })
+    ));
+}
+
+#[test]
+fn a_damaged_result_is_reported_and_the_others_drawn() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = [&ONE, &TWO];
+    let stop = AtomicBool::new(false);
+    reproduce(&all, &all, &options(dir.path()), &stop, &Silent).unwrap();
+    fs::write(dir.path().join("overload/fig-08/manifest.json"), "{").unwrap();
+    let outcome = draw(&all, dir.path()).unwrap();
+    assert_eq!(outcome.exit_code(), 3);
+    let error = outcome.figures[0].error.as_ref().unwrap();
+    assert!(error.contains("run the figure again"), "{error}");
+    assert!(outcome.figures[1].error.is_none());
+}
+
+#[test]
+fn a_lab_has_loopback_and_counters_of_its_own() {
+    // Only the calling thread moves, so that the other tests stay where they are.
+    let inside = std::thread::spawn(|| match lab::enter() {
+        Lab::Own => {
+            let before = Counters::read().unwrap();
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            std::net::TcpStream::connect(address).unwrap();
+            let outside = std::net::TcpStream::connect_timeout(
+                &"192.0.2.1:80".parse().unwrap(),
+                std::time::Duration::from_millis(50),
+            );
+            assert_eq!(
+                outside.unwrap_err().kind(),
+                std::io::ErrorKind::NetworkUnreachable
+            );
+            assert_eq!(Counters::read().unwrap() - before, Counters::default());
+            assert_eq!(lab::listen_drops().unwrap(), 0);
+        }
+        Lab::Shared(reason) => assert!(!reason.is_empty()),
+    });
+    inside.join().unwrap();
+}
