@@ -21,7 +21,7 @@ pub struct Page {
     pub lead: String,
     /// What stands above the table of contents.
     pub opening: Vec<Block>,
-    /// The sections, each in the table of contents.
+    /// The sections, in the table of contents when there is more than one.
     pub sections: Vec<Section>,
     /// A line at the end: what made the page.
     pub footer: String,
@@ -36,7 +36,7 @@ pub struct Section {
     pub state: Option<State>,
     /// What is in it.
     pub blocks: Vec<Block>,
-    /// Sections within, one level deeper.
+    /// Sections within, one level deeper and not in the table of contents.
     pub sections: Vec<Section>,
 }
 
@@ -238,7 +238,7 @@ impl Page {
                         (blocks(&self.opening))
                         @if self.sections.len() > 1 {
                             nav aria-label="Contents" class="contents" {
-                                ol { @for (entry, _) in &sections { (entry) } }
+                                ol { @for (entry, _) in &sections { li { (entry) } } }
                             }
                         }
                         @for (_, section) in &sections { (section) }
@@ -282,19 +282,14 @@ fn slug(title: &str) -> String {
 /// A section's entry in the table of contents, and the section.
 fn section_markup(section: &Section, level: u8, anchors: &mut Anchors) -> (Markup, Markup) {
     let anchor = anchors.take(&section.title);
-    let inner: Vec<(Markup, Markup)> = section
+    let inner: Vec<Markup> = section
         .sections
         .iter()
-        .map(|inner| section_markup(inner, level + 1, anchors))
+        .map(|inner| section_markup(inner, level + 1, anchors).1)
         .collect();
     let entry = html! {
-        li {
-            a href=(format!("#{anchor}")) { (section.title) }
-            @if let Some(state) = section.state { " " (state.badge()) }
-            @if !inner.is_empty() {
-                ol { @for (entry, _) in &inner { (entry) } }
-            }
-        }
+        a href=(format!("#{anchor}")) { (section.title) }
+        @if let Some(state) = section.state { " " (state.badge()) }
     };
     let badge = section.state.map(State::badge);
     let body = html! {
@@ -305,7 +300,7 @@ fn section_markup(section: &Section, level: u8, anchors: &mut Anchors) -> (Marku
                 _ => h4 { (section.title) " " @if let Some(badge) = &badge { (badge) } },
             }
             (blocks(&section.blocks))
-            @for (_, body) in &inner { (body) }
+            @for body in &inner { (body) }
         }
     };
     (entry, body)

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use posthaste_units::{Seed, Size};
+use posthaste_units::Seed;
 use serde::{Deserialize, Serialize};
 
 use crate::records::Columns;
@@ -83,16 +83,18 @@ impl Machine {
         }
     }
 
-    /// In words: "some CPU, 2 cores, 4GB of memory, Linux 6.1".
+    /// In words: "2 cores, some CPU, 4 GB of memory, Linux 6.1".
     pub fn describe(&self) -> String {
         let cores = if self.cores == 1 { "core" } else { "cores" };
-        let mut words = Vec::new();
-        words.extend(self.cpu.clone());
-        words.push(format!("{} {cores}", self.cores));
-        let memory = self.memory_bytes.map(Size::from_bytes);
-        words.extend(memory.map(|size| format!("{size} of memory")));
-        words.push(self.kernel.clone());
-        words.join(", ")
+        format!("{} {cores}, {}", self.cores, self.build())
+    }
+
+    /// The same without the cores.
+    pub(crate) fn build(&self) -> String {
+        let gigabytes = |bytes: u64| format!("{:.0} GB of memory", bytes as f64 / 1e9);
+        let memory = self.memory_bytes.map(gigabytes);
+        let words = [self.cpu.clone(), memory, Some(self.kernel.clone())];
+        words.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 }
 

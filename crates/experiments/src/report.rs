@@ -7,13 +7,13 @@ use posthaste_draw::{Block, Card, Cell, Page, Section, State, Table, Verdict};
 
 use crate::check::{Check, Kind};
 use crate::figure::{Figure, Plot, planned};
-use crate::manifest::{Ended, Manifest};
+use crate::manifest::{Ended, Machine, Manifest};
 use crate::papers::PAPERS;
 use crate::run::Drawn;
 
 /// The report on `drawn`, the figures of one folder; `figures` are all that are built.
 pub(crate) fn page(figures: &[&Figure], drawn: &[Drawn<'_>]) -> Page {
-    let mut sections = vec![index(drawn)];
+    let mut sections = Vec::new();
     for (prefix, citation) in PAPERS {
         let of_paper = |drawn: &&Drawn<'_>| paper_of(drawn.figure.id) == *prefix;
         let inner: Vec<Section> = drawn.iter().filter(of_paper).map(figure_section).collect();
@@ -27,10 +27,10 @@ pub(crate) fn page(figures: &[&Figure], drawn: &[Drawn<'_>]) -> Page {
     sections.extend(to_come(figures));
     Page {
         title: "The papers, reproduced on this machine".to_owned(),
-        lead: "Ours beside the paper's. Every number was measured by real traffic; instrument \
-               checks must hold on any machine, claims are the papers' and may not hold here."
+        lead: "Ours beside the paper's. Instrument checks must hold on any machine; claims are \
+               the papers', and where one does not hold here the figure says why."
             .to_owned(),
-        opening: vec![Block::Cards(cards(drawn))],
+        opening: vec![Block::Cards(cards(drawn)), Block::Table(index(drawn))],
         sections,
         footer: format!("posthaste {}", env!("CARGO_PKG_VERSION")),
     }
@@ -68,14 +68,13 @@ fn cards(drawn: &[Drawn<'_>]) -> Vec<Card> {
         card(
             "Claims that hold here",
             share(held(checks(), Kind::Claim)),
-            "where one does not, the figure says why",
+            "the papers', scaled",
         ),
     ];
     if let Some(manifest) = drawn.iter().find_map(|drawn| drawn.manifest.as_ref()) {
-        let machine = &manifest.machine;
-        let cores = if machine.cores == 1 { "core" } else { "cores" };
-        let value = format!("{} {cores}", machine.cores);
-        cards.push(card("Machine", value, &machine.describe()));
+        let Machine { cores, .. } = manifest.machine;
+        let value = format!("{cores} {}", if cores == 1 { "core" } else { "cores" });
+        cards.push(card("Machine", value, &manifest.machine.build()));
     }
     cards
 }
@@ -99,12 +98,14 @@ fn heading(figure: &Figure) -> String {
     format!("{}: {}", figure.id, figure.title)
 }
 
-fn index(drawn: &[Drawn<'_>]) -> Section {
+fn index(drawn: &[Drawn<'_>]) -> Table {
     let mut table = Table::new(["figure", "state", "instrument", "claims", "took"]);
     for figure in drawn {
         let share = |kind| {
-            let (held, all) = held(figure.checks.iter(), kind);
-            Cell::number(format!("{held} of {all}"))
+            Cell::number(match held(figure.checks.iter(), kind) {
+                (_, 0) => "–".to_owned(),
+                (held, all) => format!("{held} of {all}"),
+            })
         };
         let took = figure.manifest.as_ref().map_or(String::new(), |manifest| {
             format!("{:.1} s", manifest.duration_s)
@@ -119,9 +120,7 @@ fn index(drawn: &[Drawn<'_>]) -> Section {
             Cell::number(took),
         ]);
     }
-    let mut section = Section::new("All figures");
-    section.blocks.push(Block::Table(table));
-    section
+    table
 }
 
 fn figure_section(drawn: &Drawn<'_>) -> Section {

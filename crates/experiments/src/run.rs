@@ -154,12 +154,13 @@ pub fn reproduce<'f>(
         };
         let measured = run_study(study, &conditions);
         let stopped = stop.load(Ordering::Relaxed);
-        progress.end(&ending(&measured, stopped, begun.elapsed().into()));
+        let took = Span::from(begun.elapsed());
+        progress.end(&ending(&measured, stopped, took));
         for figure in users {
             let manifest = Manifest {
                 commit: commit.clone(),
                 machine: machine.clone(),
-                duration_s: begun.elapsed().as_secs_f64(),
+                duration_s: took.as_secs_f64(),
                 ..manifest(figure, options, &measured, stopped)
             };
             let dir = options.out.join(figure.id);
