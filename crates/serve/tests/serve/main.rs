@@ -1,0 +1,461 @@
+//! Servers over real sockets: limits of time and number, TLS, and the end.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::{Request, Response};
+use posthaste_serve::{Handler, Peer, Running, Server, StartError, Timeouts, listen, read_body};
+use posthaste_units::Span;
+
+/// Answers with the body it got, or with what the path asks for.
+struct Echo {
+    served: Cell<usize>,
+}
+
+/// A body in one piece.
+struct Whole(Option<Bytes>);
+
+impl Body for Whole {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.take().map(|data| Ok(Frame::data(data))))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.as_ref().map_or(0, |data| data.len() as u64))
+    }
+}
+
+impl Handler for Echo {
+    type Body = Whole;
+
+    async fn handle(self: Rc<Self>, request: Request<Incoming>, peer: Rc<Peer>) -> Response<Whole> {
+        self.served.set(self.served.get() + 1);
+        let path = request.uri().path().to_owned();
+        let (status, body) = match &*path {
+            "/big" => (200, Bytes::from(vec![b'x'; 32 << 20])),
+            "/slow" => {
+                tokio::time::sleep(Duration::from_millis(600)).await;
+                (200, Bytes::from_static(b"slept"))
+            }
+            _ => match read_body(request.into_body(), 1000, &peer).await {
+                Ok(body) => (200, body),
+                Err(error) => (400, Bytes::from(error.to_string())),
+            },
+        };
+        let mut response = Response::new(Whole(Some(body)));
+        *response.status_mut() = hyper::StatusCode::from_u16(status).unwrap();
+        response
+    }
+}
+
+fn quick() -> Timeouts {
+    let short = Span::from_millis(250);
+    Timeouts {
+        idle: short,
+        head: short,
+        body: short,
+        write: short,
+        grace: Span::from_secs(5),
+    }
+}
+
+fn start(server: Server, backlog: u32) -> Running {
+    let listener = listen(([127, 0, 0, 1], 0).into(), backlog).unwrap();
+    server
+        .start(listener, |_| Echo {
+            served: Cell::new(0),
+        })
+        .unwrap()
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    stream
+}
+
+/// Sends `text` and returns everything until the server closes or resets.
+fn exchange(address: SocketAddr, text: &str) -> String {
+    let mut stream = connect(address);
+    stream.write_all(text.as_bytes()).unwrap();
+    let mut reply = Vec::new();
+    let mut buffer = [0; 65_536];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => reply.extend_from_slice(&buffer[..n]),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    String::from_utf8_lossy(&reply).into_owned()
+}
+
+/// Waits until `condition` holds; a condition that never does fails the test.
+fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !condition() {
+        assert!(Instant::now() < end, "{what} did not happen");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn requests_are_answered_by_every_thread_and_counted() {
+    let running = start(
+        Server {
+            threads: 2,
+            ..Server::default()
+        },
+        64,
+    );
+    for n in 0..20 {
+        let text = format!(
+            "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 4\r\n\r\n{n:04}"
+        );
+        let reply = exchange(running.addr, &text);
+        assert!(
+            reply.starts_with("HTTP/1.1 200") && reply.ends_with(&format!("{n:04}")),
+            "{reply}"
+        );
+    }
+    eventually("closing", || running.counters.snapshot().open == 0);
+    assert_eq!(running.counters.snapshot().accepted, 20);
+}
+
+#[test]
+fn bodies_come_in_pieces_and_are_bounded() {
+    let running = start(Server::default(), 64);
+    let head =
+        "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let reply = exchange(
+        running.addr,
+        &format!("{head}3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"),
+    );
+    assert!(reply.ends_with("abcde"), "{reply}");
+    let long = format!(
+        "{head}{}0\r\n\r\n",
+        format!("64\r\n{}\r\n", "y".repeat(100)).repeat(11)
+    );
+    assert!(exchange(running.addr, &long).contains("longer than 1000 bytes"));
+    let announced = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n";
+    assert!(exchange(running.addr, announced).contains("longer than 1000 bytes"));
+    let nonsense = exchange(running.addr, &format!("{head}zz\r\nabc\r\n"));
+    assert!(nonsense.starts_with("HTTP/1.1 400"), "{nonsense}");
+}
+
+#[test]
+fn every_phase_has_its_time_limit() {
+    let running = start(
+        Server {
+            timeouts: quick(),
+            ..Server::default()
+        },
+        64,
+    );
+    let snapshot = || running.counters.snapshot();
+    assert_eq!(exchange(running.addr, ""), "");
+    assert_eq!(snapshot().timed_out_idle, 1, "nothing was sent");
+    let after_one = exchange(running.addr, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(after_one.starts_with("HTTP/1.1 200"));
+    assert_eq!(snapshot().timed_out_idle, 2, "idle after a reply");
+    assert_eq!(exchange(running.addr, "GET / HT"), "");
+    assert_eq!(snapshot().timed_out_reading, 1, "half a head");
+    assert_eq!(
+        exchange(
+            running.addr,
+            "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nab"
+        ),
+        ""
+    );
+    assert_eq!(snapshot().timed_out_reading, 2, "half a body");
+    // A head that drips for ever is no better than one that stops.
+    let mut dripping = connect(running.addr);
+    eventually("the end of a dripping head", || {
+        let _ = dripping.write_all(b"G");
+        snapshot().timed_out_reading == 3
+    });
+    // A peer that does not read.
+    let mut deaf = connect(running.addr);
+    deaf.write_all(b"GET /big HTTP/1.1\r\nHost: x\r\n\r\n")
+        .unwrap();
+    eventually("the end of a deaf peer", || {
+        snapshot().timed_out_writing == 1
+    });
+    // A handler may take its time: none of these limits is its.
+    let slow = exchange(
+        running.addr,
+        "GET /slow HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+    );
+    assert!(slow.ends_with("slept"), "{slow}");
+    eventually("closing", || snapshot().open == 0);
+}
+
+#[test]
+fn a_reader_that_is_slow_but_reads_gets_everything() {
+    let running = start(
+        Server {
+            timeouts: quick(),
+            ..Server::default()
+        },
+        64,
+    );
+    let mut stream = connect(running.addr);
+    stream
+        .write_all(b"GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    let mut total = 0;
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => total += n,
+            Err(error) => panic!("after {total} bytes: {error}"),
+        }
+    }
+    assert!(total > 32 << 20);
+}
+
+#[test]
+fn beyond_its_concurrency_a_server_does_not_accept() {
+    let running = start(
+        Server {
+            concurrency: Some(2),
+            ..Server::default()
+        },
+        64,
+    );
+    let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    let mut first = connect(running.addr);
+    let mut second = connect(running.addr);
+    let mut buffer = [0; 1024];
+    for stream in [&mut first, &mut second] {
+        stream.write_all(request).unwrap();
+        assert!(stream.read(&mut buffer).unwrap() > 0);
+    }
+    let mut third = connect(running.addr);
+    third.write_all(request).unwrap();
+    third
+        .set_read_timeout(Some(Duration::from_millis(300)))
+        .unwrap();
+    assert!(
+        third.read(&mut buffer).is_err(),
+        "it waits in the kernel's queue"
+    );
+    assert_eq!(running.counters.snapshot().accepted, 2);
+    drop(first);
+    third
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    assert!(third.read(&mut buffer).unwrap() > 0, "a place is free");
+}
+
+#[test]
+fn a_drain_finishes_what_has_begun_and_closes_the_rest() {
+    let running = start(Server::default(), 64);
+    let address = running.addr;
+    let silent = connect(address);
+    let mut idle = connect(address);
+    let mut buffer = [0; 1024];
+    idle.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        .unwrap();
+    assert!(idle.read(&mut buffer).unwrap() > 0);
+    let mut busy = connect(address);
+    busy.write_all(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+        .unwrap();
+    eventually("accepting", || running.counters.snapshot().open == 3);
+    std::thread::sleep(Duration::from_millis(100));
+    let begin = Instant::now();
+    running.stop();
+    let mut reply = String::new();
+    busy.read_to_string(&mut reply).unwrap();
+    assert!(reply.ends_with("slept"), "{reply}");
+    assert!(matches!(idle.read(&mut buffer), Ok(0)), "closed");
+    assert!(matches!((&silent).read(&mut buffer), Ok(0)), "closed");
+    let counters = running.counters.clone();
+    running.join();
+    assert!(begin.elapsed() < Duration::from_secs(4));
+    assert_eq!(
+        (counters.snapshot().open, counters.snapshot().cut_off),
+        (0, 0)
+    );
+    assert!(
+        TcpStream::connect(address).is_err(),
+        "nobody listens any more"
+    );
+}
+
+#[test]
+fn a_drain_cuts_off_what_outlasts_the_grace_time() {
+    let timeouts = Timeouts {
+        grace: Span::from_millis(200),
+        ..Timeouts::default()
+    };
+    let running = start(
+        Server {
+            timeouts,
+            ..Server::default()
+        },
+        64,
+    );
+    let mut deaf = connect(running.addr);
+    deaf.write_all(b"GET /big HTTP/1.1\r\nHost: x\r\n\r\n")
+        .unwrap();
+    eventually("accepting", || running.counters.snapshot().open == 1);
+    std::thread::sleep(Duration::from_millis(200));
+    let (begin, counters) = (Instant::now(), running.counters.clone());
+    drop(running);
+    assert!(begin.elapsed() < Duration::from_secs(3));
+    assert_eq!(counters.snapshot().cut_off, 1);
+}
+
+#[test]
+fn what_cannot_start_says_why() {
+    let listener = || listen(([127, 0, 0, 1], 0).into(), 8).unwrap();
+    let make = |_| Echo {
+        served: Cell::new(0),
+    };
+    let none = Server {
+        threads: 0,
+        ..Server::default()
+    }
+    .start(listener(), make);
+    assert!(matches!(none, Err(StartError::Zero(_))));
+    let nowhere = Server {
+        cpus: vec![1000],
+        ..Server::default()
+    }
+    .start(listener(), make);
+    assert!(
+        nowhere
+            .unwrap_err()
+            .to_string()
+            .contains("no processor 1000")
+    );
+}
+
+#[test]
+fn tls_from_pem_files_and_failed_handshakes_counted() {
+    let directory = std::env::temp_dir().join(format!("serve-tls-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let (certificate, key) = (directory.join("cert.pem"), directory.join("key.pem"));
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let swapped = posthaste_serve::load_tls(&key, &certificate)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        swapped.contains("key.pem") && swapped.contains("certificate chain"),
+        "{swapped}"
+    );
+    let config = posthaste_serve::load_tls(&certificate, &key).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+    let running = start(
+        Server {
+            tls: Some(config),
+            timeouts: quick(),
+            ..Server::default()
+        },
+        64,
+    );
+
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let client = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = "localhost".try_into().unwrap();
+    let session = rustls::ClientConnection::new(Arc::new(client), name).unwrap();
+    let mut stream = rustls::StreamOwned::new(session, connect(running.addr));
+    stream
+        .write_all(
+            b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc",
+        )
+        .unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    assert!(reply.ends_with("abc"), "{reply}");
+
+    let plain = connect(running.addr);
+    (&plain).write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    eventually("a failed handshake", || {
+        running.counters.snapshot().tls_failures == 1
+    });
+    let _half = connect(running.addr)
+        .write_all(&[22, 3, 1, 2])
+        .map(|()| plain.shutdown(Shutdown::Both));
+    let silent = connect(running.addr);
+    (&silent).write_all(&[22, 3, 1, 2]).unwrap();
+    eventually("the end of half a handshake", || {
+        running.counters.snapshot().timed_out_reading == 1
+    });
+}
+
+/// Runs itself again with few descriptors: the limit is the process's, and other tests need theirs.
+#[test]
+fn without_descriptors_it_waits_and_counts_and_recovers() {
+    const CHILD: &str = "POSTHASTE_FEW_DESCRIPTORS";
+    if std::env::var_os(CHILD).is_none() {
+        let test = "without_descriptors_it_waits_and_counts_and_recovers";
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test])
+            .env(CHILD, "1")
+            .stdout(std::process::Stdio::null())
+            .status()
+            .unwrap();
+        assert!(status.success());
+        return;
+    }
+    let running = start(Server::default(), 128);
+    let limit = rustix::process::Rlimit {
+        current: Some(64),
+        maximum: Some(64),
+    };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).unwrap();
+    // Both ends are this process's, so that what is left runs out on either side.
+    let mut held = Vec::new();
+    while let Ok(stream) = TcpStream::connect(running.addr) {
+        held.push(stream);
+    }
+    eventually("an accept error", || {
+        running.counters.snapshot().accept_errors > 0
+    });
+    let errors = running.counters.snapshot().accept_errors;
+    std::thread::sleep(Duration::from_millis(500));
+    let more = running.counters.snapshot().accept_errors - errors;
+    assert!(more < 20, "{more} tries in half a second are a busy loop");
+    held.truncate(2);
+    eventually("recovery", || {
+        let Ok(mut stream) = TcpStream::connect(running.addr) else {
+            return false;
+        };
+        stream
+            .set_read_timeout(Some(Duration::from_secs(2)))
+            .unwrap();
+        stream
+            .write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            .is_ok()
+            && stream.read(&mut [0; 16]).is_ok_and(|n| n > 0)
+    });
+}
