@@ -172,7 +172,7 @@ impl<'a> Request<'a> {
         if let Some(extra) = read_child(&mut scanner)? {
             return Err(Refusal::Misplaced(extra.local.to_owned()));
         }
-        while scanner.next()? != Token::Eof {}
+        while scanner.token()? != Token::Eof {}
         Ok(Self {
             version,
             headers,
@@ -204,7 +204,7 @@ fn read_root(scanner: &mut Scanner<'_>, expected: Version) -> Result<Version, Re
 /// The next child element's name, or `None` at the end of the parent; blank text is passed over.
 fn read_child<'a>(scanner: &mut Scanner<'a>) -> Result<Option<Name<'a>>, XmlError> {
     loop {
-        match scanner.next()? {
+        match scanner.token()? {
             Token::Start(name) => return Ok(Some(name)),
             Token::End | Token::Eof => return Ok(None),
             Token::Text(text) if text.trim().is_empty() => {}

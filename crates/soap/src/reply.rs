@@ -104,7 +104,7 @@ fn first_child_text(scanner: &mut Scanner<'_>) -> Result<String, XmlError> {
         None => String::new(),
     };
     while scanner.depth() > outside {
-        scanner.next()?;
+        scanner.token()?;
     }
     Ok(found)
 }
@@ -116,7 +116,7 @@ fn text(scanner: &mut Scanner<'_>) -> Result<String, XmlError> {
 
 fn enter<'a>(scanner: &mut Scanner<'a>) -> Result<Option<Name<'a>>, XmlError> {
     loop {
-        match scanner.next()? {
+        match scanner.token()? {
             Token::Start(name) => return Ok(Some(name)),
             Token::End | Token::Eof => return Ok(None),
             Token::Text(_) => {}

@@ -106,7 +106,7 @@ pub fn read(bytes: &[u8]) -> Result<Description, ReadError> {
     let text = decode(bytes, &limits)?;
     let mut scanner = Scanner::new(&text, &limits);
     let mut parts = Parts::default();
-    match scanner.next()? {
+    match scanner.token()? {
         Token::Start(name) if name.is(WSDL, "definitions") => {}
         Token::Start(name) if name.namespace == WSDL20 => return Err(ReadError::Wsdl20),
         Token::Start(name) => return Err(ReadError::NotWsdl(name.local.to_owned())),
@@ -132,7 +132,7 @@ pub fn read(bytes: &[u8]) -> Result<Description, ReadError> {
             _ => scanner.skip(),
         }
     })?;
-    while scanner.next()? != Token::Eof {}
+    while scanner.token()? != Token::Eof {}
     parts.imports.extend(parts.schemas.imports.iter().cloned());
     parts.link()
 }
@@ -143,7 +143,7 @@ pub(super) fn each_child(
     mut act: impl FnMut(&mut Scanner<'_>, &str, &str) -> Result<(), XmlError>,
 ) -> Result<(), XmlError> {
     loop {
-        match scanner.next()? {
+        match scanner.token()? {
             Token::Start(name) => act(scanner, &name.namespace, name.local)?,
             Token::End | Token::Eof => return Ok(()),
             Token::Text(_) => {}

@@ -231,7 +231,7 @@ fn r1000_r1001_r1031_faults_hold_what_they_may() {
             let mut scanner = xml::Scanner::new(&text, &limits);
             let mut names = Vec::new();
             loop {
-                match scanner.next().unwrap() {
+                match scanner.token().unwrap() {
                     xml::Token::Start(name) if scanner.depth() == 4 => names.push(name),
                     xml::Token::Eof => break,
                     _ => {}

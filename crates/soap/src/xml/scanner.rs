@@ -1,113 +1,16 @@
-//! A pull scanner over XML 1.0 with namespaces, in which every bound of [`Limits`] holds.
-//!
-//! quick-xml finds the events; this file adds what a service on an open network needs: no DOCTYPE
-//! (WS-I R1008), no processing instruction (R1009), UTF-8 or UTF-16 only (R1012), only the five named
-//! entities, bounded prefixes, exactly one root. Names and values borrow from the document. Prefixes
-//! are resolved here, and not by quick-xml, so that the search for a prefix is bounded too.
+//! The scanner: quick-xml's events, checked against the limits and given their namespaces.
 
 use std::borrow::Cow;
 
 use quick_xml::Reader;
-use quick_xml::escape::{resolve_predefined_entity, unescape};
 use quick_xml::events::Event;
 use quick_xml::events::attributes::Attributes;
-use thiserror::Error;
 
+use super::text::{reference, value};
+use super::{Attribute, Name, Token, XmlError, malformed};
 use crate::limits::{Limit, Limits};
 
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
-
-/// Why a document was refused, and at which byte of it.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum XmlError {
-    /// More of something than [`Limits`] allows.
-    #[error("byte {position}: more than {allowed} {limit}")]
-    Limit {
-        /// Which limit.
-        limit: Limit,
-        /// Its value.
-        allowed: usize,
-        /// Where it was passed.
-        position: usize,
-    },
-    /// A DOCTYPE, which R1008 forbids.
-    #[error("byte {position}: a DOCTYPE is not allowed (R1008)")]
-    Doctype {
-        /// Where it starts.
-        position: usize,
-    },
-    /// A processing instruction, which R1009 forbids.
-    #[error("byte {position}: a processing instruction is not allowed (R1009)")]
-    Instruction {
-        /// Where it starts.
-        position: usize,
-    },
-    /// An entity that is not one of the five, or a reference to no character of XML.
-    #[error(
-        "byte {position}: the entity &{name}; is not defined: only lt, gt, amp, apos, quot and numbers of characters are"
-    )]
-    Entity {
-        /// Its name.
-        name: String,
-        /// Where it starts.
-        position: usize,
-    },
-    /// Another encoding than UTF-8 or UTF-16, or bytes that are not in it.
-    #[error("byte {position}: {what}: send UTF-8 or UTF-16 (R1012)")]
-    Encoding {
-        /// What is wrong.
-        what: String,
-        /// Where.
-        position: usize,
-    },
-    /// A prefix nobody declared, or a declaration that is not allowed.
-    #[error("byte {position}: the namespace prefix {prefix:?} is not declared or may not be")]
-    Prefix {
-        /// The prefix.
-        prefix: String,
-        /// Where it is used.
-        position: usize,
-    },
-    /// Not well-formed in some other way.
-    #[error("byte {position}: not well-formed XML: {what}")]
-    Malformed {
-        /// What is wrong.
-        what: String,
-        /// Where.
-        position: usize,
-    },
-}
-
-/// A name in a namespace; the namespace is empty where there is none.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Name<'a> {
-    /// The namespace's URI.
-    pub namespace: Cow<'a, str>,
-    /// The part after the prefix.
-    pub local: &'a str,
-}
-
-/// An attribute with its references resolved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attribute<'a> {
-    /// Its name; unprefixed attributes are in no namespace.
-    pub name: Name<'a>,
-    /// Its value, normalised as XML 1.0 section 3.3.3 says.
-    pub value: Cow<'a, str>,
-}
-
-/// One step through a document.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Token<'a> {
-    /// An element starts; its attributes are in [`Scanner::attributes`].
-    Start(Name<'a>),
-    /// The element that was started last and not ended yet, ends.
-    End,
-    /// Character data: a piece without references, or one reference, or a CDATA section.
-    Text(Cow<'a, str>),
-    /// The document is over, and was whole.
-    Eof,
-}
 
 /// Reads a document token by token.
 pub struct Scanner<'a> {
@@ -126,46 +29,6 @@ struct Binding<'a> {
     depth: usize,
     prefix: &'a str,
     uri: Cow<'a, str>,
-}
-
-/// Turns bytes into text: UTF-8, or UTF-16 with a byte order mark (R1012).
-pub fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Cow<'a, str>, XmlError> {
-    if bytes.len() > limits.total {
-        return Err(XmlError::Limit {
-            limit: Limit::Total,
-            allowed: limits.total,
-            position: limits.total,
-        });
-    }
-    let wrong = |what: &str, position| XmlError::Encoding {
-        what: what.to_owned(),
-        position,
-    };
-    let unit: fn([u8; 2]) -> u16 = match bytes {
-        [0xFE, 0xFF, ..] => u16::from_be_bytes,
-        [0xFF, 0xFE, ..] => u16::from_le_bytes,
-        _ => {
-            let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-            return std::str::from_utf8(bytes)
-                .map(Cow::Borrowed)
-                .map_err(|e| wrong("these bytes are not UTF-8", e.valid_up_to()));
-        }
-    };
-    let (pairs, rest) = bytes[2..].as_chunks::<2>();
-    if !rest.is_empty() {
-        return Err(wrong("half a character of UTF-16", bytes.len() - 1));
-    }
-    char::decode_utf16(pairs.iter().copied().map(unit))
-        .collect::<Result<String, _>>()
-        .map(Cow::Owned)
-        .map_err(|_| wrong("these bytes are not UTF-16", 2))
-}
-
-impl Name<'_> {
-    /// Whether this is the name `local` in `namespace`.
-    pub fn is(&self, namespace: &str, local: &str) -> bool {
-        self.local == local && self.namespace == namespace
-    }
 }
 
 impl<'a> Scanner<'a> {
@@ -216,7 +79,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The next token; comments are passed over.
-    pub fn next(&mut self) -> Result<Token<'a>, XmlError> {
+    pub fn token(&mut self) -> Result<Token<'a>, XmlError> {
         if std::mem::take(&mut self.pop) {
             let depth = self.depth;
             while self.scope.last().is_some_and(|b| b.depth > depth) {
@@ -278,7 +141,7 @@ impl<'a> Scanner<'a> {
     pub fn skip(&mut self) -> Result<(), XmlError> {
         let outside = self.depth.saturating_sub(1);
         while self.depth > outside {
-            self.next()?;
+            self.token()?;
         }
         Ok(())
     }
@@ -287,7 +150,7 @@ impl<'a> Scanner<'a> {
     pub fn text(&mut self) -> Result<Option<Cow<'a, str>>, XmlError> {
         let mut text = Cow::Borrowed("");
         loop {
-            match self.next()? {
+            match self.token()? {
                 Token::Text(more) if text.is_empty() => text = more,
                 Token::Text(more) => text.to_mut().push_str(&more),
                 Token::End | Token::Eof => return Ok(Some(text)),
@@ -471,74 +334,5 @@ impl<'a> Scanner<'a> {
             }
         }
         Ok(())
-    }
-}
-
-fn malformed(what: &str, position: usize) -> XmlError {
-    XmlError::Malformed {
-        what: what.to_owned(),
-        position,
-    }
-}
-
-fn reference<'a>(name: &'a str, position: usize) -> Result<Cow<'a, str>, XmlError> {
-    let unknown = || XmlError::Entity {
-        name: name.chars().take(40).collect(),
-        position,
-    };
-    let Some(number) = name.strip_prefix('#') else {
-        return resolve_predefined_entity(name)
-            .map(Cow::Borrowed)
-            .ok_or_else(unknown);
-    };
-    let code = match number.strip_prefix('x') {
-        Some(hex) => u32::from_str_radix(hex, 16),
-        None => number.parse(),
-    };
-    let signed = number.trim_start_matches('x').starts_with('+');
-    code.ok()
-        .filter(|_| !signed)
-        .and_then(char::from_u32)
-        .filter(|c| is_char(*c))
-        .map(|c| Cow::Owned(c.to_string()))
-        .ok_or_else(unknown)
-}
-
-/// XML 1.0 production 2, `Char`.
-pub(crate) fn is_char(c: char) -> bool {
-    matches!(c, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
-}
-
-fn value<'a>(raw: Cow<'a, str>, position: usize) -> Result<Cow<'a, str>, XmlError> {
-    if raw
-        .bytes()
-        .any(|b| b == b'<' || (b < b' ' && !matches!(b, b'\t' | b'\r' | b'\n')))
-    {
-        return Err(malformed(
-            "a character that an attribute may not hold",
-            position,
-        ));
-    }
-    let raw = if raw.bytes().any(|b| b < b' ') {
-        Cow::Owned(raw.replace("\r\n", " ").replace(['\t', '\n', '\r'], " "))
-    } else {
-        raw
-    };
-    if !raw.contains('&') {
-        return Ok(raw);
-    }
-    let entity = || XmlError::Entity {
-        name: raw
-            .chars()
-            .skip_while(|c| *c != '&')
-            .skip(1)
-            .take_while(|c| *c != ';')
-            .take(40)
-            .collect(),
-        position,
-    };
-    match unescape(&raw) {
-        Ok(text) if text.chars().all(is_char) => Ok(Cow::Owned(text.into_owned())),
-        _ => Err(entity()),
     }
 }

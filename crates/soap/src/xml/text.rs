@@ -1,0 +1,103 @@
+//! Characters: from bytes to text, and from references to characters.
+
+use std::borrow::Cow;
+
+use quick_xml::escape::{resolve_predefined_entity, unescape};
+
+use super::{XmlError, malformed};
+use crate::limits::{Limit, Limits};
+
+/// Turns bytes into text: UTF-8, or UTF-16 with a byte order mark (R1012).
+pub fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Cow<'a, str>, XmlError> {
+    if bytes.len() > limits.total {
+        return Err(XmlError::Limit {
+            limit: Limit::Total,
+            allowed: limits.total,
+            position: limits.total,
+        });
+    }
+    let wrong = |what: &str, position| XmlError::Encoding {
+        what: what.to_owned(),
+        position,
+    };
+    let unit: fn([u8; 2]) -> u16 = match bytes {
+        [0xFE, 0xFF, ..] => u16::from_be_bytes,
+        [0xFF, 0xFE, ..] => u16::from_le_bytes,
+        _ => {
+            let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+            return std::str::from_utf8(bytes)
+                .map(Cow::Borrowed)
+                .map_err(|e| wrong("these bytes are not UTF-8", e.valid_up_to()));
+        }
+    };
+    let (pairs, rest) = bytes[2..].as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err(wrong("half a character of UTF-16", bytes.len() - 1));
+    }
+    char::decode_utf16(pairs.iter().copied().map(unit))
+        .collect::<Result<String, _>>()
+        .map(Cow::Owned)
+        .map_err(|_| wrong("these bytes are not UTF-16", 2))
+}
+
+pub(super) fn reference<'a>(name: &'a str, position: usize) -> Result<Cow<'a, str>, XmlError> {
+    let unknown = || XmlError::Entity {
+        name: name.chars().take(40).collect(),
+        position,
+    };
+    let Some(number) = name.strip_prefix('#') else {
+        return resolve_predefined_entity(name)
+            .map(Cow::Borrowed)
+            .ok_or_else(unknown);
+    };
+    let code = match number.strip_prefix('x') {
+        Some(hex) => u32::from_str_radix(hex, 16),
+        None => number.parse(),
+    };
+    let signed = number.trim_start_matches('x').starts_with('+');
+    code.ok()
+        .filter(|_| !signed)
+        .and_then(char::from_u32)
+        .filter(|c| is_char(*c))
+        .map(|c| Cow::Owned(c.to_string()))
+        .ok_or_else(unknown)
+}
+
+/// XML 1.0 production 2, `Char`.
+pub(crate) fn is_char(c: char) -> bool {
+    matches!(c, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
+}
+
+pub(super) fn value<'a>(raw: Cow<'a, str>, position: usize) -> Result<Cow<'a, str>, XmlError> {
+    if raw
+        .bytes()
+        .any(|b| b == b'<' || (b < b' ' && !matches!(b, b'\t' | b'\r' | b'\n')))
+    {
+        return Err(malformed(
+            "a character that an attribute may not hold",
+            position,
+        ));
+    }
+    let raw = if raw.bytes().any(|b| b < b' ') {
+        Cow::Owned(raw.replace("\r\n", " ").replace(['\t', '\n', '\r'], " "))
+    } else {
+        raw
+    };
+    if !raw.contains('&') {
+        return Ok(raw);
+    }
+    let entity = || XmlError::Entity {
+        name: raw
+            .chars()
+            .skip_while(|c| *c != '&')
+            .skip(1)
+            .take_while(|c| *c != ';')
+            .take(40)
+            .collect(),
+        position,
+    };
+    match unescape(&raw) {
+        Ok(text) if text.chars().all(is_char) => Ok(Cow::Owned(text.into_owned())),
+        _ => Err(entity()),
+    }
+}
