@@ -33,6 +33,8 @@ pub struct Peer {
     pub address: SocketAddr,
     /// The connection's number on this thread, from 0.
     pub number: u64,
+    /// For the handler to keep something with the connection; 0 at first.
+    pub note: Cell<u64>,
     pub(crate) connection: Rc<Connection>,
     pub(crate) thread: Rc<Thread>,
 }

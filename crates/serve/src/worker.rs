@@ -125,6 +125,7 @@ async fn accept<H: Handler>(
                 let peer = Peer {
                     address,
                     number: next,
+                    note: Cell::new(0),
                     connection,
                     thread: thread.clone(),
                 };
