@@ -177,7 +177,8 @@ impl Size {
     /// How much of the vocabulary its reviews use, so that it compresses as in the paper.
     const fn width(self) -> f64 {
         match self {
-            Self::Heavy5 => 0.75,
+            Self::Heavy1 => 0.7,
+            Self::Heavy5 => 0.7,
             _ => 1.0,
         }
     }

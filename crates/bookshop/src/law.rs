@@ -6,10 +6,11 @@
 //! the previous one left counts from that departure, and not from when the thread got round to it: so
 //! reading and writing are part of the drawn time, and no error adds up along a busy period.
 //!
-//! The arrival of a request that finds the thread idle is when the thread wakes up for it. What
-//! remains as bias is that wake-up and the way of the reply out: nothing is subtracted for them.
+//! The arrival of a request that finds the thread idle is when the thread wakes up for it; on a
+//! connection that is kept open it is never before the reply to the one before. What remains as bias
+//! is that wake-up and the way of the reply out: nothing is subtracted for them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::num::NonZeroU64;
 use std::str::FromStr;
@@ -174,13 +175,15 @@ impl Clock {
         }
     }
 
-    /// Blocks the thread until the request being handled has had its service.
-    pub(crate) fn serve(&self) {
+    /// Blocks the thread until the request being handled has had its service. `left` is when the
+    /// connection's last reply left, and is set anew.
+    pub(crate) fn serve(&self, left: &Cell<u64>) {
         let mut state = self.state.borrow_mut();
-        let arrival = self.idle.woke.load(Relaxed);
+        let arrival = self.idle.woke.load(Relaxed).max(left.get());
         let service = self.law.draw(&mut state.random);
         state.departure = arrival.max(state.departure).saturating_add(service);
         sleep_until(state.departure);
+        left.set(now());
     }
 }
 

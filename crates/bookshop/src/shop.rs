@@ -327,10 +327,10 @@ impl Shop {
         good.then(|| format!("{}://{host}", self.shared.scheme))
     }
 
-    fn finish(&self, reply: Reply, headers: &HeaderMap) -> Response<Full<Bytes>> {
+    fn finish(&self, reply: Reply, headers: &HeaderMap, peer: &Peer) -> Response<Full<Bytes>> {
         self.shared.metrics.count(reply.form, reply.status.as_u16());
         if let (Some(law), false) = (&self.law, reply.form == Form::Other) {
-            law.serve();
+            law.serve(&peer.note);
         }
         let mut response = Response::new(Full::default());
         *response.status_mut() = reply.status;
@@ -374,7 +374,7 @@ impl Handler for Shop {
     ) -> Response<Self::Body> {
         let (parts, body) = request.into_parts();
         let reply = self.answer(&parts, body, &peer).await;
-        self.finish(reply, &parts.headers)
+        self.finish(reply, &parts.headers, &peer)
     }
 }
 

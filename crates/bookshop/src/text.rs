@@ -41,10 +41,34 @@ const SENTENCES: &[&str] = &[
     "I had expected a A N and was given a A, A N.",
     "One N in Y V the N, and from then on the N D V its A N.",
     "The prose is A, the N A, and the N of P never less than A.",
-    "A N V, a N V, and D the A N is over.",
+    "One N V, a N V, and D the A N is over.",
     "It V the N behind the A N and V the reader to the N.",
     "Rarely is a book on the N so A; none V its N so D.",
     "His A N and her A N meet in P, where the N V both.",
+    "Readers who liked the earlier N may miss its N; I did not.",
+    "Somewhere past page Y my N gave way to a A N.",
+    "Would that more authors V a N this D!",
+    "L knows P well, yet the N there remains A.",
+    "Borrowed from F, lent to L, and still it V a N each time.",
+    "Nothing prepares you for the N; everything V it.",
+    "Translated D, it loses some N but keeps that A N.",
+    "My copy came with a N, A maps, and an index that V every N.",
+    "Not even the N can excuse such A treatment of N or N.",
+    "Skip the preface: F L V its A N too D.",
+    "Halfway through, some N from P D V our A N.",
+    "They quarrel over a N until, D, one N V them all.",
+    "Compared with Y, when L wrote, any N now seems A.",
+    "How the A N V her N I shall not say.",
+    "Five stars for its N, two for that A N, none for the N.",
+    "Both N and N are drawn from life; only F is A.",
+    "A N, A N, A N: L V all D.",
+    "A, A and D A, F L V A N.",
+    "P, Y: A N V N, N V A N.",
+    "F V A N; L V A N; N D V both.",
+    "A N V A N D, as N V N.",
+    "N, N, N and A N: D A, D A.",
+    "L V N from P to P, A N by A N.",
+    "D, F L V P, Y, with A N.",
 ];
 
 impl Prose {
@@ -67,12 +91,12 @@ impl Prose {
         let shape = pick(
             &[
                 "The A N",
-                "A N of N",
+                "The N of N",
                 "The N of P",
                 "N and N",
                 "The A N and the N",
                 "Letters from P",
-                "A A N in P",
+                "One A N in P",
             ],
             1.0,
             random,
@@ -111,7 +135,7 @@ impl Prose {
             if !text.is_empty() {
                 text.push(' ');
             }
-            text.push_str(&self.fill(pick(SENTENCES, width, random), width, random));
+            text.push_str(&self.fill(pick(SENTENCES, 1.0, random), width, random));
         }
         cut(&text, length).to_owned() + "."
     }
@@ -135,12 +159,13 @@ impl Prose {
                 _ => None,
             };
             match (slot, list) {
-                // The article at a sentence's start is no slot.
-                ('A', Some(_)) if at == 0 => text.push('A'),
                 (_, Some(list)) => {
                     let word = pick(list, width, random);
                     agree(&mut text, word);
-                    text.push_str(word);
+                    match at {
+                        0 => text.push_str(&capital(word)),
+                        _ => text.push_str(word),
+                    }
                 }
                 ('Y', None) if alone(before) && alone(after) => {
                     text.push_str(&random.random_range(1500..2000).to_string());
