@@ -1,13 +1,15 @@
 //! `--find 'p99<200ms'`: the highest rate at which an objective still holds.
 //!
-//! The rate is doubled until the objective fails, then the bracket is narrowed. Response
-//! time as a multiple of its bound ("excess") grows steeply near capacity, so every trial
-//! says more than pass or fail: the crossing of excess 1 is read from a weighted straight
-//! line through the logarithms of the trials near it, and the line's own scatter gives the
-//! interval. A server's own noise thus widens the interval instead of moving the answer.
+//! The rate is doubled until the objective fails, the bracket is halved a few times, and the
+//! rest of the time goes into long trials around the estimate. Every trial says more than
+//! pass or fail: near a queue's capacity the inverse of its response time falls in a straight
+//! line with the rate (exactly so for M/M/1, where every quantile is a constant over the spare
+//! capacity). The capacity is where the line through the trials reaches the objective, and
+//! their scatter about it gives the interval: noise widens it instead of moving the answer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use posthaste_stats::{Weighted, crossing};
 use posthaste_units::{Rate, Span};
 use serde::Serialize;
 use thiserror::Error;
@@ -97,10 +99,22 @@ impl Default for Effort {
     }
 }
 
-/// A trial whose sends were this late at p99, against the bound, says nothing of the server.
+/// A failed trial whose sends were late by more than this share of its p99 says nothing of
+/// the server.
 const LATE: f64 = 0.25;
+/// So often is such a trial made again before the generator is said to be the limit.
+const ATTEMPTS: usize = 3;
 /// Share of the budget for doubling; the rest narrows.
 const DOUBLING: f64 = 0.2;
+/// So often is the bracket halved, each time with this share of what is left.
+const HALVINGS: usize = 3;
+const HALVING: f64 = 0.04;
+/// Long trials, as multiples of the estimate at the time.
+const AROUND: [f64; 6] = [0.97, 1.02, 0.98, 1.01, 0.99, 1.0];
+/// Trials within this factor of the estimate decide it.
+const NEAR: f64 = 1.15;
+/// Time before each trial, as a share of it, in which the server's queue settles.
+const WARM_UP: f64 = 0.2;
 
 /// Searches the capacity of what `plan` requests, for `objective`.
 pub fn find(
@@ -119,11 +133,12 @@ pub fn find(
         stop,
         told,
         trials: Vec::new(),
+        made: 0,
     };
     let budget = effort.budget.as_secs_f64();
     let (low, high) = search.double(effort.start, budget * DOUBLING)?;
-    search.narrow(low, high, budget * (1.0 - DOUBLING))?;
-    let (capacity, interval) = crossing(&search.trials, low, high);
+    let centre = search.narrow(low, high, budget * (1.0 - DOUBLING))?;
+    let (capacity, interval) = capacity(&search.trials, centre);
     Ok(Capacity {
         objective: objective.to_string(),
         capacity_per_s: capacity,
@@ -138,6 +153,7 @@ struct Search<'s> {
     stop: &'s AtomicBool,
     told: &'s mut dyn FnMut(&Trial),
     trials: Vec<Trial>,
+    made: usize,
 }
 
 impl Search<'_> {
@@ -163,28 +179,43 @@ impl Search<'_> {
         }
     }
 
-    /// Spends the time on rates ever closer to the crossing.
-    fn narrow(&mut self, mut low: f64, mut high: f64, seconds: f64) -> Result<(), FindError> {
-        // A few quick halvings first, then long trials around where the line crosses.
-        let quick = (seconds * 0.05).max(0.5);
-        for _ in 0..5 {
+    /// Spends the time on rates ever closer to the capacity.
+    fn narrow(&mut self, mut low: f64, mut high: f64, seconds: f64) -> Result<f64, FindError> {
+        for _ in 0..HALVINGS {
             let middle = (low * high).sqrt();
-            if self.attempt(middle, quick)?.held {
+            if self.attempt(middle, seconds * HALVING)?.held {
                 low = middle;
             } else {
                 high = middle;
             }
         }
-        const LONG: [f64; 8] = [0.985, 1.01, 0.97, 1.0, 0.99, 1.005, 0.975, 1.0];
-        for factor in LONG {
-            let (crossing, _) = crossing(&self.trials, low, high);
-            let rate = (crossing * factor).clamp(low * 0.8, high * 1.1);
-            self.attempt(rate, seconds * 0.75 / LONG.len() as f64)?;
+        let long = seconds * (1.0 - HALVING * HALVINGS as f64) / AROUND.len() as f64;
+        let mut centre = (low * high).sqrt();
+        for factor in AROUND {
+            self.attempt(centre * factor, long / (1.0 + WARM_UP))?;
+            centre = capacity(&self.trials, centre)
+                .0
+                .clamp(low * 0.8, high * 1.2);
         }
-        Ok(())
+        Ok(centre)
     }
 
+    /// Tries a rate; a trial that this machine sent too late is made again, a few times.
     fn attempt(&mut self, rate: f64, seconds: f64) -> Result<Trial, FindError> {
+        for _ in 0..ATTEMPTS {
+            if let Some(trial) = self.trial(rate, seconds)? {
+                (self.told)(&trial);
+                self.trials.push(trial.clone());
+                return Ok(trial);
+            }
+        }
+        Err(FindError::Generator {
+            rate: Rate::per_second(rate).unwrap_or_default(),
+        })
+    }
+
+    /// One trial; `None` when it failed and was sent too late to say anything.
+    fn trial(&mut self, rate: f64, seconds: f64) -> Result<Option<Trial>, FindError> {
         let length = Span::from_secs_f64(seconds);
         let step = Step::steady(Rate::per_second(rate).unwrap_or_default(), length);
         let arrivals = match &self.plan.pace {
@@ -196,8 +227,9 @@ impl Search<'_> {
             arrivals,
             steps: vec![step],
         };
-        plan.warm_up = length / 5;
-        plan.seed = plan.seed.child(&format!("trial {}", self.trials.len()));
+        plan.warm_up = Span::from_secs_f64(seconds * WARM_UP);
+        self.made += 1;
+        plan.seed = plan.seed.child(&format!("trial {}", self.made));
         let run = run(&plan, self.stop, &mut ())?;
         if self.stop.load(Ordering::Relaxed) {
             return Err(FindError::Stopped);
@@ -206,55 +238,35 @@ impl Search<'_> {
         let excess = self.objective.excess(&report).unwrap_or(f64::INFINITY);
         let errors = report.error_share();
         let held = excess < 1.0 && errors < 0.01 && report.outcomes[Outcome::Ok] > 0;
-        let late = report.send_lateness_ms.p99 / (report.response_time_ms.p99.max(1e-9));
-        if !held && late > LATE {
-            return Err(FindError::Generator { rate: step.from });
-        }
-        let trial = Trial {
+        let late = report.send_lateness_ms.p99 > LATE * report.response_time_ms.p99;
+        Ok((held || !late).then_some(Trial {
             rate,
             seconds,
             excess,
             errors,
             held,
-        };
-        (self.told)(&trial);
-        self.trials.push(trial.clone());
-        Ok(trial)
+        }))
     }
 }
 
-/// Where the excess crosses 1, with a 95 % interval: weighted least squares of log excess on
-/// log rate over the trials near the crossing, each weighted by its length.
-fn crossing(trials: &[Trial], low: f64, high: f64) -> (f64, [f64; 2]) {
-    let middle = (low * high).sqrt();
-    let near: Vec<(f64, f64, f64)> = trials
+/// Where the inverse of the excess crosses 1, with a 95 % interval, from the trials near
+/// `centre`; `centre` itself, and how near they had to be, where they say too little.
+fn capacity(trials: &[Trial], centre: f64) -> (f64, [f64; 2]) {
+    let span = centre / NEAR..centre * NEAR;
+    let near: Vec<Weighted> = trials
         .iter()
-        .filter(|trial| trial.excess.is_finite() && trial.excess > 0.3 && trial.excess < 3.0)
-        .filter(|trial| trial.rate > low * 0.8 && trial.rate < high * 1.2)
-        .map(|trial| ((trial.rate / middle).ln(), trial.excess.ln(), trial.seconds))
+        .filter(|trial| span.contains(&trial.rate) && trial.excess > 0.0)
+        .map(|trial| Weighted {
+            x: trial.rate / centre,
+            y: 1.0 - 1.0 / trial.excess,
+            // The inverse errs in proportion to itself, so small ones weigh more.
+            weight: trial.seconds * trial.excess.min(1.0).powi(2),
+        })
         .collect();
-    let weight: f64 = near.iter().map(|(_, _, w)| w).sum();
-    let mean = |value: fn(&(f64, f64, f64)) -> f64| {
-        near.iter().map(|point| value(point) * point.2).sum::<f64>() / weight
-    };
-    let (x, y) = (mean(|p| p.0), mean(|p| p.1));
-    let spread: f64 = near.iter().map(|p| p.2 * (p.0 - x).powi(2)).sum();
-    let joint: f64 = near.iter().map(|p| p.2 * (p.0 - x) * (p.1 - y)).sum();
-    let slope = joint / spread;
-    if near.len() < 3 || !slope.is_finite() || slope <= 0.0 {
-        return (middle, [low, high]);
+    match crossing(&near) {
+        Some(found) => (centre * found.x, found.interval.map(|x| centre * x)),
+        None => (centre, [span.start, span.end]),
     }
-    let root = x - y / slope;
-    let residual: f64 = near
-        .iter()
-        .map(|p| p.2 * (p.1 - y - slope * (p.0 - x)).powi(2))
-        .sum::<f64>()
-        / weight;
-    let free = (near.len() - 2).max(1) as f64;
-    let error = (residual / free * (1.0 + weight * (root - x).powi(2) / spread)).sqrt() / slope;
-    let half = 2.0 * error;
-    let rate = |x: f64| middle * x.exp();
-    (rate(root), [rate(root - half), rate(root + half)])
 }
 
 #[cfg(test)]
@@ -271,31 +283,34 @@ mod tests {
         }
     }
 
+    /// The excess of M/M/1 with this capacity of the server and spare capacity at the bound.
+    fn mm1(rate: f64) -> f64 {
+        25.0 / (125.0 - rate)
+    }
+
     #[test]
-    fn the_crossing_of_a_straight_line_is_exact() {
-        let trials: Vec<Trial> = [80.0, 90.0, 110.0, 120.0]
-            .map(|r: f64| trial(r, (r / 100.0).powi(4)))
+    fn the_capacity_of_mm1_is_exact() {
+        let trials: Vec<Trial> = [90.0, 95.0, 105.0, 110.0]
+            .map(|rate| trial(rate, mm1(rate)))
             .into();
-        let (capacity, [low, high]) = crossing(&trials, 80.0, 120.0);
-        assert!((capacity - 100.0).abs() < 1e-6, "{capacity}");
+        let (found, [low, high]) = capacity(&trials, 102.0);
+        assert!((found - 100.0).abs() < 1e-6, "{found}");
         assert!(high - low < 1e-3);
     }
 
     #[test]
     fn noise_widens_the_interval_and_leaves_the_truth_in_it() {
         let noise = [1.1, 0.93, 1.04, 0.9, 1.08, 0.95];
-        let rates = [85.0, 92.0, 97.0, 103.0, 108.0, 115.0];
-        let trials: Vec<Trial> = rates
-            .iter()
-            .zip(noise)
-            .map(|(rate, noise): (&f64, f64)| trial(*rate, (rate / 100.0).powi(5) * noise))
-            .collect();
-        let (_, [low, high]) = crossing(&trials, 85.0, 115.0);
+        let rates = [90.0, 94.0, 97.0, 103.0, 106.0, 110.0];
+        let noisy = |(rate, noise): (f64, f64)| trial(rate, mm1(rate) * noise);
+        let trials: Vec<Trial> = rates.into_iter().zip(noise).map(noisy).collect();
+        let (_, [low, high]) = capacity(&trials, 100.0);
         assert!(low < 100.0 && high > 100.0 && high - low > 0.5 && high - low < 10.0);
     }
 
     #[test]
-    fn too_little_gives_the_bracket() {
-        assert_eq!(crossing(&[trial(10.0, 0.5)], 4.0, 9.0), (6.0, [4.0, 9.0]));
+    fn too_little_gives_what_was_known() {
+        let (found, [low, high]) = capacity(&[trial(10.0, 0.5)], 6.0);
+        assert!(found == 6.0 && low < 6.0 && high > 6.0);
     }
 }

@@ -19,6 +19,8 @@ Examples:
     curl http://127.0.0.1:8080/
   One core, and a queue that fills as a small server's does:
     posthaste bookshop --cpus 0 --backlog 128 --concurrency 384
+  The same on a machine 20 times slower, so that a generator beside it can overload it:
+    posthaste bookshop --cpus 0 --backlog 128 --concurrency 384 --slowdown 20
   A queue with a known answer (M/D/1, 5 ms a request), to check a load generator against:
     posthaste bookshop --service md1:5ms")]
 pub(crate) struct Args {
@@ -40,6 +42,9 @@ pub(crate) struct Args {
     /// A service law instead of the machine's speed: md1:5ms, mm1:5ms or mm1k:5ms:10
     #[arg(long, value_name = "LAW")]
     service: Option<Law>,
+    /// Be a machine so many times slower: each request costs this multiple of its processor time
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "service")]
+    slowdown: u32,
     /// Books in the catalogue
     #[arg(long, value_name = "N", default_value_t = 1000)]
     books: usize,
@@ -67,6 +72,7 @@ impl Args {
             backlog: self.backlog,
             concurrency: self.concurrency,
             service: self.service,
+            slowdown: self.slowdown,
             books: self.books,
             seed: self.seed,
             compression: self.gzip,

@@ -258,7 +258,11 @@ impl Args {
             );
         };
         let found = posthaste_load::find(plan, objective, effort, &stop, &mut told);
-        let capacity = found.map_err(Failure::run)?;
+        let capacity = found.map_err(|error| match error {
+            posthaste_load::FindError::Objective(_) => Failure::usage(error),
+            posthaste_load::FindError::Run(error) => from_run(error),
+            _ => Failure::run(error),
+        })?;
         if self.json {
             return print_json(&capacity);
         }

@@ -1,0 +1,127 @@
+//! What was typed wrong is refused with the remedy, exit code 2, before anything is sent.
+
+use crate::command::{Shop, posthaste, said};
+
+#[test]
+fn usage_errors_name_the_remedy() {
+    let url = "http://127.0.0.1:9/";
+    let cases: &[(&[&str], &str)] = &[
+        (&["load", url, "--rate", "500"], "500/s"),
+        (&["load", url, "--rate", "5ms"], "500/s"),
+        (&["load", url, "--rat", "5/s"], "--rate"),
+        (&["load", url], "--rate"),
+        (
+            &["load", url, "--rate", "5/s", "--clients", "3"],
+            "cannot be used with",
+        ),
+        (
+            &["load", url, "--rate", "5/s", "--timeout", "30"],
+            "no unit",
+        ),
+        (
+            &["load", url, "--rate", "5/s", "--assert", "p98<1ms"],
+            "did you mean p9",
+        ),
+        (
+            &["load", url, "--rate", "5/s", "--header", "nocolon"],
+            "Name: value",
+        ),
+        (
+            &["load", url, "--rate", "5/s", "--steps", "1/s..2/s:2"],
+            "cannot be used with",
+        ),
+        (&["load", url, "--steps", "1/s..2/s:1000"], "from 2 to 100"),
+        (
+            &["load", url, "--rate", "5/s", "--resolve", "a:b"],
+            "HOST:PORT:ADDRESS",
+        ),
+        (&["load", "ftp://127.0.0.1/", "--rate", "5/s"], "http://"),
+        (
+            &["load", "http://no-such-name.invalid/", "--rate", "5/s"],
+            "--resolve",
+        ),
+        (
+            &["load", "http://127.0.0.1/{{isbn}}", "--rate", "5/s"],
+            "--data",
+        ),
+        (
+            &["load", url, "--rate", "5/s", "--body", "/no/such/file"],
+            "/no/such/file",
+        ),
+        (
+            &["load", url, "--arrivals", "/no/such/file"],
+            "/no/such/file",
+        ),
+        (&["load", url, "--find", "errors<1%"], "p99<200ms"),
+        (&["bookshop", "--service", "mm7:5ms"], "mm1:5ms"),
+        (
+            &["bookshop", "--service", "mm1:5ms", "--threads", "2"],
+            "one thread",
+        ),
+        (&["compare", "/no/such/a", "/no/such/b"], "/no/such/a"),
+        (&["laod"], "load"),
+    ];
+    for (arguments, remedy) in cases {
+        let said = said(&mut posthaste(arguments));
+        assert_eq!(said.code, Some(2), "{arguments:?}: {}", said.err);
+        assert!(
+            said.err.contains(remedy),
+            "{arguments:?} does not name {remedy:?}: {}",
+            said.err
+        );
+        assert_eq!(said.out, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_template_that_names_a_missing_column_lists_those_there_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data.csv");
+    std::fs::write(&data, "isbn,title\n1,a\n").unwrap();
+    let data = data.to_str().unwrap();
+    let said = said(&mut posthaste(&[
+        "load",
+        "http://127.0.0.1:9/{{ibsn}}",
+        "--rate",
+        "5/s",
+        "--data",
+        data,
+    ]));
+    assert_eq!(said.code, Some(2));
+    assert!(
+        said.err.contains("{{ibsn}}") && said.err.contains("isbn, title"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn a_wsdl_without_the_operation_lists_those_there_are() {
+    let shop = Shop::open(&[]);
+    let wsdl = format!("{}/soap?wsdl", shop.url);
+    let said = said(&mut posthaste(&[
+        "load",
+        "--wsdl",
+        &wsdl,
+        "--operation",
+        "BookLight",
+        "--rate",
+        "5/s",
+    ]));
+    assert_eq!(said.code, Some(2));
+    assert!(said.err.contains("BookLite"), "{}", said.err);
+}
+
+#[test]
+fn help_has_examples_everywhere() {
+    for command in ["load", "compare", "bookshop", "reproduce", "doctor"] {
+        let said = said(&mut posthaste(&[command, "--help"]));
+        assert_eq!(said.code, Some(0));
+        assert!(
+            said.out.contains(&format!("posthaste {command}")),
+            "{}",
+            said.out
+        );
+        assert!(said.out.contains("xample"), "{command} has no example");
+    }
+}

@@ -1,0 +1,158 @@
+//! Signals, full disks, missing descriptors, readers that go away: a clean end, nothing lost.
+
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::command::{Said, Shop, posthaste, said, signal};
+
+#[test]
+fn ctrl_c_keeps_what_was_measured_and_says_so() {
+    let shop = Shop::open(&[]);
+    let child = posthaste(&[
+        "load",
+        &shop.url,
+        "--rate",
+        "100/s",
+        "--duration",
+        "60s",
+        "--json",
+    ])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    signal("INT", child.id());
+    let said = Said::from(child.wait_with_output().unwrap());
+    assert_eq!(said.code, Some(3), "{}", said.err);
+    assert!(said.err.contains("stopped"), "{}", said.err);
+    let report: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(report["stopped"], true);
+    let sum: u64 = report["outcomes"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|c| c.as_u64().unwrap())
+        .sum();
+    assert_eq!(report["intended"].as_u64().unwrap(), sum);
+    assert!(sum >= 50, "{sum}");
+}
+
+#[test]
+fn the_bookshop_drains_on_sigterm() {
+    let mut shop = Shop::open(&[]);
+    signal("TERM", shop.id());
+    assert_eq!(shop.wait(), Some(0));
+}
+
+#[test]
+fn a_taken_port_is_named() {
+    let shop = Shop::open(&[]);
+    let address = shop.url.strip_prefix("http://").unwrap();
+    let said = said(&mut posthaste(&["bookshop", "--listen", address]));
+    assert_eq!(said.code, Some(3));
+    assert!(said.err.contains(address), "{}", said.err);
+}
+
+#[test]
+fn without_descriptors_requests_are_counted_not_lost() {
+    let shop = Shop::open(&["--service", "md1:100ms"]);
+    let arguments = [
+        "load",
+        &shop.page(),
+        "--rate",
+        "200/s",
+        "--duration",
+        "500ms",
+        "--connection",
+        "new",
+        "--timeout",
+        "1s",
+        "--json",
+    ];
+    let script = "ulimit -n 20 && exec \"$0\" \"$@\"";
+    let mut limited = Command::new("sh");
+    limited
+        .args(["-c", script, env!("CARGO_BIN_EXE_posthaste")])
+        .args(arguments);
+    let said = said(&mut limited);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let report: Value = serde_json::from_str(&said.out).unwrap();
+    let count = |name: &str| report["outcomes"][name].as_u64().unwrap();
+    assert_eq!(report["intended"], 100);
+    assert!(
+        count("client-failed") + count("dropped") > 50,
+        "{}",
+        report["outcomes"]
+    );
+}
+
+#[test]
+fn a_full_disk_is_an_error_that_names_the_file() {
+    let shop = Shop::open(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/dev/full", folder.path().join("report.json")).unwrap();
+    let out = folder.path().to_str().unwrap();
+    let run = said(&mut posthaste(&[
+        "load",
+        &shop.url,
+        "--rate",
+        "50/s",
+        "--duration",
+        "100ms",
+        "--out",
+        out,
+    ]));
+    assert_eq!(run.code, Some(3), "{}", run.err);
+    assert!(
+        run.err.contains("report.json") && run.out.contains("5 intended"),
+        "{}",
+        run.err
+    );
+    let nowhere = said(&mut posthaste(&[
+        "load",
+        &shop.url,
+        "--rate",
+        "5/s",
+        "--out",
+        "/proc/none",
+    ]));
+    assert_eq!(nowhere.code, Some(3));
+    assert!(
+        nowhere.err.contains("/proc/none") && nowhere.out.is_empty(),
+        "{}",
+        nowhere.err
+    );
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_crash() {
+    let shop = Shop::open(&[]);
+    let mut child = posthaste(&["load", &shop.url, "--rate", "50/s", "--duration", "300ms"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let said = Said::from(child.wait_with_output().unwrap());
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn without_a_terminal_there_is_no_colour_and_no_bar() {
+    let shop = Shop::open(&[]);
+    let run = said(
+        posthaste(&["load", &shop.url, "--rate", "50/s", "--duration", "1200ms"])
+            .env("COLUMNS", "40")
+            .process_group(0),
+    );
+    assert_eq!(run.code, Some(0));
+    assert!(
+        !run.out.contains('\x1b') && run.err.is_empty(),
+        "{:?}",
+        run.err
+    );
+}

@@ -1,0 +1,100 @@
+//! Starting the binary, and a bookshop for it to load.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Output, Stdio};
+
+/// The binary with these arguments, ready to be changed or run.
+pub(crate) fn posthaste(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// What a run said and how it ended.
+pub(crate) struct Said {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+pub(crate) fn said(command: &mut Command) -> Said {
+    Said::from(command.output().unwrap())
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// A bookshop in a process of its own, ended with the test.
+pub(crate) struct Shop {
+    child: Child,
+    pub(crate) url: String,
+}
+
+impl Shop {
+    pub(crate) fn open(arguments: &[&str]) -> Self {
+        let mut child = posthaste(&["bookshop", "--listen", "127.0.0.1:0"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let out = child.stdout.take().unwrap();
+        BufReader::new(out).read_line(&mut line).unwrap();
+        let url = line
+            .trim()
+            .strip_prefix("listening on ")
+            .unwrap()
+            .to_owned();
+        Self { child, url }
+    }
+
+    /// The page of the first book in the catalogue.
+    pub(crate) fn page(&self) -> String {
+        let address = self.url.strip_prefix("http://").unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        let request = "GET /isbns.csv HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        let isbn = reply
+            .split("isbn")
+            .nth(1)
+            .unwrap()
+            .split_whitespace()
+            .next()
+            .unwrap();
+        format!("{}/page/{isbn}", self.url)
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn wait(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Shop {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends a signal by name to a process.
+pub(crate) fn signal(name: &str, id: u32) {
+    let status = Command::new("kill")
+        .args(["-s", name, &id.to_string()])
+        .status()
+        .unwrap();
+    assert!(status.success());
+}

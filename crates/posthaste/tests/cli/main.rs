@@ -1,0 +1,6 @@
+//! The command as a user meets it: output, exit codes, and everything that can go wrong.
+
+mod bad_input;
+mod bad_luck;
+mod command;
+mod outcomes;

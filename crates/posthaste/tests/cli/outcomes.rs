@@ -1,0 +1,214 @@
+//! What a run prints and returns when nothing goes wrong, or only the server does.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::command::{Shop, posthaste, said};
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn the_json_keeps_its_contract() {
+    let shop = Shop::open(&[]);
+    let url = format!("{}/isbns.csv", shop.url);
+    let said = said(&mut posthaste(&[
+        "load",
+        &url,
+        "--rate",
+        "200/s",
+        "--duration",
+        "500ms",
+        "--json",
+    ]));
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let report = json(&said.out);
+    for key in ["offered_rate", "sent_rate", "achieved_rate", "duration_s"] {
+        assert!(report[key].is_number(), "{key}");
+    }
+    let outcomes = report["outcomes"].as_object().unwrap();
+    assert_eq!(outcomes.len(), 13);
+    let sum: u64 = outcomes.values().map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!((report["intended"].as_u64().unwrap(), sum), (100, 100));
+    assert_eq!(report["outcomes"]["ok"], 100);
+    let statistics = ["mean", "p50", "p90", "p95", "p99", "p999", "max"];
+    for key in ["response_time_ms", "service_time_ms", "send_lateness_ms"] {
+        assert!(
+            statistics.iter().all(|s| report[key][s].is_number()),
+            "{key}"
+        );
+    }
+    for phase in ["dns", "connect", "tls", "send", "wait", "receive"] {
+        assert!(report["phases_ms"][phase]["p50"].is_number(), "{phase}");
+    }
+}
+
+#[test]
+fn assertions_decide_the_exit_code() {
+    let shop = Shop::open(&[]);
+    let run = |bound: &str| {
+        let arguments = [
+            "load",
+            &shop.url,
+            "--rate",
+            "100/s",
+            "--duration",
+            "200ms",
+            "--assert",
+            bound,
+        ];
+        said(&mut posthaste(&arguments))
+    };
+    assert_eq!(run("errors<1%").code, Some(0));
+    let failed = run("p50<1ns");
+    assert_eq!(failed.code, Some(1));
+    assert!(
+        failed.err.contains("p50<1ns does not hold"),
+        "{}",
+        failed.err
+    );
+}
+
+#[test]
+fn a_fault_counts_in_both_versions_of_soap() {
+    let shop = Shop::open(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("isbn.csv");
+    fs::write(&data, "isbn\n0000000000\n").unwrap();
+    let wsdl = format!("{}/soap?wsdl", shop.url);
+    for version in ["1.1", "1.2"] {
+        let said = said(&mut posthaste(&[
+            "load",
+            "--wsdl",
+            &wsdl,
+            "--operation",
+            "BookLite",
+            "--soap",
+            version,
+            "--data",
+            data.to_str().unwrap(),
+            "--rate",
+            "50/s",
+            "--duration",
+            "200ms",
+            "--json",
+        ]));
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        assert_eq!(json(&said.out)["outcomes"]["soap-fault"], 10, "{version}");
+    }
+}
+
+#[test]
+fn records_are_kept_and_compared() {
+    let shop = Shop::open(&["--service", "md1:2ms"]);
+    let slow = Shop::open(&["--service", "md1:4ms"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for (url, name) in [(shop.page(), "before"), (slow.page(), "after")] {
+        let said = said(&mut posthaste(&[
+            "load",
+            &url,
+            "--rate",
+            "100/s",
+            "--duration",
+            "3s",
+            "--out",
+            &path(name),
+        ]));
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        for file in [
+            "report.json",
+            "seconds.csv",
+            "times.hlog",
+            "index.html",
+            "metrics.prom",
+        ] {
+            let length = fs::metadata(folder.path().join(name).join(file))
+                .unwrap()
+                .len();
+            assert!(length > 100, "{file} is empty");
+        }
+    }
+    let worse = said(&mut posthaste(&[
+        "compare",
+        &path("before"),
+        &path("after"),
+    ]));
+    assert_eq!(worse.code, Some(1), "{}{}", worse.out, worse.err);
+    assert!(
+        worse.err.contains("mean of the response time"),
+        "{}",
+        worse.err
+    );
+    let same = said(&mut posthaste(&[
+        "compare",
+        &path("before"),
+        &path("before"),
+        "--json",
+    ]));
+    assert_eq!(same.code, Some(0));
+    assert_eq!(json(&same.out)["worse"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn the_seconds_add_up_to_the_report() {
+    let shop = Shop::open(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let said = said(&mut posthaste(&[
+        "load",
+        &shop.url,
+        "--steps",
+        "50/s..150/s:3",
+        "--duration",
+        "2400ms",
+        "--out",
+        out,
+        "--json",
+    ]));
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let report = json(&said.out);
+    assert_eq!(report["steps"].as_array().unwrap().len(), 3);
+    let seconds = fs::read_to_string(folder.path().join("seconds.csv")).unwrap();
+    let intended: u64 = seconds
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').nth(1).unwrap().parse::<u64>().unwrap())
+        .sum();
+    assert_eq!(intended, report["intended"].as_u64().unwrap());
+}
+
+#[test]
+fn a_mix_is_drawn_by_weight() {
+    let shop = Shop::open(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let mix = folder.path().join("mix.toml");
+    let entry = |name: &str, path: &str, weight: u32| {
+        format!(
+            "[[request]]\nname = '{name}'\nweight = {weight}\nurl = '{}{path}'\n",
+            shop.url
+        )
+    };
+    fs::write(
+        &mix,
+        entry("home", "/", 3) + &entry("health", "/healthz", 1),
+    )
+    .unwrap();
+    let said = said(&mut posthaste(&[
+        "load",
+        "--mix",
+        mix.to_str().unwrap(),
+        "--rate",
+        "1k/s",
+        "--duration",
+        "1s",
+        "--json",
+    ]));
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let report = json(&said.out);
+    let home = report["requests"][0]["intended"].as_f64().unwrap();
+    // 1,000 draws of 3/4: four standard deviations are 55.
+    assert!((home - 750.0).abs() < 55.0, "{home}");
+}
