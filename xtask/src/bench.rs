@@ -6,7 +6,7 @@
 mod cost;
 mod oracle;
 mod past_limit;
-mod pinned;
+pub(crate) mod pinned;
 mod reply;
 mod schedule;
 

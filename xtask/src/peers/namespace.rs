@@ -5,6 +5,7 @@
 
 use std::process::Command;
 
+use crate::bench::pinned::{generator, server};
 use crate::load::Report;
 use crate::site::Site;
 use crate::tools;
@@ -97,7 +98,7 @@ pub(crate) fn overload_inside(site: &Site, rate: &str, duration: &str, json: boo
 pub(crate) fn overload_once(site: &Site, rate: &str, duration: &str) -> Outcome<Overload> {
     let mut up = Command::new("ip");
     site.run("ip", up.args(["link", "set", "lo", "up"]), 10)?;
-    let server = site.script("slow", "peers/slow/server.py")?;
+    let server = site.script_on(server(), "slow", "peers/slow/server.py")?;
     let counters = || Ok::<_, Trouble>((netstat("ListenDrops")?, netstat("TCPSynRetrans")?));
     let before = counters()?;
     let arguments = [
@@ -111,7 +112,8 @@ pub(crate) fn overload_once(site: &Site, rate: &str, duration: &str) -> Outcome<
         "5s",
     ];
     let url = server.url("/");
-    let report = site.load(&[[url.as_str()].as_slice(), &arguments].concat(), 80)?;
+    let arguments = [[url.as_str()].as_slice(), &arguments].concat();
+    let report = site.start_load(generator(), &arguments)?.finish(80)?;
     let after = counters()?;
     Ok(Overload {
         report,
