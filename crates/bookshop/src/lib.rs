@@ -13,6 +13,7 @@ mod law;
 mod metrics;
 mod page;
 mod shop;
+mod slow;
 mod soap;
 mod text;
 mod words;
@@ -48,6 +49,9 @@ pub struct Config {
     pub concurrency: Option<usize>,
     /// A service law instead of the machine's own speed.
     pub service: Option<Law>,
+    /// A machine so many times slower than this one: each request costs this multiple of its own
+    /// processor time. Default 1. Not together with a law.
+    pub slowdown: u32,
     /// Books in the catalogue. Default 1000.
     pub books: usize,
     /// What the catalogue and the service times are made from.
@@ -82,6 +86,9 @@ pub enum Error {
         /// What contradicts it.
         reason: &'static str,
     },
+    /// A machine of no speed, or so slow that a test would not end.
+    #[error("a machine cannot be {0} times slower: choose 1 to 10000")]
+    Slowdown(u32),
     /// A level that gzip does not have.
     #[error("there is no gzip level {0}: choose 1 (fast) to 9 (small)")]
     Level(u32),
@@ -99,6 +106,7 @@ impl Default for Config {
             backlog: 1024,
             concurrency: None,
             service: None,
+            slowdown: 1,
             books: 1000,
             seed: Seed::default(),
             compression: None,
@@ -148,7 +156,8 @@ pub fn start(config: Config) -> Result<Running, Error> {
         let law = config
             .service
             .map(|law| law::Clock::new(law, config.seed, idle.clone()));
-        shop::Shop::new(shared.clone(), law, config.compression)
+        let slowness = (config.slowdown > 1).then(|| slow::Slowness::new(config.slowdown));
+        shop::Shop::new(shared.clone(), law, slowness, config.compression)
     })?;
     tracing::info!(address = %running.addr, "the bookshop is open");
     Ok(running)
@@ -162,9 +171,18 @@ fn check(mut config: Config) -> Result<Config, Error> {
     if let Some(level) = config.compression.filter(|level| !(1..=9).contains(level)) {
         return Err(Error::Level(level));
     }
+    if !(1..=10_000).contains(&config.slowdown) {
+        return Err(Error::Slowdown(config.slowdown));
+    }
     let Some(law) = config.service else {
         return Ok(config);
     };
+    if config.slowdown != 1 {
+        return Err(Error::Law {
+            law,
+            reason: "sets the service time itself: leave the slowdown out",
+        });
+    }
     if config.threads != 1 {
         return Err(Error::Law {
             law,

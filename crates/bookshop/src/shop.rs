@@ -19,6 +19,7 @@ use crate::catalogue::{Catalogue, LookupError, Size};
 use crate::compress::{Gzip, accepts_gzip};
 use crate::law::Clock;
 use crate::metrics::{Form, Metrics};
+use crate::slow::Slowness;
 use crate::{home, json, page, soap};
 
 /// A request's body at most: an envelope with an ISBN needs half a kilobyte.
@@ -46,6 +47,7 @@ pub(crate) struct Shared {
 pub(crate) struct Shop {
     shared: Arc<Shared>,
     law: Option<Clock>,
+    slowness: Option<Slowness>,
     gzip: Option<Gzip>,
 }
 
@@ -59,10 +61,16 @@ struct Reply {
 }
 
 impl Shop {
-    pub(crate) fn new(shared: Arc<Shared>, law: Option<Clock>, compression: Option<u32>) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        law: Option<Clock>,
+        slowness: Option<Slowness>,
+        compression: Option<u32>,
+    ) -> Self {
         Self {
             shared,
             law,
+            slowness,
             gzip: compression.map(Gzip::new),
         }
     }
@@ -358,6 +366,9 @@ impl Shop {
         *response.body_mut() = Full::new(Bytes::from(
             packed.unwrap_or_else(|| reply.body.into_bytes()),
         ));
+        if let Some(slowness) = &self.slowness {
+            slowness.pay();
+        }
         response
     }
 }
