@@ -51,7 +51,7 @@ const BENCHMARKS: &[Benchmark] = &[
     },
     Benchmark {
         name: "oracle",
-        about: "what load reports of a server with a known law, against queueing theory",
+        about: "what load reports of a server with a known law, against queueing theory (three hours)",
         run: oracle::coverage,
     },
     Benchmark {
