@@ -130,10 +130,7 @@ impl Engine<'_> {
         let Some(exchange) = connection.exchange.take() else {
             return;
         };
-        let now = match exchange.moments.first_byte {
-            Some(_) => self.shared.clock.now(),
-            None => return,
-        };
+        let now = self.shared.clock.now();
         let status = connection.reader.status();
         let (outcome, reason) = inspect::judge(&connection.reader);
         let reusable = connection.reader.keep_alive() && !closed;
