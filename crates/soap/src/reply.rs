@@ -39,7 +39,7 @@ pub fn inspect(bytes: &[u8]) -> Inspection {
     let decoded;
     let text = match std::str::from_utf8(window) {
         Ok(text) => text,
-        Err(_) if utf16 => match crate::xml::decode(&window[..window.len() & !1], &limits) {
+        Err(_) if utf16 => match crate::xml::decode(whole_utf16(window), &limits) {
             Ok(text) => {
                 decoded = text;
                 &decoded
@@ -50,6 +50,16 @@ pub fn inspect(bytes: &[u8]) -> Inspection {
         Err(error) => std::str::from_utf8(&window[..error.valid_up_to()]).unwrap_or_default(),
     };
     look(&mut Scanner::new(text, &limits)).unwrap_or_else(|e| Inspection::NotSoap(e.to_string()))
+}
+
+/// As much of a window onto UTF-16 as ends with a whole character.
+fn whole_utf16(window: &[u8]) -> &[u8] {
+    let even = window.len() & !1;
+    let high = match (window[0], &window[..even]) {
+        (0xFE, [.., high, _]) | (_, [.., _, high]) => (0xD8..0xDC).contains(high),
+        _ => false,
+    };
+    &window[..even - 2 * usize::from(high)]
 }
 
 fn look(scanner: &mut Scanner<'_>) -> Result<Inspection, XmlError> {
@@ -157,6 +167,24 @@ mod tests {
             inspect(reply.as_bytes()),
             Inspection::Reply(Version::Soap12)
         );
+    }
+
+    #[test]
+    fn a_window_that_ends_inside_a_character_is_read() {
+        let mut reply = String::new();
+        write::open(Version::Soap11, &mut reply);
+        reply.push_str("<a xmlns='urn:x'>");
+        for padding in ["", "x"] {
+            let text = format!("{reply}{padding}{}", "\u{1F4DA}".repeat(WINDOW / 4));
+            let units: Vec<u16> = text.encode_utf16().collect();
+            let little = units.iter().flat_map(|unit| unit.to_le_bytes());
+            let little: Vec<u8> = [0xFF, 0xFE].into_iter().chain(little).collect();
+            let big = units.iter().flat_map(|unit| unit.to_be_bytes());
+            let big: Vec<u8> = [0xFE, 0xFF].into_iter().chain(big).collect();
+            for bytes in [text.as_bytes(), &little, &big] {
+                assert_eq!(inspect(bytes), Inspection::Reply(Version::Soap11));
+            }
+        }
     }
 
     #[test]
