@@ -9,7 +9,13 @@ use thiserror::Error;
 
 use crate::fault::{Code, Fault};
 use crate::limits::{Limit, Limits};
-use crate::xml::{Name, Scanner, Token, XmlError};
+use crate::xml::{Name, Scanner, Token, XmlError, shortened};
+
+/// Header blocks that a refusal names at most.
+const NAMED: usize = 4;
+
+/// Characters of a value that a refusal quotes at most.
+const QUOTED: usize = 40;
 
 /// A version of SOAP, known by its envelope's namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -235,7 +241,9 @@ fn read_header<'a>(
                     must_understand = match (&*attribute.value, version) {
                         ("1", _) | ("true", Version::Soap12) => true,
                         ("0", _) | ("false", Version::Soap12) => false,
-                        (other, _) => return Err(Refusal::MustUnderstandValue(other.to_owned())),
+                        (other, _) => {
+                            return Err(Refusal::MustUnderstandValue(shortened(other, QUOTED)));
+                        }
                     }
                 }
                 "actor" | "role" => role = Some(attribute.value.clone()),
@@ -270,9 +278,13 @@ fn judge_headers(
         })
         .map(|block| format!("{{{}}}{}", block.name.namespace, block.name.local))
         .collect();
+    let mut named = unknown[..unknown.len().min(NAMED)].join(", ");
+    if unknown.len() > NAMED {
+        named.push_str(&format!(" and {} more", unknown.len() - NAMED));
+    }
     match unknown.is_empty() {
         true => Ok(()),
-        false => Err(Refusal::MustUnderstand(unknown.join(", "))),
+        false => Err(Refusal::MustUnderstand(named)),
     }
 }
 

@@ -18,7 +18,8 @@ pub struct Limits {
     pub namespaces: usize,
     /// Namespace declarations in scope at one place: what a prefix is searched among.
     pub scope: usize,
-    /// Bytes of one element or attribute name, prefix included.
+    /// Bytes of one element or attribute name, prefix included, and of one namespace: every element
+    /// in it repeats it.
     pub name: usize,
     /// Bytes of one attribute value, or of the text of one element.
     pub text: usize,
@@ -91,7 +92,7 @@ impl fmt::Display for Limit {
             Self::Attributes => "attributes of one element",
             Self::Namespaces => "namespace declarations of one element",
             Self::Scope => "namespace declarations in scope",
-            Self::Name => "bytes in a name",
+            Self::Name => "bytes in a name or namespace",
             Self::Text => "bytes in one text",
             Self::Header => "bytes before Body",
             Self::Fields => "fields in one message",

@@ -12,8 +12,12 @@ use super::description::{Described, Description, Input, Operation, Port};
 use super::schema::{self, QName, Schemas};
 use super::{SCHEMA, SOAP11, SOAP12, WSDL};
 use crate::Version;
-use crate::limits::Limits;
+use crate::limits::{Limit, Limits};
 use crate::xml::{Scanner, Token, XmlError, decode};
+
+/// Bytes that the linked description may take, about: each port repeats its operations, and each
+/// operation the fields of its element.
+const LINKED: usize = 64 << 20;
 
 const WSDL20: &str = "http://www.w3.org/ns/wsdl";
 
@@ -41,6 +45,9 @@ pub enum ReadError {
         /// The imports that may hold it, and were not followed.
         imports: Vec<String>,
     },
+    /// Operations, ports and types that repeat one another beyond what memory should hold.
+    #[error("more than {LINKED} bytes once its ports, operations and types are put together")]
+    TooMuch,
     /// No port with a SOAP binding.
     #[error("no service here has a SOAP port{}", imported(.0))]
     NoPort(Vec<String>),
@@ -112,7 +119,7 @@ pub fn read(bytes: &[u8]) -> Result<Description, ReadError> {
         Token::Start(name) => return Err(ReadError::NotWsdl(name.local.to_owned())),
         _ => return Err(ReadError::NotWsdl(String::new())),
     }
-    parts.namespace = attribute(&scanner, "targetNamespace");
+    parts.namespace = namespace(&scanner, &limits)?;
     each_child(&mut scanner, |scanner, namespace, local| {
         match (namespace, local) {
             (WSDL, "import") => {
@@ -121,7 +128,7 @@ pub fn read(bytes: &[u8]) -> Result<Description, ReadError> {
             }
             (WSDL, "types") => each_child(scanner, |scanner, namespace, local| {
                 match (namespace, local) {
-                    (SCHEMA, "schema") => schema::read(scanner, &mut parts.schemas),
+                    (SCHEMA, "schema") => schema::read(scanner, &limits, &mut parts.schemas),
                     _ => scanner.skip(),
                 }
             }),
@@ -156,6 +163,19 @@ pub(super) fn attribute(scanner: &Scanner<'_>, name: &str) -> String {
         .attribute(name)
         .map(|value| value.trim().to_owned())
         .unwrap_or_default()
+}
+
+/// The namespace of what the element started last declares, bounded as any that is declared.
+pub(super) fn namespace(scanner: &Scanner<'_>, limits: &Limits) -> Result<String, XmlError> {
+    let namespace = attribute(scanner, "targetNamespace");
+    if namespace.len() > limits.name {
+        return Err(XmlError::Limit {
+            limit: Limit::Name,
+            allowed: limits.name,
+            position: scanner.position(),
+        });
+    }
+    Ok(namespace)
 }
 
 /// The full name that an attribute's value refers to; an unknown prefix stands for no namespace.
@@ -316,12 +336,13 @@ fn read_service(scanner: &mut Scanner<'_>, parts: &mut Parts) -> Result<(), XmlE
 impl Parts {
     fn link(self) -> Result<Description, ReadError> {
         let mut services = Vec::new();
+        let mut room = LINKED;
         for (name, ports) in &self.services {
             let mut linked = Vec::new();
             // A port without a SOAP address is one of HTTP GET or the like, and none of ours.
             for port in ports {
                 if let Some(address) = &port.address {
-                    linked.push(self.port(port, address)?);
+                    linked.push(self.port(port, address, &mut room)?);
                 }
             }
             services.push(Described {
@@ -335,29 +356,37 @@ impl Parts {
         Ok(Description { services })
     }
 
-    fn port(&self, port: &RawPort, address: &str) -> Result<Port, ReadError> {
+    fn port(&self, port: &RawPort, address: &str, room: &mut usize) -> Result<Port, ReadError> {
         let binding = self
             .bindings
             .get(&port.binding)
             .ok_or_else(|| self.missing("the binding", &port.binding))?;
         let declared = self.port_types.get(&binding.port_type);
         let declared = declared.ok_or_else(|| self.missing("the port type", &binding.port_type))?;
+        take(room, binding.operations.len() * size_of::<Bound>())?;
+        // The first of a name counts, so the last is put in first.
+        let bound: HashMap<&str, &Bound> = binding
+            .operations
+            .iter()
+            .rev()
+            .map(|bound| (&*bound.name, bound))
+            .collect();
         let mut operations = Vec::new();
         for operation in declared {
-            let bound = binding
-                .operations
-                .iter()
-                .find(|bound| bound.name == operation.name);
-            let Some(bound) = bound.cloned() else {
+            let words = operation.name.len() + operation.documentation.len();
+            take(room, size_of::<Operation>() + words)?;
+            let Some(bound) = bound.get(&*operation.name) else {
                 continue;
             };
             let rpc = bound.rpc.unwrap_or(binding.rpc);
+            let input = self.input(operation, rpc, bound.encoded)?;
+            take(room, bound.action.len() + size(&input))?;
             operations.push(Operation {
                 name: operation.name.clone(),
                 documentation: operation.documentation.clone(),
                 version: binding.version,
-                action: bound.action,
-                input: self.input(operation, rpc, bound.encoded)?,
+                action: bound.action.clone(),
+                input,
             });
         }
         Ok(Port {
@@ -408,6 +437,27 @@ impl Parts {
             what,
             name: format!("{{{namespace}}}{local}"),
             imports: self.imports.clone(),
+        }
+    }
+}
+
+/// Takes `bytes` from what is left for linking.
+fn take(room: &mut usize, bytes: usize) -> Result<(), ReadError> {
+    *room = room.checked_sub(bytes).ok_or(ReadError::TooMuch)?;
+    Ok(())
+}
+
+/// About how many bytes an input holds beside itself.
+fn size(input: &Input) -> usize {
+    match input {
+        Input::Empty => 0,
+        Input::Unusable(reason) => reason.len(),
+        Input::Wrapper(wrapper) => {
+            let fields = wrapper.fields.iter();
+            let words = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+            fields
+                .map(|f| size_of_val(f) + f.name.len() + words(&f.namespace) + words(&f.kind))
+                .sum()
         }
     }
 }

@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::SCHEMA;
 use super::description::{Field, Wrapper};
-use super::read::{attribute, each_child, import, reference};
-use crate::xml::{Scanner, XmlError};
+use super::read::{attribute, each_child, import, namespace, reference};
+use crate::limits::Limits;
+use crate::xml::{Scanner, XmlError, is_name, shortened};
 
 /// Namespace and local name.
 pub(super) type QName = (String, String);
@@ -60,9 +61,13 @@ struct Frame {
 }
 
 /// Reads the schema element started last.
-pub(super) fn read(scanner: &mut Scanner<'_>, schemas: &mut Schemas) -> Result<(), XmlError> {
+pub(super) fn read(
+    scanner: &mut Scanner<'_>,
+    limits: &Limits,
+    schemas: &mut Schemas,
+) -> Result<(), XmlError> {
     let frame = Frame {
-        namespace: attribute(scanner, "targetNamespace"),
+        namespace: namespace(scanner, limits)?,
         qualified: attribute(scanner, "elementFormDefault") == "qualified",
     };
     each_child(scanner, |scanner, namespace, local| {
@@ -198,6 +203,20 @@ impl Schemas {
         }
         // The base's fields come first.
         let particles = chain.iter().rev().flat_map(|content| &content.particles);
+        if element.0.is_empty() {
+            return Err(format!(
+                "its element {} has no namespace (R1014)",
+                element.1
+            ));
+        }
+        let mut names = particles.clone().map(|particle| &particle.name.1);
+        if let Some(wrong) = std::iter::once(&element.1)
+            .chain(&mut names)
+            .find(|n| !is_name(n))
+        {
+            let wrong = shortened(wrong, 40);
+            return Err(format!("{wrong:?} is not a name that an element can have"));
+        }
         Ok(Wrapper {
             namespace: element.0.clone(),
             name: element.1.clone(),
@@ -219,7 +238,7 @@ impl Schemas {
         let (namespace, name) = particle.name.clone();
         Field {
             name,
-            namespace: particle.qualified.then_some(namespace),
+            namespace: Some(namespace).filter(|n| particle.qualified && !n.is_empty()),
             kind,
             optional: particle.optional,
             nillable: particle.nillable,

@@ -16,7 +16,7 @@ mod text;
 
 pub use scanner::Scanner;
 pub use text::decode;
-pub(crate) use text::is_char;
+pub(crate) use text::{is_char, is_name, shortened};
 
 /// Why a document was refused, and at which byte of it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -117,9 +117,12 @@ impl Name<'_> {
     }
 }
 
+/// Characters of the document that an error repeats at most, its own words counted.
+const QUOTED: usize = 200;
+
 fn malformed(what: &str, position: usize) -> XmlError {
     XmlError::Malformed {
-        what: what.to_owned(),
+        what: shortened(what, QUOTED),
         position,
     }
 }

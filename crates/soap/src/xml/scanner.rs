@@ -6,7 +6,7 @@ use quick_xml::Reader;
 use quick_xml::events::Event;
 use quick_xml::events::attributes::Attributes;
 
-use super::text::{reference, value};
+use super::text::{is_name, reference, shortened, value};
 use super::{Attribute, Name, Token, XmlError, malformed};
 use crate::limits::{Limit, Limits};
 
@@ -89,9 +89,9 @@ impl<'a> Scanner<'a> {
         loop {
             let from = self.position();
             let event = self.reader.read_event();
-            let event = event.map_err(|e| XmlError::Malformed {
-                what: e.to_string(),
-                position: usize::try_from(self.reader.error_position()).unwrap_or(from),
+            let event = event.map_err(|e| {
+                let position = usize::try_from(self.reader.error_position()).unwrap_or(from);
+                malformed(&e.to_string(), position)
             })?;
             let slice = &self.text[from..self.position()];
             match event {
@@ -229,6 +229,7 @@ impl<'a> Scanner<'a> {
                 )?;
                 continue;
             };
+            self.check(value.len(), Limit::Name, self.limits.name, from)?;
             let twice = self.scope[outer..].iter().any(|b| b.prefix == prefix);
             let reserved = matches!(prefix, "xml" | "xmlns") && value != XML;
             if twice || reserved || (value.is_empty() && !prefix.is_empty()) {
@@ -251,18 +252,17 @@ impl<'a> Scanner<'a> {
 
     fn check_name(&self, name: &str, at: usize) -> Result<(), XmlError> {
         self.check(name.len(), Limit::Name, self.limits.name, at)?;
-        let first = |b: u8| b.is_ascii_alphabetic() || b == b'_' || b >= 0x80;
-        let later = |b: u8| first(b) || b.is_ascii_digit() || matches!(b, b'-' | b'.');
-        let part = |p: &str| p.bytes().next().is_some_and(first) && p.bytes().all(later);
         let good = match name.split_once(':') {
-            Some((prefix, local)) => part(prefix) && part(local),
-            None => part(name),
+            Some((prefix, local)) => is_name(prefix) && is_name(local),
+            None => is_name(name),
         };
         if good {
             return Ok(());
         }
-        let shown: String = name.chars().take(40).collect();
-        Err(malformed(&format!("{shown:?} is no name"), at))
+        Err(malformed(
+            &format!("{:?} is no name", shortened(name, 40)),
+            at,
+        ))
     }
 
     fn qualify(&self, written: &'a str, position: usize) -> Result<Name<'a>, XmlError> {
@@ -324,7 +324,7 @@ impl<'a> Scanner<'a> {
             let value = attribute.value.to_ascii_lowercase();
             match attribute.key.0 {
                 "encoding" if !matches!(&*value, "utf-8" | "utf8" | "utf-16" | "us-ascii") => {
-                    let what = format!("the encoding {value:?} is not read");
+                    let what = format!("the encoding {:?} is not read", shortened(&value, 40));
                     return Err(XmlError::Encoding { what, position });
                 }
                 "version" if value != "1.0" => {

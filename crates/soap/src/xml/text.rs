@@ -63,6 +63,19 @@ pub(super) fn reference<'a>(name: &'a str, position: usize) -> Result<Cow<'a, st
         .ok_or_else(unknown)
 }
 
+/// The beginning of `text`, at most so many characters: what an error may repeat of a document.
+pub(crate) fn shortened(text: &str, characters: usize) -> String {
+    text.chars().take(characters).collect()
+}
+
+/// Whether this is a name without a prefix (Namespaces in XML 1.0, production 4, `NCName`); which
+/// characters beyond ASCII are letters is not looked up.
+pub(crate) fn is_name(text: &str) -> bool {
+    let first = |b: u8| b.is_ascii_alphabetic() || b == b'_' || b >= 0x80;
+    let later = |b: u8| first(b) || b.is_ascii_digit() || matches!(b, b'-' | b'.');
+    text.bytes().next().is_some_and(first) && text.bytes().all(later)
+}
+
 /// XML 1.0 production 2, `Char`.
 pub(crate) fn is_char(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)

@@ -136,6 +136,37 @@ fn names_texts_headers_fields_and_the_whole_are_bounded() {
     assert_eq!(limit(&" ".repeat((1 << 20) + 1)), Limit::Total);
 }
 
+/// Each element under it would repeat it: a quarter of a megabyte, two hundred thousand times.
+#[test]
+fn a_namespace_is_bounded_like_a_name() {
+    let long = |n: usize| format!("<a xmlns='urn:&amp;{}'><b/></a>", "n".repeat(n - 5));
+    assert!(read(&ask(&long(1024)), V).is_ok());
+    assert_eq!(limit(&ask(&long(1025))), Limit::Name);
+    assert_eq!(limit(&ask(&long(200_000))), Limit::Name);
+}
+
+/// What a refusal quotes of a document is short, so that a fault is no burden to its sender.
+#[test]
+fn refusals_do_not_repeat_the_document() {
+    let long = "x".repeat(60_000);
+    let block = "<h:X xmlns:h='urn:h:long:enough:to:count' e:mustUnderstand='1'/>".repeat(900);
+    let text = ask("");
+    let header = |inside: &str| envelope(V, &format!("<e:Header>{inside}</e:Header><e:Body/>"));
+    for document in [
+        header(&block),
+        header(&format!("<X e:mustUnderstand='{long}'/>")),
+        format!("<?xml version='1.0' encoding='{long}'?>{text}"),
+        ask(&format!("<a></{long}>")),
+        ask(&format!("<a>&{long};</a>")),
+        ask(&format!("<a><{long}</a>")),
+        ask(&format!("<a b='&{long};'/>")),
+    ] {
+        let refusal = read(&document, V).unwrap_err();
+        let fault = refusal.fault().envelope(V);
+        assert!(fault.len() < 2_000, "{} bytes: {fault:.200}", fault.len());
+    }
+}
+
 #[test]
 fn duplicates_bad_names_and_bad_prefixes_are_refused() {
     for wrong in [

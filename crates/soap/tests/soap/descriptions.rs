@@ -3,7 +3,8 @@
 use posthaste_soap::wsdl::{
     self, Element, EnvelopeError, Input, Kind, Offered, ReadError, Record, Service,
 };
-use posthaste_soap::{Limits, Request, Version};
+use posthaste_soap::xml::XmlError;
+use posthaste_soap::{Limit, Limits, Request, Version};
 
 const CXF: &str = include_str!("../samples/cxf.wsdl");
 const DOTNET: &str = include_str!("../samples/dotnet.wsdl");
@@ -239,4 +240,94 @@ fn a_type_that_extends_itself_ends() {
     let description = wsdl::read(document.as_bytes()).unwrap();
     let (_, lend) = description.find("lend", None).unwrap();
     assert!(matches!(&lend.input, Input::Unusable(reason) if reason.contains("extends itself")));
+}
+
+/// One operation whose request is the element `name` in `namespace`, with the field `field`.
+fn one(namespace: &str, name: &str, field: &str) -> String {
+    let target = format!("targetNamespace='{namespace}'");
+    let prefix = if namespace.is_empty() { "" } else { "t:" };
+    let declared = match namespace {
+        "" => String::new(),
+        namespace => format!("xmlns:t='{namespace}'"),
+    };
+    format!(
+        "<w:definitions xmlns:w='http://schemas.xmlsoap.org/wsdl/' xmlns:s='http://schemas.xmlsoap.org/wsdl/soap/' \
+         xmlns:x='http://www.w3.org/2001/XMLSchema' {declared} {target}>\
+         <w:types><x:schema {target}><x:element name='{name}'><x:complexType><x:sequence>\
+         <x:element name='{field}' type='x:string'/><x:element ref='bare' minOccurs='0'/>\
+         </x:sequence></x:complexType></x:element></x:schema></w:types>\
+         <w:message name='M'><w:part name='p' element='{prefix}{name}'/></w:message>\
+         <w:portType name='T'><w:operation name='O'><w:input message='{prefix}M'/></w:operation></w:portType>\
+         <w:binding name='B' type='{prefix}T'><s:binding/><w:operation name='O'/></w:binding>\
+         <w:service name='S'><w:port name='P' binding='{prefix}B'><s:address location='u'/></w:port></w:service>\
+         </w:definitions>"
+    )
+}
+
+#[test]
+fn names_that_no_element_can_have_are_never_written() {
+    let reason = |document: &str| {
+        let description = wsdl::read(document.as_bytes()).unwrap();
+        let (_, operation) = description.find("O", None).unwrap();
+        match &operation.input {
+            Input::Unusable(reason) => reason.clone(),
+            input => {
+                let text = operation.envelope(Version::Soap11, &[("f", "1")]);
+                panic!("{input:?} made {text:?}")
+            }
+        }
+    };
+    for (name, field) in [
+        ("E&gt;&lt;x", "f"),
+        ("E", "f b=&quot;1&quot;"),
+        ("E", "p:q"),
+        ("E", ""),
+        ("E", "1"),
+    ] {
+        let why = reason(&one("urn:t", name, field));
+        assert!(why.contains("not a name"), "{name} {field}: {why}");
+    }
+    let why = reason(&one("", "E", "f"));
+    assert!(why.contains("R1014"), "{why}");
+    let good = wsdl::read(one("urn:t", "E", "f").as_bytes()).unwrap();
+    let (_, operation) = good.find("O", None).unwrap();
+    assert!(operation.envelope(Version::Soap11, &[("f", "1")]).is_ok());
+    let Input::Wrapper(wrapper) = &operation.input else {
+        panic!("{:?}", operation.input)
+    };
+    assert_eq!(
+        wrapper.fields[1].namespace, None,
+        "a reference to no namespace"
+    );
+}
+
+#[test]
+fn what_a_description_repeats_is_bounded() {
+    let long = one(&"n".repeat(1025), "E", "f");
+    assert!(matches!(
+        wsdl::read(long.as_bytes()),
+        Err(ReadError::Xml(XmlError::Limit {
+            limit: Limit::Name,
+            ..
+        }))
+    ));
+    // Ports times operations times fields: a third of a megabyte that asks for gigabytes.
+    let times = |part: &str, n: usize| part.repeat(n);
+    let document = one("urn:t", "E", "f")
+        .replace(
+            "<x:element name='f'",
+            &(times("<x:element name='g'/>", 3000) + "<x:element name='f'"),
+        )
+        .replace(
+            "<w:operation name='O'/>",
+            &times("<w:operation name='O'/>", 1000),
+        )
+        .replace(
+            "<w:operation name='O'><w:input message='t:M'/></w:operation>",
+            &times(
+                "<w:operation name='O'><w:input message='t:M'/></w:operation>",
+                1000,
+            ),
+        );
+    assert_eq!(wsdl::read(document.as_bytes()), Err(ReadError::TooMuch));
 }
