@@ -6,7 +6,7 @@ use quick_xml::Reader;
 use quick_xml::events::Event;
 use quick_xml::events::attributes::Attributes;
 
-use super::text::{is_name, reference, shortened, value};
+use super::text::{is_name, is_text, reference, shortened, value};
 use super::{Attribute, Name, Token, XmlError, malformed};
 use crate::limits::{Limit, Limits};
 
@@ -297,11 +297,8 @@ impl<'a> Scanner<'a> {
             return if blank { Ok(None) } else { Err(outside()) };
         }
         self.check(raw.len(), Limit::Text, self.limits.text, from)?;
-        if raw
-            .bytes()
-            .any(|b| b < b' ' && !matches!(b, b'\t' | b'\r' | b'\n'))
-        {
-            return Err(malformed("a control character in the text", from));
+        if !is_text(raw) {
+            return Err(malformed("a character that XML does not have", from));
         }
         // XML 1.0 section 2.11: line ends are read as one line feed.
         Ok(Some(if raw.contains('\r') {

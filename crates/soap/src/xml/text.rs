@@ -76,16 +76,22 @@ pub(crate) fn is_name(text: &str) -> bool {
     text.bytes().next().is_some_and(first) && text.bytes().all(later)
 }
 
+/// Whether all of `text` are characters of XML.
+pub(super) fn is_text(text: &str) -> bool {
+    // Control characters, and the lead byte of U+FFFE and U+FFFF: all others are.
+    let plain = !text
+        .bytes()
+        .any(|b| b == 0xEF || (b < b' ' && !matches!(b, b'\t' | b'\r' | b'\n')));
+    plain || text.chars().all(is_char)
+}
+
 /// XML 1.0 production 2, `Char`.
 pub(crate) fn is_char(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
 }
 
 pub(super) fn value<'a>(raw: Cow<'a, str>, position: usize) -> Result<Cow<'a, str>, XmlError> {
-    if raw
-        .bytes()
-        .any(|b| b == b'<' || (b < b' ' && !matches!(b, b'\t' | b'\r' | b'\n')))
-    {
+    if raw.contains('<') || !is_text(&raw) {
         return Err(malformed(
             "a character that an attribute may not hold",
             position,

@@ -194,6 +194,9 @@ fn duplicates_bad_names_and_bad_prefixes_are_refused() {
         "<!-- ",
         "</a>",
         "<a b='1\u{2}'/>",
+        "<a>\u{FFFE}</a>",
+        "<a b='\u{FFFF}'/>",
+        "<![CDATA[\u{FFFF}]]>",
     ] {
         assert!(read(&ask(wrong), V).is_err(), "{wrong:?} was accepted");
     }
