@@ -106,14 +106,19 @@ fn figures(binary: &Posthaste) -> Outcome<String> {
     let unreadable = |what: &str| Trouble::Failed(format!("`reproduce --list --json`: {what}"));
     let list: Vec<Value> =
         serde_json::from_str(&json).map_err(|error| unreadable(&error.to_string()))?;
-    let mut table = String::from("| figure | what it shows |\n|---|---|\n");
+    let mut table = String::from("| figure | what it shows | state |\n|---|---|---|\n");
     for figure in &list {
         let field = |name: &str| {
             figure[name]
                 .as_str()
                 .ok_or_else(|| unreadable("a field is absent"))
         };
-        table += &format!("| `{}` | {} |\n", field("id")?, field("title")?);
+        table += &format!(
+            "| `{}` | {} | {} |\n",
+            field("id")?,
+            field("title")?,
+            field("state")?
+        );
     }
     Ok(table)
 }

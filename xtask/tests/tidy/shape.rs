@@ -123,6 +123,20 @@ fn the_readme_is_one_screen_and_starts_with_a_command() {
     expect_none(&findings);
 }
 
+/// Builds the binary and compares its help and its list of figures with what is written down.
+#[test]
+fn generated_docs_are_fresh() {
+    let check = std::process::Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .args(["docs", "--check"])
+        .output()
+        .expect("xtask starts");
+    assert!(
+        check.status.success(),
+        "{}",
+        String::from_utf8_lossy(&check.stderr)
+    );
+}
+
 /// Each figure is one file and one line in FIGURES.
 #[test]
 fn every_figure_file_is_listed() {
