@@ -194,6 +194,8 @@ impl ReplyReader {
             &held
         };
         match self.parse_head(joined)? {
+            // The same limit when all of it came at once.
+            Some((length, _)) if length > HEAD_LIMIT => Err(Violation::HeadTooLong),
             Some((length, framing)) => {
                 let used = length - before;
                 Ok(match framing {
@@ -525,6 +527,11 @@ mod tests {
             .map(|_| reader.feed(&[b'a'; 1024]))
             .find(Result::is_err);
         assert_eq!(fed, Some(Err(Violation::HeadTooLong)));
+        let whole = format!("HTTP/1.1 204 OK\r\nX: {}\r\n\r\n", "a".repeat(HEAD_LIMIT));
+        for cuts in [&[][..], &[HEAD_LIMIT + 10], &[9, 40_000]] {
+            let outcome = read(whole.as_bytes(), cuts, false).map(drop);
+            assert_eq!(outcome, Err(Violation::HeadTooLong), "cut at {cuts:?}");
+        }
         let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(200));
         assert_eq!(
             read(many.as_bytes(), &[], false).unwrap_err(),
