@@ -1,0 +1,87 @@
+//! What must hold for any bytes from outside, one function per parser.
+//!
+//! Each function takes what a fuzzer made and panics when a room breaks its word: not only when it
+//! panics itself, but also when it forgets what it read, allocates more than its input deserves, or
+//! answers something nobody can read. [`target!`] turns one into a fuzz target under cargo-fuzz and
+//! into a program that replays files elsewhere; `tests/replay.rs` replays every corpus on stable.
+
+mod bookshop;
+mod cuts;
+mod envelope;
+mod http_reply;
+mod quantities;
+mod reply_inspect;
+mod wsdl;
+
+use std::alloc::System;
+
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+pub use bookshop::bookshop;
+pub use envelope::envelope;
+pub use http_reply::http_reply;
+pub use quantities::quantities;
+pub use reply_inspect::reply_inspect;
+pub use wsdl::wsdl;
+
+/// One property over the bytes of one input.
+pub type Property = fn(&[u8]);
+
+/// Every property by the name of its target and of its corpus. The shop comes last: its threads
+/// would disturb the counts of the others.
+pub const TARGETS: &[(&str, Property)] = &[
+    ("envelope", envelope),
+    ("reply_inspect", reply_inspect),
+    ("wsdl", wsdl),
+    ("http_reply", http_reply),
+    ("quantities", quantities),
+    ("bookshop", bookshop),
+];
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Runs `act`; asserts that it allocates at most `per_byte` times `length` bytes and `fixed` more.
+///
+/// Counts every byte asked for and not only the peak, so that it bounds work as well as memory,
+/// and does so without a clock. The count is the process's: one thread at a time may measure.
+fn within<T>(
+    what: &str,
+    length: usize,
+    per_byte: usize,
+    fixed: usize,
+    act: impl FnOnce() -> T,
+) -> T {
+    let region = Region::new(ALLOCATOR);
+    let result = act();
+    let used = region.change().bytes_allocated;
+    let allowed = length * per_byte + fixed;
+    assert!(
+        used <= allowed,
+        "{what}: {used} bytes were allocated for {length} bytes of input, {allowed} are allowed"
+    );
+    result
+}
+
+/// Makes a target of a property of this crate.
+#[cfg(fuzzing)]
+#[macro_export]
+macro_rules! target {
+    ($property:ident) => {
+        libfuzzer_sys::fuzz_target!(|bytes: &[u8]| $crate::$property(bytes));
+    };
+}
+
+/// Makes a program of a property of this crate that replays the files it is given.
+#[cfg(not(fuzzing))]
+#[macro_export]
+macro_rules! target {
+    ($property:ident) => {
+        fn main() -> std::io::Result<()> {
+            for path in std::env::args_os().skip(1) {
+                $crate::$property(&std::fs::read(path)?);
+            }
+            Ok(())
+        }
+    };
+}
