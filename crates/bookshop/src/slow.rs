@@ -16,6 +16,10 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 /// sleep finds cold caches, and would be charged for them as often as it slept.
 const LEAST_SLEEP: i64 = 4_000_000;
 
+/// What one request is charged for at most. None needs as much: a virtual machine that loses its
+/// processor for a while counts that as used, and would pay for the loss many times over.
+const MOST_USED: i64 = 2_000_000;
+
 /// The slowness of one thread.
 pub(crate) struct Slowness {
     /// Further times by which each nanosecond is paid.
@@ -39,7 +43,7 @@ impl Slowness {
     /// Adds what the thread has used since the last call to what it owes, and sleeps that off.
     pub(crate) fn pay(&self) {
         let used = read(ClockId::ThreadCPUTime) - self.paid.get();
-        let mut owed = self.owed.get() + used * self.more;
+        let mut owed = self.owed.get() + used.min(MOST_USED) * self.more;
         if owed >= LEAST_SLEEP {
             let begin = read(ClockId::Monotonic);
             let rest = Timespec {
