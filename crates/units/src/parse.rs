@@ -78,9 +78,15 @@ pub(crate) fn factor(
         })
 }
 
-/// Prints at most three decimals and no trailing zeros.
+/// Prints at most three decimals, below a tenth as many as show four digits, and no trailing zeros:
+/// what is small is not printed as nothing.
 pub(crate) fn short(value: f64) -> String {
-    let text = format!("{value:.3}");
+    let decimals = match value {
+        small if small > 0.0 && small < 0.1 => 3 - small.log10().floor() as i32,
+        _ => 3,
+    };
+    let decimals = usize::try_from(decimals).unwrap_or(3);
+    let text = format!("{value:.decimals$}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 

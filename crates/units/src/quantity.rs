@@ -185,6 +185,21 @@ mod tests {
     }
 
     #[test]
+    fn small_is_not_nothing() {
+        let hourly: Rate = "10/h".parse().unwrap();
+        assert_eq!(hourly.to_string(), "0.002778/s");
+        assert_eq!("0.0001%".parse::<Ratio>().unwrap().to_string(), "0.0001%");
+        assert_eq!(Ratio(0.0).to_string(), "0%");
+        assert_eq!(
+            Rate(f64::MIN_POSITIVE)
+                .to_string()
+                .parse::<Rate>()
+                .map(|r| r.0 > 0.0),
+            Ok(true)
+        );
+    }
+
+    #[test]
     fn travels_as_text() {
         let json = serde_json::to_string(&Rate(500.0)).unwrap();
         assert_eq!(json, "\"500/s\"");
