@@ -233,7 +233,10 @@ impl ReplyReader {
     fn parse_head(&mut self, bytes: &[u8]) -> Result<Option<(usize, Framing)>, Violation> {
         let mut fields = [httparse::EMPTY_HEADER; FIELDS_LIMIT];
         let mut reply = httparse::Response::new(&mut fields);
-        let length = match reply.parse(bytes) {
+        let mut parser = httparse::ParserConfig::default();
+        // A client has to take folded lines for one (RFC 9112, 5.2).
+        parser.allow_obsolete_multiline_headers_in_responses(true);
+        let length = match parser.parse_response(&mut reply, bytes) {
             Ok(httparse::Status::Complete(length)) => length,
             Ok(httparse::Status::Partial) => return Ok(None),
             Err(httparse::Error::TooManyHeaders) => return Err(Violation::HeadTooLong),
@@ -305,9 +308,12 @@ impl ReplyReader {
     fn chunk_line(&mut self, line: &[u8]) -> Result<bool, Violation> {
         match self.stage {
             Stage::ChunkSize => {
-                let Ok(httparse::Status::Complete((_, size))) = httparse::parse_chunk_size(line)
-                else {
-                    return Err(Violation::Chunked("invalid chunk size"));
+                // httparse takes a line without a digit for a size of 0.
+                let size = match httparse::parse_chunk_size(line) {
+                    Ok(httparse::Status::Complete((_, size))) if line[0].is_ascii_hexdigit() => {
+                        size
+                    }
+                    _ => return Err(Violation::Chunked("invalid chunk size")),
                 };
                 self.stage = match size {
                     0 => Stage::Trailer(0),
@@ -353,6 +359,7 @@ impl Taken {
 #[derive(Default)]
 struct Fields {
     keep_alive: bool,
+    close: bool,
     chunked: bool,
     length: Option<u64>,
     xml: bool,
@@ -372,13 +379,15 @@ impl Fields {
                     fields.connection(header.value);
                 }
                 12 if header.name.eq_ignore_ascii_case("content-type") => {
-                    fields.xml = memchr::memmem::find(header.value, b"xml").is_some();
+                    let xml = |part: &[u8]| part.eq_ignore_ascii_case(b"xml");
+                    fields.xml = header.value.windows(3).any(xml);
                 }
                 14 if header.name.eq_ignore_ascii_case("content-length") => {
                     fields.content_length(header.value)?;
                 }
                 16 if header.name.eq_ignore_ascii_case("content-encoding") => {
-                    fields.gzip = header.value.eq_ignore_ascii_case(b"gzip");
+                    fields.gzip = header.value.eq_ignore_ascii_case(b"gzip")
+                        || header.value.eq_ignore_ascii_case(b"x-gzip");
                 }
                 17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
                     if !header.value.eq_ignore_ascii_case(b"chunked") || fields.chunked {
@@ -390,19 +399,16 @@ impl Fields {
                 _ => {}
             }
         }
+        fields.keep_alive &= !fields.close;
         Ok(fields)
     }
 
+    /// `close` wins over `keep-alive`, in whichever field or order (RFC 9112, 9.3).
     fn connection(&mut self, value: &[u8]) {
         for option in value.split(|byte| *byte == b',') {
             let option = option.trim_ascii();
-            if option.eq_ignore_ascii_case(b"close") {
-                self.keep_alive = false;
-                return;
-            }
-            if option.eq_ignore_ascii_case(b"keep-alive") {
-                self.keep_alive = true;
-            }
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
         }
     }
 
@@ -474,6 +480,20 @@ mod tests {
     }
 
     #[test]
+    fn fields_in_unusual_spelling_mean_the_same() {
+        let with = |fields: &str| {
+            let wire = format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{fields}\r\n");
+            read(wire.as_bytes(), &[], false).unwrap().0
+        };
+        assert!(with("Connection: x, Keep-Alive\r\n").keep_alive());
+        assert!(!with("Connection: close\r\nConnection: keep-alive\r\n").keep_alive());
+        assert!(!with("connection: keep-alive, Close\r\n").keep_alive());
+        assert!(with("X-Folded: a\r\n b\r\n").keep_alive());
+        let coded = with("CONTENT-TYPE: Text/XML\r\ncontent-encoding: x-gzip\r\n");
+        assert_eq!(coded.xml_body(), Some((&b""[..], true)));
+    }
+
+    #[test]
     fn surplus_is_seen() {
         let longer = [PLAIN, b"more"].concat();
         assert_eq!(read(&longer, &[], false).unwrap().1, 4);
@@ -509,6 +529,7 @@ mod tests {
             )
         };
         assert!(matches!(chunks("zz\r\n"), Violation::Chunked(_)));
+        assert!(matches!(chunks("\r\n\r\n"), Violation::Chunked(_)));
         assert!(matches!(chunks("2\r\nabc\r\n"), Violation::Chunked(_)));
         assert!(matches!(
             chunks("fffffffffffffffff\r\n"),
