@@ -96,7 +96,10 @@ impl Plan {
             Pace::Open {
                 arrivals: Arrivals::Trace(times),
                 ..
-            } => times.last().copied().unwrap_or_default(),
+            } => {
+                let last = times.last().copied().unwrap_or_default();
+                last.saturating_sub(self.warm_up)
+            }
             Pace::Open { steps, .. } => steps.iter().map(|step| step.length).sum(),
         }
     }

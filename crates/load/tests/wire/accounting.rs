@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use posthaste_load::{Connections, Data, Outcome, Pace, Portion, RequestSpec, Step, run};
+use posthaste_load::{Arrivals, Connections, Data, Outcome, Pace, Portion, RequestSpec, Step, run};
 use posthaste_units::{Rate, Span};
 
 use crate::server::{answering, carried_out, ok, pause, plan, read_request, serve};
@@ -48,6 +48,20 @@ fn a_warm_up_is_sent_and_not_counted() {
     assert_eq!((run.warm_up, run.intended), (50, 100));
     assert_eq!(run.response.histogram().count(), 100);
     assert_eq!(run.lateness.count(), 100);
+}
+
+#[test]
+fn a_warm_up_takes_the_beginning_of_a_trace() {
+    let address = answering(ok("fine"), false);
+    let mut plan = plan(address, 1.0, 1);
+    plan.pace = Pace::Open {
+        arrivals: Arrivals::Trace((0..=30).map(|n| Span::from_millis(10 * n)).collect()),
+        steps: Vec::new(),
+    };
+    plan.warm_up = Span::from_millis(100);
+    let run = carried_out(&plan);
+    assert_eq!((run.warm_up, run.intended), (10, 21));
+    assert_eq!(run.duration, Span::from_millis(200));
 }
 
 #[test]
@@ -109,7 +123,7 @@ fn steps_and_requests_are_reported_apart() {
     let mut plan = plan(address, 1.0, 1);
     let length = Span::from_millis(200);
     plan.pace = Pace::Open {
-        arrivals: posthaste_load::Arrivals::Poisson,
+        arrivals: Arrivals::Poisson,
         steps: vec![
             Step::steady(rate(100.0), length),
             Step::steady(rate(400.0), length),
