@@ -154,8 +154,11 @@ impl Target {
 fn path_as_written(text: &str, url: &Url) -> String {
     let after_scheme = text.split_once("://").map_or("", |(_, rest)| rest);
     if after_scheme.contains("{{") {
-        let path = after_scheme.find('/').map_or("/", |at| &after_scheme[at..]);
-        return path.split('#').next().unwrap_or("/").to_owned();
+        let path = after_scheme.find(['/', '?', '#']);
+        let path = path.map_or("", |at| &after_scheme[at..]);
+        let path = path.split('#').next().unwrap_or_default();
+        let slash = if path.starts_with('/') { "" } else { "/" };
+        return format!("{slash}{path}");
     }
     match url.query() {
         Some(query) => format!("{}?{query}", url.path()),
@@ -205,6 +208,8 @@ mod tests {
     fn templates_survive() {
         let target = Target::look_up("http://127.0.0.1/page/{{isbn}}?x={{y}}", &[]).unwrap();
         assert_eq!(target.path, "/page/{{isbn}}?x={{y}}");
+        let bare = Target::look_up("http://127.0.0.1?of=/a&x={{y}}#z", &[]).unwrap();
+        assert_eq!(bare.path, "/?of=/a&x={{y}}");
     }
 
     #[test]
