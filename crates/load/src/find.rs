@@ -64,8 +64,19 @@ pub struct Trial {
     pub excess: f64,
     /// Share of requests that did not end well.
     pub errors: f64,
-    /// Whether the objective held and no request failed.
+    /// Whether the objective held and fewer than 1 % of requests failed.
     pub held: bool,
+}
+
+impl Trial {
+    /// What speaks most plainly against it.
+    fn found(&self) -> String {
+        if self.errors >= FAILED {
+            format!("{:.1} % of requests failed", self.errors * 100.0)
+        } else {
+            format!("{:.2} times the bound", self.excess)
+        }
+    }
 }
 
 /// The capacity with what is known of its error.
@@ -102,6 +113,8 @@ impl Default for Effort {
 /// A failed trial whose sends were late by more than this share of its p99 says nothing of
 /// the server.
 const LATE: f64 = 0.25;
+/// A trial in which this share of requests fails does not hold, however fast the others are.
+const FAILED: f64 = 0.01;
 /// So often is such a trial made again before the generator is said to be the limit.
 const ATTEMPTS: usize = 3;
 /// Share of the budget for doubling; the rest narrows.
@@ -171,7 +184,7 @@ impl Search<'_> {
                     return Err(FindError::Hopeless {
                         objective: self.objective.to_string(),
                         rate: Rate::per_second(rate).unwrap_or_default(),
-                        found: format!("{:.2} times the bound", trial.excess),
+                        found: trial.found(),
                     });
                 }
             }
@@ -237,8 +250,10 @@ impl Search<'_> {
         let report = Report::new(&plan, &run);
         let excess = self.objective.excess(&report).unwrap_or(f64::INFINITY);
         let errors = report.error_share();
-        let held = excess < 1.0 && errors < 0.01 && report.outcomes[Outcome::Ok] > 0;
-        let late = report.send_lateness_ms.p99 > LATE * report.response_time_ms.p99;
+        let held = excess < 1.0 && errors < FAILED && report.outcomes[Outcome::Ok] > 0;
+        // Without a complete reply there is no time to compare with, and the server is to blame.
+        let late = report.response_time_ms.count > 0
+            && report.send_lateness_ms.p99 > LATE * report.response_time_ms.p99;
         Ok((held || !late).then_some(Trial {
             rate,
             seconds,

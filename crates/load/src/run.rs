@@ -8,6 +8,7 @@ use std::time::Duration;
 use posthaste_stats::{Histogram, Recorder};
 use posthaste_units::{Instant, Rate, Span};
 use rustix::process::{Resource, Rlimit};
+use rustix::thread::CpuSet;
 use thiserror::Error;
 
 use crate::clock::Clock;
@@ -34,7 +35,7 @@ pub enum RunError {
     /// TLS that cannot be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// Nothing to send.
+    /// Nothing to send, or nowhere to run.
     #[error("{0}")]
     Plan(&'static str),
     /// The system refused what an event loop cannot do without.
@@ -92,7 +93,7 @@ pub struct Run {
     pub intended: u64,
     /// How they ended.
     pub outcomes: Outcomes,
-    /// Requests of the warm-up, in none of the other figures.
+    /// Requests of the warm-up: in no other figure but connections and bytes.
     pub warm_up: u64,
     /// The measured time: as planned, or until the run was stopped.
     pub duration: Span,
@@ -114,11 +115,11 @@ pub struct Run {
     pub statuses: BTreeMap<u16, u64>,
     /// The first explanation of each kind of end.
     pub reasons: BTreeMap<Outcome, String>,
-    /// Connections attempted.
+    /// Connections attempted, those of the warm-up too.
     pub connections: u64,
-    /// Bytes of requests.
+    /// Bytes of requests, those of the warm-up too.
     pub bytes_sent: u64,
-    /// Bytes of replies, heads included.
+    /// Bytes of replies, heads and warm-up included.
     pub bytes_received: u64,
     /// Whether it was stopped before its end.
     pub stopped: bool,
@@ -157,8 +158,9 @@ pub fn run(plan: &Plan, stop: &AtomicBool, observer: &mut dyn Observer) -> Resul
                 let ticks = ticks.clone();
                 scope.spawn(move || {
                     settle_thread(plan, index);
+                    let engine = Engine::new(shared, index, ticks)?;
                     std::thread::sleep(shared.clock.until_origin().into());
-                    Engine::new(shared, index, ticks)?.run()
+                    engine.run()
                 })
             })
             .collect();
@@ -176,6 +178,9 @@ pub fn run(plan: &Plan, stop: &AtomicBool, observer: &mut dyn Observer) -> Resul
 fn prepare<'r>(plan: &'r Plan, stop: &'r AtomicBool) -> Result<(Shared<'r>, Vec<Span>), RunError> {
     if plan.requests.is_empty() {
         return Err(RunError::Plan("nothing to request: the mix is empty"));
+    }
+    if plan.cpus.iter().any(|cpu| *cpu >= CpuSet::MAX_CPU) {
+        return Err(RunError::Plan("no such core: --cpus counts them from 0"));
     }
     let keep_alive = plan.connections == Connections::KeepAlive;
     let mut origins: Vec<Origin> = Vec::new();
@@ -237,7 +242,7 @@ fn settle_thread(plan: &Plan, index: usize) {
     // A thread that may not do either measures all the same, and reports its lateness.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     if !plan.cpus.is_empty() {
-        let mut cpus = rustix::thread::CpuSet::new();
+        let mut cpus = CpuSet::new();
         cpus.set(plan.cpus[index % plan.cpus.len()]);
         let _ = rustix::thread::sched_setaffinity(None, &cpus);
     }

@@ -38,7 +38,7 @@ pub struct Report {
     pub outcomes: Outcomes,
     /// Whether the run was stopped before its end.
     pub stopped: bool,
-    /// Requests of the warm-up, in none of the other figures.
+    /// Requests of the warm-up: in no other figure but connections and bytes.
     pub warm_up_requests: u64,
     /// Due to last byte, complete replies only.
     pub response_time_ms: Summary,
@@ -52,11 +52,11 @@ pub struct Report {
     pub statuses: BTreeMap<u16, u64>,
     /// The first explanation of each kind of end.
     pub reasons: BTreeMap<String, String>,
-    /// Connections attempted.
+    /// Connections attempted, those of the warm-up too.
     pub connections: u64,
-    /// Bytes of requests.
+    /// Bytes of requests, those of the warm-up too.
     pub bytes_sent: u64,
-    /// Bytes of replies, heads included.
+    /// Bytes of replies, heads and warm-up included.
     pub bytes_received: u64,
     /// By step of the plan, where there are several.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]

@@ -2,8 +2,9 @@
 
 use std::io::Write as _;
 use std::net::{Shutdown, TcpListener};
+use std::sync::atomic::AtomicBool;
 
-use posthaste_load::{Outcome, Pace, RequestSpec};
+use posthaste_load::{Effort, FindError, Outcome, Pace, RequestSpec, RunError, Trial};
 use posthaste_units::Span;
 
 use crate::server::{all_end_as, answering, ok, pause, read_request, serve};
@@ -89,6 +90,31 @@ fn a_closed_port_refuses() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     all_end_as(address, Outcome::Refused);
+    let effort = Effort {
+        budget: Span::from_secs(1),
+        ..Effort::default()
+    };
+    let objective = "p99<1s".parse().unwrap();
+    let plan = crate::server::plan(address, 1.0, 1);
+    let found = posthaste_load::find(
+        &plan,
+        &objective,
+        effort,
+        &AtomicBool::new(false),
+        &mut |_: &Trial| (),
+    );
+    assert!(
+        matches!(&found, Err(FindError::Hopeless { found, .. }) if found.contains("100.0 %")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_core_beyond_all_machines_is_refused() {
+    let mut plan = crate::server::plan("127.0.0.1:9".parse().unwrap(), 1.0, 1);
+    plan.cpus = vec![1 << 20];
+    let run = posthaste_load::run(&plan, &AtomicBool::new(false), &mut ());
+    assert!(matches!(run, Err(RunError::Plan(_))));
 }
 
 #[test]
