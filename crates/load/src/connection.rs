@@ -109,6 +109,11 @@ impl Connection {
         Ok(())
     }
 
+    /// Whether part of a request waits for room in the socket (TLS keeps its own).
+    pub(crate) const fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
     /// Whether the connection is to be encrypted.
     pub(crate) const fn is_secure(&self) -> bool {
         self.secure.is_some()
@@ -138,18 +143,14 @@ impl Connection {
         bytes_received: &mut u64,
         arrived: impl Fn() -> Instant,
     ) -> Received {
-        if let Some(secure) = &mut self.secure {
-            match secure.fill(&self.socket) {
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                    return Received::Broken(error);
-                }
-                Err(_) => return Received::Ended,
-            }
-        }
         loop {
             let read = match &mut self.secure {
-                Some(secure) => secure.read(buffer).map_err(errno),
+                Some(secure) => match secure.receive(&self.socket, buffer) {
+                    Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                        return Received::Broken(error);
+                    }
+                    read => read.map_err(errno),
+                },
                 None => socket::receive(&self.socket, buffer),
             };
             let length = match read {

@@ -125,7 +125,10 @@ impl Secure {
         config: &Arc<ClientConfig>,
         name: &ServerName<'static>,
     ) -> Result<Self, rustls::Error> {
-        ClientConnection::new(config.clone(), name.clone()).map(Self)
+        let mut client = ClientConnection::new(config.clone(), name.clone())?;
+        // A request is handed over whole, however long; rustls would take 64 kB of it.
+        client.set_buffer_limit(None);
+        Ok(Self(client))
     }
 
     pub(crate) fn is_handshaking(&self) -> bool {
@@ -149,7 +152,8 @@ impl Secure {
         Ok(())
     }
 
-    /// Takes what has arrived on the socket; false at its end.
+    /// Takes what has arrived on the socket, until it is empty or there are decrypted bytes to
+    /// be read; false at its end.
     ///
     /// A failed handshake or record is an error of kind `InvalidData`.
     pub(crate) fn fill(&mut self, socket: &OwnedFd) -> io::Result<bool> {
@@ -160,18 +164,26 @@ impl Secure {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),
             }
-            let processed = self.0.process_new_packets();
-            if let Err(error) = processed {
+            if let Err(error) = self.0.process_new_packets() {
                 // The alert that tells the peer why; whether it arrives changes nothing here.
                 let _ = self.flush(socket);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, error));
             }
+            // In a handshake rustls reads no further before its own part has been sent.
+            self.flush(socket)?;
         }
         Ok(open)
     }
 
-    /// Decrypted bytes that are there; `WouldBlock` when there are none, 0 at a clean end.
-    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    /// Decrypted bytes; `WouldBlock` only when the socket is empty, 0 at a clean end.
+    ///
+    /// Errors as [`Secure::fill`].
+    pub(crate) fn receive(&mut self, socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.0.reader().read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            read => return read,
+        }
+        self.fill(socket)?;
         self.0.reader().read(buffer)
     }
 }

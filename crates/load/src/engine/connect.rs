@@ -80,7 +80,11 @@ impl Engine<'_> {
                 if let Some(exchange) = &mut connection.exchange {
                     exchange.moments.connected = Some(now);
                 }
-                self.watch(slot, EventFlags::empty());
+                let also = match connection.has_unsent() {
+                    true => EventFlags::OUT,
+                    false => EventFlags::empty(),
+                };
+                self.watch(slot, also);
             }
             Transmitted::Refused(Errno::AGAIN) => self.watch(slot, EventFlags::OUT),
             Transmitted::Refused(errno) => self.connect_failed(slot, errno),
@@ -91,10 +95,17 @@ impl Engine<'_> {
     /// Has the kernel report on a connection, edge-triggered.
     fn watch(&mut self, slot: u32, also: EventFlags) {
         let connection = &self.connections[slot as usize];
-        let token = u64::from(connection.serial) << 32 | u64::from(slot);
-        let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET | also;
-        let data = EventData::new_u64(token);
+        let (data, flags) = interest(connection, slot, also);
         if let Err(errno) = epoll::add(&self.epoll, &connection.socket, data, flags) {
+            self.fail(slot, Outcome::ClientFailed, || errno.to_string());
+        }
+    }
+
+    /// Has the kernel report room in the socket too, where nobody asked for it before.
+    pub(super) fn watch_for_room(&mut self, slot: u32) {
+        let connection = &self.connections[slot as usize];
+        let (data, flags) = interest(connection, slot, EventFlags::OUT);
+        if let Err(errno) = epoll::modify(&self.epoll, &connection.socket, data, flags) {
             self.fail(slot, Outcome::ClientFailed, || errno.to_string());
         }
     }
@@ -146,4 +157,12 @@ impl Engine<'_> {
             Err(error) => self.fail(slot, Outcome::TlsFailed, || error.to_string()),
         }
     }
+}
+
+/// What the kernel is to report of a connection, and under which name: its slot, and the serial
+/// number that tells it from an earlier connection in the same slot.
+fn interest(connection: &Connection, slot: u32, also: EventFlags) -> (EventData, EventFlags) {
+    let token = u64::from(connection.serial) << 32 | u64::from(slot);
+    let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET | also;
+    (EventData::new_u64(token), flags)
 }

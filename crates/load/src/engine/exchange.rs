@@ -34,7 +34,8 @@ impl Engine<'_> {
                     self.receive(slot, gone);
                 }
             }
-            State::Idle => {
+            // Room to write is no news; all else is the server's end, or bytes nobody asked for.
+            State::Idle if flags.contains(EventFlags::IN) || gone => {
                 let origin = self.connections[slot as usize].origin;
                 self.idle[origin].retain(|other| *other != slot);
                 self.remove(slot);
@@ -43,13 +44,16 @@ impl Engine<'_> {
                 self.closing.remove(slot);
                 self.remove(slot);
             }
-            State::Closing => {}
+            State::Idle | State::Closing => {}
         }
     }
 
     /// Sends the request of a connection that is ready.
     pub(super) fn write_request(&mut self, slot: u32) {
         match self.transmit(slot) {
+            Transmitted::Yes if self.connections[slot as usize].has_unsent() => {
+                self.watch_for_room(slot);
+            }
             Transmitted::Yes => {}
             Transmitted::Refused(errno) => self.fail(slot, Outcome::Reset, || errno.to_string()),
             Transmitted::Unwritten(reason) => self.fail(slot, Outcome::ClientFailed, || reason),

@@ -166,3 +166,34 @@ fn a_large_request_is_sent_whole_to_a_slow_reader() {
     let run = crate::server::carried_out(&plan);
     assert_eq!(run.outcomes[Outcome::Ok], 2, "{:?}", run.reasons);
 }
+
+/// Larger than what any socket takes at once, so that the rest waits for the kernel's report.
+#[test]
+fn large_requests_between_small_ones_are_sent_whole_on_one_connection() {
+    use std::io::Read as _;
+    const LARGE: usize = 12_000_000;
+    let address = serve(|mut stream| {
+        let mut first = [0];
+        while stream.read_exact(&mut first).is_ok() && read_request(&mut stream) {
+            if first == *b"P" {
+                pause(30);
+                let mut body = (&stream).take(LARGE as u64);
+                let _ = std::io::copy(&mut body, &mut std::io::sink());
+            }
+            let _ = stream.write_all(ok("all of it").as_bytes());
+        }
+    });
+    let mut plan = crate::server::plan(address, 1.0, 1);
+    plan.timeout = Span::from_secs(10);
+    plan.pace = Pace::Closed {
+        clients: 1,
+        length: Span::from_millis(400),
+    };
+    let url = format!("http://{address}/");
+    plan.requests
+        .push(RequestSpec::post(url, "text/plain", "x".repeat(LARGE)));
+    let run = crate::server::carried_out(&plan);
+    assert_eq!(run.outcomes[Outcome::Ok], run.intended, "{:?}", run.reasons);
+    assert!(run.requests[1].part.outcomes.total() > 0);
+    assert_eq!(run.connections, 1);
+}

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use posthaste_load::{Outcome, TlsOptions};
+use posthaste_load::{Outcome, RequestSpec, TlsOptions};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
@@ -16,7 +16,13 @@ struct Server {
 }
 
 fn server() -> Server {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    serving(["localhost".to_owned()], 0, ok("secret"))
+}
+
+/// A server with a certificate for `names` that reads requests with a body of `length` bytes,
+/// and answers each with `reply`.
+fn serving(names: impl Into<Vec<String>>, length: u64, reply: String) -> Server {
+    let made = rcgen::generate_simple_self_signed(names).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
@@ -30,7 +36,9 @@ fn server() -> Server {
         let connection = ServerConnection::new(config.clone()).unwrap();
         let mut stream = StreamOwned::new(connection, stream);
         while read_request(&mut stream) {
-            if stream.write_all(ok("secret").as_bytes()).is_err() {
+            let mut body = std::io::Read::by_ref(&mut stream).take(length);
+            let _ = std::io::copy(&mut body, &mut std::io::sink());
+            if stream.write_all(reply.as_bytes()).is_err() {
                 return;
             }
         }
@@ -44,7 +52,12 @@ fn server() -> Server {
 }
 
 fn outcome_with(server: &Server, tls: TlsOptions) -> Outcome {
+    outcome_of(RequestSpec::get(""), server, tls)
+}
+
+fn outcome_of(request: RequestSpec, server: &Server, tls: TlsOptions) -> Outcome {
     let mut plan = plan(server.address, 100.0, 100);
+    plan.requests = vec![request];
     plan.requests[0].url = format!("https://localhost:{}/", server.address.port());
     plan.resolve = vec![
         format!("localhost:{}:127.0.0.1", server.address.port())
@@ -93,4 +106,22 @@ fn a_server_without_tls_fails_the_handshake() {
         outcome_with(&plain, TlsOptions::default()),
         Outcome::TlsFailed
     );
+}
+
+/// More than rustls takes in at once, on every way: a certificate of 20 kB, a reply and a
+/// request of 1 MB. What it leaves in the socket or the buffer is not reported again.
+#[test]
+fn large_certificates_replies_and_requests_arrive_whole() {
+    let names: Vec<String> = (0..600)
+        .map(|number| format!("name-{number}.of-this-server.example"))
+        .chain(["localhost".to_owned()])
+        .collect();
+    let large = "x".repeat(1_000_000);
+    let server = serving(names, large.len() as u64, ok(&large));
+    let insecure = TlsOptions {
+        insecure: true,
+        ..TlsOptions::default()
+    };
+    let request = RequestSpec::post("", "text/plain", large);
+    assert_eq!(outcome_of(request, &server, insecure), Outcome::Ok);
 }
