@@ -7,8 +7,11 @@ use posthaste_units::{Rate, Ratio, Size, Span};
 
 use crate::within;
 
-/// Three decimals of a number that is at least one: half of the last place.
+/// Three decimals of a number that is at least one, or four digits: half of the last place.
 const ROUNDED: f64 = 5.1e-4;
+
+/// The same of a number that is at least a tenth.
+const SMALL: f64 = 10.0 * ROUNDED;
 
 /// Whole numbers up to here are exact as floating point.
 const EXACT: u64 = 1 << 53;
@@ -38,8 +41,8 @@ fn again<T: std::fmt::Display + std::str::FromStr<Err: std::fmt::Debug>>(value: 
         .unwrap_or_else(|error| panic!("{text:?}: {error:?}"))
 }
 
-fn near(read: f64, before: f64, least: f64, text: &str) {
-    let allowed = (before * ROUNDED).max(least);
+fn near(read: f64, before: f64, share: f64, text: &str) {
+    let allowed = before * share;
     assert!(
         (read - before).abs() <= allowed,
         "{text:?}: {before} became {read}"
@@ -49,7 +52,7 @@ fn near(read: f64, before: f64, least: f64, text: &str) {
 fn span(text: &str) {
     match text.parse::<Span>() {
         Ok(span) if span.as_nanos() < LARGEST => {
-            near(again(span).as_secs_f64(), span.as_secs_f64(), 0.0, text);
+            near(again(span).as_secs_f64(), span.as_secs_f64(), ROUNDED, text);
         }
         Ok(_) => {}
         Err(error) => assert!(!error.to_string().is_empty()),
@@ -61,12 +64,11 @@ fn rate(text: &str) {
         Ok(rate) => {
             assert!(rate.as_per_second() >= 0.0 && rate.as_per_second().is_finite());
             assert!(rate.as_per_second() == 0.0 || rate.interval() <= Span::MAX);
-            if rate.as_per_second() < 1e300 {
-                // Printed with three decimals however small.
+            if rate.as_per_second() == 0.0 || (1e-300..1e300).contains(&rate.as_per_second()) {
                 near(
                     again(rate).as_per_second(),
                     rate.as_per_second(),
-                    ROUNDED,
+                    SMALL,
                     text,
                 );
             }
@@ -81,7 +83,7 @@ fn size(text: &str) {
             near(
                 again(size).as_bytes() as f64,
                 size.as_bytes() as f64,
-                0.0,
+                ROUNDED,
                 text,
             );
         }
@@ -94,7 +96,9 @@ fn ratio(text: &str) {
     match text.parse::<Ratio>() {
         Ok(ratio) => {
             assert!((0.0..=1.0).contains(&ratio.get()));
-            near(again(ratio).get(), ratio.get(), ROUNDED / 100.0, text);
+            if ratio.get() == 0.0 || ratio.get() > 1e-300 {
+                near(again(ratio).get(), ratio.get(), SMALL, text);
+            }
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
