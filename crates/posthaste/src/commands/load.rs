@@ -315,6 +315,12 @@ impl Args {
             "constant" => Arrivals::Constant,
             "poisson" => Arrivals::Poisson,
             file => {
+                let paced = self.rate.is_some() || self.steps.is_some() || self.ramp.is_some();
+                if paced || self.find.is_some() {
+                    return Err(Failure::Usage(format!(
+                        "{file} says when requests are due: leave --rate, --steps, --ramp and --find out"
+                    )));
+                }
                 let text = read(Path::new(file))?;
                 let times = posthaste_load::read_trace(&text)
                     .map_err(|error| Failure::usage(format!("{file}: {error}")))?;
@@ -364,7 +370,13 @@ impl Args {
             }
             _ => vec![self.single()?],
         };
+        let given = |name: &str| {
+            self.header
+                .iter()
+                .any(|h| h.name.eq_ignore_ascii_case(name))
+        };
         for request in &mut requests {
+            request.headers.retain(|(name, _)| !given(name));
             request.headers.extend(
                 self.header
                     .iter()
@@ -387,17 +399,7 @@ impl Args {
                 let action = self.action.as_deref().unwrap_or_default();
                 posthaste_load::soap_request(&url, version, action, &body.unwrap_or_default())
             }
-            (None, Some(body)) => {
-                let mut request = RequestSpec::post(url, "application/octet-stream", body);
-                if self
-                    .header
-                    .iter()
-                    .any(|h| h.name.eq_ignore_ascii_case("content-type"))
-                {
-                    request.headers.clear();
-                }
-                request
-            }
+            (None, Some(body)) => RequestSpec::post(url, "application/octet-stream", body),
             (None, None) => RequestSpec::get(url),
         })
     }
@@ -540,5 +542,31 @@ impl std::str::FromStr for Steps {
         let gap = (to - from) / (count - 1) as f64;
         let rates = (0..count).filter_map(|n| Rate::per_second(from + gap * n as f64));
         Ok(Self(rates.collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn a_typed_header_replaces_the_one_made_for_soap() {
+        let line = "load http://127.0.0.1/ --rate 5/s --soap 1.1 -H content-type:text/plain";
+        let typed = Typed::parse_from(line.split(' '));
+        let requests = typed.args.plan().unwrap().requests;
+        let types: Vec<&str> = requests[0]
+            .headers
+            .iter()
+            .filter(|(name, _)| name.eq_ignore_ascii_case("content-type"))
+            .map(|(_, value)| value.as_str())
+            .collect();
+        assert_eq!(types, ["text/plain"]);
     }
 }

@@ -52,6 +52,10 @@ fn usage_errors_name_the_remedy() {
             &["load", url, "--arrivals", "/no/such/file"],
             "/no/such/file",
         ),
+        (
+            &["load", url, "--find", "p99<1s", "--arrivals", "times"],
+            "leave --rate",
+        ),
         (&["load", url, "--find", "errors<1%"], "p99<200ms"),
         (&["bookshop", "--service", "mm7:5ms"], "mm1:5ms"),
         (
