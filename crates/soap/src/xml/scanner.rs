@@ -6,11 +6,17 @@ use quick_xml::Reader;
 use quick_xml::events::Event;
 use quick_xml::events::attributes::Attributes;
 
-use super::text::{is_name, is_text, reference, shortened, value};
+use super::text::{is_qualified_name, is_text, reference, shortened, value};
 use super::{Attribute, Name, Token, XmlError, malformed};
 use crate::limits::{Limit, Limits};
 
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
+
+/// Declarations that say nothing new, as most toolkits write them.
+const USUAL: [&str; 2] = [
+    "<?xml version=\"1.0\" encoding=\"utf-8\"?>",
+    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
+];
 
 /// Reads a document token by token.
 pub struct Scanner<'a> {
@@ -187,6 +193,10 @@ impl<'a> Scanner<'a> {
         self.check_name(written, from)?;
         self.read_attributes(inner, len, from)?;
         self.attributes.clear();
+        // Nothing to sort in most tags; and the buffer stays for the next.
+        if self.raw.is_empty() {
+            return self.qualify(written, from).map(Token::Start);
+        }
         for (key, value) in std::mem::take(&mut self.raw) {
             let name = match key.split_once(':') {
                 Some(_) => self.qualify(key, from)?,
@@ -208,6 +218,9 @@ impl<'a> Scanner<'a> {
 
     /// Sorts what stands in a tag into declarations (`scope`) and attributes (`raw`).
     fn read_attributes(&mut self, inner: &'a str, len: usize, from: usize) -> Result<(), XmlError> {
+        if inner.len() == len {
+            return Ok(());
+        }
         let outer = self.scope.len();
         // Duplicates are sought above, after resolving, among at most `attributes` of them.
         for attribute in Attributes::new(inner, len).with_checks(false) {
@@ -252,11 +265,7 @@ impl<'a> Scanner<'a> {
 
     fn check_name(&self, name: &str, at: usize) -> Result<(), XmlError> {
         self.check(name.len(), Limit::Name, self.limits.name, at)?;
-        let good = match name.split_once(':') {
-            Some((prefix, local)) => is_name(prefix) && is_name(local),
-            None => is_name(name),
-        };
-        if good {
+        if is_qualified_name(name) {
             return Ok(());
         }
         Err(malformed(
@@ -314,6 +323,9 @@ impl<'a> Scanner<'a> {
                 "an XML declaration that is not at the start",
                 position,
             ));
+        }
+        if USUAL.contains(&slice) {
+            return Ok(());
         }
         let inner = slice.trim_start_matches("<?").trim_end_matches("?>");
         for attribute in Attributes::new(inner, "xml".len()) {

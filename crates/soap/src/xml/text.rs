@@ -68,21 +68,62 @@ pub(crate) fn shortened(text: &str, characters: usize) -> String {
     text.chars().take(characters).collect()
 }
 
+/// What a byte may be part of, looked up instead of compared: names and text are most of a document.
+const KINDS: [u8; 256] = kinds();
+const NAME_START: u8 = 1;
+const NAME: u8 = 2;
+/// A byte that is a character of XML by itself, or surely part of one.
+const PLAIN: u8 = 4;
+
+const fn kinds() -> [u8; 256] {
+    let mut kinds = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let b = byte as u8;
+        let start = b.is_ascii_alphabetic() || b == b'_' || b >= 0x80;
+        if start {
+            kinds[byte] |= NAME_START;
+        }
+        if start || b.is_ascii_digit() || matches!(b, b'-' | b'.') {
+            kinds[byte] |= NAME;
+        }
+        // 0xEF leads U+FFFE and U+FFFF, which are no characters of XML, and many that are.
+        if b != 0xEF && (b >= b' ' || matches!(b, b'\t' | b'\r' | b'\n')) {
+            kinds[byte] |= PLAIN;
+        }
+        byte += 1;
+    }
+    kinds
+}
+
+fn all_are(bytes: &[u8], kind: u8) -> bool {
+    bytes.iter().all(|b| KINDS[usize::from(*b)] & kind != 0)
+}
+
 /// Whether this is a name without a prefix (Namespaces in XML 1.0, production 4, `NCName`); which
 /// characters beyond ASCII are letters is not looked up.
 pub(crate) fn is_name(text: &str) -> bool {
-    let first = |b: u8| b.is_ascii_alphabetic() || b == b'_' || b >= 0x80;
-    let later = |b: u8| first(b) || b.is_ascii_digit() || matches!(b, b'-' | b'.');
-    text.bytes().next().is_some_and(first) && text.bytes().all(later)
+    let bytes = text.as_bytes();
+    bytes
+        .first()
+        .is_some_and(|first| all_are(&[*first], NAME_START))
+        && all_are(bytes, NAME)
+}
+
+/// Whether this is a name with or without a prefix (production 7, `QName`).
+pub(super) fn is_qualified_name(text: &str) -> bool {
+    if is_name(text) {
+        return true;
+    }
+    match text.bytes().position(|b| b == b':') {
+        Some(colon) => is_name(&text[..colon]) && is_name(&text[colon + 1..]),
+        None => false,
+    }
 }
 
 /// Whether all of `text` are characters of XML.
 pub(super) fn is_text(text: &str) -> bool {
-    // Control characters, and the lead byte of U+FFFE and U+FFFF: all others are.
-    let plain = !text
-        .bytes()
-        .any(|b| b == 0xEF || (b < b' ' && !matches!(b, b'\t' | b'\r' | b'\n')));
-    plain || text.chars().all(is_char)
+    all_are(text.as_bytes(), PLAIN) || text.chars().all(is_char)
 }
 
 /// XML 1.0 production 2, `Char`.
@@ -91,6 +132,13 @@ pub(crate) fn is_char(c: char) -> bool {
 }
 
 pub(super) fn value<'a>(raw: Cow<'a, str>, position: usize) -> Result<Cow<'a, str>, XmlError> {
+    // Most values are addresses: nothing in them needs a second look.
+    if raw
+        .bytes()
+        .all(|b| matches!(b, b' '..=b'~') && b != b'<' && b != b'&')
+    {
+        return Ok(raw);
+    }
     if raw.contains('<') || !is_text(&raw) {
         return Err(malformed(
             "a character that an attribute may not hold",
