@@ -11,6 +11,7 @@ use posthaste_draw::{Bars, Chart};
 use posthaste_units::{Seed, Span};
 
 use crate::check::Check;
+use crate::lab::Lab;
 use crate::papers::{self, ALIASES, Planned};
 use crate::progress::Progress;
 use crate::records::Records;
@@ -62,6 +63,8 @@ pub struct Conditions<'a> {
     pub full: bool,
     /// The study's own seed.
     pub seed: Seed,
+    /// Whose network traffic goes through.
+    pub lab: &'a Lab,
     /// Set when the person wants to stop: finish soon and keep what was measured.
     pub stop: &'a AtomicBool,
     /// Where to say how far it is.

@@ -9,6 +9,7 @@ mod check;
 mod figure;
 pub mod lab;
 mod manifest;
+mod overload;
 mod papers;
 mod progress;
 mod records;
@@ -24,4 +25,12 @@ pub use records::{Columns, Holds, Records, RecordsError, Row, Table, Value};
 pub use run::{Drawn, Options, Outcome, RunError, draw, reproduce};
 
 /// Every figure that is built, in the order of the report.
-pub const FIGURES: &[&Figure] = &[];
+pub const FIGURES: &[&Figure] = &[
+    &overload::fig_05::FIGURE,
+    &overload::fig_06::FIGURE,
+    &overload::fig_07::FIGURE,
+    &overload::fig_08::FIGURE,
+    &overload::fig_09::FIGURE,
+    &overload::fig_10::FIGURE,
+    &overload::fig_11::FIGURE,
+];

@@ -17,6 +17,7 @@ use posthaste_units::{Seed, Size, Span};
 
 use crate::check::Check;
 use crate::figure::{Conditions, Failure, Figure, Plot, Study};
+use crate::lab::Lab;
 use crate::manifest::{Ended, Machine, Manifest, commit};
 use crate::progress::Progress;
 use crate::records::Records;
@@ -34,6 +35,8 @@ pub struct Options {
     pub seed: Seed,
     /// The folder for the results.
     pub out: PathBuf,
+    /// What [`lab::enter`](crate::lab::enter) has reached.
+    pub lab: Lab,
 }
 
 /// Why nothing was run or drawn.
@@ -149,6 +152,7 @@ pub fn reproduce<'f>(
         let conditions = Conditions {
             full: options.full,
             seed: options.seed.child(study.name),
+            lab: &options.lab,
             stop,
             progress,
         };

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 use posthaste_experiments::lab::{self, Counters, Lab};
 use posthaste_experiments::{
-    Check, Conditions, Failure, Figure, Listed, Options, Plot, Records, RunError, SelectError,
-    Silent, Study, Table, draw, list, reproduce, select,
+    Check, Conditions, FIGURES, Failure, Figure, Listed, Options, Plot, Records, RunError,
+    SelectError, Silent, Study, Table, draw, list, reproduce, select,
 };
 use posthaste_units::{Seed, Span};
 use rand::RngExt as _;
@@ -115,6 +115,7 @@ fn options(out: &Path) -> Options {
         full: false,
         seed: Seed(7),
         out: out.to_owned(),
+        lab: Lab::Shared("a test".to_owned()),
     }
 }
 
@@ -323,4 +324,32 @@ fn a_lab_has_loopback_and_counters_of_its_own() {
         Lab::Shared(reason) => assert!(!reason.is_empty()),
     });
     inside.join().unwrap();
+}
+
+#[test]
+fn the_bytes_of_the_overload_paper_are_counted_for_real() {
+    let dir = tempfile::tempdir().unwrap();
+    let stop = AtomicBool::new(false);
+    let chosen = select(FIGURES, &["overload/fig-05".to_owned()]).unwrap();
+    let outcome = reproduce(FIGURES, &chosen, &options(dir.path()), &stop, &Silent).unwrap();
+    assert_eq!(outcome.exit_code(), 0);
+    let figure = &outcome.figures[0];
+    assert_eq!(
+        figure.checks.iter().filter(|check| check.holds).count(),
+        figure.checks.len() - 1,
+        "{:?}",
+        figure.checks
+    );
+    let manifest = figure.manifest.as_ref().unwrap();
+    assert_eq!(
+        manifest.parameters["network"],
+        Lab::Shared("a test".to_owned()).describe()
+    );
+    let records = fs::read_to_string(dir.path().join("overload/fig-05/records.csv")).unwrap();
+    assert_eq!(records.lines().count(), 4, "{records}");
+    assert!(
+        fs::read_to_string(outcome.report)
+            .unwrap()
+            .contains("overload/fig-05")
+    );
 }

@@ -1,0 +1,239 @@
+//! What the pictures and claims of this paper share: axes, series, and reading along a curve.
+
+use posthaste_draw::{Along, Axis, Chart, Mark, Point, Role, Series, TopAxis, Unit};
+
+use super::bench::{Form, SHARED_CORE};
+use super::paper;
+use crate::records::Records;
+
+/// The middle of some runs: one that was disturbed does not move it, as it would move the mean.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Estimate {
+    pub(super) median: f64,
+    /// A 95 % interval of the median by order statistics; all runs where they are fewer than six.
+    pub(super) low: f64,
+    pub(super) high: f64,
+}
+
+/// The middle of `values`, which come from independent runs.
+pub(super) fn estimate(values: &[f64]) -> Estimate {
+    let mut sorted: Vec<f64> = values
+        .iter()
+        .copied()
+        .filter(|value| value.is_finite())
+        .collect();
+    sorted.sort_by(f64::total_cmp);
+    let count = sorted.len();
+    if count == 0 {
+        return Estimate {
+            median: f64::NAN,
+            low: f64::NAN,
+            high: f64::NAN,
+        };
+    }
+    // Values to be left out at each end: while as few as these below the median are unlikely.
+    let (mut out, mut share) = (0, 0.5f64.powi(count as i32));
+    let mut likely = share;
+    while likely + share * (count - out) as f64 / (out + 1) as f64 <= 0.025 && 2 * out + 3 <= count
+    {
+        share *= (count - out) as f64 / (out + 1) as f64;
+        likely += share;
+        out += 1;
+    }
+    Estimate {
+        median: f64::midpoint(sorted[(count - 1) / 2], sorted[count / 2]),
+        low: sorted[out],
+        high: sorted[count - 1 - out],
+    }
+}
+
+/// Places along the curve of `form` in the open loop: (rate / capacity of the page, value).
+pub(super) fn places(records: &Records, form: Form, column: &str) -> Vec<(f64, f64)> {
+    let rows = records.table("points").rows();
+    rows.filter(|row| row.text("form") == form.key())
+        .map(|row| (row.number("rate_ratio"), row.number(column)))
+        .collect()
+}
+
+/// A measured quantity: the columns of its median and of the ends of its interval.
+pub(super) type Quantity = [&'static str; 3];
+
+pub(super) const RESPONSE: Quantity = ["response_ms", "response_low_ms", "response_high_ms"];
+pub(super) const THROUGHPUT: Quantity = [
+    "throughput_per_s",
+    "throughput_low_per_s",
+    "throughput_high_per_s",
+];
+pub(super) const REJECTED: Quantity = [
+    "rejected_per_s",
+    "rejected_low_per_s",
+    "rejected_high_per_s",
+];
+
+/// The curve of `form`, each point with the interval of its runs.
+pub(super) fn series(records: &Records, form: Form, quantity: Quantity) -> Series {
+    let rows = records.table("points").rows();
+    let points = rows
+        .filter(|row| row.text("form") == form.key())
+        .map(|row| {
+            let [y, low, high] = quantity.map(|column| row.number(column));
+            let mut point = Point::new(row.number("rate_ratio"), y).with_interval(low, high);
+            point.hint = format!(
+                "{:.0}/s offered, {} runs",
+                row.number("rate_per_s"),
+                row.number("runs")
+            );
+            point
+        });
+    Series::line(form.name(), points)
+}
+
+/// A chart over the request rate as a multiple of the page's capacity, the paper's axis above.
+pub(super) fn over_rate(records: &Records, title: &str, y: Axis, forms: &[Form]) -> Chart {
+    let x = Axis::linear("request rate / capacity of the page", Unit::Count);
+    let mut chart = Chart::new(title, x, y);
+    chart.top = Some(TopAxis {
+        label: "the paper's request rate".to_owned(),
+        unit: Unit::PerSecond,
+        factor: paper::PAGE_CAPACITY,
+        offset: 0.0,
+    });
+    let page = records.number("capacity page");
+    let words = forms.iter().map(|form| {
+        let number = |what: &str| records.number(&format!("capacity {}{what}", form.key()));
+        let (capacity, low, high) = (number(""), number(" low"), number(" high"));
+        let share = capacity / page;
+        format!(
+            "{} {capacity:.0}/s ({low:.0} to {high:.0}), {share:.2}",
+            form.name()
+        )
+    });
+    let words: Vec<String> = words.collect();
+    chart.notes = vec![
+        format!(
+            "Capacity here, on a machine made slower: {}.",
+            words.join(", ")
+        ),
+        "Points are medians of runs. Whiskers span 95 % intervals, or all runs where they are fewer than six.".to_owned(),
+    ];
+    chart.notes.extend(reservations(records));
+    chart
+}
+
+/// What a reader must know of this run: what could not be checked, or not be separated.
+pub(super) fn reservations(records: &Records) -> Vec<String> {
+    let mut notes = Vec::new();
+    if records.number("own namespace") == 0.0 {
+        notes.push("Not checked: connections against the kernel's counters, because the network was shared with other programs.".to_owned());
+    }
+    if records.number("shared core") == 1.0 {
+        notes.push(format!("Note that {SHARED_CORE}."));
+    }
+    notes
+}
+
+/// The rates at which the paper's response times rise, as marks.
+pub(super) fn paper_capacities() -> Vec<Mark> {
+    [
+        (paper::SERVICE_CAPACITY, "Web service, 145/s"),
+        (paper::PAGE_CAPACITY, "page, 180/s"),
+    ]
+    .map(|(rate, label)| Mark {
+        along: Along::X,
+        at: rate / paper::PAGE_CAPACITY,
+        label: label.to_owned(),
+        role: Role::Paper,
+    })
+    .into()
+}
+
+/// The median of the values of a curve from `from` on.
+pub(super) fn plateau(curve: &[(f64, f64)], from: f64) -> f64 {
+    let values: Vec<f64> = curve
+        .iter()
+        .filter(|(x, _)| *x >= from)
+        .map(|(_, y)| *y)
+        .collect();
+    estimate(&values).median
+}
+
+/// Where a curve first reaches `level`, between its points in a straight line.
+pub(super) fn crossing(curve: &[(f64, f64)], level: f64) -> f64 {
+    let mut steps = curve.windows(2).filter_map(|pair| match pair {
+        [(x, y), (next_x, next_y)] if *y < level && *next_y >= level => {
+            Some(x + (next_x - x) * (level - y) / (next_y - y))
+        }
+        _ => None,
+    });
+    steps.next().unwrap_or(f64::NAN)
+}
+
+/// The value of a curve at its point nearest to `x`.
+pub(super) fn nearest(curve: &[(f64, f64)], x: f64) -> f64 {
+    let distance = |place: &&(f64, f64)| (place.0 - x).abs();
+    let near = curve
+        .iter()
+        .min_by(|a, b| distance(a).total_cmp(&distance(b)));
+    near.map_or(f64::NAN, |(_, y)| *y)
+}
+
+/// The straight line through `places` by least squares, and how much of the spread it explains.
+pub(super) struct Line {
+    pub(super) slope: f64,
+    pub(super) r_squared: f64,
+}
+
+/// Fits a line.
+pub(super) fn fit(places: &[(f64, f64)]) -> Line {
+    let count = places.len() as f64;
+    let mean = |value: fn(&(f64, f64)) -> f64| places.iter().map(value).sum::<f64>() / count;
+    let (x, y) = (mean(|place| place.0), mean(|place| place.1));
+    let sum = |value: &dyn Fn(f64, f64) -> f64| {
+        places
+            .iter()
+            .map(|place| value(place.0 - x, place.1 - y))
+            .sum::<f64>()
+    };
+    let (xx, xy, yy) = (
+        sum(&|dx, _| dx * dx),
+        sum(&|dx, dy| dx * dy),
+        sum(&|_, dy| dy * dy),
+    );
+    Line {
+        slope: xy / xx,
+        r_squared: xy * xy / (xx * yy),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CURVE: [(f64, f64); 4] = [(0.5, 1.0), (1.0, 2.0), (1.5, 10.0), (2.0, 12.0)];
+
+    #[test]
+    fn medians_come_with_the_interval_that_so_few_runs_allow() {
+        let of = |count: u32| {
+            let values: Vec<f64> = (1..=count).rev().map(f64::from).collect();
+            let Estimate { median, low, high } = estimate(&values);
+            (median, low, high)
+        };
+        assert_eq!(of(1), (1.0, 1.0, 1.0));
+        assert_eq!(of(3), (2.0, 1.0, 3.0));
+        // The tables: from 6 runs on all of them are 95 %, from 9 on all but the outermost.
+        assert_eq!(of(8), (4.5, 1.0, 8.0));
+        assert_eq!(of(9), (5.0, 2.0, 8.0));
+        assert_eq!(of(12), (6.5, 3.0, 10.0));
+        assert!(estimate(&[f64::NAN]).median.is_nan());
+    }
+
+    #[test]
+    fn curves_are_read_between_their_points() {
+        assert!((crossing(&CURVE, 6.0) - 1.25).abs() < 1e-12);
+        assert!(crossing(&CURVE, 50.0).is_nan());
+        assert!((plateau(&CURVE, 1.4) - 11.0).abs() < 1e-12);
+        assert!((nearest(&CURVE, 0.9) - 2.0).abs() < 1e-12);
+        let line = fit(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]);
+        assert!((line.slope - 2.0).abs() < 1e-12 && (line.r_squared - 1.0).abs() < 1e-12);
+    }
+}

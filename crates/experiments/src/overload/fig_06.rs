@@ -1,0 +1,77 @@
+//! overload/fig-06: mean response time in a closed loop.
+
+use posthaste_draw::{Axis, Chart, Point, Series, Unit};
+use posthaste_units::Span;
+
+use super::bench::Form;
+use super::curves::{fit, reservations};
+use super::{PAPER, closed, instrument};
+use crate::check::Check;
+use crate::figure::{Figure, Plot};
+use crate::records::Records;
+
+pub(crate) static FIGURE: Figure = Figure {
+    id: "overload/fig-06",
+    title: "closed loop: mean response time against clients",
+    claim: "With singleclient, 1 to 500 clients that each wait for their reply, the mean response time grows linearly with the number of clients.",
+    paper: PAPER,
+    budget: Span::from_secs(10),
+    study: &closed::STUDY,
+    plot,
+    checks,
+    differs: "Each request has a new connection, as singleclient's had (inferred: HTTP/1.0 of its day). The server is our bookshop on one core, made slower than this machine (by the factor among the parameters), because beside a generator that costs more per connection than the server it could not be saturated; nothing of the claim depends on its speed. The paper's curves could not be read, so only its sentence is compared.",
+};
+
+/// A chart over the number of clients, a line for each form.
+pub(super) fn chart(records: &Records, title: &str, y: Axis, column: &str) -> Chart {
+    let mut chart = Chart::new(title, Axis::linear("clients", Unit::Count), y);
+    chart.series = Form::PAIR
+        .map(|form| {
+            let rows = records.table("points").rows();
+            let points = rows
+                .filter(|row| row.text("form") == form.key())
+                .map(|row| {
+                    let point = Point::new(row.number("clients"), row.number(column));
+                    let (low, high) = (
+                        row.number("response_low_ms"),
+                        row.number("response_high_ms"),
+                    );
+                    if column == "response_ms" && low <= high {
+                        point.with_interval(low, high)
+                    } else {
+                        point
+                    }
+                });
+            Series::line(form.name(), points)
+        })
+        .into();
+    chart.notes = reservations(records);
+    chart
+}
+
+/// Clients and the value of `column` for each.
+pub(super) fn places(records: &Records, form: Form, column: &str) -> Vec<(f64, f64)> {
+    let rows = records.table("points").rows();
+    rows.filter(|row| row.text("form") == form.key())
+        .map(|row| (row.number("clients"), row.number(column)))
+        .collect()
+}
+
+fn plot(records: &Records) -> Vec<Plot> {
+    let y = Axis::linear("mean response time", Unit::Millis);
+    let mut chart = chart(records, "Closed loop: mean response time", y, "response_ms");
+    chart.notes.push("Whiskers are 95 % intervals of one run, where replies were many and independent enough for one.".to_owned());
+    vec![Plot::Chart(chart)]
+}
+
+fn checks(records: &Records) -> Vec<Check> {
+    let mut checks = instrument::accounting(records);
+    for form in Form::PAIR {
+        let line = fit(&places(records, form, "response_ms"));
+        checks.push(Check::claim(
+            line.r_squared > 0.98,
+            format!("{}: the mean response time grows linearly with the clients, {:.3} ms each; a straight line explains {:.1} % of it.", form.name(), line.slope, 100.0 * line.r_squared),
+        ));
+    }
+    checks
+}

@@ -1,0 +1,73 @@
+//! overload/fig-07: throughput in a closed loop.
+
+use posthaste_draw::{Axis, Unit};
+use posthaste_units::Span;
+
+use super::bench::Form;
+use super::curves::plateau;
+use super::fig_06::{chart, places};
+use super::{PAPER, closed, instrument};
+use crate::check::Check;
+use crate::figure::{Figure, Plot};
+use crate::records::Records;
+
+pub(crate) static FIGURE: Figure = Figure {
+    id: "overload/fig-07",
+    title: "closed loop: throughput against clients",
+    claim: "Throughput saturates and is about the same for both kinds once there are many clients: a closed loop hides the difference. With few clients the page is ahead.",
+    paper: PAPER,
+    budget: Span::from_secs(10),
+    study: &closed::STUDY,
+    plot,
+    checks,
+    differs: "Nothing but the server can be the limit here: the generator has a core of its own and most of it is idle. So the closed loop shows the two capacities as they are. That the paper's were about the same at many clients, although fig-09 finds the page's a quarter higher, says that its generator or its network was the limit.",
+};
+
+/// From so many clients on the server is never idle.
+const MANY: f64 = 100.0;
+
+fn plot(records: &Records) -> Vec<Plot> {
+    let y = Axis::linear("throughput", Unit::PerSecond);
+    vec![Plot::Chart(chart(
+        records,
+        "Closed loop: throughput",
+        y,
+        "throughput_per_s",
+    ))]
+}
+
+fn checks(records: &Records) -> Vec<Check> {
+    let curve = |form| places(records, form, "throughput_per_s");
+    let (service, page) = (curve(Form::Service), curve(Form::Page));
+    let mut checks = instrument::accounting(records);
+    for (form, curve) in [(Form::Service, &service), (Form::Page, &page)] {
+        let many: Vec<f64> = curve
+            .iter()
+            .filter(|(x, _)| *x >= MANY)
+            .map(|(_, y)| *y)
+            .collect();
+        let (low, high) = many.iter().fold((f64::INFINITY, 0.0f64), |(low, high), y| {
+            (low.min(*y), high.max(*y))
+        });
+        checks.push(Check::claim(
+            high / low < 1.25,
+            format!(
+                "{}: throughput saturates, {low:.0} to {high:.0}/s from {MANY} clients on.",
+                form.name()
+            ),
+        ));
+    }
+    let (ours, theirs) = (plateau(&service, MANY), plateau(&page, MANY));
+    let ratio = ours / theirs;
+    checks.push(Check::claim(
+        (ratio - 1.0).abs() < 0.1,
+        format!("With many clients both are about the same: {ours:.0}/s as a Web service and {theirs:.0}/s as a page, {ratio:.2} (held to be the same within 10 %)."),
+    ));
+    let first = |curve: &[(f64, f64)]| curve.first().map_or(f64::NAN, |(_, y)| *y);
+    let (ours, theirs) = (first(&service), first(&page));
+    checks.push(Check::claim(
+        theirs > ours,
+        format!("With one client the page is ahead: {theirs:.0}/s against {ours:.0}/s."),
+    ));
+    checks
+}

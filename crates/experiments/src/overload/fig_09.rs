@@ -1,0 +1,85 @@
+//! overload/fig-09: throughput in an open loop.
+
+use posthaste_draw::{Axis, Point, Series, Unit};
+use posthaste_units::Span;
+
+use super::bench::Form;
+use super::curves::{THROUGHPUT, nearest, over_rate, paper_capacities, places, series};
+use super::{PAPER, instrument, open, paper};
+use crate::check::Check;
+use crate::figure::{Figure, Plot};
+use crate::records::Records;
+
+pub(crate) static FIGURE: Figure = Figure {
+    id: "overload/fig-09",
+    title: "open loop: throughput against request rate",
+    claim: "Throughput follows the rate up to 140/s; then the Web service's falls. The page's peaks at about 180/s and falls. The page's capacity is more than 25 % higher.",
+    paper: PAPER,
+    budget: Span::from_secs(33),
+    study: &open::STUDY,
+    plot,
+    checks,
+    differs: "Past its capacity our server's throughput stays where it is. The paper's fell because every packet of the excess cost it an interrupt and every connection it could not serve some work; here the kernel drops a SYN that finds the queue full, on the generator's core. The difference between the two capacities is what SOAP costs, see fig-08. The paper's points that its text gives are scaled by its page's capacity.",
+};
+
+fn plot(records: &Records) -> Vec<Plot> {
+    let y = Axis::linear("throughput", Unit::PerSecond);
+    let mut chart = over_rate(records, "Open loop: throughput", y, &Form::PAIR);
+    let capacity = records.number("capacity page");
+    let theirs = |rate: f64| {
+        Point::new(
+            rate / paper::PAGE_CAPACITY,
+            rate / paper::PAGE_CAPACITY * capacity,
+        )
+    };
+    let follows = theirs(paper::FOLLOWS_TO);
+    chart.series = Form::PAIR
+        .map(|form| series(records, form, THROUGHPUT))
+        .into();
+    chart
+        .series
+        .push(Series::line(Form::Service.name(), [theirs(0.0), follows.clone()]).of_paper());
+    let page = [theirs(0.0), follows, theirs(paper::PAGE_CAPACITY)];
+    chart
+        .series
+        .push(Series::line(Form::Page.name(), page).of_paper());
+    chart.marks = paper_capacities();
+    vec![Plot::Chart(chart)]
+}
+
+fn checks(records: &Records) -> Vec<Check> {
+    let mut checks = instrument::accounting(records);
+    checks.push(instrument::throughput(records));
+    let follows_to = paper::FOLLOWS_TO / paper::PAGE_CAPACITY;
+    for form in Form::PAIR {
+        let rows = records.table("points").rows();
+        let low = rows
+            .filter(|row| row.text("form") == form.key() && row.number("rate_ratio") <= follows_to);
+        let worst = low
+            .map(|row| row.number("throughput_per_s") / row.number("rate_per_s"))
+            .fold(f64::INFINITY, f64::min);
+        checks.push(Check::claim(
+            worst > 0.98 && worst.is_finite(),
+            format!("{}: throughput follows the rate up to {follows_to:.2} of the page's capacity (paper: 140 of 180/s): at least {worst:.3} of it.", form.name()),
+        ));
+    }
+    for form in [Form::Service, Form::Page] {
+        let curve = places(records, form, "throughput_per_s");
+        let (at, peak) = curve.iter().fold((f64::NAN, 0.0), |best, place| {
+            if place.1 > best.1 { *place } else { best }
+        });
+        let last = nearest(&curve, 3.0);
+        checks.push(Check::claim(
+            last < 0.9 * peak,
+            format!("{}: throughput peaks and falls: {peak:.0}/s at {at:.2}, {last:.0}/s at 3 times the page's capacity ({:.0} % of the peak).", form.name(), 100.0 * last / peak),
+        ));
+    }
+    let capacity = |form: Form| records.number(&format!("capacity {}", form.key()));
+    let (service, page) = (capacity(Form::Service), capacity(Form::Page));
+    let cost = |form: Form| records.number(&format!("cpu_us {}", form.key()));
+    checks.push(Check::claim(
+        page / service > 1.25,
+        format!("The page's capacity is more than 25 % higher: here {:+.0} % ({page:.0} against {service:.0}/s; {:.1} and {:.1} µs of processor time per request at this machine's own speed).", 100.0 * (page / service - 1.0), cost(Form::Page), cost(Form::Service)),
+    ));
+    checks
+}

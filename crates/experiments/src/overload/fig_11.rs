@@ -1,0 +1,91 @@
+//! overload/fig-11: the Web service's reply compressed.
+
+use posthaste_draw::{Axis, Unit};
+use posthaste_units::Span;
+
+use super::bench::Form;
+use super::curves::{Quantity, RESPONSE, THROUGHPUT, over_rate, places, plateau, series};
+use super::open::OVERLOADED;
+use super::{PAPER, instrument, open, paper};
+use crate::check::Check;
+use crate::figure::{Figure, Plot};
+use crate::records::Records;
+
+pub(crate) static FIGURE: Figure = Figure {
+    id: "overload/fig-11",
+    title: "open loop: the reply compressed",
+    claim: "Compressed, the reply shrinks from more than 3 KB to 1,300 bytes, from three TCP segments to one. Under overload the response time is about 3 s higher and the throughput about 50/s lower.",
+    paper: PAPER,
+    budget: Span::from_secs(33),
+    study: &open::STUDY,
+    plot,
+    checks,
+    differs: "On loopback no reply is cut into segments of 1,448 bytes, so compression can only cost here; what it saves on a slow line is the subject of the wsqos figures. Segments are computed from the bytes. Seconds scale with the server's speed: compare shares.",
+};
+
+/// Bytes of data in a TCP segment on Ethernet with timestamps.
+const SEGMENT: f64 = 1448.0;
+
+const FORMS: [Form; 2] = [Form::Service, Form::Compressed];
+
+fn plot(records: &Records) -> Vec<Plot> {
+    let chart = |title, label, unit, quantity: Quantity| {
+        let mut chart = over_rate(records, title, Axis::linear(label, unit), &FORMS);
+        chart.series = FORMS.map(|form| series(records, form, quantity)).into();
+        Plot::Chart(chart)
+    };
+    vec![
+        chart(
+            "Compressed and not: mean response time",
+            "mean response time",
+            Unit::Millis,
+            RESPONSE,
+        ),
+        chart(
+            "Compressed and not: throughput",
+            "throughput",
+            Unit::PerSecond,
+            THROUGHPUT,
+        ),
+    ]
+}
+
+/// Bytes of one reply, its HTTP header included.
+fn reply_bytes(records: &Records, form: Form) -> f64 {
+    let rows = records.table("runs").rows();
+    let (bytes, replies) = rows.filter(|row| row.text("form") == form.key()).fold(
+        (0.0, 0.0),
+        |(bytes, replies), row| {
+            (
+                bytes + row.number("bytes_received"),
+                replies + row.number("ok"),
+            )
+        },
+    );
+    bytes / replies
+}
+
+fn checks(records: &Records) -> Vec<Check> {
+    let mut checks = instrument::accounting(records);
+    checks.push(instrument::no_early_rejection(records));
+    let [plain, packed] = FORMS.map(|form| reply_bytes(records, form));
+    let segments = |bytes: f64| (bytes / SEGMENT).ceil();
+    checks.push(Check::claim(
+        segments(plain) == 3.0 && segments(packed) == 1.0,
+        format!("The reply shrinks from {plain:.0} to {packed:.0} bytes, HTTP header included: from {:.0} TCP segments to {:.0} (paper: three to one).", segments(plain), segments(packed)),
+    ));
+    let flat = |form, column| plateau(&places(records, form, column), OVERLOADED);
+    let [plain, packed] = FORMS.map(|form| flat(form, "response_ms"));
+    checks.push(Check::claim(
+        packed > 1.1 * plain,
+        format!("Under overload the response time is higher: {packed:.0} against {plain:.0} ms, {:+.0} % (paper: about 3 s more).", 100.0 * (packed / plain - 1.0)),
+    ));
+    let [plain, packed] = FORMS.map(|form| flat(form, "throughput_per_s"));
+    let lost = 100.0 * (1.0 - packed / plain);
+    let theirs = 100.0 * paper::COMPRESSION_LOSS / paper::SERVICE_CAPACITY;
+    checks.push(Check::claim(
+        packed < 0.9 * plain,
+        format!("Under overload the throughput is lower: {packed:.0} against {plain:.0}/s, {lost:.0} % less (paper: about 50/s less, {theirs:.0} % of the rate at which its Web service was full)."),
+    ));
+    checks
+}

@@ -1,0 +1,47 @@
+//! The overload paper: a Web service against a plain page on a server past its limit.
+//!
+//! Three studies feed seven figures: [`wire`] counts bytes, [`closed`] and [`open`] load the
+//! bookshop as singleclient and sclient did. What they share stands beside them: the server and
+//! generator in [`bench`], the checks of the instrument in [`instrument`], the axes in [`curves`].
+//! The paper's own numbers are named here, once.
+
+mod bench;
+mod closed;
+mod curves;
+pub(crate) mod fig_05;
+pub(crate) mod fig_06;
+pub(crate) mod fig_07;
+pub(crate) mod fig_08;
+pub(crate) mod fig_09;
+pub(crate) mod fig_10;
+pub(crate) mod fig_11;
+mod instrument;
+mod open;
+mod wire;
+
+/// The paper, cited shortly.
+const PAPER: &str = "Tian, Voigt, Naumowicz, Ritter, Schiller: Performance Impact of Web Services on Internet Servers, PDCS 2003";
+
+/// What the paper states in numbers.
+mod paper {
+    /// Content of request and reply together, in bytes.
+    pub(super) const CONTENT: f64 = 589.0;
+    /// All bytes of the Web service ("more than").
+    pub(super) const SERVICE_BYTES: f64 = 3900.0;
+    /// All bytes of the page ("about").
+    pub(super) const PAGE_BYTES: f64 = 1200.0;
+    /// Where the page's response time rises and its throughput peaks, requests per second.
+    pub(super) const PAGE_CAPACITY: f64 = 180.0;
+    /// Where the Web service's response time rises.
+    pub(super) const SERVICE_CAPACITY: f64 = 145.0;
+    /// Up to here throughput follows the rate.
+    pub(super) const FOLLOWS_TO: f64 = 140.0;
+    /// The lowest rate at which rejections are shown.
+    pub(super) const REJECTIONS_FROM: f64 = 120.0;
+    /// Nothing is rejected up to these rates.
+    pub(super) const PAGE_REJECTS_AFTER: f64 = 190.0;
+    /// Nothing is rejected up to these rates.
+    pub(super) const SERVICE_REJECTS_AFTER: f64 = 150.0;
+    /// Throughput lost to compression, requests per second.
+    pub(super) const COMPRESSION_LOSS: f64 = 50.0;
+}

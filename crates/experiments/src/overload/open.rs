@@ -1,0 +1,316 @@
+//! sclient: an open loop, in which the rate is held whatever the server does.
+//!
+//! Rates are multiples of the page's measured capacity. Each rate is run several times, the sweeps
+//! one after another, so that a disturbance of the machine spoils one run of a point and shows in
+//! its interval. A run past capacity begins with a burst that fills the queue: what is measured
+//! then is overload as it stays and not how it comes about.
+
+use posthaste_load::{Arrivals, Pace, Plan, Step};
+use posthaste_units::{Rate, Seed, Span};
+
+use super::bench::{Bench, Form, SLOWDOWN, Shop, runs};
+use super::curves::{REJECTED, RESPONSE, THROUGHPUT, estimate};
+use crate::figure::{Conditions, Failure, Study};
+use crate::records::{Records, Table, Value};
+
+pub(super) static STUDY: Study = Study {
+    name: "overload-open-loop",
+    run: |conditions| study(conditions, &Case::of(conditions.full)),
+};
+
+/// How long and how densely to measure.
+pub(super) struct Case {
+    /// Rates as multiples of the page's capacity.
+    pub(super) rates: &'static [f64],
+    /// Those of them at which the compressed reply is asked for, too.
+    pub(super) compressed: &'static [f64],
+    pub(super) repetitions: u64,
+    /// Of each first look: at costs, at capacities.
+    pub(super) look: Span,
+    pub(super) length: Span,
+}
+
+impl Case {
+    fn of(full: bool) -> Self {
+        if full {
+            Self {
+                rates: &[
+                    0.2, 0.4, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.35, 1.5,
+                    2.0, 3.0,
+                ],
+                compressed: &[0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0],
+                repetitions: 3,
+                look: Span::from_secs(1),
+                length: Span::from_secs(8),
+            }
+        } else {
+            Self {
+                rates: &[0.3, 0.6, 0.8, 0.9, 0.95, 1.0, 1.05, 1.2, 1.5, 2.0, 3.0],
+                compressed: &[0.3, 0.6, 1.0, 1.5, 2.0, 3.0],
+                repetitions: 3,
+                look: Span::from_millis(400),
+                length: Span::from_millis(200),
+            }
+        }
+    }
+}
+
+/// From this multiple of the page's capacity on every form is overloaded.
+pub(super) const OVERLOADED: f64 = 1.4;
+
+/// A small queue in the kernel, and room for more in the server: some hundreds of requests may be
+/// inside, as in the paper.
+const SHOP: Shop = Shop {
+    slowdown: SLOWDOWN,
+    backlog: 128,
+    concurrency: Some(384),
+};
+/// About as many as are inside under overload: the queue's 129, and in service what the server
+/// took of it at once. Fuller or emptier, a short run would measure the way there.
+const FILL: f64 = 200.0;
+
+pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
+    let mut records = Records::new();
+    costs(conditions, case.look, &mut records)?;
+    let bench = Bench::open(conditions.seed, SHOP)?;
+    bench.describe(&mut records, conditions, SHOP);
+    records.set_parameter("arrivals", "constant");
+    records.set_parameter("length of a run", case.length);
+    records.set_parameter("runs of each point", case.repetitions);
+    let mut table = runs();
+    if let Some(capacity) = first_capacities(&bench, conditions, case.look)? {
+        sweeps(&bench, conditions, case, capacity, &mut table)?;
+    }
+    records.set_table("runs", table);
+    summarise(&mut records);
+    Ok(records)
+}
+
+/// Processor time per request at the machine's own speed, for each form.
+fn costs(conditions: &Conditions<'_>, look: Span, records: &mut Records) -> Result<(), Failure> {
+    let shop = Shop {
+        slowdown: 1,
+        backlog: 1024,
+        concurrency: None,
+    };
+    let bench = Bench::open(conditions.seed, shop)?;
+    for form in Form::ALL {
+        let pace = Pace::Closed {
+            clients: 64,
+            length: look,
+        };
+        let measured = bench.measure(&bench.plan(form, pace), conditions.stop)?;
+        let cpu = measured.map_or(f64::NAN, |measured| measured.cpu_us());
+        records.set_number(&format!("cpu_us {}", form.key()), cpu);
+    }
+    Ok(())
+}
+
+/// A first look at each form's capacity: the page's by a closed loop, then all by overload.
+/// In the order of [`Form`]; `None` when stopped.
+fn first_capacities(
+    bench: &Bench,
+    conditions: &Conditions<'_>,
+    look: Span,
+) -> Result<Option<[f64; Form::ALL.len()]>, Failure> {
+    let pace = Pace::Closed {
+        clients: 64,
+        length: look,
+    };
+    let plan = bench.plan(Form::Page, pace);
+    let Some(closed) = bench.measure(&plan, conditions.stop)? else {
+        return Ok(None);
+    };
+    let page = closed.throughput();
+    let mut capacities = [page; Form::ALL.len()];
+    for form in Form::ALL {
+        let plan = overload(bench, form, 2.0 * page, page, look)?;
+        let Some(measured) = bench.measure(&plan, conditions.stop)? else {
+            return Ok(None);
+        };
+        capacities[form as usize] = measured.throughput();
+    }
+    Ok(Some(capacities))
+}
+
+/// Every rate for every form, so many times over. What is stopped is left out.
+fn sweeps(
+    bench: &Bench,
+    conditions: &Conditions<'_>,
+    case: &Case,
+    capacity: [f64; Form::ALL.len()],
+    table: &mut Table,
+) -> Result<(), Failure> {
+    let total = case.repetitions * case.rates.len() as u64;
+    let page = capacity[Form::Page as usize];
+    for repetition in 1..=case.repetitions {
+        for (place, &load) in case.rates.iter().enumerate() {
+            let done = (repetition - 1) * case.rates.len() as u64 + place as u64;
+            let words = format!("sweep {repetition}, {load} x the page's capacity of {page:.0}/s");
+            conditions.progress.step(done, total, &words);
+            let asked = |form: &Form| *form != Form::Compressed || case.compressed.contains(&load);
+            for form in Form::ALL.into_iter().filter(asked) {
+                let own = capacity[form as usize];
+                let mut plan = overload(bench, form, load * page, own, case.length)?;
+                plan.seed = Seed(conditions.seed.0.wrapping_add(repetition));
+                let Some(measured) = bench.measure(&plan, conditions.stop)? else {
+                    return Ok(());
+                };
+                table.push(measured.row(form, load, repetition));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `rate` for `length`; past the capacity of `own` after a burst that fills server and queue.
+fn overload(bench: &Bench, form: Form, rate: f64, own: f64, length: Span) -> Result<Plan, Failure> {
+    let steady = |rate, length| {
+        let rate =
+            Rate::per_second(rate).ok_or("the server answered nothing, so it has no capacity");
+        rate.map(|rate| Step::steady(rate, length))
+    };
+    let mut steps = vec![steady(rate, length)?];
+    if rate > own {
+        // While it lasts the server takes a quarter of it.
+        let burst = Span::from_secs_f64(FILL / (3.0 * own));
+        steps.insert(0, steady(4.0 * own, burst)?);
+    }
+    let pace = Pace::Open {
+        arrivals: Arrivals::Constant,
+        steps,
+    };
+    Ok(bench.plan(form, pace))
+}
+
+/// Capacities from all overloaded runs, and each point from its runs.
+fn summarise(records: &mut Records) {
+    let of =
+        |records: &Records, form: Form, wanted: &dyn Fn(f64) -> bool, column: &str| -> Vec<f64> {
+            let rows = records.table("runs").rows();
+            rows.filter(|row| row.text("form") == form.key() && wanted(row.number("load")))
+                .map(|row| row.number(column))
+                .collect()
+        };
+    for form in Form::ALL {
+        let plateau = of(
+            records,
+            form,
+            &|load| load >= OVERLOADED,
+            "throughput_per_s",
+        );
+        let capacity = estimate(&plateau);
+        records.set_number(&format!("capacity {}", form.key()), capacity.median);
+        records.set_number(&format!("capacity {} low", form.key()), capacity.low);
+        records.set_number(&format!("capacity {} high", form.key()), capacity.high);
+    }
+    let page = records.number("capacity page");
+    let quantities = [RESPONSE, THROUGHPUT, REJECTED];
+    let [[a, b, c], [d, e, f], [g, h, i]] = quantities;
+    let mut points = Table::new([
+        "form",
+        "load",
+        "rate_ratio",
+        "rate_per_s",
+        "runs",
+        a,
+        b,
+        c,
+        d,
+        e,
+        f,
+        g,
+        h,
+        i,
+    ]);
+    for form in Form::ALL {
+        let mut loads = of(records, form, &|_| true, "load");
+        loads.sort_by(f64::total_cmp);
+        loads.dedup();
+        for load in loads {
+            let values = |column| of(records, form, &|other| other == load, column);
+            let rate = estimate(&values("offered_per_s")).median;
+            let mut row = vec![
+                form.key().into(),
+                load.into(),
+                (rate / page).into(),
+                rate.into(),
+            ];
+            row.push((values("load").len() as u64).into());
+            for [column, _, _] in quantities {
+                let found = estimate(&values(column));
+                row.extend([found.median, found.low, found.high].map(Value::from));
+            }
+            points.push(row);
+        }
+    }
+    records.set_table("points", points);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use posthaste_units::Seed;
+
+    use super::*;
+    use crate::lab::Lab;
+    use crate::overload::{curves, instrument};
+    use crate::progress::Silent;
+
+    const TINY: Case = Case {
+        rates: &[0.4, 2.0],
+        compressed: &[],
+        repetitions: 1,
+        look: Span::from_millis(50),
+        length: Span::from_millis(60),
+    };
+
+    fn with(stop: bool) -> Records {
+        let conditions = Conditions {
+            full: false,
+            seed: Seed(1),
+            lab: &Lab::Shared("a test".to_owned()),
+            stop: &AtomicBool::new(stop),
+            progress: &Silent,
+        };
+        study(&conditions, &TINY).unwrap()
+    }
+
+    #[test]
+    fn a_tiny_study_measures_overload_and_accounts_for_it() {
+        let records = with(false);
+        assert_eq!(records.table("runs").len(), 4);
+        for form in Form::PAIR {
+            let rejected = curves::places(&records, form, "rejected_per_s");
+            assert!(rejected.last().unwrap().1 > 0.0, "{form:?}: {rejected:?}");
+            assert!(records.number(&format!("capacity {}", form.key())) > 0.0);
+            assert!(records.number(&format!("cpu_us {}", form.key())) > 0.0);
+        }
+        assert!(curves::places(&records, Form::Compressed, "response_ms").is_empty());
+        let checks = instrument::accounting(&records);
+        assert_eq!(
+            checks.len(),
+            2,
+            "counters of a shared network prove nothing"
+        );
+        for check in checks {
+            assert!(check.holds, "{}", check.sentence);
+        }
+        assert_eq!(
+            curves::reservations(&records).len(),
+            1 + usize::from(records.number("shared core") == 1.0)
+        );
+    }
+
+    #[test]
+    fn stopped_at_once_it_has_measured_nothing_and_says_so() {
+        let records = with(true);
+        assert!(records.table("runs").is_empty());
+        assert!(
+            instrument::accounting(&records)
+                .iter()
+                .all(|check| !check.holds)
+        );
+    }
+}
