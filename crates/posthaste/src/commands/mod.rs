@@ -4,7 +4,7 @@ mod bookshop;
 mod compare;
 mod doctor;
 mod load;
-// mod reproduce;
+mod reproduce;
 
 use std::fmt;
 use std::process::ExitCode;
@@ -35,7 +35,7 @@ enum Command {
     Load(Box<load::Args>),
     Compare(compare::Args),
     Bookshop(bookshop::Args),
-    // Reproduce(reproduce::Args),
+    Reproduce(reproduce::Args),
     Doctor(doctor::Args),
 }
 
@@ -45,7 +45,7 @@ impl Cli {
             Command::Load(args) => args.run(),
             Command::Compare(args) => args.run(),
             Command::Bookshop(args) => args.run(),
-            // Command::Reproduce(args) => args.run(),
+            Command::Reproduce(args) => args.run(),
             Command::Doctor(args) => args.run(),
         }
     }
