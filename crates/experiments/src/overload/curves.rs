@@ -99,23 +99,22 @@ pub(super) fn over_rate(records: &Records, title: &str, y: Axis, forms: &[Form])
         offset: 0.0,
     });
     let page = records.number("capacity page");
-    let words = forms.iter().map(|form| {
-        let number = |what: &str| records.number(&format!("capacity {}{what}", form.key()));
-        let (capacity, low, high) = (number(""), number(" low"), number(" high"));
-        let share = capacity / page;
-        format!(
-            "{} {capacity:.0}/s ({low:.0} to {high:.0}), {share:.2}",
-            form.name()
-        )
-    });
-    let words: Vec<String> = words.collect();
-    chart.notes = vec![
-        format!(
-            "Capacity here, on a machine made slower: {}.",
-            words.join(", ")
-        ),
-        "Points are medians of runs. Whiskers span 95 % intervals, or all runs where they are fewer than six.".to_owned(),
-    ];
+    chart.notes = forms
+        .iter()
+        .map(|form| {
+            let number = |what: &str| records.number(&format!("capacity {}{what}", form.key()));
+            let (capacity, low, high) = (number(""), number(" low"), number(" high"));
+            let share = capacity / page;
+            format!(
+                "{}: capacity here {capacity:.0}/s ({low:.0} to {high:.0}), {share:.2} of the page's.",
+                form.name()
+            )
+        })
+        .collect();
+    chart.notes.push(
+        "Medians of runs; whiskers are 95 % intervals, or all runs where they are fewer than six."
+            .to_owned(),
+    );
     chart.notes.extend(reservations(records));
     chart
 }

@@ -1,6 +1,7 @@
 //! Checks of the instrument that hold for every run of this paper, whatever the server does.
 
 use posthaste_load::Outcome;
+use posthaste_load::report::thousands;
 
 use super::bench::Form;
 use crate::check::Check;
@@ -39,13 +40,16 @@ pub(super) fn accounting(records: &Records) -> Vec<Check> {
         Check::instrument(
             identical == runs,
             format!(
-                "Every intended request has one outcome: in {identical} of {runs} runs the outcomes sum to what was intended, {intended:.0} requests in all."
+                "Every intended request has one outcome: in {identical} of {runs} runs the outcomes sum to what was intended, {} requests in all.",
+                whole(intended)
             ),
         ),
         Check::instrument(
             held,
             format!(
-                "{attempted:.0} of {intended:.0} intended requests were attempted; in the worst run {worst:.4} of them (bounds 0.999 to 1.001)."
+                "{} of {} intended requests were attempted; in the worst run {worst:.4} of them (bounds 0.999 to 1.001).",
+                whole(attempted),
+                whole(intended)
             ),
         ),
     ];
@@ -68,7 +72,9 @@ fn kernel(rows: &[Row<'_>]) -> [Check; 2] {
         Check::instrument(
             agree == rows.len(),
             format!(
-                "Requests without a connection are those that the kernel dropped: {ours:.0} by the generator's count, {kernels:.0} by the kernel's (ListenDrops), equal in {agree} of {} runs.",
+                "Requests without a connection are those that the kernel dropped: {} by the generator's count, {} by the kernel's (ListenDrops), equal in {agree} of {} runs.",
+                whole(ours),
+                whole(kernels),
                 rows.len()
             ),
         ),
@@ -77,6 +83,11 @@ fn kernel(rows: &[Row<'_>]) -> [Check; 2] {
             format!("No SYN was sent twice: the kernel counts {again:.0} (TCPSynRetrans)."),
         ),
     ]
+}
+
+/// A count as people write it.
+fn whole(count: f64) -> String {
+    thousands(count as u64)
 }
 
 /// Throughput: never above what was offered.
