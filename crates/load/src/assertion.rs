@@ -153,10 +153,11 @@ impl Figure {
 }
 
 impl Assertion {
-    /// Whether the report meets it. A run without a complete reply meets no bound on times.
+    /// Whether the report meets it. A run without a request meets none, one without a complete
+    /// reply no bound on times.
     pub fn holds(&self, report: &Report) -> bool {
         let timeless = matches!(self.figure, Figure::Response(_));
-        if timeless && report.response_time_ms.count == 0 {
+        if report.intended == 0 || (timeless && report.response_time_ms.count == 0) {
             return false;
         }
         let value = self.figure.of(report);
@@ -186,6 +187,14 @@ impl Assertion {
             return None;
         };
         Some(report.response_time_ms.value(statistic) / self.bound)
+    }
+
+    /// So many times the bound, where it bounds a response time.
+    pub(crate) fn bound_of_time(&self, times: f64) -> Span {
+        match self.figure {
+            Figure::Response(_) => Span::from_secs_f64(self.bound * times / 1e3),
+            _ => Span::MAX,
+        }
     }
 
     /// Whether it bounds a response time from above, as an objective must.

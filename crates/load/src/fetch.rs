@@ -4,7 +4,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustls::{ClientConnection, StreamOwned};
 
@@ -16,6 +16,8 @@ use crate::tls::{self, TlsOptions};
 
 /// Each wait, for the connection and for more bytes, is at most this long.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The whole document has to be there by then.
+const LONGEST: Duration = Duration::from_secs(60);
 /// A larger document is refused.
 const LIMIT: usize = 16 << 20;
 
@@ -53,7 +55,11 @@ fn exchange(
     let mut reader = ReplyReader::keeping_everything(LIMIT);
     let mut buffer = vec![0; 64 << 10];
     let mut received = 0;
+    let started = Instant::now();
     loop {
+        if started.elapsed() > LONGEST {
+            return Err(format!("not complete after {} s", LONGEST.as_secs()).into());
+        }
         let length = match stream.read(&mut buffer) {
             Ok(length) => length,
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,

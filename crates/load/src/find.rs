@@ -8,6 +8,7 @@
 //! their scatter about it gives the interval: noise widens it instead of moving the answer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant as WallInstant;
 
 use posthaste_stats::{Weighted, crossing};
 use posthaste_units::{Rate, Span};
@@ -117,11 +118,15 @@ const LATE: f64 = 0.25;
 const FAILED: f64 = 0.01;
 /// So often is such a trial made again before the generator is said to be the limit.
 const ATTEMPTS: usize = 3;
-/// Share of the budget for doubling; the rest narrows.
-const DOUBLING: f64 = 0.2;
+/// A trial of the doubling has so many requests, within these limits of its length in seconds.
+const DOUBLING: (f64, f64, f64) = (100.0, 0.5, 2.0);
 /// So often is the bracket halved, each time with this share of what is left.
 const HALVINGS: usize = 3;
 const HALVING: f64 = 0.04;
+/// Long trials shorter than this, in seconds, are not worth making.
+const SHORTEST: f64 = 0.5;
+/// A reply later than this many times the bound has failed: no need to wait for it.
+const HOPELESS: f64 = 20.0;
 /// Long trials, as multiples of the estimate at the time.
 const AROUND: [f64; 6] = [0.97, 1.02, 0.98, 1.01, 0.99, 1.0];
 /// Trials within this factor of the estimate decide it.
@@ -148,9 +153,9 @@ pub fn find(
         trials: Vec::new(),
         made: 0,
     };
-    let budget = effort.budget.as_secs_f64();
-    let (low, high) = search.double(effort.start, budget * DOUBLING)?;
-    let centre = search.narrow(low, high, budget * (1.0 - DOUBLING))?;
+    let deadline = WallInstant::now() + effort.budget.into();
+    let (low, high) = search.double(effort.start)?;
+    let centre = search.narrow(low, high, deadline)?;
     let (capacity, interval) = capacity(&search.trials, centre);
     Ok(Capacity {
         objective: objective.to_string(),
@@ -172,11 +177,12 @@ struct Search<'s> {
 impl Search<'_> {
     /// Doubles the rate until the objective fails; the last rate that held and the first
     /// that did not.
-    fn double(&mut self, start: Rate, seconds: f64) -> Result<(f64, f64), FindError> {
+    fn double(&mut self, start: Rate) -> Result<(f64, f64), FindError> {
         let mut rate = start.as_per_second();
         let mut held = None;
         loop {
-            let trial = self.attempt(rate, (seconds / 10.0).clamp(0.5, 2.0))?;
+            let (requests, shortest, longest) = DOUBLING;
+            let trial = self.attempt(rate, (requests / rate).clamp(shortest, longest))?;
             match (trial.held, held) {
                 (true, _) => held = Some(rate),
                 (false, Some(held)) => return Ok((held, rate)),
@@ -193,19 +199,33 @@ impl Search<'_> {
     }
 
     /// Spends the time on rates ever closer to the capacity.
-    fn narrow(&mut self, mut low: f64, mut high: f64, seconds: f64) -> Result<f64, FindError> {
+    fn narrow(
+        &mut self,
+        mut low: f64,
+        mut high: f64,
+        deadline: WallInstant,
+    ) -> Result<f64, FindError> {
+        let left = || {
+            deadline
+                .saturating_duration_since(WallInstant::now())
+                .as_secs_f64()
+        };
+        let halving = (left() * HALVING).max(SHORTEST);
         for _ in 0..HALVINGS {
             let middle = (low * high).sqrt();
-            if self.attempt(middle, seconds * HALVING)?.held {
+            if self.attempt(middle, halving)?.held {
                 low = middle;
             } else {
                 high = middle;
             }
         }
-        let long = seconds * (1.0 - HALVING * HALVINGS as f64) / AROUND.len() as f64;
         let mut centre = (low * high).sqrt();
-        for factor in AROUND {
-            self.attempt(centre * factor, long / (1.0 + WARM_UP))?;
+        for (made, factor) in AROUND.into_iter().enumerate() {
+            let seconds = left() / (AROUND.len() - made) as f64 / (1.0 + WARM_UP);
+            if seconds < SHORTEST {
+                break;
+            }
+            self.attempt(centre * factor, seconds)?;
             centre = capacity(&self.trials, centre)
                 .0
                 .clamp(low * 0.8, high * 1.2);
@@ -241,6 +261,7 @@ impl Search<'_> {
             steps: vec![step],
         };
         plan.warm_up = Span::from_secs_f64(seconds * WARM_UP);
+        plan.timeout = plan.timeout.min(self.objective.bound_of_time(HOPELESS));
         self.made += 1;
         plan.seed = plan.seed.child(&format!("trial {}", self.made));
         let run = run(&plan, self.stop, &mut ())?;
@@ -278,10 +299,17 @@ fn capacity(trials: &[Trial], centre: f64) -> (f64, [f64; 2]) {
             weight: trial.seconds * trial.excess.min(1.0).powi(2),
         })
         .collect();
-    match crossing(&near) {
+    let (estimate, [low, high]) = match crossing(&near) {
         Some(found) => (centre * found.x, found.interval.map(|x| centre * x)),
         None => (centre, [span.start, span.end]),
-    }
+    };
+    // A server that sheds load fails by errors while its times stay good: there it ends.
+    let sheds = trials
+        .iter()
+        .filter(|trial| trial.errors >= FAILED)
+        .map(|trial| trial.rate)
+        .fold(f64::INFINITY, f64::min);
+    (estimate.min(sheds), [low.min(sheds), high.min(sheds)])
 }
 
 #[cfg(test)]
@@ -321,6 +349,16 @@ mod tests {
         let trials: Vec<Trial> = rates.into_iter().zip(noise).map(noisy).collect();
         let (_, [low, high]) = capacity(&trials, 100.0);
         assert!(low < 100.0 && high > 100.0 && high - low > 0.5 && high - low < 10.0);
+    }
+
+    #[test]
+    fn a_server_that_sheds_ends_where_it_begins_to() {
+        let mut trials: Vec<Trial> = [70.0, 75.0, 80.0, 85.0]
+            .map(|rate| trial(rate, mm1(rate)))
+            .into();
+        trials[2].errors = 0.05;
+        let (found, [_, high]) = capacity(&trials, 80.0);
+        assert!(found <= 80.0 && high <= 80.0, "{found} {high}");
     }
 
     #[test]

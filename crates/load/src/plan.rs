@@ -1,6 +1,6 @@
 //! A run as it is meant: everything a user can ask of the generator, before anything happens.
 
-use posthaste_units::{Rate, Seed, Span};
+use posthaste_units::{Instant, Rate, Seed, Span};
 
 use crate::data::Data;
 use crate::pace::{Arrivals, Step};
@@ -32,7 +32,8 @@ pub enum Pace {
 pub enum Connections {
     /// One request each, as browsers did in 1997 and the papers' generators do.
     New,
-    /// Kept and used again.
+    /// Kept and used again. A request sent in the instant in which the server gives up an idle
+    /// connection is counted as reset: nothing is sent twice.
     KeepAlive,
 }
 
@@ -102,6 +103,41 @@ impl Plan {
             }
             Pace::Open { steps, .. } => steps.iter().map(|step| step.length).sum(),
         }
+    }
+
+    /// Whether no request would ever be due.
+    pub(crate) fn is_empty(&self) -> bool {
+        match &self.pace {
+            Pace::Closed { clients, length } => *clients == 0 || length.is_zero(),
+            Pace::Open {
+                arrivals: Arrivals::Trace(times),
+                ..
+            } => times.is_empty(),
+            Pace::Open { steps, .. } => steps.iter().map(Step::expected).sum::<f64>() <= 0.0,
+        }
+    }
+
+    /// Until when completions count. A trace says only when it begins: it ends with its last reply.
+    pub(crate) fn end(&self) -> Instant {
+        match &self.pace {
+            Pace::Open {
+                arrivals: Arrivals::Trace(_),
+                ..
+            } => Instant::FAR_FUTURE,
+            _ => Instant::ORIGIN + self.warm_up + self.length(),
+        }
+    }
+
+    /// When each step of the run ends, the warm-up's first.
+    pub(crate) fn step_ends(&self) -> Vec<Instant> {
+        let mut end = Instant::ORIGIN;
+        let steps = self.steps_with_warm_up().into_iter();
+        steps
+            .map(|step| {
+                end += step.length;
+                end
+            })
+            .collect()
     }
 
     /// The steps as they are run: the warm-up first, at the rate the plan begins with.

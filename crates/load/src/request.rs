@@ -88,8 +88,8 @@ pub enum RequestError {
         /// The columns there are.
         columns: Vec<String>,
     },
-    /// A method or header that HTTP does not allow.
-    #[error("{what} of {request} is not allowed in HTTP: {text:?}")]
+    /// A method or header that HTTP does not allow, or that frames the body, which is done here.
+    #[error("{what} of {request} is not allowed: {text:?}")]
     NotHttp {
         /// Which request.
         request: String,
@@ -203,7 +203,8 @@ fn check_http(spec: &RequestSpec) -> Result<(), RequestError> {
         return refuse("method", &spec.method);
     }
     for (name, value) in &spec.headers {
-        if !token(name) {
+        let framing = ["content-length", "transfer-encoding"];
+        if !token(name) || framing.contains(&name.to_ascii_lowercase().as_str()) {
             return refuse("header name", name);
         }
         if value.bytes().any(|b| b == b'\r' || b == b'\n' || b == 0) {
@@ -433,6 +434,8 @@ mod tests {
         spec.headers.push(("X".to_owned(), "a\r\nY: b".to_owned()));
         assert!(prepare(&spec, &Data::none()).is_err());
         spec.headers[0] = ("X Y".to_owned(), "a".to_owned());
+        assert!(prepare(&spec, &Data::none()).is_err());
+        spec.headers[0] = ("Content-Length".to_owned(), "7".to_owned());
         assert!(prepare(&spec, &Data::none()).is_err());
         spec.headers.clear();
         spec.method = "GET /".to_owned();

@@ -8,7 +8,6 @@ use std::time::Duration;
 use posthaste_stats::{Histogram, Recorder};
 use posthaste_units::{Instant, Rate, Span};
 use rustix::process::{Resource, Rlimit};
-use rustix::thread::CpuSet;
 use thiserror::Error;
 
 use crate::clock::Clock;
@@ -37,7 +36,7 @@ pub enum RunError {
     Tls(#[from] TlsError),
     /// Nothing to send, or nowhere to run.
     #[error("{0}")]
-    Plan(&'static str),
+    Plan(String),
     /// The system refused what an event loop cannot do without.
     #[error("event loop: {0}")]
     System(#[from] rustix::io::Errno),
@@ -177,20 +176,33 @@ pub fn run(plan: &Plan, stop: &AtomicBool, observer: &mut dyn Observer) -> Resul
 
 fn prepare<'r>(plan: &'r Plan, stop: &'r AtomicBool) -> Result<(Shared<'r>, Vec<Span>), RunError> {
     if plan.requests.is_empty() {
-        return Err(RunError::Plan("nothing to request: the mix is empty"));
+        return Err(RunError::Plan(
+            "nothing to request: the mix is empty".to_owned(),
+        ));
     }
-    if plan.cpus.iter().any(|cpu| *cpu >= CpuSet::MAX_CPU) {
-        return Err(RunError::Plan("no such core: --cpus counts them from 0"));
+    if plan.is_empty() {
+        return Err(RunError::Plan(
+            "nothing would be sent: raise the rate or the duration".to_owned(),
+        ));
+    }
+    let here = posthaste_serve::available_cpus();
+    if let Some(cpu) = plan.cpus.iter().find(|cpu| !here.contains(cpu)) {
+        return Err(RunError::Plan(format!(
+            "there is no core {cpu} to run on: there are {here:?}"
+        )));
     }
     let keep_alive = plan.connections == Connections::KeepAlive;
     let mut origins: Vec<Origin> = Vec::new();
     let mut requests = Vec::new();
     let mut dns = Vec::new();
+    // A name is looked up once, however many requests of the mix go there.
+    let mut known = plan.resolve.clone();
     for spec in &plan.requests {
-        let target = Target::look_up(&spec.url, &plan.resolve).map_err(RequestError::from)?;
-        dns.push(target.dns);
+        let target = Target::look_up(&spec.url, &known).map_err(RequestError::from)?;
         let place = origins.iter().position(|origin| *origin == target.origin);
         let place = place.unwrap_or_else(|| {
+            dns.push(target.dns);
+            known.push(target.origin.as_resolve());
             origins.push(target.origin.clone());
             origins.len() - 1
         });
@@ -213,7 +225,7 @@ fn prepare<'r>(plan: &'r Plan, stop: &'r AtomicBool) -> Result<(Shared<'r>, Vec<
         clock: Clock::starting_in(Span::ZERO),
         stop,
         limit: connection_limit(plan),
-        window: (start, start + plan.length()),
+        window: (start, plan.end()),
     };
     Ok((shared, dns))
 }
@@ -241,10 +253,8 @@ fn connection_limit(plan: &Plan) -> usize {
 fn settle_thread(plan: &Plan, index: usize) {
     // A thread that may not do either measures all the same, and reports its lateness.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-    if !plan.cpus.is_empty() {
-        let mut cpus = CpuSet::new();
-        cpus.set(plan.cpus[index % plan.cpus.len()]);
-        let _ = rustix::thread::sched_setaffinity(None, &cpus);
+    if let Some(count) = std::num::NonZeroUsize::new(plan.cpus.len()) {
+        let _ = posthaste_serve::pin_thread(&[plan.cpus[index % count]]);
     }
 }
 
@@ -274,14 +284,15 @@ fn assemble(
     tallies: &[Tally],
     ended: Instant,
 ) -> Run {
-    let mut tally = Tally::new(plan.steps_with_warm_up().len(), plan.requests.len());
+    let mut tally = Tally::new(plan.step_ends(), plan.requests.len());
     for other in tallies {
         tally.merge(other);
     }
     dns.iter().for_each(|time| tally.phases.dns.record(*time));
     let stopped = shared.stop.load(Ordering::Relaxed);
     let (start, end) = shared.window;
-    let duration = if stopped {
+    let is_open_ended = end == Instant::FAR_FUTURE;
+    let duration = if stopped || is_open_ended {
         ended.min(end).since(start)
     } else {
         end.since(start)

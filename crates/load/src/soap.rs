@@ -13,12 +13,23 @@ use crate::tls::TlsOptions;
 
 /// Why no request could be made from a WSDL: where it is, and what is wrong with it.
 #[derive(Debug, Error)]
-#[error("{place}: {reason}")]
-pub struct WsdlError {
-    /// URL or file.
-    pub place: String,
-    /// What went wrong, and what there is instead.
-    pub reason: String,
+pub enum WsdlError {
+    /// It could not be had.
+    #[error("{place}: {reason}")]
+    Fetch {
+        /// URL or file.
+        place: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// It is not what it should be, or does not have what was asked for.
+    #[error("{place}: {reason}")]
+    Content {
+        /// URL or file.
+        place: String,
+        /// What is wrong, and what there is instead.
+        reason: String,
+    },
 }
 
 /// A call described by a WSDL.
@@ -73,15 +84,12 @@ impl WsdlCall<'_> {
         resolve: &[Resolve],
         tls: &TlsOptions,
     ) -> Result<RequestSpec, WsdlError> {
-        let failed = |reason: String| WsdlError {
-            place: self.source.to_owned(),
+        let place = self.source.to_owned();
+        let failed = |reason: String| WsdlError::Content {
+            place: place.clone(),
             reason,
         };
-        let bytes = if self.source.contains("://") {
-            fetch(self.source, resolve, tls).map_err(|error| failed(error.to_string()))?
-        } else {
-            fs::read(self.source).map_err(|error| failed(error.to_string()))?
-        };
+        let bytes = self.document(resolve, tls)?;
         let description = wsdl::read(&bytes).map_err(|error| failed(error.to_string()))?;
         let (port, operation) = description
             .find(self.operation, self.version)
@@ -105,5 +113,17 @@ impl WsdlCall<'_> {
         let mut request = post(url, port.version, &operation.action, envelope);
         self.operation.clone_into(&mut request.name);
         Ok(request)
+    }
+
+    fn document(&self, resolve: &[Resolve], tls: &TlsOptions) -> Result<Vec<u8>, WsdlError> {
+        let failed = |reason: String| WsdlError::Fetch {
+            place: self.source.to_owned(),
+            reason,
+        };
+        if self.source.contains("://") {
+            fetch(self.source, resolve, tls).map_err(|error| failed(error.to_string()))
+        } else {
+            fs::read(self.source).map_err(|error| failed(error.to_string()))
+        }
     }
 }

@@ -132,6 +132,8 @@ pub(crate) struct Tally {
     pub(crate) lateness: Histogram,
     pub(crate) phases: Phases,
     pub(crate) steps: Vec<Part>,
+    /// When each step ends, so that a reply counts for the step in which it came.
+    step_ends: Vec<Instant>,
     pub(crate) requests: Vec<Part>,
     pub(crate) statuses: BTreeMap<u16, u64>,
     pub(crate) reasons: BTreeMap<Outcome, String>,
@@ -153,8 +155,9 @@ pub(crate) struct Ending<'m> {
 }
 
 impl Tally {
-    /// Empty, for this many steps and requests; a single one is not counted apart.
-    pub(crate) fn new(steps: usize, requests: usize) -> Self {
+    /// Empty, for steps that end at these instants and so many requests; a single one is not
+    /// counted apart.
+    pub(crate) fn new(step_ends: Vec<Instant>, requests: usize) -> Self {
         let parts = |count: usize| vec![Part::default(); if count > 1 { count } else { 0 }];
         Self {
             intended: 0,
@@ -165,7 +168,8 @@ impl Tally {
             service: Recorder::new(),
             lateness: Histogram::new(),
             phases: Phases::default(),
-            steps: parts(steps),
+            steps: parts(step_ends.len()),
+            step_ends,
             requests: parts(requests),
             statuses: BTreeMap::new(),
             reasons: BTreeMap::new(),
@@ -212,9 +216,17 @@ impl Tally {
         for part in [step, request].into_iter().flatten() {
             part.outcomes[outcome] += 1;
             if complete {
-                part.completed += u64::from(in_window);
                 part.response.record(response);
             }
+        }
+        if in_window {
+            let during = self.step_ends.partition_point(|end| *end < done);
+            let step = self.steps.get_mut(during);
+            let request = self.requests.get_mut(ending.request);
+            [step, request]
+                .into_iter()
+                .flatten()
+                .for_each(|part| part.completed += 1);
         }
     }
 

@@ -1,12 +1,15 @@
 //! Where requests go: a URL taken apart, its host looked up once.
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::str::FromStr;
-use std::time::Instant as WallInstant;
+use std::time::{Duration, Instant as WallInstant};
 
 use posthaste_units::Span;
 use thiserror::Error;
 use url::Url;
+
+/// How long an address of several may take to accept before the next is tried.
+const TRIAL: Duration = Duration::from_millis(500);
 
 /// Why a URL cannot be requested.
 #[derive(Debug, Error)]
@@ -87,6 +90,15 @@ pub struct Origin {
 }
 
 impl Origin {
+    /// What to remember of a look-up.
+    pub(crate) fn as_resolve(&self) -> Resolve {
+        Resolve {
+            host: self.host.clone(),
+            port: self.port,
+            address: self.address.ip(),
+        }
+    }
+
     /// The Host field.
     pub fn authority(&self) -> String {
         let default = if self.tls { 443 } else { 80 };
@@ -180,11 +192,22 @@ fn address_of(host: &str, port: u16, resolve: &[Resolve]) -> Result<SocketAddr, 
         port,
         reason,
     };
-    (bare, port)
+    let addresses: Vec<SocketAddr> = (bare, port)
         .to_socket_addrs()
         .map_err(|error| unresolved(error.to_string()))?
-        .next()
-        .ok_or_else(|| unresolved("no address".to_owned()))
+        .collect();
+    reachable(&addresses).ok_or_else(|| unresolved("no address".to_owned()))
+}
+
+/// The first of several addresses that takes a connection (`localhost` is often `::1` as well),
+/// else the first; a single address is not tried.
+fn reachable(addresses: &[SocketAddr]) -> Option<SocketAddr> {
+    let takes = |address: &&SocketAddr| TcpStream::connect_timeout(address, TRIAL).is_ok();
+    match addresses {
+        [] => None,
+        [only] => Some(*only),
+        several => several.iter().find(takes).or(several.first()).copied(),
+    }
 }
 
 #[cfg(test)]
@@ -219,6 +242,16 @@ mod tests {
         assert_eq!(target.origin.address, "127.0.0.9:8080".parse().unwrap());
         assert_eq!(target.origin.authority(), "shop.example:8080");
         assert!("shop.example:127.0.0.1".parse::<Resolve>().is_err());
+    }
+
+    #[test]
+    fn of_several_addresses_one_that_answers_is_taken() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let open = listener.local_addr().unwrap();
+        let closed: SocketAddr = "127.0.0.1:1".parse().unwrap();
+        assert_eq!(reachable(&[closed, open]), Some(open));
+        assert_eq!(reachable(&[closed, closed]), Some(closed));
+        assert_eq!(reachable(&[]), None);
     }
 
     #[test]

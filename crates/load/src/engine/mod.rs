@@ -40,6 +40,8 @@ const AFTER_FAILURE: Span = Span::from_millis(10);
 /// The loop looks around at least this often: for Ctrl-C, and to report.
 const TICK: Span = Span::from_secs(1);
 const LOOK_AROUND: Span = Span::from_millis(100);
+/// Time-outs are looked at even when so many turns in a row had more events than fit one.
+const EXPIRE_EVERY: u32 = 16;
 /// Requests begun before replies are looked at again.
 const BURST: usize = 32;
 
@@ -82,7 +84,6 @@ impl<'r> Engine<'r> {
         index: usize,
         ticks: Sender<Tick>,
     ) -> Result<Self, Errno> {
-        let steps = shared.plan.steps_with_warm_up().len();
         Ok(Self {
             shared,
             source: Source::new(shared.plan, index),
@@ -94,7 +95,7 @@ impl<'r> Engine<'r> {
             closing: Fifo::new(),
             in_flight: 0,
             serial: 0,
-            tally: Tally::new(steps, shared.mix.len()),
+            tally: Tally::new(shared.plan.step_ends(), shared.mix.len()),
             ticks,
             next_tick: Instant::ORIGIN + TICK,
             buffer: vec![0; 64 * 1024],
@@ -105,6 +106,7 @@ impl<'r> Engine<'r> {
     /// Runs until everything due has ended, or the run is stopped.
     pub(crate) fn run(mut self) -> Result<Tally, Errno> {
         let mut events = Vec::with_capacity(256);
+        let mut full_turns = 0;
         loop {
             let now = self.shared.clock.now();
             self.begin_due(now);
@@ -113,7 +115,10 @@ impl<'r> Engine<'r> {
             }
             let before = self.shared.clock.now();
             let all = self.poll(&mut events)?;
-            if all {
+            // A deadline may belong to a connection whose event is still to come; but not for
+            // ever, and a full batch of events at every turn is how saturation looks.
+            full_turns = if all { 0 } else { full_turns + 1 };
+            if full_turns % EXPIRE_EVERY == 0 {
                 self.expire(before);
             }
             self.report(before);

@@ -79,6 +79,8 @@ pub struct Described {
     pub connect_timeout: String,
     /// Limits as written on the command line.
     pub timeout: String,
+    /// Time at the beginning that is not counted.
+    pub warm_up: String,
     /// Event loops.
     pub threads: usize,
     /// Seed.
@@ -186,6 +188,7 @@ impl Described {
             connection: connection.to_owned(),
             connect_timeout: plan.connect_timeout.to_string(),
             timeout: plan.timeout.to_string(),
+            warm_up: plan.warm_up.to_string(),
             threads: plan.threads,
             seed: plan.seed.0,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -210,7 +213,7 @@ fn pace_in_words(plan: &Plan) -> String {
             };
             let rates = match steps.as_slice() {
                 [one] if one.from == one.to => one.from.to_string(),
-                [one] => format!("{} rising to {}", one.from, one.to),
+                [one] => format!("{} moving to {}", one.from, one.to),
                 [first, .., last] => {
                     format!("{} to {} in {} steps", first.from, last.to, steps.len())
                 }

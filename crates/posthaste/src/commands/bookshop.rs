@@ -43,7 +43,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LAW")]
     service: Option<Law>,
     /// Be a machine so many times slower: each request costs this multiple of its processor time
-    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "service")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        conflicts_with = "service"
+    )]
     slowdown: u32,
     /// Books in the catalogue
     #[arg(long, value_name = "N", default_value_t = 1000)]

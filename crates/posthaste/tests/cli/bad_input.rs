@@ -2,70 +2,102 @@
 
 use crate::command::{Shop, posthaste, said};
 
+const URL: &str = "http://127.0.0.1:9/";
+
+/// What is typed, and what the refusal must contain.
+const CASES: &[(&[&str], &str)] = &[
+    (&["load", URL, "--rate", "500"], "500/s"),
+    (&["load", URL, "--rate", "5ms"], "500/s"),
+    (&["load", URL, "--rat", "5/s"], "--rate"),
+    (&["load", URL], "--rate"),
+    (
+        &["load", URL, "--rate", "5/s", "--clients", "3"],
+        "cannot be used with",
+    ),
+    (
+        &["load", URL, "--rate", "5/s", "--timeout", "30"],
+        "no unit",
+    ),
+    (
+        &["load", URL, "--rate", "5/s", "--assert", "p98<1ms"],
+        "did you mean p9",
+    ),
+    (
+        &["load", URL, "--rate", "5/s", "--header", "nocolon"],
+        "Name: value",
+    ),
+    (
+        &["load", URL, "--rate", "5/s", "--steps", "1/s..2/s:2"],
+        "cannot be used with",
+    ),
+    (&["load", URL, "--steps", "1/s..2/s:1000"], "from 2 to 100"),
+    (
+        &["load", URL, "--rate", "5/s", "--resolve", "a:b"],
+        "HOST:PORT:ADDRESS",
+    ),
+    (&["load", URL, "--rate", "0/s"], "nothing would be sent"),
+    (
+        &["load", URL, "--rate", "5/s", "--duration", "0s"],
+        "nothing would be sent",
+    ),
+    (
+        &["load", URL, "--steps", "10/s..100/s:35/s"],
+        "does not divide",
+    ),
+    (
+        &["load", URL, "--rate", "5/s", "--cpus", "1000"],
+        "no core 1000",
+    ),
+    (
+        &["load", URL, "--rate", "5/s", "--think", "1s"],
+        "--clients",
+    ),
+    (
+        &["load", URL, "--find", "p99<1s", "--assert", "p99<1s"],
+        "cannot be used with",
+    ),
+    (
+        &["load", URL, "--clients", "2", "--arrivals", "poisson"],
+        "cannot be used with",
+    ),
+    (
+        &["load", URL, "--rate", "5/s", "-H", "Content-Length: 3"],
+        "Content-Length",
+    ),
+    (&["load", "ftp://127.0.0.1/", "--rate", "5/s"], "http://"),
+    (
+        &["load", "http://no-such-name.invalid/", "--rate", "5/s"],
+        "--resolve",
+    ),
+    (
+        &["load", "http://127.0.0.1/{{isbn}}", "--rate", "5/s"],
+        "--data",
+    ),
+    (
+        &["load", URL, "--rate", "5/s", "--body", "/no/such/file"],
+        "/no/such/file",
+    ),
+    (
+        &["load", URL, "--arrivals", "/no/such/file"],
+        "/no/such/file",
+    ),
+    (
+        &["load", URL, "--find", "p99<1s", "--arrivals", "times"],
+        "leave --rate",
+    ),
+    (&["load", URL, "--find", "errors<1%"], "p99<200ms"),
+    (&["bookshop", "--service", "mm7:5ms"], "mm1:5ms"),
+    (
+        &["bookshop", "--service", "mm1:5ms", "--threads", "2"],
+        "one thread",
+    ),
+    (&["compare", "/no/such/a", "/no/such/b"], "/no/such/a"),
+    (&["laod"], "load"),
+];
+
 #[test]
 fn usage_errors_name_the_remedy() {
-    let url = "http://127.0.0.1:9/";
-    let cases: &[(&[&str], &str)] = &[
-        (&["load", url, "--rate", "500"], "500/s"),
-        (&["load", url, "--rate", "5ms"], "500/s"),
-        (&["load", url, "--rat", "5/s"], "--rate"),
-        (&["load", url], "--rate"),
-        (
-            &["load", url, "--rate", "5/s", "--clients", "3"],
-            "cannot be used with",
-        ),
-        (
-            &["load", url, "--rate", "5/s", "--timeout", "30"],
-            "no unit",
-        ),
-        (
-            &["load", url, "--rate", "5/s", "--assert", "p98<1ms"],
-            "did you mean p9",
-        ),
-        (
-            &["load", url, "--rate", "5/s", "--header", "nocolon"],
-            "Name: value",
-        ),
-        (
-            &["load", url, "--rate", "5/s", "--steps", "1/s..2/s:2"],
-            "cannot be used with",
-        ),
-        (&["load", url, "--steps", "1/s..2/s:1000"], "from 2 to 100"),
-        (
-            &["load", url, "--rate", "5/s", "--resolve", "a:b"],
-            "HOST:PORT:ADDRESS",
-        ),
-        (&["load", "ftp://127.0.0.1/", "--rate", "5/s"], "http://"),
-        (
-            &["load", "http://no-such-name.invalid/", "--rate", "5/s"],
-            "--resolve",
-        ),
-        (
-            &["load", "http://127.0.0.1/{{isbn}}", "--rate", "5/s"],
-            "--data",
-        ),
-        (
-            &["load", url, "--rate", "5/s", "--body", "/no/such/file"],
-            "/no/such/file",
-        ),
-        (
-            &["load", url, "--arrivals", "/no/such/file"],
-            "/no/such/file",
-        ),
-        (
-            &["load", url, "--find", "p99<1s", "--arrivals", "times"],
-            "leave --rate",
-        ),
-        (&["load", url, "--find", "errors<1%"], "p99<200ms"),
-        (&["bookshop", "--service", "mm7:5ms"], "mm1:5ms"),
-        (
-            &["bookshop", "--service", "mm1:5ms", "--threads", "2"],
-            "one thread",
-        ),
-        (&["compare", "/no/such/a", "/no/such/b"], "/no/such/a"),
-        (&["laod"], "load"),
-    ];
-    for (arguments, remedy) in cases {
+    for (arguments, remedy) in CASES {
         let said = said(&mut posthaste(arguments));
         assert_eq!(said.code, Some(2), "{arguments:?}: {}", said.err);
         assert!(

@@ -103,7 +103,7 @@ fn a_fault_counts_in_both_versions_of_soap() {
 #[test]
 fn records_are_kept_and_compared() {
     let shop = Shop::open(&["--service", "md1:2ms"]);
-    let slow = Shop::open(&["--service", "md1:4ms"]);
+    let slow = Shop::open(&["--service", "md1:8ms"]);
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     for (url, name) in [(shop.page(), "before"), (slow.page(), "after")] {
@@ -113,7 +113,7 @@ fn records_are_kept_and_compared() {
             "--rate",
             "100/s",
             "--duration",
-            "3s",
+            "4s",
             "--out",
             &path(name),
         ]));

@@ -1,5 +1,7 @@
 //! `posthaste load`: what was typed becomes a plan; the run becomes a report.
 
+mod values;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +14,7 @@ use posthaste_load::{
 use posthaste_soap::Version;
 use posthaste_units::{Rate, Seed, Span};
 
+use self::values::{Header, Ramp, Steps, soap_version, threads};
 use super::{Failure, print, stop_on_signal};
 
 /// Load a web service and account for every request.
@@ -30,10 +33,10 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Pace")]
     rate: Option<Rate>,
     /// Closed loop: this many clients, each sends its next request when the last has ended
-    #[arg(long, help_heading = "Pace", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, help_heading = "Pace", conflicts_with = "arrivals", value_parser = clap::value_parser!(u32).range(1..))]
     clients: Option<u32>,
-    /// Find the highest rate at which this holds, for example 'p99<200ms'
-    #[arg(long, value_name = "OBJECTIVE", help_heading = "Pace")]
+    /// Find the highest rate at which this holds, for example 'p99<200ms'; takes about a minute
+    #[arg(long, value_name = "OBJECTIVE", help_heading = "Pace", conflicts_with_all = ["assert", "duration", "warm_up"])]
     find: Option<Assertion>,
     /// Rates from A to B in so many steps (100/s..1000/s:10), or in steps of a rate (:100/s);
     /// they share the duration equally
@@ -50,15 +53,15 @@ pub(crate) struct Args {
         help_heading = "Pace"
     )]
     arrivals: String,
-    /// For how long requests are due
-    #[arg(long, default_value = "10s", help_heading = "Pace")]
-    duration: Span,
+    /// For how long requests are due [default: 10s]
+    #[arg(long, value_name = "T", help_heading = "Pace")]
+    duration: Option<Span>,
     /// Requests due this early are sent and not counted
     #[arg(long, value_name = "T", default_value = "0s", help_heading = "Pace")]
     warm_up: Span,
     /// Pause of a closed-loop client between a reply and its next request
-    #[arg(long, value_name = "T", default_value = "0s", help_heading = "Pace")]
-    think: Span,
+    #[arg(long, value_name = "T", help_heading = "Pace")]
+    think: Option<Span>,
 
     /// One connection per request, or connections kept and used again
     #[arg(
@@ -120,7 +123,7 @@ pub(crate) struct Args {
     /// CSV whose first line names the columns; rows are used in turn
     #[arg(long, value_name = "FILE.csv", help_heading = "Request")]
     data: Option<PathBuf>,
-    /// Several requests with weights and think times, as TOML (see the manual)
+    /// Several requests with weights and think times, as TOML (see the example below)
     #[arg(long, value_name = "FILE", help_heading = "Request")]
     mix: Option<PathBuf>,
     /// User and password, HTTP Basic
@@ -189,10 +192,24 @@ Examples:
     posthaste load http://127.0.0.1:8080/ --find 'p99<20ms'
   A SOAP operation from its WSDL, the fields from a file:
     posthaste load --wsdl http://127.0.0.1:8080/soap?wsdl --operation BookLite --data isbns.csv --rate 100/s
+  Several requests with their shares and pauses, from a file (name, weight, think and headers are optional):
+    posthaste load --mix mix.toml --clients 20, where mix.toml holds
+      [[request]]
+      name = \"page\"
+      weight = 3
+      url = \"http://127.0.0.1:8080/page/{{isbn}}\"
+      think = \"200ms\"
+      [[request]]
+      method = \"POST\"
+      url = \"http://127.0.0.1:8080/soap\"
+      headers = { \"Content-Type\" = \"text/xml\", SOAPAction = '\"\"' }
+      body-file = \"request.xml\"
   Keep everything, and compare with last week's run:
     posthaste load http://127.0.0.1:8080/ --rate 500/s --out today && posthaste compare lastweek today";
 
-/// How long a search for capacity takes at most.
+/// For how long requests are due unless it is said.
+const DURATION: Span = Span::from_secs(10);
+/// How long a search for capacity takes, give or take its last trial.
 const FIND_BUDGET: Span = Span::from_secs(50);
 
 impl Args {
@@ -260,6 +277,7 @@ impl Args {
         let found = posthaste_load::find(plan, objective, effort, &stop, &mut told);
         let capacity = found.map_err(|error| match error {
             posthaste_load::FindError::Objective(_) => Failure::usage(error),
+            posthaste_load::FindError::Hopeless { .. } => Failure::Threshold(error.to_string()),
             posthaste_load::FindError::Run(error) => from_run(error),
             _ => Failure::run(error),
         })?;
@@ -274,6 +292,12 @@ impl Args {
     }
 
     fn plan(&self) -> Result<Plan, Failure> {
+        // clap drops a requirement that conflicts with what is given, so it is checked here.
+        if self.think.is_some() && self.clients.is_none() {
+            return Err(Failure::Usage(
+                "--think goes with --clients: in an open loop nobody waits".to_owned(),
+            ));
+        }
         let data = match &self.data {
             Some(path) => read_data(path)?,
             None => Data::none(),
@@ -305,20 +329,18 @@ impl Args {
     }
 
     fn pace(&self) -> Result<Pace, Failure> {
+        let length = self.duration.unwrap_or(DURATION);
         if let Some(clients) = self.clients {
-            return Ok(Pace::Closed {
-                clients,
-                length: self.duration,
-            });
+            return Ok(Pace::Closed { clients, length });
         }
         let arrivals = match self.arrivals.as_str() {
             "constant" => Arrivals::Constant,
             "poisson" => Arrivals::Poisson,
             file => {
                 let paced = self.rate.is_some() || self.steps.is_some() || self.ramp.is_some();
-                if paced || self.find.is_some() {
+                if paced || self.find.is_some() || self.duration.is_some() {
                     return Err(Failure::Usage(format!(
-                        "{file} says when requests are due: leave --rate, --steps, --ramp and --find out"
+                        "{file} says when requests are due: leave --rate, --steps, --ramp, --find and --duration out"
                     )));
                 }
                 let text = read(Path::new(file))?;
@@ -331,13 +353,13 @@ impl Args {
             }
         };
         let steps = match (self.rate, &self.steps, &self.ramp) {
-            (Some(rate), ..) => vec![Step::steady(rate, self.duration)],
-            (_, Some(steps), _) => steps.over(self.duration),
+            (Some(rate), ..) => vec![Step::steady(rate, length)],
+            (_, Some(steps), _) => steps.over(length),
             (.., Some(ramp)) => {
                 vec![Step {
                     from: ramp.from,
                     to: ramp.to,
-                    length: self.duration,
+                    length,
                 }]
             }
             _ if self.find.is_some() => Vec::new(),
@@ -365,7 +387,7 @@ impl Args {
                 vec![
                     wanted
                         .request(data, &self.resolve, tls)
-                        .map_err(Failure::usage)?,
+                        .map_err(from_wsdl)?,
                 ]
             }
             _ => vec![self.single()?],
@@ -386,7 +408,7 @@ impl Args {
             if let Some(method) = &self.method {
                 request.method.clone_from(method);
             }
-            request.think = request.think.max(self.think);
+            request.think = self.think.unwrap_or(request.think);
         }
         Ok(requests)
     }
@@ -420,6 +442,13 @@ impl Args {
     }
 }
 
+fn from_wsdl(error: posthaste_load::WsdlError) -> Failure {
+    match error {
+        posthaste_load::WsdlError::Fetch { .. } => Failure::run(error),
+        posthaste_load::WsdlError::Content { .. } => Failure::usage(error),
+    }
+}
+
 fn from_run(error: posthaste_load::RunError) -> Failure {
     match error {
         posthaste_load::RunError::System(_) => Failure::run(error),
@@ -447,102 +476,6 @@ fn read_data(path: &Path) -> Result<Data, Failure> {
 enum ConnectionArg {
     New,
     KeepAlive,
-}
-
-fn soap_version(text: &str) -> Result<Version, String> {
-    match text {
-        "1.1" => Ok(Version::Soap11),
-        "1.2" => Ok(Version::Soap12),
-        _ => Err("write 1.1 or 1.2".to_owned()),
-    }
-}
-
-fn threads(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(threads @ 1..=1024) => Ok(threads),
-        _ => Err("write a number from 1 to 1024".to_owned()),
-    }
-}
-
-#[derive(Clone)]
-struct Header {
-    name: String,
-    value: String,
-}
-
-impl std::str::FromStr for Header {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, value) = text
-            .split_once(':')
-            .ok_or_else(|| format!("{text:?}: write 'Name: value'"))?;
-        Ok(Self {
-            name: name.trim().to_owned(),
-            value: value.trim().to_owned(),
-        })
-    }
-}
-
-#[derive(Clone)]
-struct Ramp {
-    from: Rate,
-    to: Rate,
-}
-
-impl std::str::FromStr for Ramp {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (from, to) = text
-            .split_once("..")
-            .ok_or_else(|| format!("{text:?}: write A..B, for example 100/s..1000/s"))?;
-        let rate = |text: &str| text.parse::<Rate>().map_err(|error| error.to_string());
-        Ok(Self {
-            from: rate(from)?,
-            to: rate(to)?,
-        })
-    }
-}
-
-#[derive(Clone)]
-struct Steps(Vec<Rate>);
-
-impl Steps {
-    /// The steps, sharing `duration` equally.
-    fn over(&self, duration: Span) -> Vec<Step> {
-        let each = duration / self.0.len() as u64;
-        self.0
-            .iter()
-            .map(|rate| Step::steady(*rate, each))
-            .collect()
-    }
-}
-
-/// More steps than this are a mistake, and would cost memory for their histograms.
-const MOST_STEPS: usize = 100;
-
-impl std::str::FromStr for Steps {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let example = || format!("{text:?}: write A..B:S, for example 100/s..1000/s:10");
-        let (range, step) = text.rsplit_once(':').ok_or_else(example)?;
-        let Ramp { from, to } = range.parse()?;
-        let (from, to) = (from.as_per_second(), to.as_per_second());
-        let count = match (step.parse::<usize>(), step.parse::<Rate>()) {
-            (Ok(count), _) => count,
-            (_, Ok(by)) if by.as_per_second() > 0.0 => {
-                ((to - from).abs() / by.as_per_second()).round() as usize + 1
-            }
-            _ => return Err(example()),
-        };
-        if !(2..=MOST_STEPS).contains(&count) {
-            return Err(format!(
-                "{text:?} makes {count} steps: from 2 to {MOST_STEPS} are possible"
-            ));
-        }
-        let gap = (to - from) / (count - 1) as f64;
-        let rates = (0..count).filter_map(|n| Rate::per_second(from + gap * n as f64));
-        Ok(Self(rates.collect()))
-    }
 }
 
 #[cfg(test)]

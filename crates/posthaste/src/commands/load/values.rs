@@ -1,0 +1,107 @@
+//! The values of `posthaste load` that are written in a form of their own.
+
+use posthaste_load::Step;
+use posthaste_soap::Version;
+use posthaste_units::{Rate, Span};
+
+pub(super) fn soap_version(text: &str) -> Result<Version, String> {
+    match text {
+        "1.1" => Ok(Version::Soap11),
+        "1.2" => Ok(Version::Soap12),
+        _ => Err("write 1.1 or 1.2".to_owned()),
+    }
+}
+
+pub(super) fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(threads @ 1..=1024) => Ok(threads),
+        _ => Err("write a number from 1 to 1024".to_owned()),
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct Header {
+    pub(super) name: String,
+    pub(super) value: String,
+}
+
+impl std::str::FromStr for Header {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, value) = text
+            .split_once(':')
+            .ok_or_else(|| format!("{text:?}: write 'Name: value'"))?;
+        Ok(Self {
+            name: name.trim().to_owned(),
+            value: value.trim().to_owned(),
+        })
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct Ramp {
+    pub(super) from: Rate,
+    pub(super) to: Rate,
+}
+
+impl std::str::FromStr for Ramp {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (from, to) = text
+            .split_once("..")
+            .ok_or_else(|| format!("{text:?}: write A..B, for example 100/s..1000/s"))?;
+        let rate = |text: &str| text.parse::<Rate>().map_err(|error| error.to_string());
+        Ok(Self {
+            from: rate(from)?,
+            to: rate(to)?,
+        })
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct Steps(Vec<Rate>);
+
+impl Steps {
+    /// The steps, sharing `duration` equally.
+    pub(super) fn over(&self, duration: Span) -> Vec<Step> {
+        let each = duration / self.0.len() as u64;
+        self.0
+            .iter()
+            .map(|rate| Step::steady(*rate, each))
+            .collect()
+    }
+}
+
+/// More steps than this are a mistake, and would cost memory for their histograms.
+const MOST_STEPS: usize = 100;
+
+impl std::str::FromStr for Steps {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let example = || format!("{text:?}: write A..B:S, for example 100/s..1000/s:10");
+        let (range, step) = text.rsplit_once(':').ok_or_else(example)?;
+        let Ramp { from, to } = range.parse()?;
+        let (from, to) = (from.as_per_second(), to.as_per_second());
+        let count = match (step.parse::<usize>(), step.parse::<Rate>()) {
+            (Ok(count), _) => count,
+            (_, Ok(by)) if by.as_per_second() > 0.0 => {
+                let steps = (to - from).abs() / by.as_per_second();
+                if (steps - steps.round()).abs() > 1e-6 {
+                    return Err(format!(
+                        "{text:?}: {by} does not divide the way from A to B"
+                    ));
+                }
+                steps.round() as usize + 1
+            }
+            _ => return Err(example()),
+        };
+        if !(2..=MOST_STEPS).contains(&count) {
+            return Err(format!(
+                "{text:?} makes {count} steps: from 2 to {MOST_STEPS} are possible"
+            ));
+        }
+        let gap = (to - from) / (count - 1) as f64;
+        let rates = (0..count).filter_map(|n| Rate::per_second(from + gap * n as f64));
+        Ok(Self(rates.collect()))
+    }
+}
