@@ -1,19 +1,57 @@
 //! How evenly requests leave: seen by a server that reads the kernel's receive stamps.
 
 use crate::bench::pinned::server;
-use crate::bench::{Bench, Row};
+use crate::bench::{Bench, Row, median};
 use crate::peers::generators::get;
 use crate::trouble::{Outcome, Trouble, check};
 
 /// Constant arrivals at 1,000/s: coefficient of variation of the intervals, and send lateness.
+///
+/// A virtual machine may lose its processor for tens of milliseconds, which one long run would
+/// show and nothing else: the median of many short runs is what the generator does.
 pub(crate) fn arrivals(bench: &Bench) -> Outcome<Vec<Row>> {
+    let runs: Vec<(f64, f64)> = (0..bench.or_quick(15, 3))
+        .map(|_| short_run(bench))
+        .collect::<Outcome<_>>()?;
+    let variations: Vec<f64> = runs.iter().map(|(variation, _)| *variation).collect();
+    let latenesses: Vec<f64> = runs.iter().map(|(_, lateness)| *lateness).collect();
+    let told = |values: &[f64], digits: usize, unit: &str| {
+        let (low, high) = values
+            .iter()
+            .fold((f64::INFINITY, 0.0_f64), |(low, high), value| {
+                (low.min(*value), high.max(*value))
+            });
+        let middle = median(values);
+        let count = values.len();
+        format!(
+            "median {middle:.digits$}{unit} of {count} runs ({low:.digits$} to {high:.digits$})"
+        )
+    };
+    let (variation, lateness) = (median(&variations), median(&latenesses));
+    Ok(vec![
+        Row::judged(
+            "intervals at 1,000/s, coefficient of variation (kernel receive stamps)",
+            told(&variations, 3, ""),
+            "at most 0.05",
+            variation <= 0.05,
+        ),
+        Row::judged(
+            "send lateness p99",
+            told(&latenesses, 1, " µs"),
+            "at most 100 µs",
+            lateness <= 100.0,
+        ),
+    ])
+}
+
+/// Two seconds at 1,000/s: the variation of the intervals, and p99 of the lateness in µs.
+fn short_run(bench: &Bench) -> Outcome<(f64, f64)> {
     let observer = bench
         .site
         .script_on(server(), "arrivals", "peers/arrivals/server.py")?;
-    let duration = bench.or_quick("30s", "3s");
     let report = bench.load(
         &observer.url("/"),
-        &["--rate", "1000/s", "--duration", duration],
+        &["--rate", "1000/s", "--duration", "2s"],
         60,
     )?;
     report.expect_all("ok")?;
@@ -31,20 +69,7 @@ pub(crate) fn arrivals(bench: &Bench) -> Outcome<Vec<Row>> {
     let variation = coefficient_of_variation(&intervals)
         .ok_or_else(|| Trouble::Failed("too few intervals".into()))?;
     let lateness = report.number("send_lateness_ms/p99")? * 1000.0;
-    Ok(vec![
-        Row::judged(
-            "intervals at 1,000/s, coefficient of variation (kernel receive stamps)",
-            format!("{variation:.4}"),
-            "at most 0.05",
-            variation <= 0.05,
-        ),
-        Row::judged(
-            "send lateness p99",
-            format!("{lateness:.1} µs"),
-            "at most 100 µs",
-            lateness <= 100.0,
-        ),
-    ])
+    Ok((variation, lateness))
 }
 
 /// Standard deviation over mean; `None` for fewer than two values.

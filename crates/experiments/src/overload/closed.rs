@@ -1,12 +1,14 @@
 //! singleclient: a closed loop, in which each of N clients waits for its reply.
 //!
-//! Every point is one run that starts measuring when all clients have had their first reply, so
-//! that the crowd at the start is not part of it.
+//! Every run starts measuring when all clients have had their first reply, so that the crowd at
+//! the start is not part of it. The sweeps follow one another, so that a disturbance of the machine
+//! spoils one run of a point and not the point.
 
 use posthaste_load::Pace;
 use posthaste_units::{Seed, Span};
 
 use super::bench::{Bench, Form, SLOWDOWN, Shop, runs};
+use super::curves::estimate;
 use crate::figure::{Conditions, Failure, Study};
 use crate::records::{Records, Table};
 
@@ -18,6 +20,7 @@ pub(super) static STUDY: Study = Study {
 /// How long and how densely to measure.
 pub(super) struct Case {
     pub(super) clients: &'static [u32],
+    pub(super) repetitions: u64,
     pub(super) length: Span,
 }
 
@@ -28,12 +31,14 @@ impl Case {
                 clients: &[
                     1, 2, 3, 5, 10, 20, 50, 100, 150, 200, 250, 300, 350, 400, 450, 500,
                 ],
-                length: Span::from_secs(10),
+                repetitions: 5,
+                length: Span::from_secs(4),
             }
         } else {
             Self {
-                clients: &[1, 5, 20, 50, 100, 200, 350, 500],
-                length: Span::from_millis(400),
+                clients: &[1, 5, 20, 50, 100, 250, 500],
+                repetitions: 3,
+                length: Span::from_millis(180),
             }
         }
     }
@@ -46,9 +51,45 @@ const SHOP: Shop = Shop {
     concurrency: None,
 };
 
+/// More than a request costs the slow server: so long a client waits at most for those before it.
+const FIRST_REPLY: Span = Span::from_micros(320);
+
 pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
     let bench = Bench::open(conditions.seed, SHOP)?;
     let mut table = runs();
+    let total = case.repetitions * (case.clients.len() * Form::PAIR.len()) as u64;
+    let points = (1..=case.repetitions).flat_map(|repetition| {
+        let clients = case.clients.iter();
+        clients.flat_map(move |clients| Form::PAIR.map(|form| (repetition, *clients, form)))
+    });
+    for (done, (repetition, clients, form)) in points.enumerate() {
+        let words = format!("sweep {repetition}, {}, {clients} clients", form.name());
+        conditions.progress.step(done as u64, total, &words);
+        let pace = Pace::Closed {
+            clients,
+            length: case.length,
+        };
+        let mut plan = bench.plan(form, pace);
+        plan.connect_timeout = Span::from_millis(500);
+        plan.warm_up = FIRST_REPLY * u64::from(clients) + Span::from_millis(30);
+        plan.seed = Seed(conditions.seed.0.wrapping_add(done as u64));
+        match bench.measure(&plan, conditions.stop)? {
+            Some(measured) => table.push(measured.row(form, clients.into(), repetition)),
+            None => break,
+        }
+    }
+    let mut records = Records::new();
+    records.set_table("points", middles(&table, case));
+    records.set_table("runs", table);
+    bench.describe(&mut records, conditions, SHOP);
+    records.set_parameter("connect timeout", "500ms");
+    records.set_parameter("length of a run", case.length);
+    records.set_parameter("runs of each point", case.repetitions);
+    Ok(records)
+}
+
+/// The middle of the runs of each point.
+fn middles(runs: &Table, case: &Case) -> Table {
     let mut points = Table::new([
         "form",
         "clients",
@@ -56,56 +97,27 @@ pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records,
         "response_low_ms",
         "response_high_ms",
         "throughput_per_s",
+        "throughput_low_per_s",
+        "throughput_high_per_s",
     ]);
-    let total = (case.clients.len() * Form::PAIR.len()) as u64;
-    let mut done = 0;
     for form in Form::PAIR {
-        // What one client had to wait for, doubled: the first guess at a service time.
-        let mut service = Span::from_millis(2);
-        for &clients in case.clients {
-            let words = format!("{}, {clients} clients", form.name());
-            conditions.progress.step(done, total, &words);
-            done += 1;
-            let pace = Pace::Closed {
-                clients,
-                length: case.length,
+        for clients in case.clients {
+            let of = |column: &str| {
+                let rows = runs.rows().filter(|row| {
+                    row.text("form") == form.key() && row.number("load") == f64::from(*clients)
+                });
+                estimate(&rows.map(|row| row.number(column)).collect::<Vec<_>>())
             };
-            let mut plan = bench.plan(form, pace);
-            plan.connect_timeout = Span::from_millis(500);
-            plan.warm_up =
-                (service * u64::from(clients)).min(Span::from_secs(2)) + Span::from_millis(30);
-            plan.seed = Seed(conditions.seed.0.wrapping_add(done));
-            let Some(measured) = bench.measure(&plan, conditions.stop)? else {
-                break;
-            };
-            table.push(measured.row(form, clients.into(), 1));
-            let response = measured.run.response.summary();
-            let ends = response.mean_interval.unwrap_or([f64::NAN; 2]);
-            let throughput = measured.throughput();
-            if throughput > 0.0 {
-                service = Span::from_secs_f64(1.2 / throughput);
-            }
-            let numbers = [
-                f64::from(clients),
-                response.mean,
-                ends[0],
-                ends[1],
-                throughput,
-            ];
+            let (response, throughput) = (of("response_ms"), of("throughput_per_s"));
+            let numbers = [response, throughput].map(|e| [e.median, e.low, e.high]);
+            let head = [form.key().into(), f64::from(*clients).into()];
             points.push(
-                [form.key().into()]
-                    .into_iter()
-                    .chain(numbers.map(Into::into)),
+                head.into_iter()
+                    .chain(numbers.concat().into_iter().map(Into::into)),
             );
         }
     }
-    let mut records = Records::new();
-    records.set_table("runs", table);
-    records.set_table("points", points);
-    bench.describe(&mut records, conditions, SHOP);
-    records.set_parameter("connect timeout", "500ms");
-    records.set_parameter("length of a run", case.length);
-    Ok(records)
+    points
 }
 
 #[cfg(test)]
@@ -128,6 +140,7 @@ mod tests {
         };
         let case = Case {
             clients: &[1, 20],
+            repetitions: 2,
             length: Span::from_millis(60),
         };
         let records = study(&conditions, &case).unwrap();

@@ -6,6 +6,10 @@ use super::bench::{Form, SHARED_CORE};
 use super::paper;
 use crate::records::Records;
 
+/// Said beneath every picture of [`Estimate`]s.
+pub(super) const MEDIANS: &str =
+    "Medians of runs; whiskers are 95 % intervals, or all runs where they are fewer than six.";
+
 /// The middle of some runs: one that was disturbed does not move it, as it would move the mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Estimate {
@@ -111,10 +115,7 @@ pub(super) fn over_rate(records: &Records, title: &str, y: Axis, forms: &[Form])
             )
         })
         .collect();
-    chart.notes.push(
-        "Medians of runs; whiskers are 95 % intervals, or all runs where they are fewer than six."
-            .to_owned(),
-    );
+    chart.notes.push(MEDIANS.to_owned());
     chart.notes.extend(reservations(records));
     chart
 }

@@ -4,7 +4,7 @@ use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 use posthaste_units::Span;
 
 use super::bench::Form;
-use super::curves::{fit, reservations};
+use super::curves::{MEDIANS, Quantity, RESPONSE, fit, reservations};
 use super::{PAPER, closed, instrument};
 use crate::check::Check;
 use crate::figure::{Figure, Plot};
@@ -15,7 +15,7 @@ pub(crate) static FIGURE: Figure = Figure {
     title: "closed loop: mean response time against clients",
     claim: "With singleclient, 1 to 500 clients that each wait for their reply, the mean response time grows linearly with the number of clients.",
     paper: PAPER,
-    budget: Span::from_secs(10),
+    budget: Span::from_secs(15),
     study: &closed::STUDY,
     plot,
     checks,
@@ -23,7 +23,7 @@ pub(crate) static FIGURE: Figure = Figure {
 };
 
 /// A chart over the number of clients, a line for each form.
-pub(super) fn chart(records: &Records, title: &str, y: Axis, column: &str) -> Chart {
+pub(super) fn chart(records: &Records, title: &str, y: Axis, quantity: Quantity) -> Chart {
     let mut chart = Chart::new(title, Axis::linear("clients", Unit::Count), y);
     chart.series = Form::PAIR
         .map(|form| {
@@ -31,21 +31,14 @@ pub(super) fn chart(records: &Records, title: &str, y: Axis, column: &str) -> Ch
             let points = rows
                 .filter(|row| row.text("form") == form.key())
                 .map(|row| {
-                    let point = Point::new(row.number("clients"), row.number(column));
-                    let (low, high) = (
-                        row.number("response_low_ms"),
-                        row.number("response_high_ms"),
-                    );
-                    if column == "response_ms" && low <= high {
-                        point.with_interval(low, high)
-                    } else {
-                        point
-                    }
+                    let [y, low, high] = quantity.map(|column| row.number(column));
+                    Point::new(row.number("clients"), y).with_interval(low, high)
                 });
             Series::line(form.name(), points)
         })
         .into();
-    chart.notes = reservations(records);
+    chart.notes = vec![MEDIANS.to_owned()];
+    chart.notes.extend(reservations(records));
     chart
 }
 
@@ -59,9 +52,8 @@ pub(super) fn places(records: &Records, form: Form, column: &str) -> Vec<(f64, f
 
 fn plot(records: &Records) -> Vec<Plot> {
     let y = Axis::linear("mean response time", Unit::Millis);
-    let mut chart = chart(records, "Closed loop: mean response time", y, "response_ms");
-    chart.notes.push("Whiskers are 95 % intervals of one run, where replies were many and independent enough for one.".to_owned());
-    vec![Plot::Chart(chart)]
+    let title = "Closed loop: mean response time";
+    vec![Plot::Chart(chart(records, title, y, RESPONSE))]
 }
 
 fn checks(records: &Records) -> Vec<Check> {

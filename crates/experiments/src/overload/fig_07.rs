@@ -4,7 +4,7 @@ use posthaste_draw::{Axis, Unit};
 use posthaste_units::Span;
 
 use super::bench::Form;
-use super::curves::plateau;
+use super::curves::{THROUGHPUT, plateau};
 use super::fig_06::{chart, places};
 use super::{PAPER, closed, instrument};
 use crate::check::Check;
@@ -16,7 +16,7 @@ pub(crate) static FIGURE: Figure = Figure {
     title: "closed loop: throughput against clients",
     claim: "Throughput saturates and is about the same for both kinds once there are many clients: a closed loop hides the difference. With few clients the page is ahead.",
     paper: PAPER,
-    budget: Span::from_secs(10),
+    budget: Span::from_secs(15),
     study: &closed::STUDY,
     plot,
     checks,
@@ -32,7 +32,7 @@ fn plot(records: &Records) -> Vec<Plot> {
         records,
         "Closed loop: throughput",
         y,
-        "throughput_per_s",
+        THROUGHPUT,
     ))]
 }
 

@@ -69,6 +69,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        log_to_stderr();
         let scheme = if self.cert.is_some() { "https" } else { "http" };
         let running = start(Config {
             listen: self.listen,
@@ -96,4 +97,18 @@ impl Args {
         running.join();
         Ok(())
     }
+}
+
+/// Services say on standard error what they do; POSTHASTE_LOG chooses how much (`debug`, `warn`).
+fn log_to_stderr() {
+    use std::io::IsTerminal as _;
+    use tracing_subscriber::EnvFilter;
+
+    let filter =
+        EnvFilter::try_from_env("POSTHASTE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_env_filter(filter)
+        .init();
 }
