@@ -34,12 +34,18 @@ pub(crate) fn run(checkout: &Checkout, seconds: u64) -> Outcome<()> {
     }
     for target in &targets {
         println!("fuzzing {target} for {seconds} s");
+        // What is found goes to the first folder, so that the kept corpus stays as it is.
+        let finds = checkout.path(&format!("fuzz/target/finds/{target}"));
+        std::fs::create_dir_all(&finds).map_err(|error| Trouble::at(&finds, error))?;
         let limit = format!("-max_total_time={seconds}");
         let mut command = fuzz(&[
             "run",
             target,
+            &finds.to_string_lossy(),
+            &format!("fuzz/corpus/{target}"),
             "--",
             &limit,
+            &format!("-dict=fuzz/dictionaries/{target}.dict"),
             "-timeout=10",
             "-rss_limit_mb=1024",
         ]);

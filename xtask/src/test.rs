@@ -60,8 +60,21 @@ struct Own {
 
 fn own_tests(checkout: &Checkout) -> Own {
     let mut own = Own::default();
+    own_test(checkout, &mut own, &["--workspace"]);
+    // Everything that fuzzing has kept, on the stable toolchain and with what is built already.
+    let replay = [
+        "--manifest-path",
+        "fuzz/Cargo.toml",
+        "--target-dir",
+        "target",
+    ];
+    own_test(checkout, &mut own, &replay);
+    own
+}
+
+fn own_test(checkout: &Checkout, own: &mut Own, which: &[&str]) {
     let mut command = cargo(checkout);
-    command.args(["test", "--workspace", "--no-fail-fast"]);
+    command.arg("test").args(which).arg("--no-fail-fast");
     let ended = process::pass_through("cargo test", &mut command, OWN_TESTS, |line| {
         if let Some(counts) = line.strip_prefix("test result: ") {
             own.passed += count(counts, "passed");
@@ -73,7 +86,6 @@ fn own_tests(checkout: &Checkout) -> Own {
         // A build that fails, or a test binary that dies, reports no failed test.
         own.failed = own.failed.max(1);
     }
-    own
 }
 
 /// The number before `word` in `ok. 12 passed; 0 failed; ...`.

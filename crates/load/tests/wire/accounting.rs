@@ -61,7 +61,13 @@ fn a_warm_up_takes_the_beginning_of_a_trace() {
     plan.warm_up = Span::from_millis(100);
     let run = carried_out(&plan);
     assert_eq!((run.warm_up, run.intended), (10, 21));
-    assert_eq!(run.duration, Span::from_millis(200));
+    assert_eq!(run.completed, 21, "a trace ends with its last reply");
+    // From the end of the warm-up to the last reply, which a busy machine may delay.
+    assert!(
+        (200.0..1000.0).contains(&run.duration.as_millis_f64()),
+        "{}",
+        run.duration
+    );
 }
 
 #[test]
