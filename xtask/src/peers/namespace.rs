@@ -41,8 +41,9 @@ pub(crate) fn in_namespace(site: &Site, chore: &[&str], seconds: u64) -> Outcome
                 .into(),
         ));
     }
-    // Not by its name: testing the workspace builds it anew while it runs.
-    let this = format!("/proc/{}/exe", std::process::id());
+    // A copy, because testing the workspace may build this program anew while it runs.
+    let this = site.logs.join("xtask");
+    std::fs::copy("/proc/self/exe", &this).map_err(|error| Trouble::at(&this, error))?;
     let mut command = Command::new(unshare);
     command
         .arg("-rn")
