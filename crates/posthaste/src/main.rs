@@ -9,10 +9,6 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-/// Requests are short-lived allocations; the system allocator spends more on them.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let cli = match commands::Cli::try_parse() {
         Ok(cli) => cli,
