@@ -4,11 +4,13 @@
 //! millisecond is never mistaken for a second and a wrong unit is refused where it is typed.
 //! There is no clock here: an [`Instant`] is a number that some shell room has read.
 
+mod bit_rate;
 mod parse;
 mod quantity;
 mod seed;
 mod time;
 
+pub use bit_rate::BitRate;
 pub use parse::ParseError;
 pub use quantity::{Rate, Ratio, Size};
 pub use seed::{Seed, Stream};
