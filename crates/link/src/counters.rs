@@ -1,0 +1,94 @@
+//! What a link has done, by reason. Nothing disappears unexplained: pushed and copied packets are
+//! delivered, dropped for a reason, or still inside.
+
+use std::ops::AddAssign;
+
+use crate::{Fate, Packet, Passage, Reason};
+
+/// Packets and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes of IP packets, without the link's overhead.
+    pub bytes: u64,
+}
+
+/// What went in and what came out of a link, or of several together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Pushed.
+    pub pushed: Tally,
+    /// Copies made of pushed packets.
+    pub copied: Tally,
+    /// Delivered, copies included.
+    pub delivered: Tally,
+    /// Delivered with flipped bits.
+    pub corrupted: Tally,
+    /// Delivered before an earlier one or held back behind later ones.
+    pub reordered: Tally,
+    dropped: [Tally; Reason::ALL.len()],
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, bytes: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(bytes);
+    }
+}
+
+impl Counters {
+    /// Dropped for this reason, copies included.
+    pub const fn dropped(&self, reason: Reason) -> Tally {
+        self.dropped[reason as usize]
+    }
+
+    /// Dropped for any reason.
+    pub fn dropped_in_all(&self) -> Tally {
+        let mut all = Tally::default();
+        self.dropped.iter().for_each(|tally| all += *tally);
+        all
+    }
+
+    /// Neither delivered nor dropped yet.
+    pub fn inside(&self) -> u64 {
+        let dropped = self.dropped_in_all().packets;
+        self.pushed.packets + self.copied.packets - self.delivered.packets - dropped
+    }
+
+    pub(crate) fn came_out<P: Packet>(&mut self, passage: &Passage<P>) {
+        let bytes = passage.packet.bytes();
+        match passage.fate {
+            Fate::Dropped(reason) => self.dropped[reason as usize].add(bytes),
+            Fate::Delivered(marks) => {
+                self.delivered.add(bytes);
+                if marks.flipped > 0 {
+                    self.corrupted.add(bytes);
+                }
+                if marks.overtook || marks.held {
+                    self.reordered.add(bytes);
+                }
+            }
+        }
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+    }
+}
+
+impl AddAssign for Counters {
+    fn add_assign(&mut self, other: Self) {
+        self.pushed += other.pushed;
+        self.copied += other.copied;
+        self.delivered += other.delivered;
+        self.corrupted += other.corrupted;
+        self.reordered += other.reordered;
+        for (sum, more) in self.dropped.iter_mut().zip(other.dropped) {
+            *sum += more;
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The far end of a link: packets whose time is known, in the order in which they leave, and those
+//! held back until others have gone.
+
+use std::collections::VecDeque;
+
+use posthaste_units::{Instant, Span};
+
+use crate::bit_errors::BitErrors;
+use crate::{Fate, Marks, Packet, Passage, Reason};
+
+/// How long a packet is held back at most when too few later ones come.
+pub const HOLD_LIMIT: Span = Span::from_secs(10);
+
+/// A packet on its way through a link, and what is to happen to it.
+pub(crate) struct Entry<P> {
+    pub(crate) position: u64,
+    pub(crate) copy: u32,
+    pub(crate) arrived: Instant,
+    /// The jitter's draw.
+    pub(crate) deviation: f64,
+    pub(crate) extra_delay: Span,
+    pub(crate) at_once: bool,
+    pub(crate) hold: u32,
+    pub(crate) flips: Vec<u32>,
+    pub(crate) packet: P,
+}
+
+/// Packets that are about to leave.
+pub(crate) struct Exit<P> {
+    /// Sorted by when they leave; equal times in the order in which they were decided.
+    due: VecDeque<Passage<P>>,
+    held: Vec<Held<P>>,
+    /// When the latest delivered so far leaves.
+    latest: Instant,
+    errors: Option<BitErrors>,
+}
+
+struct Held<P> {
+    passage: Passage<P>,
+    places: u32,
+    deadline: Instant,
+}
+
+impl<P: Packet> Exit<P> {
+    pub(crate) fn new(errors: Option<BitErrors>) -> Self {
+        Self {
+            due: VecDeque::new(),
+            held: Vec::new(),
+            latest: Instant::ORIGIN,
+            errors,
+        }
+    }
+
+    /// The packet is dropped at `left`.
+    pub(crate) fn drop(&mut self, entry: Entry<P>, left: Instant, reason: Reason) {
+        self.insert(entry.passage(left, Fate::Dropped(reason)));
+    }
+
+    /// The packet is delivered at `left`, or later where it is held back.
+    pub(crate) fn deliver(&mut self, mut entry: Entry<P>, left: Instant) {
+        let bits = entry.packet.bytes().saturating_mul(8);
+        let mut marks = Marks {
+            overtook: left < self.latest,
+            held: entry.hold > 0,
+            flipped: 0,
+        };
+        for bit in entry.flips.iter().copied().filter(|bit| *bit < bits) {
+            entry.packet.flip(bit);
+            marks.flipped += 1;
+        }
+        if let Some(errors) = &mut self.errors {
+            marks.flipped += errors.pass(&mut entry.packet);
+        }
+        let (position, places) = (entry.position, entry.hold);
+        let passage = entry.passage(left, Fate::Delivered(marks));
+        if places > 0 {
+            self.held.push(Held {
+                passage,
+                places,
+                deadline: left + HOLD_LIMIT,
+            });
+        } else {
+            self.latest = self.latest.max(left);
+            self.insert(passage);
+        }
+        self.went_first(position, left);
+    }
+
+    /// A packet leaves at `left`: one fewer to wait for where an earlier one is held back.
+    fn went_first(&mut self, position: u64, left: Instant) {
+        let mut at = 0;
+        while let Some(held) = self.held.get_mut(at) {
+            if held.passage.position < position {
+                held.places -= 1;
+            }
+            if held.places > 0 {
+                at += 1;
+                continue;
+            }
+            let mut held = self.held.remove(at);
+            held.passage.left = left.min(held.deadline).max(held.passage.left);
+            self.insert(held.passage);
+        }
+    }
+
+    /// Lets go who has been held for too long by `now`; returns the last time that happened.
+    pub(crate) fn release(&mut self, now: Instant) -> Option<Instant> {
+        let mut last = None;
+        while let Some(at) = self.held.iter().position(|held| held.deadline <= now) {
+            let mut held = self.held.remove(at);
+            held.passage.left = held.deadline;
+            last = last.max(Some(held.deadline));
+            self.insert(held.passage);
+        }
+        last
+    }
+
+    fn insert(&mut self, passage: Passage<P>) {
+        let place = match self.due.back() {
+            Some(last) if last.left > passage.left => {
+                self.due.partition_point(|other| other.left <= passage.left)
+            }
+            _ => self.due.len(),
+        };
+        self.due.insert(place, passage);
+    }
+
+    /// The first whose time has come.
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<Passage<P>> {
+        self.due.front().filter(|passage| passage.left <= now)?;
+        self.due.pop_front()
+    }
+
+    /// When the next leaves.
+    pub(crate) fn wake(&self) -> Option<Instant> {
+        let due = self.due.front().map(|passage| passage.left);
+        let held = self.held.iter().map(|held| held.deadline);
+        due.into_iter().chain(held).min()
+    }
+}
+
+impl<P> Entry<P> {
+    fn passage(self, left: Instant, fate: Fate) -> Passage<P> {
+        Passage {
+            position: self.position,
+            copy: self.copy,
+            arrived: self.arrived,
+            left,
+            fate,
+            packet: self.packet,
+        }
+    }
+}

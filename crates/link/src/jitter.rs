@@ -1,0 +1,194 @@
+//! How a packet's delay varies around its mean.
+
+use std::fmt;
+use std::str::FromStr;
+
+use posthaste_units::{Ratio, Span, Stream};
+use rand::RngExt as _;
+use rand_distr::{Distribution as _, StandardNormal};
+
+use crate::SpellingError;
+
+/// A distribution of delays around the link's delay, which is its mean.
+///
+/// A delay is never negative: what would be drawn below zero becomes zero.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Jitter {
+    /// Its form.
+    pub shape: Shape,
+    /// Its width.
+    pub spread: Spread,
+}
+
+/// The form of a distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// The normal distribution; its spread is the standard deviation.
+    Normal,
+    /// All values equally likely; the spread reaches this far to either side of the mean.
+    Uniform,
+    /// Pareto with shape 3, as in netem's table: mostly a little early, now and then very late;
+    /// its spread is the standard deviation.
+    Pareto,
+}
+
+/// The width of a distribution.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Spread {
+    /// So much time.
+    Fixed(Span),
+    /// This share of the delay: "50 % of the mean" read as a standard deviation.
+    OfMean(Ratio),
+    /// The square root of this share of the delay, both in milliseconds: "its variance is 50 % of
+    /// the mean" to the letter, as the packet-loss paper has it (sqrt(0.5 x 10) = 2.2 ms at 10 ms).
+    VarianceOfMean(Ratio),
+}
+
+impl Jitter {
+    /// A draw that [`Self::delay`] scales: independent of the delay, which may change under way.
+    pub(crate) fn draw(&self, draws: &mut Stream) -> f64 {
+        match self.shape {
+            Shape::Normal => StandardNormal.sample(draws),
+            Shape::Uniform => 2.0 * draws.random::<f64>() - 1.0,
+            // Mean 3/2 and standard deviation sqrt(3)/2, brought to 0 and 1.
+            Shape::Pareto => {
+                let pareto = (1.0 - draws.random::<f64>()).cbrt().recip();
+                (pareto - 1.5) / 0.75_f64.sqrt()
+            }
+        }
+    }
+
+    /// The delay of a packet whose draw is `deviation`.
+    pub(crate) fn delay(&self, mean: Span, deviation: f64) -> Span {
+        let width = self.spread.width(mean).as_secs_f64();
+        Span::from_secs_f64(mean.as_secs_f64() + width * deviation)
+    }
+}
+
+impl Spread {
+    /// The width at this mean.
+    pub fn width(&self, mean: Span) -> Span {
+        match self {
+            Self::Fixed(width) => *width,
+            Self::OfMean(share) => Span::from_secs_f64(mean.as_secs_f64() * share.get()),
+            Self::VarianceOfMean(share) => {
+                Span::from_secs_f64((mean.as_millis_f64() * share.get()).sqrt() / 1e3)
+            }
+        }
+    }
+}
+
+impl FromStr for Jitter {
+    type Err = SpellingError;
+
+    /// `[SHAPE:]SPREAD`: the shape `normal` (when left out), `uniform` or `pareto`; the spread a
+    /// time (`5ms`), a share of the delay (`50%`), or `variance:50%`.
+    fn from_str(text: &str) -> Result<Self, SpellingError> {
+        let wrong = || {
+            SpellingError::new(
+                text,
+                "a jitter",
+                "5ms, 50% (of the delay), variance:50% (in ms, of the delay), any of them after uniform: or pareto:",
+            )
+        };
+        let shapes = [Shape::Normal, Shape::Uniform, Shape::Pareto];
+        let (shape, spread) = text
+            .split_once(':')
+            .and_then(|(name, rest)| {
+                let shape = shapes.into_iter().find(|shape| shape.name() == name)?;
+                Some((shape, rest))
+            })
+            .unwrap_or((Shape::Normal, text));
+        let share = |text: &str| text.parse::<Ratio>().map_err(|_| wrong());
+        let spread = match spread.strip_prefix("variance:") {
+            Some(variance) => Spread::VarianceOfMean(share(variance)?),
+            None if spread.ends_with('%') => Spread::OfMean(share(spread)?),
+            None => Spread::Fixed(spread.parse().map_err(|_| wrong())?),
+        };
+        Ok(Self { shape, spread })
+    }
+}
+
+impl Shape {
+    /// The name in options.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Normal => "normal",
+            Self::Uniform => "uniform",
+            Self::Pareto => "pareto",
+        }
+    }
+}
+
+impl fmt::Display for Jitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.shape.name())?;
+        match self.spread {
+            Spread::Fixed(width) => width.fmt(f),
+            Spread::OfMean(share) => share.fmt(f),
+            Spread::VarianceOfMean(share) => write!(f, "variance:{share}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use posthaste_units::Seed;
+
+    fn moments(text: &str, mean: Span) -> (f64, f64) {
+        let jitter: Jitter = text.parse().unwrap();
+        let mut draws = Seed(1).stream("jitter");
+        let draws = (0..200_000).map(|_| jitter.delay(mean, jitter.draw(&mut draws)));
+        let delays: Vec<f64> = draws.map(Span::as_millis_f64).collect();
+        let mean = delays.iter().sum::<f64>() / delays.len() as f64;
+        let squares = delays.iter().map(|delay| (delay - mean).powi(2));
+        (mean, (squares.sum::<f64>() / delays.len() as f64).sqrt())
+    }
+
+    #[test]
+    fn each_spelling_has_its_moments() {
+        let cases = [
+            ("5ms", 5.0),
+            ("normal:50%", 50.0),
+            ("variance:50%", 50.0_f64.sqrt()),
+            ("uniform:60ms", 60.0 / 3.0_f64.sqrt()),
+        ];
+        for (text, deviation) in cases {
+            let (mean, found) = moments(text, Span::from_millis(100));
+            assert!((mean - 100.0).abs() < 0.5, "{text}: mean {mean}");
+            assert!(
+                (found / deviation - 1.0).abs() < 0.03,
+                "{text}: deviation {found}"
+            );
+        }
+    }
+
+    /// The tail is heavy: the variance settles too slowly to be asked for closely, quantiles do not.
+    #[test]
+    fn pareto_has_its_quantiles() {
+        let jitter: Jitter = "pareto:10ms".parse().unwrap();
+        let mut draws = Seed(1).stream("jitter");
+        let mut all: Vec<f64> = (0..100_000).map(|_| jitter.draw(&mut draws)).collect();
+        all.sort_by(f64::total_cmp);
+        for quantile in [0.1_f64, 0.5, 0.9, 0.99] {
+            let theory = ((1.0 - quantile).powf(-1.0 / 3.0) - 1.5) / 0.75_f64.sqrt();
+            let found = all[(quantile * 1e5) as usize];
+            assert!(
+                (found - theory).abs() < 0.02 * theory.abs().max(1.0),
+                "{quantile}: {found} {theory}"
+            );
+        }
+    }
+
+    #[test]
+    fn prints_what_it_reads_and_refuses_with_the_remedy() {
+        for text in ["normal:5ms", "uniform:50%", "pareto:variance:50%"] {
+            assert_eq!(text.parse::<Jitter>().unwrap().to_string(), text);
+        }
+        for text in ["", "5", "gamma:5ms", "variance:5ms", "normal:", "-5ms"] {
+            let error = text.parse::<Jitter>().unwrap_err().to_string();
+            assert!(error.contains("variance:50%"), "{error}");
+        }
+    }
+}

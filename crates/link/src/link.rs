@@ -1,0 +1,193 @@
+//! One direction of one link: push packets as they arrive, pop them as they leave.
+//!
+//! Everything pushed comes out of [`Link::pop`] exactly once, with its fate, and copies in
+//! addition. What happens on the way is left to `chance` and the pattern (on arrival), `pipe` or
+//! `netem` (queue, bandwidth, delay) and `exit` (bit errors, order).
+
+use std::sync::Arc;
+
+use posthaste_units::{Instant, Seed};
+
+use crate::bit_errors::BitErrors;
+use crate::chance::{Chance, Draw};
+use crate::exit::{Entry, Exit};
+use crate::netem::Netem;
+use crate::pattern::{Cursor, Step};
+use crate::pipe::Pipe;
+use crate::{ClassCounters, Counters, Order, Packet, Passage, Plan, Reason};
+
+/// One direction of one link.
+pub struct Link<P> {
+    plan: Arc<Plan>,
+    /// How many packets have been pushed.
+    position: u64,
+    /// When the first packet arrived.
+    began: Instant,
+    /// What has been decided up to here stands: nothing arrives before it.
+    decided: Instant,
+    cursor: Option<Cursor>,
+    chance: Chance,
+    path: Path<P>,
+    exit: Exit<P>,
+    counters: Counters,
+}
+
+enum Path<P> {
+    Pipe(Pipe<P>),
+    Netem(Netem),
+}
+
+impl<P: Packet> Link<P> {
+    /// A link that does what `plan` says, by the streams of `seed`; see [`Plan::check`].
+    pub fn new(plan: &Arc<Plan>, seed: Seed) -> Self {
+        let errors = BitErrors::new(plan.bit_error_rate, seed.stream("bits"));
+        Self {
+            position: 0,
+            began: Instant::ORIGIN,
+            decided: Instant::ORIGIN,
+            cursor: plan.script.as_ref().map(|script| script.cursor()),
+            chance: Chance::new(plan, seed),
+            path: match plan.order {
+                Order::Dummynet => Path::Pipe(Pipe::new(plan)),
+                Order::Netem => Path::Netem(Netem::new()),
+            },
+            exit: Exit::new(errors),
+            counters: Counters::default(),
+            plan: plan.clone(),
+        }
+    }
+
+    /// A packet arrives at `now`; returns the arrival as it counts.
+    ///
+    /// `now` may lie before a time already popped at. It counts as it is unless something that
+    /// depends on it has been decided: arrivals never decrease, and where a queue decides by the
+    /// waiting time or drops from its head, or a packet was held back for as long as can be, what
+    /// has come out already stands and the packet arrives at that moment.
+    pub fn push(&mut self, now: Instant, packet: P) -> Instant {
+        let arrived = now.max(self.decided);
+        self.settle(arrived);
+        self.decided = arrived;
+        self.position += 1;
+        if self.position == 1 {
+            self.began = arrived;
+        }
+        self.counters.pushed.add(packet.bytes());
+        let step = match &mut self.cursor {
+            Some(cursor) => cursor.step(self.position, arrived.since(self.began)),
+            None => Step::default(),
+        };
+        let mut draw = self.chance.draw(&self.plan);
+        if self.plan.order == Order::Netem && draw.lost && draw.copied {
+            (draw.lost, draw.copied) = (false, false);
+        }
+        let copies = if step.drop || draw.lost {
+            0
+        } else {
+            step.copies + u32::from(draw.copied)
+        };
+        let copy = (copies > 0).then(|| packet.clone());
+        self.accept(arrived, step, draw, packet);
+        for number in 1..=copies {
+            if let Some(packet) = copy.clone() {
+                self.accept_copy(arrived, number, packet);
+            }
+        }
+        arrived
+    }
+
+    fn accept(&mut self, arrived: Instant, step: Step, draw: Draw, packet: P) {
+        let entry = Entry {
+            position: self.position,
+            copy: 0,
+            arrived,
+            deviation: draw.deviation,
+            extra_delay: step.extra_delay,
+            at_once: draw.turn.at_once,
+            hold: step.hold.max(draw.turn.hold),
+            flips: step.flips,
+            packet,
+        };
+        if step.drop {
+            self.exit.drop(entry, arrived, Reason::Pattern);
+        } else if draw.lost {
+            self.exit.drop(entry, arrived, Reason::Random);
+        } else {
+            self.send(entry);
+        }
+    }
+
+    fn accept_copy(&mut self, arrived: Instant, number: u32, packet: P) {
+        self.counters.copied.add(packet.bytes());
+        let entry = Entry {
+            position: self.position,
+            copy: number,
+            arrived,
+            deviation: self.chance.copy_deviation(&self.plan),
+            extra_delay: Default::default(),
+            at_once: false,
+            hold: 0,
+            flips: Vec::new(),
+            packet,
+        };
+        if self.plan.order == Order::Netem && self.chance.loses() {
+            self.exit.drop(entry, arrived, Reason::Random);
+        } else {
+            self.send(entry);
+        }
+    }
+
+    fn send(&mut self, entry: Entry<P>) {
+        match &mut self.path {
+            Path::Pipe(pipe) => pipe.push(entry, &self.plan, self.began, &mut self.exit),
+            Path::Netem(netem) => {
+                let step = match &mut self.cursor {
+                    Some(cursor) => cursor.step(entry.position, entry.arrived.since(self.began)),
+                    None => Step::default(),
+                };
+                let rate = step.bandwidth.or(self.plan.bandwidth);
+                let delay = step.delay.unwrap_or(self.plan.delay);
+                netem.push(entry, &self.plan, rate, delay, &mut self.exit);
+            }
+        }
+    }
+
+    /// Decides what is to be decided by `now`; returns when the last of it happened.
+    fn settle(&mut self, now: Instant) -> Option<Instant> {
+        let sent = match &mut self.path {
+            Path::Pipe(pipe) => pipe.advance(now, &self.plan, self.began, &mut self.exit),
+            Path::Netem(_) => None,
+        };
+        sent.max(self.exit.release(now))
+    }
+
+    /// The next packet whose time has come by `now`, in the order in which they leave.
+    pub fn pop(&mut self, now: Instant) -> Option<Passage<P>> {
+        let decided = self.settle(now);
+        self.decided = self.decided.max(decided.unwrap_or_default());
+        let passage = self.exit.pop(now)?;
+        self.counters.came_out(&passage);
+        Some(passage)
+    }
+
+    /// When to pop next; `None` where nothing is inside. Now and then nothing comes out then.
+    pub fn wake(&self) -> Option<Instant> {
+        let next = match &self.path {
+            Path::Pipe(pipe) => pipe.next(),
+            Path::Netem(_) => None,
+        };
+        next.into_iter().chain(self.exit.wake()).min()
+    }
+
+    /// What went in and what has come out.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// What each class has sent, in the order of [`Plan::classes`]; empty without classes.
+    pub fn class_counters(&self) -> Vec<ClassCounters> {
+        match &self.path {
+            Path::Pipe(pipe) => pipe.class_counters(),
+            Path::Netem(_) => Vec::new(),
+        }
+    }
+}

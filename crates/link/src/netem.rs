@@ -1,0 +1,65 @@
+//! The order of things in netem: first the delay, then the bandwidth, in one queue sorted by when
+//! each packet is to be sent.
+//!
+//! After `netem_enqueue` in Linux's `net/sched/sch_netem.c` (read in 6.12): duplication and loss;
+//! the limit, which counts everything that has not been sent; then, where packets do not go at
+//! once by reordering, `time_to_send = max(now + delay, time_to_send of the last) + transmission`,
+//! the last only where there is a rate. So jitter reorders without a bandwidth and cannot with one.
+//! Left out are its slots, its correlations and its rounding down of transmission times.
+
+use posthaste_units::{BitRate, Instant, Span};
+
+use crate::exit::{Entry, Exit};
+use crate::meter::Meter;
+use crate::slots::Slots;
+use crate::{Packet, Plan, Reason};
+
+/// netem's queue.
+pub(crate) struct Netem {
+    held: Slots,
+    meter: Meter,
+    latest: Instant,
+}
+
+impl Netem {
+    pub(crate) fn new() -> Self {
+        Self {
+            held: Slots::default(),
+            meter: Meter::new(),
+            latest: Instant::ORIGIN,
+        }
+    }
+
+    pub(crate) fn push<P: Packet>(
+        &mut self,
+        entry: Entry<P>,
+        plan: &Plan,
+        rate: Option<BitRate>,
+        delay: Span,
+        exit: &mut Exit<P>,
+    ) {
+        let (now, bytes) = (entry.arrived, entry.packet.bytes());
+        self.held.release(now);
+        if !plan
+            .queue
+            .has_room(self.held.packets(), self.held.bytes(), bytes)
+        {
+            return exit.drop(entry, now, Reason::QueueFull);
+        }
+        let left = if entry.at_once {
+            now
+        } else {
+            let mut ready = now + plan.delay_of(delay, entry.deviation) + entry.extra_delay;
+            if plan.keeps_order {
+                ready = ready.max(self.latest);
+            }
+            match rate {
+                Some(_) => self.meter.send(ready, plan.length(bytes), rate),
+                None => ready,
+            }
+        };
+        self.latest = self.latest.max(left);
+        self.held.take(left, bytes);
+        exit.deliver(entry, left);
+    }
+}

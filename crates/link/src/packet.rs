@@ -1,0 +1,89 @@
+//! What a link must know of what passes through it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::SpellingError;
+
+/// An item that passes through a link.
+pub trait Packet: Clone {
+    /// Length of the IP packet in bytes; the link adds its own [overhead](crate::Plan::overhead).
+    fn bytes(&self) -> u32;
+    /// Flips one bit; bit 0 is the most significant bit of the first byte of the IP packet.
+    /// Bits behind the end are never asked for.
+    fn flip(&mut self, bit: u32);
+    /// The six bits of the differentiated services code point (RFC 2474), by which classes tell
+    /// packets apart.
+    fn dscp(&self) -> u8 {
+        0
+    }
+}
+
+/// An IP packet as bytes.
+impl Packet for Vec<u8> {
+    fn bytes(&self) -> u32 {
+        u32::try_from(self.len()).unwrap_or(u32::MAX)
+    }
+
+    fn flip(&mut self, bit: u32) {
+        if let Some(byte) = self.get_mut(bit as usize / 8) {
+            *byte ^= 0x80 >> (bit % 8);
+        }
+    }
+
+    /// The second byte in IPv4; bits 4 to 9 in IPv6.
+    fn dscp(&self) -> u8 {
+        match self.as_slice() {
+            [first, second, ..] if first >> 4 == 6 => ((first & 0x0f) << 2) | (second >> 6),
+            [_, second, ..] => second >> 2,
+            _ => 0,
+        }
+    }
+}
+
+/// Which way packets go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// Client to server.
+    Up,
+    /// Server to client.
+    Down,
+}
+
+impl Direction {
+    /// Both, up first.
+    pub const BOTH: [Self; 2] = [Self::Up, Self::Down];
+
+    /// `up` or `down`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+        }
+    }
+
+    /// The other way.
+    pub const fn reverse(self) -> Self {
+        match self {
+            Self::Up => Self::Down,
+            Self::Down => Self::Up,
+        }
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Direction {
+    type Err = SpellingError;
+
+    fn from_str(text: &str) -> Result<Self, SpellingError> {
+        Self::BOTH
+            .into_iter()
+            .find(|direction| direction.name() == text)
+            .ok_or_else(|| SpellingError::new(text, "a direction", "up or down"))
+    }
+}

@@ -1,0 +1,238 @@
+//! The order of things in dummynet: a queue, or one for each class, then the bandwidth, then the
+//! line with its delay.
+//!
+//! A queue whose discipline decides by arrivals alone sends everything as soon as it is pushed, in
+//! time yet to come: what it does cannot depend on when it is asked. The others decide when a
+//! packet's turn has come.
+
+use std::collections::VecDeque;
+
+use posthaste_units::{Instant, Span};
+
+use crate::classes::Shares;
+use crate::exit::{Entry, Exit};
+use crate::meter::Meter;
+use crate::pattern::Cursor;
+use crate::queue::{Line, Policy};
+use crate::slots::Slots;
+use crate::{ClassCounters, Packet, Plan, Reason};
+
+/// Queues, bandwidth and line of one link.
+pub(crate) struct Pipe<P> {
+    lanes: Vec<Lane<P>>,
+    shares: Option<Shares>,
+    meter: Meter,
+    /// The pattern's bandwidth and delay, in force when a packet is sent.
+    cursor: Option<Cursor>,
+    ahead: bool,
+    /// When the last packet that kept its place leaves.
+    tail: Instant,
+}
+
+/// A queue.
+struct Lane<P> {
+    waiting: VecDeque<Entry<P>>,
+    bytes: u64,
+    sent: Slots,
+    policy: Box<dyn Policy + Send>,
+}
+
+/// A queue as its discipline sees it.
+struct View<'a, P> {
+    waiting: &'a mut VecDeque<Entry<P>>,
+    bytes: &'a mut u64,
+    exit: &'a mut Exit<P>,
+}
+
+impl<P: Packet> Pipe<P> {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let lane = || Lane {
+            waiting: VecDeque::new(),
+            bytes: 0,
+            sent: Slots::default(),
+            policy: plan.queue.discipline.start(),
+        };
+        let classes = plan
+            .classes
+            .as_deref()
+            .filter(|classes| !classes.list.is_empty());
+        let lanes: Vec<Lane<P>> = match classes {
+            Some(classes) => classes.list.iter().map(|_| lane()).collect(),
+            None => vec![lane()],
+        };
+        Self {
+            ahead: classes.is_none() && lanes[0].policy.decides_on_arrival(),
+            lanes,
+            shares: classes.map(Shares::new),
+            meter: Meter::new(),
+            cursor: plan.script.as_ref().map(|script| script.cursor()),
+            tail: Instant::ORIGIN,
+        }
+    }
+
+    /// Takes a packet, or drops it where there is no room.
+    pub(crate) fn push(
+        &mut self,
+        entry: Entry<P>,
+        plan: &Plan,
+        began: Instant,
+        exit: &mut Exit<P>,
+    ) {
+        let class = match (&self.shares, &plan.classes) {
+            (Some(_), Some(classes)) => classes.of(entry.packet.dscp()).min(self.lanes.len() - 1),
+            _ => 0,
+        };
+        let (now, bytes) = (entry.arrived, entry.packet.bytes());
+        let lane = &mut self.lanes[class];
+        lane.sent.release(now);
+        if lane.policy.pushes_out() && plan.queue.has_room(0, 0, bytes) {
+            while !lane.has_room(plan, bytes) && !lane.waiting.is_empty() {
+                lane.view(exit).drop_first(now, Reason::PushedOut);
+            }
+        }
+        if !lane.has_room(plan, bytes) {
+            return exit.drop(entry, now, Reason::QueueFull);
+        }
+        lane.bytes += u64::from(bytes);
+        lane.waiting.push_back(entry);
+        if self.ahead {
+            self.run(Instant::FAR_FUTURE, plan, began, exit);
+        }
+    }
+
+    /// Sends what can be sent up to `now`, unless that was done beforehand; returns when the last
+    /// was sent.
+    pub(crate) fn advance(
+        &mut self,
+        now: Instant,
+        plan: &Plan,
+        began: Instant,
+        exit: &mut Exit<P>,
+    ) -> Option<Instant> {
+        if self.ahead {
+            return None;
+        }
+        self.run(now, plan, began, exit)
+    }
+
+    fn run(
+        &mut self,
+        until: Instant,
+        plan: &Plan,
+        began: Instant,
+        exit: &mut Exit<P>,
+    ) -> Option<Instant> {
+        let mut last = None;
+        while let Some(now) = self.next().filter(|next| *next <= until) {
+            let ready =
+                (0..self.lanes.len()).filter(|lane| self.ready(*lane).is_some_and(|at| at <= now));
+            let class = match &self.shares {
+                Some(shares) => shares.choose(now, ready).unwrap_or_default(),
+                None => 0,
+            };
+            self.send(class, now, plan, began, exit);
+            last = Some(now);
+        }
+        last
+    }
+
+    /// When the queue's first packet can be sent.
+    fn ready(&self, class: usize) -> Option<Instant> {
+        let first = self.lanes[class].waiting.front()?.arrived;
+        let opens = self.shares.as_ref().map(|shares| shares.opens(class));
+        Some(first.max(self.meter.free()).max(opens.unwrap_or_default()))
+    }
+
+    /// When the next packet is sent.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        (0..self.lanes.len())
+            .filter_map(|class| self.ready(class))
+            .min()
+    }
+
+    fn send(
+        &mut self,
+        class: usize,
+        now: Instant,
+        plan: &Plan,
+        began: Instant,
+        exit: &mut Exit<P>,
+    ) {
+        let lane = &mut self.lanes[class];
+        let policy = &mut lane.policy;
+        policy.before_sending(
+            now,
+            &mut View {
+                waiting: &mut lane.waiting,
+                bytes: &mut lane.bytes,
+                exit,
+            },
+        );
+        let Some(entry) = lane.waiting.pop_front() else {
+            return;
+        };
+        let bytes = entry.packet.bytes();
+        lane.bytes -= u64::from(bytes);
+        let step = match &mut self.cursor {
+            Some(cursor) => cursor.step(entry.position, now.since(began)),
+            None => Default::default(),
+        };
+        let length = plan.length(bytes);
+        if let Some(shares) = &mut self.shares {
+            shares.charge(class, now, length, bytes);
+        }
+        let through = self
+            .meter
+            .send(now, length, step.bandwidth.or(plan.bandwidth));
+        lane.sent.take(through, bytes);
+        if entry.at_once {
+            return exit.deliver(entry, through);
+        }
+        let mean = step.delay.unwrap_or(plan.delay);
+        let mut left = through + plan.delay_of(mean, entry.deviation) + entry.extra_delay;
+        if plan.keeps_order {
+            left = left.max(self.tail);
+        }
+        if entry.hold == 0 {
+            self.tail = left;
+        }
+        exit.deliver(entry, left);
+    }
+
+    pub(crate) fn class_counters(&self) -> Vec<ClassCounters> {
+        self.shares
+            .as_ref()
+            .map_or_else(Vec::new, |shares| shares.counters().collect())
+    }
+}
+
+impl<P: Packet> Lane<P> {
+    fn has_room(&self, plan: &Plan, more: u32) -> bool {
+        let packets = self.waiting.len() + self.sent.packets();
+        plan.queue
+            .has_room(packets, self.bytes + self.sent.bytes(), more)
+    }
+
+    fn view<'a>(&'a mut self, exit: &'a mut Exit<P>) -> View<'a, P> {
+        View {
+            waiting: &mut self.waiting,
+            bytes: &mut self.bytes,
+            exit,
+        }
+    }
+}
+
+impl<P: Packet> Line for View<'_, P> {
+    fn first(&self, now: Instant) -> Option<(Span, u64)> {
+        let first = self.waiting.front()?;
+        let behind = *self.bytes - u64::from(first.packet.bytes());
+        Some((now.since(first.arrived), behind))
+    }
+
+    fn drop_first(&mut self, now: Instant, reason: Reason) {
+        if let Some(first) = self.waiting.pop_front() {
+            *self.bytes -= u64::from(first.packet.bytes());
+            self.exit.drop(first, now, reason);
+        }
+    }
+}

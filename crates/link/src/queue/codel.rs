@@ -1,0 +1,99 @@
+//! CoDel, controlled delay: RFC 8289, section 5, written after its pseudocode and with its names.
+
+use posthaste_units::{Instant, Span};
+
+use super::{Line, Policy};
+use crate::Reason;
+
+/// Bytes that may wait behind a packet without its being dropped: one MTU (section 4.4).
+const MAXPACKET: u64 = 1500;
+
+/// The two constants of RFC 8289.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoDel {
+    /// Acceptable standing delay of the queue (section 4.3).
+    pub target: Span,
+    /// For how long the delay must stay above it: a long round-trip time of the path (section 4.2).
+    pub interval: Span,
+}
+
+impl Default for CoDel {
+    /// 5 ms and 100 ms.
+    fn default() -> Self {
+        Self {
+            target: Span::from_millis(5),
+            interval: Span::from_millis(100),
+        }
+    }
+}
+
+impl CoDel {
+    pub(super) fn start(self) -> State {
+        State {
+            codel: self,
+            first_above_time: None,
+            drop_next: Instant::ORIGIN,
+            count: 0,
+            lastcount: 0,
+            dropping: false,
+        }
+    }
+
+    /// When to drop next: sooner with every drop, by the square root of their number.
+    fn control_law(self, time: Instant, count: u32) -> Instant {
+        time + Span::from_secs_f64(self.interval.as_secs_f64() / f64::from(count).sqrt())
+    }
+}
+
+pub(super) struct State {
+    codel: CoDel,
+    first_above_time: Option<Instant>,
+    drop_next: Instant,
+    count: u32,
+    lastcount: u32,
+    dropping: bool,
+}
+
+impl State {
+    /// The RFC's `dodequeue`, which looks at the first packet without taking it.
+    fn ok_to_drop(&mut self, now: Instant, line: &dyn Line) -> bool {
+        let above = line
+            .first(now)
+            .is_some_and(|(waited, behind)| waited >= self.codel.target && behind > MAXPACKET);
+        if !above {
+            self.first_above_time = None;
+            return false;
+        }
+        now >= *self
+            .first_above_time
+            .get_or_insert(now + self.codel.interval)
+    }
+}
+
+impl Policy for State {
+    fn before_sending(&mut self, now: Instant, line: &mut dyn Line) {
+        let ok_to_drop = self.ok_to_drop(now, line);
+        if self.dropping {
+            self.dropping = ok_to_drop;
+            while self.dropping && now >= self.drop_next {
+                line.drop_first(now, Reason::CoDel);
+                self.count += 1;
+                if self.ok_to_drop(now, line) {
+                    self.drop_next = self.codel.control_law(self.drop_next, self.count);
+                } else {
+                    self.dropping = false;
+                }
+            }
+        } else if ok_to_drop {
+            line.drop_first(now, Reason::CoDel);
+            self.ok_to_drop(now, line);
+            self.dropping = true;
+            // Dropping began again soon: go on at the rate that controlled the queue.
+            let delta = self.count - self.lastcount;
+            let recently = now.since(self.drop_next) < self.codel.interval * 16;
+            self.count = if delta > 1 && recently { delta } else { 1 };
+            self.drop_next = self.codel.control_law(now, self.count);
+            self.lastcount = self.count;
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Packets that change places by chance.
+
+use std::fmt;
+use std::str::FromStr;
+
+use posthaste_units::{Ratio, Stream};
+use rand::RngExt as _;
+
+use crate::SpellingError;
+
+/// Which packets change places, and how.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reordering {
+    /// As netem: this share goes at once, without the link's delay, and so overtakes.
+    AtOnce {
+        /// The probability.
+        share: Ratio,
+        /// Only a packet behind so many less one that did not overtake may do so: with a gap of 5
+        /// and a share of 100 %, every fifth; 1 sets no condition.
+        gap: u32,
+    },
+    /// This share lets so many later packets go first, at most for [`HOLD_LIMIT`](crate::HOLD_LIMIT).
+    Hold {
+        /// The probability.
+        share: Ratio,
+        /// How many go first.
+        places: u32,
+    },
+}
+
+/// What one packet is to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Turn {
+    pub(crate) at_once: bool,
+    pub(crate) hold: u32,
+}
+
+impl Reordering {
+    /// What the next packet is to do, after `since` that did not overtake.
+    pub(crate) fn draw(&self, since: &mut u32, draws: &mut Stream) -> Turn {
+        let drawn = |share: Ratio, draws: &mut Stream| draws.random::<f64>() < share.get();
+        match *self {
+            Self::AtOnce { share, gap } => {
+                let at_once = drawn(share, draws) && *since >= gap.saturating_sub(1);
+                *since = if at_once { 0 } else { since.saturating_add(1) };
+                Turn { at_once, hold: 0 }
+            }
+            Self::Hold { share, places } => Turn {
+                at_once: false,
+                hold: if drawn(share, draws) { places } else { 0 },
+            },
+        }
+    }
+}
+
+impl FromStr for Reordering {
+    type Err = SpellingError;
+
+    /// `SHARE[:GAP]` for packets that go at once, `hold:SHARE:PLACES` for packets held back.
+    fn from_str(text: &str) -> Result<Self, SpellingError> {
+        let wrong = || {
+            SpellingError::new(
+                text,
+                "a reordering",
+                "25% (go at once), 25%:5 (at most every fifth) or hold:1%:3 (three go first)",
+            )
+        };
+        let share = |text: &str| text.parse::<Ratio>().map_err(|_| wrong());
+        let count = |text: &str| text.parse().ok().filter(|n| *n > 0).ok_or_else(wrong);
+        match *text.split(':').collect::<Vec<_>>().as_slice() {
+            ["hold", part, places] => Ok(Self::Hold {
+                share: share(part)?,
+                places: count(places)?,
+            }),
+            [part] => Ok(Self::AtOnce {
+                share: share(part)?,
+                gap: 1,
+            }),
+            [part, gap] => Ok(Self::AtOnce {
+                share: share(part)?,
+                gap: count(gap)?,
+            }),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for Reordering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtOnce { share, gap: 1 } => share.fmt(f),
+            Self::AtOnce { share, gap } => write!(f, "{share}:{gap}"),
+            Self::Hold { share, places } => write!(f, "hold:{share}:{places}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_what_it_reads_and_refuses_with_the_remedy() {
+        for text in ["25%", "25%:5", "hold:1%:3"] {
+            assert_eq!(text.parse::<Reordering>().unwrap().to_string(), text);
+        }
+        for text in ["", "25%:0", "hold:1%", "hold:1%:0", "1%:2:3", "often"] {
+            let error = text.parse::<Reordering>().unwrap_err().to_string();
+            assert!(error.contains("hold:1%:3"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Room in a queue that is taken until a time known beforehand.
+
+use std::collections::VecDeque;
+
+use posthaste_units::Instant;
+
+/// Packets that each take room until a time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Slots {
+    taken: VecDeque<(Instant, u32)>,
+    bytes: u64,
+}
+
+impl Slots {
+    /// Takes room for one packet.
+    pub(crate) fn take(&mut self, until: Instant, bytes: u32) {
+        let place = match self.taken.back() {
+            Some((last, _)) if *last > until => {
+                self.taken.partition_point(|(other, _)| *other <= until)
+            }
+            _ => self.taken.len(),
+        };
+        self.taken.insert(place, (until, bytes));
+        self.bytes += u64::from(bytes);
+    }
+
+    /// Gives back the room whose time is over.
+    pub(crate) fn release(&mut self, now: Instant) {
+        while let Some(&(until, bytes)) = self.taken.front()
+            && until <= now
+        {
+            self.taken.pop_front();
+            self.bytes -= u64::from(bytes);
+        }
+    }
+
+    pub(crate) fn packets(&self) -> usize {
+        self.taken.len()
+    }
+
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
