@@ -1,9 +1,8 @@
 //! A pull scanner over XML 1.0 with namespaces, in which every bound of [`Limits`] holds.
 //!
-//! quick-xml finds the events; this file adds what a service on an open network needs: no DOCTYPE
+//! `markup` finds the pieces; the scanner adds what a service on an open network needs: no DOCTYPE
 //! (WS-I R1008), no processing instruction (R1009), UTF-8 or UTF-16 only (R1012), only the five named
-//! entities, bounded prefixes, exactly one root. Names and values borrow from the document. Prefixes
-//! are resolved here, and not by quick-xml, so that the search for a prefix is bounded too.
+//! entities, bounded prefixes, exactly one root. Names and values borrow from the document.
 
 use std::borrow::Cow;
 
@@ -11,6 +10,7 @@ use thiserror::Error;
 
 use crate::limits::Limit;
 
+mod markup;
 mod scanner;
 mod text;
 

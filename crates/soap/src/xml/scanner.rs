@@ -1,34 +1,29 @@
-//! The scanner: quick-xml's events, checked against the limits and given their namespaces.
+//! The scanner: pieces of markup, checked against the limits and given their namespaces.
 
 use std::borrow::Cow;
 
-use quick_xml::Reader;
-use quick_xml::events::Event;
-use quick_xml::events::attributes::Attributes;
-
-use super::text::{is_qualified_name, is_text, reference, shortened, value};
+use super::markup::{Markup, Piece, QName};
+use super::text::{is_text, reference, shortened, value};
 use super::{Attribute, Name, Token, XmlError, malformed};
 use crate::limits::{Limit, Limits};
 
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 
-/// Declarations that say nothing new, as most toolkits write them.
-const USUAL: [&str; 2] = [
-    "<?xml version=\"1.0\" encoding=\"utf-8\"?>",
-    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
-];
+/// Levels, declarations and attributes for which there is room at once: more than a usual request has.
+const USUAL: usize = 8;
 
 /// Reads a document token by token.
 pub struct Scanner<'a> {
-    text: &'a str,
+    markup: Markup<'a>,
     limits: Limits,
-    reader: Reader<&'a [u8]>,
-    depth: usize,
+    /// The names of the elements that are open, as they were written.
+    open: Vec<&'a str>,
+    /// The element started last ended in the same tag.
+    empty: bool,
     rooted: bool,
     scope: Vec<Binding<'a>>,
     attributes: Vec<Attribute<'a>>,
-    raw: Vec<(&'a str, Cow<'a, str>)>,
-    pop: bool,
+    raw: Vec<(QName<'a>, Cow<'a, str>)>,
 }
 
 struct Binding<'a> {
@@ -39,31 +34,29 @@ struct Binding<'a> {
 
 impl<'a> Scanner<'a> {
     /// A scanner at the start of `text`, which [`decode`] made.
+    ///
+    /// [`decode`]: super::decode
     pub fn new(text: &'a str, limits: &Limits) -> Self {
-        let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-        let mut reader = Reader::from_str(text);
-        reader.config_mut().expand_empty_elements = true;
         Self {
-            text,
+            markup: Markup::new(text.strip_prefix('\u{FEFF}').unwrap_or(text)),
             limits: *limits,
-            reader,
-            depth: 0,
+            open: Vec::with_capacity(USUAL),
+            empty: false,
             rooted: false,
-            scope: Vec::new(),
+            scope: Vec::with_capacity(USUAL),
             attributes: Vec::new(),
             raw: Vec::new(),
-            pop: false,
         }
     }
 
     /// The byte after the last token.
     pub fn position(&self) -> usize {
-        usize::try_from(self.reader.buffer_position()).unwrap_or(usize::MAX)
+        self.markup.position()
     }
 
     /// Elements that are open.
     pub fn depth(&self) -> usize {
-        self.depth
+        self.open.len()
     }
 
     /// The attributes of the element started last, without namespace declarations.
@@ -86,67 +79,54 @@ impl<'a> Scanner<'a> {
 
     /// The next token; comments are passed over.
     pub fn token(&mut self) -> Result<Token<'a>, XmlError> {
-        if std::mem::take(&mut self.pop) {
-            let depth = self.depth;
-            while self.scope.last().is_some_and(|b| b.depth > depth) {
-                self.scope.pop();
-            }
+        // What the element ended last had declared was in force until now.
+        let depth = self.open.len();
+        while self.scope.last().is_some_and(|b| b.depth > depth) {
+            self.scope.pop();
+        }
+        if std::mem::take(&mut self.empty) {
+            self.open.pop();
+            return Ok(Token::End);
         }
         loop {
             let from = self.position();
-            let event = self.reader.read_event();
-            let event = event.map_err(|e| {
-                let position = usize::try_from(self.reader.error_position()).unwrap_or(from);
-                malformed(&e.to_string(), position)
-            })?;
-            let slice = &self.text[from..self.position()];
-            match event {
-                Event::Start(tag) | Event::Empty(tag) => {
-                    let name = tag.name().0.len();
-                    return self.start(slice, name, from);
+            match self.markup.piece()? {
+                Piece::Start(name) => return self.start(name, from),
+                Piece::End(name) => {
+                    return match self.open.pop() {
+                        Some(open) if open == name => Ok(Token::End),
+                        _ => Err(malformed("an end tag that ends no element", from)),
+                    };
                 }
-                Event::End(_) => {
-                    self.depth = self.depth.saturating_sub(1);
-                    self.pop = true;
-                    return Ok(Token::End);
-                }
-                Event::Text(_) => {
-                    if let Some(text) = self.characters(slice, from)? {
+                Piece::Text(text) => {
+                    if let Some(text) = self.characters(text, from)? {
                         return Ok(Token::Text(text));
                     }
                 }
-                Event::CData(_) => {
-                    let inner = &slice["<![CDATA[".len()..slice.len() - "]]>".len()];
-                    if self.depth == 0 {
-                        return Err(malformed("text outside the root element", from));
-                    }
-                    if let Some(text) = self.characters(inner, from)? {
+                Piece::CData(_) | Piece::Reference(_) if depth == 0 => {
+                    return Err(malformed("text outside the root element", from));
+                }
+                Piece::CData(text) => {
+                    if let Some(text) = self.characters(text, from)? {
                         return Ok(Token::Text(text));
                     }
                 }
-                Event::GeneralRef(_) => {
-                    if self.depth == 0 {
-                        return Err(malformed("text outside the root element", from));
-                    }
-                    return reference(&slice[1..slice.len() - 1], from).map(Token::Text);
-                }
-                Event::Comment(_) => {}
-                Event::Decl(_) => self.declaration(slice, from)?,
-                Event::PI(_) => return Err(XmlError::Instruction { position: from }),
-                Event::DocType(_) => return Err(XmlError::Doctype { position: from }),
-                Event::Eof if self.depth > 0 => {
+                Piece::Reference(name) => return reference(name, from).map(Token::Text),
+                Piece::Comment => {}
+                Piece::Declaration(inner) => self.declaration(inner, from)?,
+                Piece::Eof if depth > 0 => {
                     return Err(malformed("the document ends inside an element", from));
                 }
-                Event::Eof if !self.rooted => return Err(malformed("there is no element", from)),
-                Event::Eof => return Ok(Token::Eof),
+                Piece::Eof if !self.rooted => return Err(malformed("there is no element", from)),
+                Piece::Eof => return Ok(Token::Eof),
             }
         }
     }
 
     /// Passes over the rest of the element started last.
     pub fn skip(&mut self) -> Result<(), XmlError> {
-        let outside = self.depth.saturating_sub(1);
-        while self.depth > outside {
+        let outside = self.depth().saturating_sub(1);
+        while self.depth() > outside {
             self.token()?;
         }
         Ok(())
@@ -181,106 +161,98 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn start(&mut self, slice: &'a str, len: usize, from: usize) -> Result<Token<'a>, XmlError> {
-        if self.depth == 0 && std::mem::replace(&mut self.rooted, true) {
+    fn start(&mut self, name: QName<'a>, from: usize) -> Result<Token<'a>, XmlError> {
+        if self.open.is_empty() && std::mem::replace(&mut self.rooted, true) {
             return Err(malformed("a second root element", from));
         }
-        self.depth += 1;
-        self.check(self.depth, Limit::Depth, self.limits.depth, from)?;
-        let inner = &slice[1..slice.len() - 1];
-        let inner = inner.strip_suffix('/').unwrap_or(inner);
-        let written = &inner[..len];
-        self.check_name(written, from)?;
-        self.read_attributes(inner, len, from)?;
+        self.open.push(name.written);
+        self.check(self.depth(), Limit::Depth, self.limits.depth, from)?;
+        self.check(name.written.len(), Limit::Name, self.limits.name, from)?;
+        self.read_attributes(from)?;
+        self.empty = self.markup.close()?;
         self.attributes.clear();
         // Nothing to sort in most tags; and the buffer stays for the next.
-        if self.raw.is_empty() {
-            return self.qualify(written, from).map(Token::Start);
+        if !self.raw.is_empty() {
+            self.resolve_attributes(from)?;
         }
-        for (key, value) in std::mem::take(&mut self.raw) {
-            let name = match key.split_once(':') {
-                Some(_) => self.qualify(key, from)?,
-                None => Name {
-                    namespace: Cow::Borrowed(""),
-                    local: key,
-                },
-            };
-            if self.attributes.iter().any(|a| a.name == name) {
-                return Err(malformed(
-                    &format!("the attribute {key} stands twice"),
-                    from,
-                ));
-            }
-            self.attributes.push(Attribute { name, value });
-        }
-        self.qualify(written, from).map(Token::Start)
+        self.qualify(name, from).map(Token::Start)
     }
 
     /// Sorts what stands in a tag into declarations (`scope`) and attributes (`raw`).
-    fn read_attributes(&mut self, inner: &'a str, len: usize, from: usize) -> Result<(), XmlError> {
-        if inner.len() == len {
-            return Ok(());
-        }
+    fn read_attributes(&mut self, from: usize) -> Result<(), XmlError> {
         let outer = self.scope.len();
-        // Duplicates are sought above, after resolving, among at most `attributes` of them.
-        for attribute in Attributes::new(inner, len).with_checks(false) {
-            let attribute = attribute.map_err(|e| malformed(&e.to_string(), from))?;
-            let key = attribute.key.0;
-            self.check_name(key, from)?;
-            self.check(attribute.value.len(), Limit::Text, self.limits.text, from)?;
-            let value = value(attribute.value, from)?;
-            let Some(prefix) = key.strip_prefix("xmlns").and_then(|rest| match rest {
-                "" => Some(""),
-                rest => rest.strip_prefix(':'),
-            }) else {
-                self.raw.push((key, value));
-                self.check(
-                    self.raw.len(),
-                    Limit::Attributes,
-                    self.limits.attributes,
-                    from,
-                )?;
-                continue;
-            };
-            self.check(value.len(), Limit::Name, self.limits.name, from)?;
-            let twice = self.scope[outer..].iter().any(|b| b.prefix == prefix);
-            let reserved = matches!(prefix, "xml" | "xmlns") && value != XML;
-            if twice || reserved || (value.is_empty() && !prefix.is_empty()) {
-                return Err(XmlError::Prefix {
-                    prefix: prefix.to_owned(),
-                    position: from,
-                });
+        while let Some((key, raw)) = self.markup.attribute()? {
+            self.check(key.written.len(), Limit::Name, self.limits.name, from)?;
+            self.check(raw.len(), Limit::Text, self.limits.text, from)?;
+            let value = value(raw, from)?;
+            match (key.prefix, key.local) {
+                ("", "xmlns") => self.declare("", value, outer, from)?,
+                ("xmlns", prefix) => self.declare(prefix, value, outer, from)?,
+                _ => {
+                    self.raw.push((key, value));
+                    let attributes = self.limits.attributes;
+                    self.check(self.raw.len(), Limit::Attributes, attributes, from)?;
+                }
             }
-            self.scope.push(Binding {
-                depth: self.depth,
-                prefix,
-                uri: value,
-            });
-            let declared = self.scope.len() - outer;
-            self.check(declared, Limit::Namespaces, self.limits.namespaces, from)?;
-            self.check(self.scope.len(), Limit::Scope, self.limits.scope, from)?;
         }
         Ok(())
     }
 
-    fn check_name(&self, name: &str, at: usize) -> Result<(), XmlError> {
-        self.check(name.len(), Limit::Name, self.limits.name, at)?;
-        if is_qualified_name(name) {
-            return Ok(());
+    /// Takes a declaration of the element being read; those before `outer` are of elements around it.
+    fn declare(
+        &mut self,
+        prefix: &'a str,
+        uri: Cow<'a, str>,
+        outer: usize,
+        position: usize,
+    ) -> Result<(), XmlError> {
+        self.check(uri.len(), Limit::Name, self.limits.name, position)?;
+        let twice = self.scope[outer..].iter().any(|b| b.prefix == prefix);
+        let reserved = matches!(prefix, "xml" | "xmlns") && uri != XML;
+        if twice || reserved || (uri.is_empty() && !prefix.is_empty()) {
+            let prefix = prefix.to_owned();
+            return Err(XmlError::Prefix { prefix, position });
         }
-        Err(malformed(
-            &format!("{:?} is no name", shortened(name, 40)),
-            at,
-        ))
+        let depth = self.depth();
+        self.scope.push(Binding { depth, prefix, uri });
+        let (declared, scope) = (self.scope.len() - outer, self.scope.len());
+        self.check(
+            declared,
+            Limit::Namespaces,
+            self.limits.namespaces,
+            position,
+        )?;
+        self.check(scope, Limit::Scope, self.limits.scope, position)
     }
 
-    fn qualify(&self, written: &'a str, position: usize) -> Result<Name<'a>, XmlError> {
-        let (prefix, local) = written.split_once(':').unwrap_or(("", written));
-        let namespace = self.lookup(prefix).ok_or_else(|| XmlError::Prefix {
-            prefix: prefix.to_owned(),
+    /// Gives the attributes their namespaces, now that every declaration beside them was read.
+    fn resolve_attributes(&mut self, from: usize) -> Result<(), XmlError> {
+        for (key, value) in std::mem::take(&mut self.raw) {
+            let name = match key.prefix {
+                "" => Name {
+                    namespace: Cow::Borrowed(""),
+                    local: key.local,
+                },
+                _ => self.qualify(key, from)?,
+            };
+            if self.attributes.iter().any(|a| a.name == name) {
+                let what = format!("the attribute {} stands twice", key.written);
+                return Err(malformed(&what, from));
+            }
+            self.attributes.push(Attribute { name, value });
+        }
+        Ok(())
+    }
+
+    fn qualify(&self, name: QName<'a>, position: usize) -> Result<Name<'a>, XmlError> {
+        let namespace = self.lookup(name.prefix).ok_or_else(|| XmlError::Prefix {
+            prefix: name.prefix.to_owned(),
             position,
         })?;
-        Ok(Name { namespace, local })
+        Ok(Name {
+            namespace,
+            local: name.local,
+        })
     }
 
     fn lookup(&self, prefix: &str) -> Option<Cow<'a, str>> {
@@ -298,7 +270,7 @@ impl<'a> Scanner<'a> {
         if raw.is_empty() {
             return Ok(None);
         }
-        if self.depth == 0 {
+        if self.open.is_empty() {
             let blank = raw
                 .bytes()
                 .all(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n'));
@@ -317,31 +289,39 @@ impl<'a> Scanner<'a> {
         }))
     }
 
-    fn declaration(&self, slice: &str, position: usize) -> Result<(), XmlError> {
+    fn declaration(&self, inner: &str, position: usize) -> Result<(), XmlError> {
         if position != 0 {
             return Err(malformed(
                 "an XML declaration that is not at the start",
                 position,
             ));
         }
-        if USUAL.contains(&slice) {
-            return Ok(());
-        }
-        let inner = slice.trim_start_matches("<?").trim_end_matches("?>");
-        for attribute in Attributes::new(inner, "xml".len()) {
-            let attribute = attribute.map_err(|e| malformed(&e.to_string(), position))?;
-            let value = attribute.value.to_ascii_lowercase();
-            match attribute.key.0 {
-                "encoding" if !matches!(&*value, "utf-8" | "utf8" | "utf-16" | "us-ascii") => {
-                    let what = format!("the encoding {:?} is not read", shortened(&value, 40));
-                    return Err(XmlError::Encoding { what, position });
-                }
+        let mut markup = Markup::new(inner);
+        while let Some((key, value)) = markup.attribute()? {
+            match key.written {
                 "version" if value != "1.0" => {
                     return Err(malformed("only XML 1.0 is read", position));
+                }
+                "encoding" if !is_read(value) => {
+                    let what = format!("the encoding {:?} is not read", shortened(value, 40));
+                    return Err(XmlError::Encoding { what, position });
                 }
                 _ => {}
             }
         }
-        Ok(())
+        match markup.position() == inner.len() {
+            true => Ok(()),
+            false => Err(malformed(
+                "an XML declaration with something else in it",
+                position,
+            )),
+        }
     }
+}
+
+/// Whether a document that says it has this encoding is one that [`decode`](super::decode) reads.
+fn is_read(encoding: &str) -> bool {
+    ["utf-8", "utf8", "utf-16", "us-ascii"]
+        .iter()
+        .any(|read| encoding.eq_ignore_ascii_case(read))
 }

@@ -70,10 +70,8 @@ pub(crate) fn shortened(text: &str, characters: usize) -> String {
 
 /// What a byte may be part of, looked up instead of compared: names and text are most of a document.
 const KINDS: [u8; 256] = kinds();
-const NAME_START: u8 = 1;
-const NAME: u8 = 2;
-/// A byte that is a character of XML by itself, or surely part of one.
-const PLAIN: u8 = 4;
+pub(super) const NAME_START: u8 = 1;
+pub(super) const NAME: u8 = 2;
 
 const fn kinds() -> [u8; 256] {
     let mut kinds = [0; 256];
@@ -87,43 +85,33 @@ const fn kinds() -> [u8; 256] {
         if start || b.is_ascii_digit() || matches!(b, b'-' | b'.') {
             kinds[byte] |= NAME;
         }
-        // 0xEF leads U+FFFE and U+FFFF, which are no characters of XML, and many that are.
-        if b != 0xEF && (b >= b' ' || matches!(b, b'\t' | b'\r' | b'\n')) {
-            kinds[byte] |= PLAIN;
-        }
         byte += 1;
     }
     kinds
 }
 
-fn all_are(bytes: &[u8], kind: u8) -> bool {
-    bytes.iter().all(|b| KINDS[usize::from(*b)] & kind != 0)
+/// Whether `byte` is of this kind.
+pub(super) fn is(byte: u8, kind: u8) -> bool {
+    KINDS[usize::from(byte)] & kind != 0
 }
 
 /// Whether this is a name without a prefix (Namespaces in XML 1.0, production 4, `NCName`); which
 /// characters beyond ASCII are letters is not looked up.
 pub(crate) fn is_name(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    bytes
-        .first()
-        .is_some_and(|first| all_are(&[*first], NAME_START))
-        && all_are(bytes, NAME)
+    let mut bytes = text.bytes();
+    bytes.next().is_some_and(|first| is(first, NAME_START)) && bytes.all(|b| is(b, NAME))
 }
 
-/// Whether this is a name with or without a prefix (production 7, `QName`).
-pub(super) fn is_qualified_name(text: &str) -> bool {
-    if is_name(text) {
-        return true;
-    }
-    match text.bytes().position(|b| b == b':') {
-        Some(colon) => is_name(&text[..colon]) && is_name(&text[colon + 1..]),
-        None => false,
-    }
+/// Whether `wanted` holds for every byte. No early exit, so that the compiler looks at many bytes at once.
+fn all(text: &str, wanted: impl Fn(u8) -> bool) -> bool {
+    text.bytes().fold(true, |all, b| all & wanted(b))
 }
 
 /// Whether all of `text` are characters of XML.
 pub(super) fn is_text(text: &str) -> bool {
-    all_are(text.as_bytes(), PLAIN) || text.chars().all(is_char)
+    // 0xEF leads U+FFFE and U+FFFF, which are no characters of XML, and many that are.
+    let plain = |b: u8| (b != 0xEF) & ((b >= b' ') | (b == b'\t') | (b == b'\r') | (b == b'\n'));
+    all(text, plain) || text.chars().all(is_char)
 }
 
 /// XML 1.0 production 2, `Char`.
@@ -131,15 +119,15 @@ pub(crate) fn is_char(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
 }
 
-pub(super) fn value<'a>(raw: Cow<'a, str>, position: usize) -> Result<Cow<'a, str>, XmlError> {
+/// An attribute's value as it is meant (XML 1.0 section 3.3.3).
+pub(super) fn value(raw: &str, position: usize) -> Result<Cow<'_, str>, XmlError> {
     // Most values are addresses: nothing in them needs a second look.
-    if raw
-        .bytes()
-        .all(|b| matches!(b, b' '..=b'~') && b != b'<' && b != b'&')
-    {
-        return Ok(raw);
+    if all(raw, |b| {
+        (b' '..=b'~').contains(&b) & (b != b'<') & (b != b'&')
+    }) {
+        return Ok(Cow::Borrowed(raw));
     }
-    if raw.contains('<') || !is_text(&raw) {
+    if raw.contains('<') || !is_text(raw) {
         return Err(malformed(
             "a character that an attribute may not hold",
             position,
@@ -148,7 +136,7 @@ pub(super) fn value<'a>(raw: Cow<'a, str>, position: usize) -> Result<Cow<'a, st
     let raw = if raw.bytes().any(|b| b < b' ') {
         Cow::Owned(raw.replace("\r\n", " ").replace(['\t', '\n', '\r'], " "))
     } else {
-        raw
+        Cow::Borrowed(raw)
     };
     if !raw.contains('&') {
         return Ok(raw);

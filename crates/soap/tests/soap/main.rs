@@ -2,6 +2,7 @@
 
 mod attacks;
 mod descriptions;
+mod oracle;
 mod requests;
 
 use posthaste_soap::{Limits, Refusal, Request, Version, xml};
