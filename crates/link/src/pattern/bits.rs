@@ -1,0 +1,47 @@
+//! Which bits of a packet flip: ranges in order.
+
+/// The bits of one packet that flip, at least one; bit 0 is the most significant bit of the first
+/// byte of the IP packet.
+///
+/// Bits behind the end of a packet flip nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Bits(Box<[(u32, u32)]>);
+
+impl Bits {
+    /// The last bit that can be named: the last of the longest IP packet, 65,535 bytes.
+    pub const LAST: u32 = 65_535 * 8 - 1;
+
+    /// The bits in these ranges, both ends included, in any order; `None` when there are none,
+    /// when one lies beyond [`Self::LAST`], runs backwards or overlaps another.
+    pub fn new(ranges: impl IntoIterator<Item = (u32, u32)>) -> Option<Self> {
+        let mut ranges: Vec<(u32, u32)> = ranges.into_iter().collect();
+        ranges.sort_unstable();
+        let mut merged: Vec<(u32, u32)> = Vec::with_capacity(ranges.len());
+        for (first, last) in ranges {
+            if first > last || last > Self::LAST {
+                return None;
+            }
+            match merged.last_mut() {
+                Some(before) if before.1 >= first => return None,
+                Some(before) if before.1 + 1 == first => before.1 = last,
+                _ => merged.push((first, last)),
+            }
+        }
+        (!merged.is_empty()).then(|| Self(merged.into()))
+    }
+
+    /// The ranges in order, both ends included, none touching the next.
+    pub fn ranges(&self) -> &[(u32, u32)] {
+        &self.0
+    }
+
+    /// Each bit, in order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.iter().flat_map(|&(first, last)| first..=last)
+    }
+
+    /// How many bits flip.
+    pub fn count(&self) -> u32 {
+        self.0.iter().map(|(first, last)| last - first + 1).sum()
+    }
+}

@@ -1,0 +1,467 @@
+//! A pattern in the making: entries are added in any order and checked as they come.
+//!
+//! What contradicts itself is refused with the entry it contradicts, and a pattern that grows
+//! beyond its limit is refused before it has taken the memory. The text is left to `read`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use posthaste_units::{BitRate, Span};
+use thiserror::Error;
+
+use super::track::{Changes, Held, Lane, Track};
+use super::{Bits, ENTRIES, FARTHEST, Pattern, Script};
+use crate::Direction;
+
+/// What places are counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Axis {
+    /// Packets of this direction; the first is 1.
+    Packets,
+    /// Milliseconds since the link's first packet in this direction; the first is 0. What is said
+    /// of a millisecond holds for each packet that arrives in it.
+    Millis,
+}
+
+/// A range of packets or milliseconds, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// What is counted.
+    pub axis: Axis,
+    /// The first.
+    pub first: u64,
+    /// The last; equal to `first` for a single one.
+    pub last: u64,
+}
+
+/// What happens to packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// They are dropped.
+    Drop,
+    /// These bits of each flip.
+    Flip(Bits),
+    /// Each is delayed by so much more than the link delays it anyway: at most an hour.
+    Delay(Span),
+    /// So many later packets go before each: 1 to 65,535.
+    Hold(u32),
+    /// So many copies of each follow it: 1 to 255.
+    Copy(u32),
+    /// From the place's first on, this is the link's delay; `None` is its own again.
+    DelayFrom(Option<Span>),
+    /// From the place's first on, this is the link's bandwidth; `None` is its own again.
+    BandwidthFrom(Option<BitRate>),
+    /// After the place's first packets or milliseconds, what is said along its axis begins again.
+    Repeat,
+}
+
+/// One entry of a pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Which packets it speaks of: those from the client (up) or to it (down).
+    pub direction: Direction,
+    /// Where it applies.
+    pub place: Place,
+    /// What happens there.
+    pub effect: Effect,
+}
+
+/// Why an entry cannot be in the pattern.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{what}: {remedy}")]
+pub struct Refusal {
+    /// What is wrong.
+    pub what: String,
+    /// What to write instead.
+    pub remedy: String,
+}
+
+impl Refusal {
+    pub(super) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            remedy: remedy.into(),
+        }
+    }
+}
+
+impl Axis {
+    /// The number of the first packet or millisecond.
+    pub const fn base(self) -> u64 {
+        match self {
+            Self::Packets => 1,
+            Self::Millis => 0,
+        }
+    }
+}
+
+impl Place {
+    /// Packets `first` to `last`, the first of all being 1.
+    pub const fn packets(first: u64, last: u64) -> Self {
+        Self {
+            axis: Axis::Packets,
+            first,
+            last,
+        }
+    }
+
+    /// Milliseconds `first` to `last`, the first of all being 0.
+    pub const fn millis(first: u64, last: u64) -> Self {
+        Self {
+            axis: Axis::Millis,
+            first,
+            last,
+        }
+    }
+
+    /// How many packets or milliseconds there are in it.
+    pub const fn count(&self) -> u64 {
+        self.last.saturating_sub(self.first).saturating_add(1)
+    }
+
+    fn check(&self) -> Result<(), Refusal> {
+        if self.first < self.axis.base() {
+            return Err(Refusal::new(
+                "there is no packet 0",
+                "the first packet is 1",
+            ));
+        }
+        if self.last < self.first {
+            return Err(Refusal::new(
+                format!("the range {self} runs backwards"),
+                "write the smaller end first",
+            ));
+        }
+        if self.last > FARTHEST {
+            return Err(Refusal::new(
+                format!("{self} is out of reach"),
+                format!("the last packet and the last millisecond are {FARTHEST}"),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Longest delay of a pattern.
+const DELAY: Span = Span::from_secs(3600);
+
+impl Effect {
+    fn check(&self) -> Result<(), Refusal> {
+        let refuse = |what: &str, remedy: &str| Err(Refusal::new(what, remedy));
+        match self {
+            Self::Delay(delay) | Self::DelayFrom(Some(delay)) if *delay > DELAY => {
+                refuse("a delay of more than an hour", "write at most 1h")
+            }
+            Self::Hold(later) if !(1..=65_535).contains(later) => refuse(
+                "no such number of packets can go first",
+                "write 1 to 65535 behind the colon",
+            ),
+            Self::Copy(copies) if !(1..=255).contains(copies) => refuse(
+                "no such number of copies can follow",
+                "write 1 to 255 behind the colon",
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A pattern in the making.
+#[derive(Clone, Debug, Default)]
+pub struct Draft {
+    up: Side,
+    down: Side,
+    entries: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Side {
+    packets: Tracks,
+    millis: Tracks,
+}
+
+/// A track whose ranges still come in any order.
+#[derive(Clone, Debug, Default)]
+struct Tracks {
+    repeat: Option<u64>,
+    reach: u64,
+    drop: Open<()>,
+    flip: Open<Bits>,
+    delay: Open<Span>,
+    hold: Open<u32>,
+    copy: Open<u32>,
+    delay_from: BTreeMap<u64, Option<Span>>,
+    bandwidth_from: BTreeMap<u64, Option<BitRate>>,
+}
+
+impl Draft {
+    /// Adds one entry, or says why it cannot be there; the draft is then as before.
+    pub fn add(&mut self, entry: Entry) -> Result<(), Refusal> {
+        let Entry {
+            direction,
+            place,
+            effect,
+        } = entry;
+        place.check()?;
+        effect.check()?;
+        let cost = match &effect {
+            Effect::Flip(bits) => bits.ranges().len(),
+            _ => 1,
+        };
+        if self.entries + cost > ENTRIES {
+            return Err(Refusal::new(
+                format!("more than {ENTRIES} entries"),
+                "join neighbours to ranges (1-1000 is one entry), use `repeat`, or split the run",
+            ));
+        }
+        let side = match direction {
+            Direction::Up => &mut self.up,
+            Direction::Down => &mut self.down,
+        };
+        let (track, other) = match place.axis {
+            Axis::Packets => (&mut side.packets, &side.millis),
+            Axis::Millis => (&mut side.millis, &side.packets),
+        };
+        track.unmixed(other, &effect)?;
+        track.add(place, effect)?;
+        self.entries += cost;
+        Ok(())
+    }
+
+    /// The pattern of what was added.
+    pub fn finish(self) -> Pattern {
+        let script = |side: Side| {
+            Arc::new(Script {
+                packets: side.packets.finish(),
+                millis: side.millis.finish(),
+            })
+        };
+        Pattern {
+            up: script(self.up),
+            down: script(self.down),
+        }
+    }
+}
+
+impl Tracks {
+    fn add(&mut self, place: Place, effect: Effect) -> Result<(), Refusal> {
+        if let Effect::Repeat = effect {
+            return self.repeat(place);
+        }
+        let from = matches!(effect, Effect::DelayFrom(_) | Effect::BandwidthFrom(_));
+        let last = if from { place.first } else { place.last };
+        let reach = last - place.axis.base() + 1;
+        if let Some(period) = self.repeat.filter(|period| reach > *period) {
+            return Err(never_reached(place, period));
+        }
+        match effect {
+            Effect::Drop => {
+                self.undropped_only(place)?;
+                self.drop.add("dropped", place, ())?;
+            }
+            Effect::Flip(bits) => {
+                self.not_dropped(place)?;
+                self.flip.add("flipped", place, bits)?;
+            }
+            Effect::Delay(delay) => {
+                self.not_dropped(place)?;
+                self.delay.add("delayed", place, delay)?;
+            }
+            Effect::Hold(later) => {
+                self.not_dropped(place)?;
+                self.hold.add("held", place, later)?;
+            }
+            Effect::Copy(copies) => {
+                self.not_dropped(place)?;
+                self.copy.add("copied", place, copies)?;
+            }
+            Effect::DelayFrom(delay) => change(&mut self.delay_from, place, delay)?,
+            Effect::BandwidthFrom(rate) => change(&mut self.bandwidth_from, place, rate)?,
+            Effect::Repeat => {}
+        }
+        self.reach = self.reach.max(reach);
+        Ok(())
+    }
+
+    fn repeat(&mut self, place: Place) -> Result<(), Refusal> {
+        let period = place.first;
+        if self.repeat.is_some() {
+            return Err(Refusal::new(
+                "how it repeats is said already",
+                "leave one of the two",
+            ));
+        }
+        if period == 0 {
+            return Err(Refusal::new(
+                "nothing can repeat after no time",
+                "write a time, for example `repeat 60s`",
+            ));
+        }
+        if self.reach > period {
+            let last = self.reach - 1 + place.axis.base();
+            let furthest = Place {
+                first: last,
+                last,
+                ..place
+            };
+            return Err(never_reached(furthest, period));
+        }
+        self.repeat = Some(period);
+        Ok(())
+    }
+
+    /// Values that hold from their place on are told by packet or by time: with both, which of
+    /// two came last would depend on the traffic.
+    fn unmixed(&self, other: &Self, effect: &Effect) -> Result<(), Refusal> {
+        let mixed = match effect {
+            Effect::DelayFrom(_) => !other.delay_from.is_empty(),
+            Effect::BandwidthFrom(_) => !other.bandwidth_from.is_empty(),
+            _ => false,
+        };
+        if mixed {
+            return Err(Refusal::new(
+                "it changes both by packet and by time",
+                "tell all changes of it in this direction in one of the two",
+            ));
+        }
+        Ok(())
+    }
+
+    fn not_dropped(&self, place: Place) -> Result<(), Refusal> {
+        match self.drop.overlap(place) {
+            Some(other) => Err(Refusal::new(
+                format!("it overlaps {other}, dropped already"),
+                "take it out of one of the two",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn undropped_only(&self, place: Place) -> Result<(), Refusal> {
+        let others = [
+            (self.flip.overlap(place), "flipped"),
+            (self.delay.overlap(place), "delayed"),
+            (self.hold.overlap(place), "held"),
+            (self.copy.overlap(place), "copied"),
+        ];
+        for (other, what) in others {
+            if let Some(other) = other {
+                return Err(Refusal::new(
+                    format!(
+                        "it overlaps {other}, {what} already, and what is dropped is not {what}"
+                    ),
+                    "take it out of one of the two",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Track {
+        Track {
+            repeat: self.repeat,
+            drop: self.drop.finish(),
+            flip: self.flip.finish(),
+            delay: self.delay.finish(),
+            hold: self.hold.finish(),
+            copy: self.copy.finish(),
+            delay_from: changes(self.delay_from),
+            bandwidth_from: changes(self.bandwidth_from),
+        }
+    }
+}
+
+fn never_reached(place: Place, period: u64) -> Refusal {
+    let period = Place {
+        first: period,
+        last: period,
+        ..place
+    };
+    Refusal::new(
+        format!("{place} cannot be reached, since the pattern begins again after {period}"),
+        "repeat later, or leave the entry out",
+    )
+}
+
+/// Ranges with values by their first place.
+#[derive(Clone, Debug)]
+struct Open<V>(BTreeMap<u64, (u64, V)>);
+
+impl<V> Default for Open<V> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<V: PartialEq> Open<V> {
+    fn add(&mut self, what: &str, place: Place, value: V) -> Result<(), Refusal> {
+        if let Some(other) = self.overlap(place) {
+            return Err(Refusal::new(
+                format!("it overlaps {other}, {what} already"),
+                "take it out of one of the two",
+            ));
+        }
+        self.0.insert(place.first, (place.last, value));
+        Ok(())
+    }
+
+    /// The range that shares a place with this one.
+    fn overlap(&self, place: Place) -> Option<Place> {
+        let (first, (last, _)) = self.0.range(..=place.last).next_back()?;
+        (*last >= place.first).then_some(Place {
+            axis: place.axis,
+            first: *first,
+            last: *last,
+        })
+    }
+
+    fn finish(self) -> Lane<V> {
+        let mut lane: Lane<V> = Vec::with_capacity(self.0.len());
+        for (first, (last, value)) in self.0 {
+            match lane.last_mut() {
+                Some(before) if before.last + 1 == first && before.value == value => {
+                    before.last = last;
+                }
+                _ => lane.push(Held { first, last, value }),
+            }
+        }
+        lane.shrink_to_fit();
+        lane
+    }
+}
+
+fn change<V>(changes: &mut BTreeMap<u64, V>, place: Place, value: V) -> Result<(), Refusal> {
+    if changes.contains_key(&place.first) {
+        return Err(Refusal::new(
+            "it changes here already",
+            "leave one of the two",
+        ));
+    }
+    changes.insert(place.first, value);
+    Ok(())
+}
+
+/// Changes that change something.
+fn changes<V: PartialEq>(all: BTreeMap<u64, Option<V>>) -> Changes<V> {
+    let mut kept: Changes<V> = Vec::with_capacity(all.len());
+    for (from, value) in all {
+        if kept.last().is_none_or(|(_, before)| *before != value) {
+            kept.push((from, value));
+        }
+    }
+    kept
+}
+
+impl fmt::Display for Place {
+    /// As in the text; "packet" stands before positions so that it can stand in a sentence.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.axis, self.first == self.last) {
+            (Axis::Packets, true) => write!(f, "packet {}", self.first),
+            (Axis::Packets, false) => write!(f, "packets {}-{}", self.first, self.last),
+            (Axis::Millis, true) => write!(f, "{}ms", self.first),
+            (Axis::Millis, false) => {
+                write!(f, "{}ms-{}ms", self.first, self.last.saturating_add(1))
+            }
+        }
+    }
+}

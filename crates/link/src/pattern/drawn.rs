@@ -1,0 +1,231 @@
+//! What chance would do, written down: a link draws, and its decisions become a pattern.
+//!
+//! The link itself is asked, packet by packet, so that the pattern holds what the same plan and
+//! seed would have done to as many packets of that size; with a pattern one can then change a
+//! single packet and leave all others as they were.
+
+use std::sync::Arc;
+
+use posthaste_units::{Instant, Ratio, Seed, Span};
+use thiserror::Error;
+
+use super::{Bits, Draft, Effect, Entry, Place, Refusal};
+use crate::{Direction, Fate, Jitter, Link, Loss, Packet, Passage, Plan};
+
+/// What is drawn. The default draws nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Chances {
+    /// Which packets are lost.
+    pub loss: Option<Loss>,
+    /// Probability of each bit to flip.
+    pub bit_error_rate: Ratio,
+    /// The share of packets that pass twice.
+    pub duplication: Ratio,
+    /// Every packet's delay: the mean, and how it varies.
+    pub delay: Option<(Span, Jitter)>,
+}
+
+/// Why chances could not be written down.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DrawError {
+    /// A pattern flips bits of packets, not of their copies.
+    #[error("bits of copies cannot flip by a pattern: draw bit errors or copies, not both")]
+    FlippedCopies,
+    /// It does not fit into the pattern.
+    #[error("packet {position}: {refusal}")]
+    Refused {
+        /// The packet.
+        position: u64,
+        /// Why.
+        refusal: Refusal,
+    },
+}
+
+impl Chances {
+    /// Draws for `packets` packets of `bytes` bytes and adds what happens to them; the draws are
+    /// those of a link with `seed`.
+    pub fn add_to(
+        &self,
+        direction: Direction,
+        (packets, bytes): (u64, u32),
+        seed: Seed,
+        draft: &mut Draft,
+    ) -> Result<(), DrawError> {
+        if self.bit_error_rate.get() > 0.0 && self.duplication.get() > 0.0 {
+            return Err(DrawError::FlippedCopies);
+        }
+        let plan = Plan {
+            loss: self.loss,
+            bit_error_rate: self.bit_error_rate,
+            duplication: self.duplication,
+            ..Plan::default()
+        };
+        let mut add = |position, effect| {
+            let place = Place::packets(position, position);
+            let entry = Entry {
+                direction,
+                place,
+                effect,
+            };
+            draft
+                .add(entry)
+                .map_err(|refusal| DrawError::Refused { position, refusal })
+        };
+        each(plan, seed, packets, bytes, |passage| {
+            let effect = match passage.fate {
+                Fate::Dropped(_) => Some(Effect::Drop),
+                Fate::Delivered(_) if passage.copy > 0 => Some(Effect::Copy(1)),
+                Fate::Delivered(_) => {
+                    let flips = passage.packet.flips.iter().map(|bit| (*bit, *bit));
+                    Bits::new(flips).map(Effect::Flip)
+                }
+            };
+            effect.map_or(Ok(()), |effect| add(passage.position, effect))
+        })?;
+        let Some((delay, jitter)) = self.delay else {
+            return Ok(());
+        };
+        let plan = Plan {
+            delay,
+            jitter: Some(jitter),
+            keeps_order: false,
+            ..Plan::default()
+        };
+        each(plan, seed, packets, bytes, |passage| {
+            let delay = passage.left.since(passage.arrived);
+            add(passage.position, Effect::DelayFrom(Some(delay)))
+        })
+    }
+}
+
+/// Sends packets through a link, one after the other, and looks at what comes out.
+fn each(
+    plan: Plan,
+    seed: Seed,
+    packets: u64,
+    bytes: u32,
+    mut look: impl FnMut(Passage<Blank>) -> Result<(), DrawError>,
+) -> Result<(), DrawError> {
+    let blank = Blank {
+        bytes,
+        flips: Vec::new(),
+    };
+    let mut link = Link::new(&Arc::new(plan), seed);
+    let mut now = Instant::ORIGIN;
+    for _ in 0..packets {
+        link.push(now, blank.clone());
+        while let Some(wake) = link.wake() {
+            now = now.max(wake);
+            while let Some(passage) = link.pop(now) {
+                look(passage)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A packet without content that remembers which of its bits flipped.
+#[derive(Clone, Debug)]
+struct Blank {
+    bytes: u32,
+    flips: Vec<u32>,
+}
+
+impl Packet for Blank {
+    fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    fn flip(&mut self, bit: u32) {
+        self.flips.push(bit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Everything that comes out of a link into which packets went one a millisecond.
+    fn passages(plan: Plan, seed: Seed, packets: u64) -> Vec<(u64, u32, Instant, bool, Vec<u8>)> {
+        let mut link = Link::new(&Arc::new(plan), seed);
+        let mut all = Vec::new();
+        for number in 0..packets {
+            link.push(Instant::ORIGIN + Span::from_millis(number), vec![0u8; 120]);
+        }
+        while let Some(wake) = link.wake() {
+            while let Some(out) = link.pop(wake) {
+                let dropped = matches!(out.fate, Fate::Dropped(_));
+                all.push((out.position, out.copy, out.left, dropped, out.packet));
+            }
+        }
+        all
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        /// The pattern does to packets what the chances it was drawn from do.
+        #[test]
+        fn a_drawn_pattern_is_what_chance_would_have_done(
+            seed: u64,
+            loss in prop_oneof![Just("2%"), Just("bursts:5%:3"), Just("gilbert-elliott:10%:30%:80%:1%")],
+            errors: bool,
+            jitter: bool,
+        ) {
+            let chances = Chances {
+                loss: Some(loss.parse().unwrap()),
+                bit_error_rate: Ratio::new(if errors { 0.0005 } else { 0.0 }).unwrap(),
+                duplication: Ratio::new(if errors { 0.0 } else { 0.05 }).unwrap(),
+                delay: jitter.then(|| (Span::from_millis(20), "normal:5ms".parse().unwrap())),
+            };
+            let mut draft = Draft::default();
+            chances.add_to(Direction::Up, (300, 120), Seed(seed), &mut draft).unwrap();
+            let pattern = draft.finish();
+            let plain = Plan { keeps_order: false, ..Plan::default() };
+            let by_chance = Plan {
+                loss: chances.loss,
+                bit_error_rate: chances.bit_error_rate,
+                duplication: chances.duplication,
+                delay: chances.delay.map_or(Span::ZERO, |(delay, _)| delay),
+                jitter: chances.delay.map(|(_, jitter)| jitter),
+                ..plain.clone()
+            };
+            let by_pattern = Plan { script: Some(pattern.script(Direction::Up).clone()), ..plain };
+            // A copy's delay is drawn apart from its packet's, which no pattern says.
+            let compared = |mut all: Vec<(u64, u32, Instant, bool, Vec<u8>)>| {
+                if jitter {
+                    all.retain(|passage| passage.1 == 0);
+                }
+                all
+            };
+            prop_assert_eq!(
+                compared(passages(by_pattern, Seed(0), 300)),
+                compared(passages(by_chance, Seed(seed), 300))
+            );
+        }
+    }
+
+    #[test]
+    fn what_no_pattern_can_say_is_refused() {
+        let some = Ratio::new(0.1).unwrap();
+        let chances = Chances {
+            bit_error_rate: some,
+            duplication: some,
+            ..Chances::default()
+        };
+        let drawn = chances.add_to(Direction::Up, (1, 1), Seed(1), &mut Draft::default());
+        assert_eq!(drawn, Err(DrawError::FlippedCopies));
+        let chances = Chances {
+            bit_error_rate: some,
+            ..Chances::default()
+        };
+        let drawn = chances.add_to(
+            Direction::Up,
+            (1_000_000, 1500),
+            Seed(1),
+            &mut Draft::default(),
+        );
+        let error = drawn.unwrap_err().to_string();
+        assert!(error.contains("more than 1000000 entries"), "{error}");
+    }
+}

@@ -1,0 +1,217 @@
+//! Losses and reordering as the receiver's end sees them: holes in what arrived.
+
+use std::collections::BTreeMap;
+
+use posthaste_units::{Instant, Span};
+
+use super::{Findings, Seen, Segment, first, unwrapped};
+use crate::Direction;
+
+/// A hole that closes sooner than this closed by reordering, where no round trip was seen.
+const NO_ROUND_TRIP: Span = Span::from_millis(3);
+/// Most packets that one hole can stand for; beyond, the sequence numbers jumped.
+const HOLE: u64 = 65_536;
+
+/// Reads one direction of a capture that was made where its packets arrive.
+///
+/// - When a segment arrives beyond the next byte that was expected, the bytes between are a hole.
+///   It stands for as many packets as segments of the largest size seen so far would fill it, at
+///   the positions just before the segment that showed it.
+/// - What fills it sooner than the connection's smallest round trip (3 ms where none was seen) was
+///   overtaken: no sender could have heard of the hole by then. What fills it later is a
+///   retransmission, and the packet at the hole was lost.
+/// - A hole that the receiver acknowledges although nothing filled it was missed by the capture.
+///
+/// It cannot see lost acknowledgements, lost retransmissions, lost packets at the end of what was
+/// sent that came again unchanged, nor the loss of anything that is not TCP.
+#[derive(Debug)]
+pub struct Receiver {
+    direction: Direction,
+    connections: BTreeMap<u64, Connection>,
+    position: u64,
+    arrived: u64,
+    findings: Findings,
+}
+
+#[derive(Debug, Default)]
+struct Connection {
+    /// Behind the last byte that arrived.
+    expected: Option<u64>,
+    largest: u32,
+    missing: BTreeMap<u64, Missing>,
+    /// The end of a segment sent back, and when: for the round trip.
+    timed: Option<(u64, Instant)>,
+    sent: Option<u64>,
+    round_trip: Option<Span>,
+}
+
+/// A packet that should have arrived.
+#[derive(Debug)]
+struct Missing {
+    end: u64,
+    position: u64,
+    noticed: Instant,
+    /// Packets that had arrived when it was noticed.
+    arrived: u64,
+}
+
+impl Receiver {
+    /// A reader of what goes in `direction`, captured where it arrives.
+    pub fn new(direction: Direction) -> Self {
+        Self {
+            direction,
+            connections: BTreeMap::new(),
+            position: 0,
+            arrived: 0,
+            findings: Findings::default(),
+        }
+    }
+
+    /// The next packet of the capture, of either direction.
+    pub fn push(&mut self, seen: &Seen) {
+        let connection = self.connections.entry(seen.connection).or_default();
+        if seen.direction != self.direction {
+            if let Some(segment) = &seen.segment {
+                self.findings.uncaptured += connection.send(seen.at, segment);
+            }
+            return;
+        }
+        let before = self.arrived;
+        self.arrived += 1;
+        let Some(segment) = &seen.segment else {
+            self.position += 1;
+            return;
+        };
+        connection.acknowledged(seen.at, segment);
+        match connection.arrive(seen.at, segment, self.position, before) {
+            Arrival::Next => self.position += 1,
+            Arrival::Behind(missing) => self.position += missing + 1,
+            Arrival::Jump => {
+                self.findings.jumps += 1;
+                self.position += 1;
+            }
+            Arrival::Overtaken(position, by) => {
+                self.findings.overtaken.push((position, by));
+            }
+            Arrival::Again(lost) => {
+                self.findings.lost.extend(lost);
+                self.position += 1;
+            }
+        }
+    }
+
+    /// What was found; holes that never closed are losses.
+    pub fn finish(mut self) -> Findings {
+        let open = self.connections.into_values();
+        let open = open.flat_map(|connection| connection.missing.into_values());
+        self.findings
+            .lost
+            .extend(open.map(|missing| missing.position));
+        self.findings.lost.sort_unstable();
+        self.findings.overtaken.sort_unstable();
+        self.findings.packets = self.position;
+        self.findings
+    }
+}
+
+/// What a segment's arrival means.
+enum Arrival {
+    /// It was the next one, or nothing new.
+    Next,
+    /// So many packets are missing before it.
+    Behind(u64),
+    /// Its number has nothing to do with those before.
+    Jump,
+    /// It was sent at this position, and so many later ones came first.
+    Overtaken(u64, u32),
+    /// It repairs the loss of the packets at these positions.
+    Again(Vec<u64>),
+}
+
+impl Connection {
+    fn arrive(&mut self, at: Instant, segment: &Segment, position: u64, arrived: u64) -> Arrival {
+        if segment.length == 0 {
+            return Arrival::Next;
+        }
+        self.largest = self.largest.max(segment.length);
+        let expected = self.expected.unwrap_or_else(|| first(segment.sequence));
+        let start = unwrapped(expected, segment.sequence);
+        let end = start + u64::from(segment.length);
+        if start > expected {
+            let size = u64::from(self.largest);
+            let packets = (start - expected).div_ceil(size);
+            self.expected = Some(end);
+            if packets > HOLE {
+                return Arrival::Jump;
+            }
+            for number in 0..packets {
+                let from = expected + number * size;
+                let missing = Missing {
+                    end: start.min(from + size),
+                    position: position + number + 1,
+                    noticed: at,
+                    arrived,
+                };
+                self.missing.insert(from, missing);
+            }
+            return Arrival::Behind(packets);
+        }
+        self.expected = Some(expected.max(end));
+        self.fill(at, start, end, arrived)
+    }
+
+    /// Closes the holes that `start..end` reaches into.
+    fn fill(&mut self, at: Instant, start: u64, end: u64, arrived: u64) -> Arrival {
+        let reached = self.missing.range(..end);
+        let reached: Vec<u64> = reached
+            .filter(|(_, missing)| missing.end > start)
+            .map(|(from, _)| *from)
+            .collect();
+        let mut filled = reached
+            .iter()
+            .filter_map(|from| self.missing.remove(from))
+            .peekable();
+        let Some(missing) = filled.peek() else {
+            return Arrival::Next;
+        };
+        let patience = self.round_trip.unwrap_or(NO_ROUND_TRIP);
+        if reached.len() == 1 && at.since(missing.noticed) < patience {
+            let later = arrived - missing.arrived;
+            return Arrival::Overtaken(missing.position, u32::try_from(later).unwrap_or(u32::MAX));
+        }
+        Arrival::Again(filled.map(|missing| missing.position).collect())
+    }
+
+    /// A segment sent back: it starts a round trip, and what it acknowledges has arrived. Returns
+    /// how many missing packets must have.
+    fn send(&mut self, at: Instant, segment: &Segment) -> u64 {
+        let sent = self.sent.unwrap_or_else(|| first(segment.sequence));
+        let end = unwrapped(sent, segment.sequence) + u64::from(segment.length);
+        if segment.length > 0 && end > sent && self.timed.is_none() {
+            self.timed = Some((end, at));
+        }
+        self.sent = Some(sent.max(end));
+        let (Some(expected), Some(number)) = (self.expected, segment.acknowledges) else {
+            return 0;
+        };
+        let acknowledged = unwrapped(expected, number);
+        let before = self.missing.len();
+        self.missing.retain(|_, missing| missing.end > acknowledged);
+        (before - self.missing.len()) as u64
+    }
+
+    /// What an arriving segment acknowledges may end a round trip.
+    fn acknowledged(&mut self, at: Instant, segment: &Segment) {
+        let (Some((end, sent)), Some(number)) = (self.timed, segment.acknowledges) else {
+            return;
+        };
+        if unwrapped(end, number) >= end {
+            let round_trip = at.since(sent);
+            self.round_trip = Some(
+                self.round_trip
+                    .map_or(round_trip, |least| least.min(round_trip)),
+            );
+            self.timed = None;
+        }
+    }
+}

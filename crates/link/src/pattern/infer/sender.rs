@@ -1,0 +1,92 @@
+//! Losses as the sender's end sees them: what was sent again.
+
+use std::collections::BTreeMap;
+
+use super::{Findings, Seen, Segment, first, unwrapped};
+use crate::Direction;
+
+/// Reads one direction of a capture that was made where its packets are sent.
+///
+/// Each packet is in the capture, so positions are exact. A packet whose bytes are sent again
+/// before they were acknowledged is taken for lost, its last sending first. A retransmission that
+/// was not needed (a probe, a timer too short, a lost acknowledgement) shows the same: losses may
+/// be too many, and losses of packets that are never sent again do not show.
+#[derive(Debug)]
+pub struct Sender {
+    direction: Direction,
+    connections: BTreeMap<u64, Connection>,
+    findings: Findings,
+}
+
+#[derive(Debug, Default)]
+struct Connection {
+    /// Behind the last byte sent.
+    sent: Option<u64>,
+    /// Where unacknowledged packets start: their end and position.
+    open: BTreeMap<u64, (u64, u64)>,
+}
+
+impl Sender {
+    /// A reader of what goes in `direction`, captured where it is sent.
+    pub fn new(direction: Direction) -> Self {
+        Self {
+            direction,
+            connections: BTreeMap::new(),
+            findings: Findings::default(),
+        }
+    }
+
+    /// The next packet of the capture, of either direction.
+    pub fn push(&mut self, seen: &Seen) {
+        let connection = self.connections.entry(seen.connection).or_default();
+        if seen.direction != self.direction {
+            if let Some(number) = seen.segment.and_then(|segment| segment.acknowledges) {
+                connection.acknowledged(number);
+            }
+            return;
+        }
+        self.findings.packets += 1;
+        if let Some(segment) = &seen.segment {
+            let lost = connection.send(segment, self.findings.packets);
+            self.findings.lost.extend(lost);
+        }
+    }
+
+    /// What was found.
+    pub fn finish(mut self) -> Findings {
+        self.findings.lost.sort_unstable();
+        self.findings
+    }
+}
+
+impl Connection {
+    /// Notes a packet; returns the positions of those it repeats.
+    fn send(&mut self, segment: &Segment, position: u64) -> Vec<u64> {
+        if segment.length == 0 {
+            return Vec::new();
+        }
+        let sent = self.sent.unwrap_or_else(|| first(segment.sequence));
+        let start = unwrapped(sent, segment.sequence);
+        let end = start + u64::from(segment.length);
+        self.sent = Some(sent.max(end));
+        let again: Vec<u64> = self
+            .open
+            .range(..end)
+            .filter(|(_, (until, _))| *until > start)
+            .map(|(from, _)| *from)
+            .collect();
+        let lost = again
+            .iter()
+            .filter_map(|from| self.open.remove(from))
+            .map(|(_, position)| position)
+            .collect();
+        self.open.insert(start, (end, position));
+        lost
+    }
+
+    fn acknowledged(&mut self, number: u32) {
+        let Some(sent) = self.sent else { return };
+        let acknowledged = unwrapped(sent, number);
+        self.open.retain(|_, (end, _)| *end > acknowledged);
+    }
+}

@@ -1,0 +1,144 @@
+//! Numbers with units, read and written without rounding: what is printed reads back as the same.
+
+use posthaste_units::{BitRate, Span};
+
+/// Units of time in nanoseconds, the largest last.
+const TIME: &[(&str, u64)] = &[
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("min", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+/// Units of bandwidth in bit/s.
+const BANDWIDTH: &[(&str, u64)] = &[
+    ("bit", 1),
+    ("kbit", 1_000),
+    ("Mbit", 1_000_000),
+    ("Gbit", 1_000_000_000),
+    ("byte/s", 8),
+    ("kbyte/s", 8_000),
+    ("Mbyte/s", 8_000_000),
+];
+/// Of both tables the first four are written; the others are read only.
+const WRITTEN: usize = 4;
+
+/// What is wrong with a number, in words that follow it.
+pub(super) type Wrong = String;
+
+/// The number and the unit of "1.5Mbit".
+pub(super) fn split(text: &str) -> (&str, &str) {
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    text.split_at(end)
+}
+
+/// A whole number without unit.
+pub(super) fn whole(text: &str) -> Result<u64, Wrong> {
+    scaled(text, &[("", 1)], "a whole number")
+}
+
+/// A length of time.
+pub(super) fn span(text: &str) -> Result<Span, Wrong> {
+    scaled(text, TIME, "a time such as 40ms, 250us or 1.5s").map(Span::from_nanos)
+}
+
+/// A bandwidth.
+pub(super) fn bandwidth(text: &str) -> Result<BitRate, Wrong> {
+    let bits = text
+        .strip_suffix("/s")
+        .filter(|rest| rest.ends_with("bit"))
+        .unwrap_or(text);
+    let bits = scaled(bits, BANDWIDTH, "a bandwidth such as 160kbit or 1.5Mbit")?;
+    BitRate::per_second(bits).ok_or_else(|| "is no bandwidth: drop the packets instead".to_owned())
+}
+
+/// A length of time, as short as it can be without rounding.
+pub(super) fn write_span(span: Span) -> String {
+    written(span.as_nanos(), &TIME[..WRITTEN])
+}
+
+/// A bandwidth, as short as it can be without rounding.
+pub(super) fn write_bandwidth(rate: BitRate) -> String {
+    written(rate.as_bits(), &BANDWIDTH[..WRITTEN])
+}
+
+/// `text` in the smallest unit of `units`; `wanted` says what should stand there.
+fn scaled(text: &str, units: &[(&str, u64)], wanted: &str) -> Result<u64, Wrong> {
+    let (number, unit) = split(text);
+    let known = |(name, factor): &(&str, u64)| {
+        (*name == unit || (unit == "µs" && *name == "us")).then_some(*factor)
+    };
+    let Some(factor) = units.iter().find_map(known) else {
+        return Err(if unit.is_empty() {
+            format!("has no unit: write {wanted}")
+        } else {
+            format!("is not {wanted}")
+        });
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let cut_off = whole.is_empty() || (fraction.is_empty() && number.contains('.'));
+    if cut_off || !digits(whole) || !digits(fraction) {
+        return Err(format!("is not {wanted}"));
+    }
+    let too_large = || "is too large".to_owned();
+    let mut value = whole
+        .parse::<u64>()
+        .ok()
+        .and_then(|whole| whole.checked_mul(factor))
+        .ok_or_else(too_large)?;
+    let mut weight = factor;
+    for digit in fraction.trim_end_matches('0').bytes() {
+        if !weight.is_multiple_of(10) {
+            return Err(format!(
+                "has more decimals than can be kept: write {wanted}"
+            ));
+        }
+        weight /= 10;
+        value = value
+            .checked_add(u64::from(digit - b'0') * weight)
+            .ok_or_else(too_large)?;
+    }
+    Ok(value)
+}
+
+/// `value` in the largest unit that leaves a whole number.
+fn written(value: u64, units: &[(&str, u64)]) -> String {
+    let fits = |(_, factor): &&(&str, u64)| value.is_multiple_of(*factor);
+    match units.iter().rev().find(fits) {
+        Some((unit, factor)) if value > 0 => format!("{}{unit}", value / factor),
+        _ => format!("{value}{}", units[0].0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn numbers_are_exact_or_refused() {
+        assert_eq!(span("1.5s"), Ok(Span::from_millis(1500)));
+        assert_eq!(span("0.000000001s"), Ok(Span::from_nanos(1)));
+        assert!(span("0.0000000001s").is_err() && span("1.s").is_err() && span(".5s").is_err());
+        assert!(span("99999999999h").unwrap_err().contains("too large"));
+        assert_eq!(
+            bandwidth("1.5Mbit/s"),
+            Ok(BitRate::per_second(1_500_000).unwrap())
+        );
+        assert!(bandwidth("10ms").unwrap_err().contains("160kbit"));
+        assert!(span("40").unwrap_err().contains("no unit"));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(value in 1u64..) {
+            prop_assert_eq!(span(&write_span(Span::from_nanos(value))), Ok(Span::from_nanos(value)));
+            let rate = BitRate::per_second(value).unwrap();
+            prop_assert_eq!(bandwidth(&write_bandwidth(rate)), Ok(rate));
+        }
+    }
+}

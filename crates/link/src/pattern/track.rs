@@ -1,0 +1,120 @@
+//! What one direction does along one axis: sorted, disjoint ranges, and walking along them.
+//!
+//! Packets are counted from 1, milliseconds from 0; both are plain numbers here. A range is one
+//! entry however long it is. How ranges are checked before they come here is left to `draft`.
+
+use posthaste_units::{BitRate, Span};
+
+use super::Bits;
+
+/// A value that holds from `first` to `last`, both included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Held<V> {
+    pub(super) first: u64,
+    pub(super) last: u64,
+    pub(super) value: V,
+}
+
+/// Ranges in order, none touching another of the same value.
+pub(super) type Lane<V> = Vec<Held<V>>;
+
+/// Values that hold from their place on; `None` is the link's own again.
+pub(super) type Changes<V> = Vec<(u64, Option<V>)>;
+
+/// Everything that happens along one axis.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Track {
+    /// After so many packets or milliseconds it begins again.
+    pub(super) repeat: Option<u64>,
+    pub(super) drop: Lane<()>,
+    pub(super) flip: Lane<Bits>,
+    pub(super) delay: Lane<Span>,
+    pub(super) hold: Lane<u32>,
+    pub(super) copy: Lane<u32>,
+    pub(super) delay_from: Changes<Span>,
+    pub(super) bandwidth_from: Changes<BitRate>,
+}
+
+/// What a track says of one place.
+#[derive(Debug)]
+pub(super) struct Found<'a> {
+    pub(super) drop: bool,
+    pub(super) flip: Option<&'a Bits>,
+    pub(super) delay: Option<Span>,
+    pub(super) hold: Option<u32>,
+    pub(super) copy: Option<u32>,
+    pub(super) delay_from: Option<Span>,
+    pub(super) bandwidth_from: Option<BitRate>,
+}
+
+/// How far each lane has been walked; places mostly grow, so that a step costs next to nothing.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Walk {
+    drop: usize,
+    flip: usize,
+    delay: usize,
+    hold: usize,
+    copy: usize,
+    delay_from: usize,
+    bandwidth_from: usize,
+}
+
+impl Track {
+    /// What happens at `offset` packets or milliseconds after the first; `base` is the number of
+    /// the first.
+    pub(super) fn at(&self, walk: &mut Walk, offset: u64, base: u64) -> Found<'_> {
+        let (at, begun_again) = match self.repeat {
+            Some(period) => (offset % period + base, offset >= period),
+            None => (offset.saturating_add(base), false),
+        };
+        Found {
+            drop: held(&self.drop, &mut walk.drop, at).is_some(),
+            flip: held(&self.flip, &mut walk.flip, at),
+            delay: held(&self.delay, &mut walk.delay, at).copied(),
+            hold: held(&self.hold, &mut walk.hold, at).copied(),
+            copy: held(&self.copy, &mut walk.copy, at).copied(),
+            delay_from: in_force(&self.delay_from, &mut walk.delay_from, at, begun_again),
+            bandwidth_from: in_force(
+                &self.bandwidth_from,
+                &mut walk.bandwidth_from,
+                at,
+                begun_again,
+            ),
+        }
+    }
+}
+
+/// The value at `at`. `next` is the first range that ends at or after the last place asked for.
+fn held<'a, V>(lane: &'a Lane<V>, next: &mut usize, at: u64) -> Option<&'a V> {
+    if *next > 0 && lane[*next - 1].last >= at {
+        *next = 0;
+    }
+    *next += lane[*next..]
+        .iter()
+        .take_while(|held| held.last < at)
+        .count();
+    let held = lane.get(*next).filter(|held| held.first <= at)?;
+    Some(&held.value)
+}
+
+/// The value in force at `at`; `past` counts the changes made. A track that has begun again goes
+/// on with its last value until the first change.
+fn in_force<V: Copy>(
+    changes: &Changes<V>,
+    past: &mut usize,
+    at: u64,
+    begun_again: bool,
+) -> Option<V> {
+    if *past > 0 && changes[*past - 1].0 > at {
+        *past = 0;
+    }
+    *past += changes[*past..]
+        .iter()
+        .take_while(|(from, _)| *from <= at)
+        .count();
+    match past.checked_sub(1) {
+        Some(last) => changes[last].1,
+        None if begun_again => changes.last()?.1,
+        None => None,
+    }
+}

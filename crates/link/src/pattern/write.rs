@@ -1,0 +1,107 @@
+//! A pattern as text, in the one form that its reader gives back.
+
+use std::fmt::{self, Write as _};
+
+use super::number::{write_bandwidth, write_span};
+use super::read::{END, HEADER};
+use super::{Axis, Effect, Entry, Pattern, Place};
+
+/// Lists are broken into lines about as long as this.
+const WIDTH: usize = 80;
+
+impl fmt::Display for Pattern {
+    /// Canonical: up before down, packets before times, one entry a line except for drops.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{HEADER}")?;
+        let mut drops = Drops::default();
+        for entry in self.entries() {
+            match entry.effect {
+                Effect::Drop => drops.add(&entry, f)?,
+                _ => {
+                    drops.end(f)?;
+                    writeln!(f, "{entry}")?;
+                }
+            }
+        }
+        drops.end(f)?;
+        writeln!(f, "{END}")
+    }
+}
+
+/// A line of drops that grows.
+#[derive(Default)]
+struct Drops(String);
+
+impl Drops {
+    fn add(&mut self, entry: &Entry, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let start = entry.direction.name();
+        let place = Written(entry.place).to_string();
+        if self.0.len() + place.len() > WIDTH || !self.0.starts_with(start) {
+            self.end(f)?;
+        }
+        let before = match self.0.is_empty() {
+            true => format!("{start} drop "),
+            false => ", ".to_owned(),
+        };
+        write!(self.0, "{before}{place}")
+    }
+
+    fn end(&mut self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.is_empty() {
+            true => Ok(()),
+            false => writeln!(f, "{}", std::mem::take(&mut self.0)),
+        }
+    }
+}
+
+impl fmt::Display for Entry {
+    /// One line of the text.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (start, place) = (self.direction.name(), Written(self.place));
+        let first = Written(Place {
+            last: self.place.first,
+            ..self.place
+        });
+        match &self.effect {
+            Effect::Drop => write!(f, "{start} drop {place}"),
+            Effect::Flip(bits) => {
+                write!(f, "{start} flip {place}: ")?;
+                for (index, (first, last)) in bits.ranges().iter().enumerate() {
+                    let comma = if index > 0 { ", " } else { "" };
+                    match first == last {
+                        true => write!(f, "{comma}{first}")?,
+                        false => write!(f, "{comma}{first}-{last}")?,
+                    }
+                }
+                Ok(())
+            }
+            Effect::Delay(delay) => write!(f, "{start} delay {place}: {}", write_span(*delay)),
+            Effect::Hold(later) => write!(f, "{start} hold {place}: {later}"),
+            Effect::Copy(copies) => write!(f, "{start} copy {place}: {copies}"),
+            Effect::DelayFrom(delay) => {
+                let delay = delay.map_or("default".into(), write_span);
+                write!(f, "{start} delay from {first}: {delay}")
+            }
+            Effect::BandwidthFrom(rate) => {
+                let rate = rate.map_or("default".into(), write_bandwidth);
+                write!(f, "{start} bandwidth from {first}: {rate}")
+            }
+            Effect::Repeat => write!(f, "{start} repeat {first}"),
+        }
+    }
+}
+
+/// A place as it stands in the text: packets bare, times with their unit and their end excluded.
+struct Written(Place);
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Place { axis, first, last } = self.0;
+        match (axis, first == last) {
+            (Axis::Packets, true) => write!(f, "{first}"),
+            (Axis::Packets, false) => write!(f, "{first}-{last}"),
+            (Axis::Millis, true) => write!(f, "{first}ms"),
+            (Axis::Millis, false) => write!(f, "{first}ms-{}ms", last.saturating_add(1)),
+        }
+    }
+}
