@@ -131,6 +131,11 @@ impl<P: Packet> Exit<P> {
         self.due.pop_front()
     }
 
+    /// Whether nothing leaves after `now`.
+    pub(crate) fn is_quiet(&self, now: Instant) -> bool {
+        self.held.is_empty() && self.due.back().is_none_or(|last| last.left <= now)
+    }
+
     /// When the next leaves.
     pub(crate) fn wake(&self) -> Option<Instant> {
         let due = self.due.front().map(|passage| passage.left);

@@ -64,7 +64,7 @@ impl<P: Packet> Link<P> {
     /// waiting time or drops from its head, or a packet was held back for as long as can be, what
     /// has come out already stands and the packet arrives at that moment.
     pub fn push(&mut self, now: Instant, packet: P) -> Instant {
-        let arrived = now.max(self.decided);
+        let arrived = self.arrival(now);
         self.settle(arrived);
         self.decided = arrived;
         self.position += 1;
@@ -93,6 +93,22 @@ impl<P: Packet> Link<P> {
             }
         }
         arrived
+    }
+
+    /// The arrival as it would count for a packet pushed now.
+    pub(crate) fn arrival(&self, now: Instant) -> Instant {
+        now.max(self.decided)
+    }
+
+    /// Whether nothing is left to leave after `now`; decides what is to be decided by then.
+    pub(crate) fn is_quiet(&mut self, now: Instant) -> bool {
+        let decided = self.settle(now);
+        self.decided = self.decided.max(decided.unwrap_or_default());
+        let next = match &self.path {
+            Path::Pipe(pipe) => pipe.next(),
+            Path::Netem(_) => None,
+        };
+        next.is_none() && self.exit.is_quiet(now)
     }
 
     fn accept(&mut self, arrived: Instant, step: Step, draw: Draw, packet: P) {

@@ -19,6 +19,20 @@ pub struct Passage<P> {
     pub packet: P,
 }
 
+impl<P> Passage<P> {
+    /// The same passage of another packet.
+    pub(crate) fn map<Q>(self, packet: impl FnOnce(P) -> Q) -> Passage<Q> {
+        Passage {
+            position: self.position,
+            copy: self.copy,
+            arrived: self.arrived,
+            left: self.left,
+            fate: self.fate,
+            packet: packet(self.packet),
+        }
+    }
+}
+
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
