@@ -4,6 +4,7 @@ mod bookshop;
 mod compare;
 mod doctor;
 mod load;
+mod pattern;
 mod reproduce;
 
 use std::fmt;
@@ -34,6 +35,7 @@ pub(crate) struct Cli {
 enum Command {
     Load(Box<load::Args>),
     Compare(compare::Args),
+    Pattern(pattern::Args),
     Bookshop(bookshop::Args),
     Reproduce(reproduce::Args),
     Doctor(doctor::Args),
@@ -44,6 +46,7 @@ impl Cli {
         match self.command {
             Command::Load(args) => args.run(),
             Command::Compare(args) => args.run(),
+            Command::Pattern(args) => args.run(),
             Command::Bookshop(args) => args.run(),
             Command::Reproduce(args) => args.run(),
             Command::Doctor(args) => args.run(),
