@@ -151,8 +151,8 @@ impl Shares {
         let share = |class: &Class| Share {
             guaranteed: class.guaranteed,
             ceiling: class.ceiling,
-            within: Meter::new(),
-            below: Meter::new(),
+            within: Meter::default(),
+            below: Meter::default(),
             tag: 0,
             counters: ClassCounters::default(),
         };
@@ -190,7 +190,9 @@ impl Shares {
         let share = &mut self.classes[class];
         if within {
             let since = now - credit(self.burst, share.guaranteed);
-            share.within.send(since, length, Some(share.guaranteed));
+            share
+                .within
+                .send(since, length, |_| (Some(share.guaranteed), None));
             share.counters.guaranteed.add(bytes);
         } else {
             let start = share.tag.max(self.lent);
@@ -200,7 +202,9 @@ impl Shares {
             share.counters.borrowed.add(bytes);
         }
         let since = now - credit(self.burst, share.ceiling);
-        share.below.send(since, length, Some(share.ceiling));
+        share
+            .below
+            .send(since, length, |_| (Some(share.ceiling), None));
     }
 
     pub(crate) fn counters(&self) -> impl Iterator<Item = ClassCounters> + '_ {

@@ -82,24 +82,31 @@ impl<P: Packet> Exit<P> {
         } else {
             self.latest = self.latest.max(left);
             self.insert(passage);
+            if !self.held.is_empty() {
+                self.went_first(position, left);
+            }
         }
-        self.went_first(position, left);
     }
 
-    /// A packet leaves at `left`: one fewer to wait for where an earlier one is held back.
+    /// A packet leaves at `left`: one fewer to wait for where an earlier one is held back. Who is
+    /// let go by that leaves behind it, and has gone first for others.
     fn went_first(&mut self, position: u64, left: Instant) {
-        let mut at = 0;
-        while let Some(held) = self.held.get_mut(at) {
-            if held.passage.position < position {
-                held.places -= 1;
+        let mut gone = vec![position];
+        while let Some(position) = gone.pop() {
+            let mut at = 0;
+            while let Some(held) = self.held.get_mut(at) {
+                if held.passage.position < position {
+                    held.places -= 1;
+                }
+                if held.places > 0 {
+                    at += 1;
+                    continue;
+                }
+                let mut held = self.held.remove(at);
+                held.passage.left = left.min(held.deadline).max(held.passage.left);
+                gone.push(held.passage.position);
+                self.insert(held.passage);
             }
-            if held.places > 0 {
-                at += 1;
-                continue;
-            }
-            let mut held = self.held.remove(at);
-            held.passage.left = left.min(held.deadline).max(held.passage.left);
-            self.insert(held.passage);
         }
     }
 

@@ -9,6 +9,7 @@
 mod bit_errors;
 mod chance;
 mod classes;
+mod conditions;
 mod counters;
 mod exit;
 mod jitter;

@@ -49,7 +49,7 @@ impl<P: Packet> Link<P> {
             chance: Chance::new(plan, seed),
             path: match plan.order {
                 Order::Dummynet => Path::Pipe(Pipe::new(plan)),
-                Order::Netem => Path::Netem(Netem::new()),
+                Order::Netem => Path::Netem(Netem::new(plan)),
             },
             exit: Exit::new(errors),
             counters: Counters::default(),
@@ -155,15 +155,7 @@ impl<P: Packet> Link<P> {
     fn send(&mut self, entry: Entry<P>) {
         match &mut self.path {
             Path::Pipe(pipe) => pipe.push(entry, &self.plan, self.began, &mut self.exit),
-            Path::Netem(netem) => {
-                let step = match &mut self.cursor {
-                    Some(cursor) => cursor.step(entry.position, entry.arrived.since(self.began)),
-                    None => Step::default(),
-                };
-                let rate = step.bandwidth.or(self.plan.bandwidth);
-                let delay = step.delay.unwrap_or(self.plan.delay);
-                netem.push(entry, &self.plan, rate, delay, &mut self.exit);
-            }
+            Path::Netem(netem) => netem.push(entry, &self.plan, self.began, &mut self.exit),
         }
     }
 

@@ -2,54 +2,61 @@
 
 use posthaste_units::{BitRate, Instant};
 
-const NANOS_PER_SECOND_BY_BITS: u128 = 8 * 1_000_000_000;
+const WORK_PER_BYTE: u128 = 8 * 1_000_000_000;
 
-/// The end of what has been sent so far: `whole` ns and `part / rate` of another.
+/// The end of what has been sent so far: `whole` ns and, of the work, `part` behind that.
 ///
-/// The fraction is carried from one packet to the next, so that back-to-back packets take exactly
-/// the time their bits take together, however they are cut. After idling it starts from nothing:
-/// no burst makes up for unused time.
-#[derive(Clone, Debug)]
+/// Work is counted in bits times nanoseconds per second, so that it is a whole number at any rate.
+/// The rest is carried from one packet to the next: back-to-back packets take exactly the time
+/// their bits take together, however they are cut. After idling it starts from nothing: no burst
+/// makes up for unused time.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Meter {
     whole: u64,
-    part: u64,
-    rate: u64,
+    part: u128,
 }
 
-impl Meter {
-    pub(crate) const fn new() -> Self {
-        Self {
-            whole: 0,
-            part: 0,
-            rate: 1,
-        }
-    }
+/// A rate, and when another is to be asked for. No rate means no time at all.
+pub(crate) type Rated = (Option<BitRate>, Option<Instant>);
 
+impl Meter {
     /// When the next can begin, rounded up.
     pub(crate) const fn free(&self) -> Instant {
         Instant::from_nanos(self.whole.saturating_add((self.part > 0) as u64))
     }
 
-    /// Sends `bytes` at `rate` from `at` on, or from when the ones before are through; returns
-    /// when they are through, rounded up. Without a rate they take no time.
-    pub(crate) fn send(&mut self, at: Instant, bytes: u64, rate: Option<BitRate>) -> Instant {
-        if at >= self.free() {
+    /// Sends `bytes` from `at` on, or from when the ones before are through, at the rates of each
+    /// time; returns when they are through, rounded up.
+    pub(crate) fn send(
+        &mut self,
+        at: Instant,
+        bytes: u64,
+        mut rate: impl FnMut(Instant) -> Rated,
+    ) -> Instant {
+        if at > self.free() {
             (self.whole, self.part) = (at.as_nanos(), 0);
         }
-        let Some(rate) = rate.map(BitRate::as_bits) else {
-            return self.free();
-        };
-        if rate != self.rate {
-            let part = u128::from(self.part) * u128::from(rate) / u128::from(self.rate);
-            self.part = part as u64;
-            self.rate = rate;
+        let mut work = u128::from(bytes) * WORK_PER_BYTE + self.part;
+        loop {
+            let (Some(bits), until) = rate(Instant::from_nanos(self.whole)) else {
+                self.part = 0;
+                return self.free();
+            };
+            let bits = u128::from(bits.as_bits());
+            let whole = u64::try_from(work / bits).unwrap_or(u64::MAX);
+            let left = until.map(|until| until.as_nanos().saturating_sub(self.whole));
+            match left.filter(|left| *left > 0 && *left < whole) {
+                Some(left) => {
+                    self.whole += left;
+                    work -= u128::from(left) * bits;
+                }
+                None => {
+                    self.whole = self.whole.saturating_add(whole);
+                    self.part = work % bits;
+                    return self.free();
+                }
+            }
         }
-        let work = u128::from(bytes) * NANOS_PER_SECOND_BY_BITS + u128::from(self.part);
-        let rate = u128::from(rate);
-        let whole = u64::try_from(work / rate).unwrap_or(u64::MAX);
-        self.whole = self.whole.saturating_add(whole);
-        self.part = (work % rate) as u64;
-        self.free()
     }
 }
 
@@ -61,8 +68,8 @@ mod tests {
     proptest! {
         #[test]
         fn back_to_back_is_as_one(sizes in proptest::collection::vec(1u32..10_000, 1..200), bits in 1u64..10_000_000_000) {
-            let rate = BitRate::per_second(bits);
-            let (mut cut, mut whole) = (Meter::new(), Meter::new());
+            let rate = |_| (BitRate::per_second(bits), None);
+            let (mut cut, mut whole) = (Meter::default(), Meter::default());
             let start = Instant::from_nanos(77);
             let mut end = start;
             for size in &sizes {
@@ -74,8 +81,8 @@ mod tests {
 
         #[test]
         fn the_time_is_rounded_up(bytes in 1u64..100_000, bits in 1u64..10_000_000_000) {
-            let end = Meter::new().send(Instant::ORIGIN, bytes, BitRate::per_second(bits)).as_nanos();
-            let (end, work) = (u128::from(end), u128::from(bytes) * NANOS_PER_SECOND_BY_BITS);
+            let end = Meter::default().send(Instant::ORIGIN, bytes, |_| (BitRate::per_second(bits), None)).as_nanos();
+            let (end, work) = (u128::from(end), u128::from(bytes) * WORK_PER_BYTE);
             prop_assert!(end * u128::from(bits) >= work && (end - 1) * u128::from(bits) < work);
         }
     }

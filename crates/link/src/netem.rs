@@ -7,8 +7,9 @@
 //! the last only where there is a rate. So jitter reorders without a bandwidth and cannot with one.
 //! Left out are its slots, its correlations and its rounding down of transmission times.
 
-use posthaste_units::{BitRate, Instant, Span};
+use posthaste_units::Instant;
 
+use crate::conditions::Conditions;
 use crate::exit::{Entry, Exit};
 use crate::meter::Meter;
 use crate::slots::Slots;
@@ -18,14 +19,16 @@ use crate::{Packet, Plan, Reason};
 pub(crate) struct Netem {
     held: Slots,
     meter: Meter,
+    conditions: Conditions,
     latest: Instant,
 }
 
 impl Netem {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(plan: &Plan) -> Self {
         Self {
             held: Slots::default(),
-            meter: Meter::new(),
+            meter: Meter::default(),
+            conditions: Conditions::new(plan),
             latest: Instant::ORIGIN,
         }
     }
@@ -34,8 +37,7 @@ impl Netem {
         &mut self,
         entry: Entry<P>,
         plan: &Plan,
-        rate: Option<BitRate>,
-        delay: Span,
+        began: Instant,
         exit: &mut Exit<P>,
     ) {
         let (now, bytes) = (entry.arrived, entry.packet.bytes());
@@ -49,17 +51,31 @@ impl Netem {
         let left = if entry.at_once {
             now
         } else {
-            let mut ready = now + plan.delay_of(delay, entry.deviation) + entry.extra_delay;
-            if plan.keeps_order {
-                ready = ready.max(self.latest);
-            }
-            match rate {
-                Some(_) => self.meter.send(ready, plan.length(bytes), rate),
-                None => ready,
-            }
+            self.time_to_send(&entry, plan, began)
         };
         self.latest = self.latest.max(left);
         self.held.take(left, bytes);
         exit.deliver(entry, left);
+    }
+    fn time_to_send<P: Packet>(
+        &mut self,
+        entry: &Entry<P>,
+        plan: &Plan,
+        began: Instant,
+    ) -> Instant {
+        let (conditions, position) = (&mut self.conditions, entry.position);
+        let delay = conditions.delay(plan, began, position, entry.arrived);
+        let mut ready = entry.arrived + plan.delay_of(delay, entry.deviation) + entry.extra_delay;
+        if plan.keeps_order {
+            ready = ready.max(self.latest);
+        }
+        let mut rate = |now| conditions.rate(plan, began, position, now);
+        match rate(ready) {
+            (Some(_), _) => {
+                let length = plan.length(entry.packet.bytes());
+                self.meter.send(ready, length, rate)
+            }
+            (None, _) => ready,
+        }
     }
 }

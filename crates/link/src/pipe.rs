@@ -10,9 +10,9 @@ use std::collections::VecDeque;
 use posthaste_units::{Instant, Span};
 
 use crate::classes::Shares;
+use crate::conditions::Conditions;
 use crate::exit::{Entry, Exit};
 use crate::meter::Meter;
-use crate::pattern::Cursor;
 use crate::queue::{Line, Policy};
 use crate::slots::Slots;
 use crate::{ClassCounters, Packet, Plan, Reason};
@@ -22,8 +22,7 @@ pub(crate) struct Pipe<P> {
     lanes: Vec<Lane<P>>,
     shares: Option<Shares>,
     meter: Meter,
-    /// The pattern's bandwidth and delay, in force when a packet is sent.
-    cursor: Option<Cursor>,
+    conditions: Conditions,
     ahead: bool,
     /// When the last packet that kept its place leaves.
     tail: Instant,
@@ -64,8 +63,8 @@ impl<P: Packet> Pipe<P> {
             ahead: classes.is_none() && lanes[0].policy.decides_on_arrival(),
             lanes,
             shares: classes.map(Shares::new),
-            meter: Meter::new(),
-            cursor: plan.script.as_ref().map(|script| script.cursor()),
+            meter: Meter::default(),
+            conditions: Conditions::new(plan),
             tail: Instant::ORIGIN,
         }
     }
@@ -171,24 +170,21 @@ impl<P: Packet> Pipe<P> {
         let Some(entry) = lane.waiting.pop_front() else {
             return;
         };
-        let bytes = entry.packet.bytes();
-        lane.bytes -= u64::from(bytes);
-        let step = match &mut self.cursor {
-            Some(cursor) => cursor.step(entry.position, now.since(began)),
-            None => Default::default(),
-        };
+        let (position, bytes) = (entry.position, entry.packet.bytes());
         let length = plan.length(bytes);
+        lane.bytes -= u64::from(bytes);
         if let Some(shares) = &mut self.shares {
             shares.charge(class, now, length, bytes);
         }
-        let through = self
-            .meter
-            .send(now, length, step.bandwidth.or(plan.bandwidth));
+        let conditions = &mut self.conditions;
+        let mean = conditions.delay(plan, began, position, now);
+        let through = self.meter.send(now, length, |now| {
+            conditions.rate(plan, began, position, now)
+        });
         lane.sent.take(through, bytes);
         if entry.at_once {
             return exit.deliver(entry, through);
         }
-        let mean = step.delay.unwrap_or(plan.delay);
         let mut left = through + plan.delay_of(mean, entry.deviation) + entry.extra_delay;
         if plan.keeps_order {
             left = left.max(self.tail);

@@ -33,6 +33,7 @@ pub use draft::{Axis, Draft, Effect, Entry, Place, Refusal};
 pub use drawn::{Chances, DrawError};
 pub use mahimahi::{MahimahiError, mahimahi};
 pub use read::{PatternError, ReadError};
+pub(crate) use script::InForce;
 pub use script::{Cursor, Script, Step};
 
 use crate::Direction;

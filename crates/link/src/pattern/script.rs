@@ -43,6 +43,17 @@ pub struct Step {
     pub delay: Option<Span>,
 }
 
+/// What a pattern has put in force while a packet is being sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct InForce {
+    /// As in [`Step`].
+    pub(crate) bandwidth: Option<BitRate>,
+    /// As in [`Step`].
+    pub(crate) delay: Option<Span>,
+    /// When the bandwidth changes next by time, since the link's first packet.
+    pub(crate) until: Option<Span>,
+}
+
 impl Script {
     /// The beginning of the script.
     pub fn cursor(self: &Arc<Self>) -> Cursor {
@@ -115,6 +126,21 @@ fn changes<V: Copy>(
 }
 
 impl Cursor {
+    /// What is in force for the packet at `position` while it is being sent, `elapsed` after the
+    /// arrival of the link's first.
+    pub(crate) fn in_force(&mut self, position: u64, elapsed: Span) -> InForce {
+        let millis = elapsed.as_nanos() / NANOS_PER_MILLI;
+        let Step {
+            bandwidth, delay, ..
+        } = self.step(position, elapsed);
+        let next = self.script.millis.next_bandwidth(&self.millis, millis);
+        InForce {
+            bandwidth,
+            delay,
+            until: next.map(|millis| Span::from_nanos(millis.saturating_mul(NANOS_PER_MILLI))),
+        }
+    }
+
     /// What happens to the packet at `position` (the first is 1) that arrives `elapsed` after the
     /// link's first.
     ///

@@ -84,6 +84,22 @@ impl Track {
     }
 }
 
+impl Track {
+    /// The place, counted as `offset` is, at which the bandwidth changes next. Only behind
+    /// [`Self::at`] for the same offset, and only where the first place is 0.
+    pub(super) fn next_bandwidth(&self, walk: &Walk, offset: u64) -> Option<u64> {
+        let at = self.repeat.map_or(offset, |period| offset % period);
+        match (self.bandwidth_from.get(walk.bandwidth_from), self.repeat) {
+            (Some((from, _)), _) => Some(offset - at + from),
+            (None, Some(period)) => {
+                let (first, _) = self.bandwidth_from.first()?;
+                Some((offset - at).saturating_add(period).saturating_add(*first))
+            }
+            (None, None) => None,
+        }
+    }
+}
+
 /// The value at `at`. `next` is the first range that ends at or after the last place asked for.
 fn held<'a, V>(lane: &'a Lane<V>, next: &mut usize, at: u64) -> Option<&'a V> {
     if *next > 0 && lane[*next - 1].last >= at {

@@ -1,0 +1,232 @@
+//! What happens by chance, against the theory of each distribution.
+
+use posthaste_link::loss::GilbertElliott;
+use posthaste_link::{Fate, Loss, Marks, Order, Plan, Reason};
+
+use crate::support::{Arrival, dropped, marks, pass, share};
+
+const PACKETS: usize = 400_000;
+
+fn packets(bytes: u32) -> Vec<Arrival> {
+    (0..PACKETS as u64)
+        .map(|packet| (packet * 1_000, bytes))
+        .collect()
+}
+
+fn losing(loss: &str) -> Plan {
+    Plan {
+        loss: Some(loss.parse().unwrap()),
+        ..Plan::default()
+    }
+}
+
+/// Which packets were lost.
+fn losses(plan: &Plan, seed: u64) -> Vec<bool> {
+    let mut lost = vec![false; PACKETS];
+    for position in dropped(&pass(plan, seed, &packets(100)), Reason::Random) {
+        lost[position as usize - 1] = true;
+    }
+    lost
+}
+
+fn count(lost: &[bool]) -> f64 {
+    lost.iter().filter(|lost| **lost).count() as f64
+}
+
+/// Within four standard deviations of the binomial: 1 in 16,000 by chance, and the seeds are fixed.
+fn assert_binomial(count: f64, n: f64, p: f64, what: &str) {
+    let deviation = (n * p * (1.0 - p)).sqrt();
+    assert!(
+        (count - n * p).abs() <= 4.0 * deviation,
+        "{what}: {count} of {n}, p {p}"
+    );
+}
+
+#[test]
+fn independent_losses_are_binomial_and_independent() {
+    for (seed, p) in [(1, 0.001), (2, 0.02), (3, 0.5), (4, 0.97)] {
+        let lost = losses(&losing(&format!("{}%", p * 100.0)), seed);
+        assert_binomial(count(&lost), PACKETS as f64, p, "losses");
+        // Of those behind a loss as many are lost as of all.
+        let behind: Vec<bool> = lost
+            .windows(2)
+            .filter(|two| two[0])
+            .map(|two| two[1])
+            .collect();
+        assert_binomial(count(&behind), behind.len() as f64, p, "behind a loss");
+    }
+    assert_eq!(count(&losses(&losing("0%"), 1)), 0.0);
+    assert_eq!(count(&losses(&losing("100%"), 1)), PACKETS as f64);
+}
+
+/// The study's sum: 2 % of the twelve packets from the server, so 22 % of transactions see a loss.
+#[test]
+fn two_percent_is_seen_by_22_percent_of_transactions() {
+    let lost = losses(&losing("2%"), 5);
+    let seen: Vec<bool> = lost
+        .chunks_exact(12)
+        .map(|packets| packets.contains(&true))
+        .collect();
+    assert_binomial(
+        count(&seen),
+        seen.len() as f64,
+        1.0 - 0.98_f64.powi(12),
+        "transactions",
+    );
+}
+
+/// Mean length of bursts of lost packets, and how many there were.
+fn bursts(lost: &[bool]) -> (f64, f64) {
+    let begun = lost.windows(2).filter(|two| !two[0] && two[1]).count() as f64;
+    (count(lost) / begun, begun)
+}
+
+#[test]
+fn gilbert_s_bursts_have_their_share_and_length() {
+    for (seed, loss, length) in [(1, 0.02, 4.0), (2, 0.1, 2.0), (3, 0.3, 10.0)] {
+        let lost = losses(&losing(&format!("bursts:{}%:{length}", loss * 100.0)), seed);
+        // Losses come in bursts, so the share varies by (2 length - 1) times the binomial's.
+        let widened = (loss * (1.0 - loss) * (2.0 * length - 1.0) / PACKETS as f64).sqrt();
+        let found = count(&lost) / PACKETS as f64;
+        assert!((found - loss).abs() < 4.0 * widened, "{loss}: {found}");
+        // Lengths are geometric: their deviation is sqrt(length (length - 1)).
+        let (mean, begun) = bursts(&lost);
+        let deviation = (length * (length - 1.0) / begun).sqrt();
+        assert!(
+            (mean - length).abs() < 4.0 * deviation + 0.01,
+            "{length}: {mean}"
+        );
+    }
+}
+
+#[test]
+fn gilbert_elliott_loses_by_its_stationary_distribution() {
+    let text = "gilbert-elliott:1%:20%:60%:2%";
+    let Loss::GilbertElliott(model) = text.parse().unwrap() else {
+        panic!("another model");
+    };
+    assert_eq!(Loss::GilbertElliott(model).to_string(), text);
+    let bad = 0.01 / 0.21;
+    let expected = bad * 0.6 + (1.0 - bad) * 0.02;
+    assert!((model.mean() - expected).abs() < 1e-12);
+    let lost = losses(&losing(text), 6);
+    let found = count(&lost) / PACKETS as f64;
+    assert!((found / expected - 1.0).abs() < 0.03, "{found} {expected}");
+    // The chance of a loss behind a loss: by whether the line was bad at the first, and stayed so.
+    let was_bad = bad * 0.6 / expected;
+    let is_bad = was_bad * 0.8 + (1.0 - was_bad) * 0.01;
+    let behind: Vec<bool> = lost
+        .windows(2)
+        .filter(|two| two[0])
+        .map(|two| two[1])
+        .collect();
+    let found = count(&behind) / behind.len() as f64;
+    let expected = is_bad * 0.6 + (1.0 - is_bad) * 0.02;
+    assert!((found / expected - 1.0).abs() < 0.03, "{found} {expected}");
+}
+
+/// Short connections lose their share too: the line does not always begin good.
+#[test]
+fn the_first_packet_is_lost_as_often_as_any() {
+    let plan = losing("bursts:10%:5");
+    let lost = (0..20_000)
+        .filter(|seed| !dropped(&pass(&plan, *seed, &[(0, 100)]), Reason::Random).is_empty());
+    assert_binomial(lost.count() as f64, 20_000.0, 0.1, "first packets");
+}
+
+#[test]
+fn losses_that_do_not_exist_are_refused_with_the_remedy() {
+    for text in [
+        "",
+        "2",
+        "-1%",
+        "101%",
+        "bursts:2%",
+        "bursts:2%:0.5",
+        "bursts:90%:2",
+        "gilbert-elliott:1%",
+        "gilbert-elliott:1%:1%:1%:1%:1%",
+        "x:1%",
+    ] {
+        let error = text.parse::<Loss>().unwrap_err().to_string();
+        assert!(error.contains("bursts:2%:4"), "{text}: {error}");
+    }
+    assert_eq!(GilbertElliott::bursts(share(1.0), 2.0), None);
+}
+
+#[test]
+fn bits_flip_at_their_rate_in_any_place() {
+    let rate = 1e-5;
+    let plan = Plan {
+        bit_error_rate: share(rate),
+        ..Plan::default()
+    };
+    let out = pass(&plan, 8, &packets(1000));
+    let flipped = |marks: Marks| f64::from(marks.flipped);
+    let flips: f64 = out
+        .iter()
+        .filter_map(|passage| marks(passage.fate))
+        .map(flipped)
+        .sum();
+    assert_binomial(flips, PACKETS as f64 * 8000.0, rate, "bits");
+    let corrupted = out
+        .iter()
+        .filter_map(|passage| marks(passage.fate))
+        .filter(|marks| marks.flipped > 0)
+        .count();
+    assert_binomial(
+        corrupted as f64,
+        PACKETS as f64,
+        1.0 - (1.0 - rate).powi(8000),
+        "packets",
+    );
+    let all = pass(
+        &Plan {
+            bit_error_rate: share(1.0),
+            ..Plan::default()
+        },
+        1,
+        &[(0, 100)],
+    );
+    assert_eq!(all[0].packet.flips, 800);
+}
+
+#[test]
+fn copies_are_as_many_as_asked() {
+    let plan = Plan {
+        duplication: share(0.1),
+        ..losing("20%")
+    };
+    let out = pass(&plan, 9, &packets(100));
+    let copies = out.iter().filter(|passage| passage.copy > 0).count() as f64;
+    assert_binomial(
+        copies,
+        PACKETS as f64,
+        0.1 * 0.8,
+        "copies of what was not lost",
+    );
+    // netem: who is lost and copied passes once, and copies can be lost.
+    let out = pass(
+        &Plan {
+            order: Order::Netem,
+            queue: "1000000".parse().unwrap(),
+            ..plan
+        },
+        9,
+        &packets(100),
+    );
+    let lost = |copies: bool| {
+        out.iter()
+            .filter(|passage| {
+                (passage.copy > 0) == copies && passage.fate == Fate::Dropped(Reason::Random)
+            })
+            .count() as f64
+    };
+    assert_binomial(lost(false), PACKETS as f64, 0.2 * 0.9, "netem's losses");
+    assert_binomial(
+        lost(true),
+        PACKETS as f64,
+        0.1 * 0.8 * 0.2,
+        "netem's lost copies",
+    );
+}

@@ -1,0 +1,150 @@
+//! For any plan: everything pushed comes out once, in order of time, the same whenever it is asked
+//! for.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use posthaste_link::{Discipline, Fate, HOLD_LIMIT, Link, Order, Passage, Plan, Reason};
+use posthaste_units::{Instant, Seed, Span};
+use proptest::prelude::*;
+
+use crate::support::{Arrival, Parcel, arrivals, at, drain, parcel, pass, plans};
+
+/// Pops ahead of each push, up to so many ns behind it: with `late`, also to times beyond it.
+fn pass_popping(
+    plan: &Plan,
+    arrivals: &[Arrival],
+    pops: &[u64],
+    late: bool,
+) -> Vec<Passage<Parcel>> {
+    let mut link = Link::new(&Arc::new(plan.clone()), Seed(7));
+    let mut out = Vec::new();
+    for (id, (ns, bytes)) in arrivals.iter().enumerate() {
+        let pop = pops[id % pops.len()];
+        let until = if late {
+            ns + pop
+        } else {
+            ns.saturating_sub(pop)
+        };
+        out.extend(std::iter::from_fn(|| link.pop(at(until))));
+        link.push(at(*ns), parcel(id, *bytes));
+    }
+    out.extend(drain(&mut link));
+    out
+}
+
+fn by_position(mut out: Vec<Passage<Parcel>>) -> Vec<Passage<Parcel>> {
+    out.sort_by_key(|passage| (passage.position, passage.copy));
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn everything_comes_out_once_in_order(plan in plans(), arrivals in arrivals()) {
+        let mut link = Link::new(&Arc::new(plan.clone()), Seed(7));
+        for (id, (ns, bytes)) in arrivals.iter().enumerate() {
+            prop_assert_eq!(link.push(at(*ns), parcel(id, *bytes)), at(*ns));
+        }
+        let mut out = Vec::new();
+        while let Some(wake) = link.wake() {
+            while let Some(passage) = link.pop(wake) {
+                prop_assert_eq!(passage.left, wake, "woken for it exactly");
+                out.push(passage);
+            }
+        }
+        prop_assert!(out.windows(2).all(|two| two[0].left <= two[1].left));
+        let mut seen = BTreeSet::new();
+        for passage in &out {
+            prop_assert!(seen.insert((passage.position, passage.copy)), "twice: {:?}", passage);
+            let (ns, bytes) = arrivals[passage.packet.id];
+            prop_assert_eq!((passage.position, passage.arrived), (passage.packet.id as u64 + 1, at(ns)));
+            prop_assert_eq!(passage.packet.bytes, bytes);
+            prop_assert!(passage.left >= passage.arrived);
+            let flipped = match passage.fate {
+                Fate::Delivered(marks) => marks.flipped,
+                Fate::Dropped(_) => 0,
+            };
+            prop_assert_eq!(passage.packet.flips, flipped);
+        }
+        let originals = out.iter().filter(|passage| passage.copy == 0).count();
+        prop_assert_eq!(originals, arrivals.len());
+        let counters = link.counters();
+        let bytes = |of: &dyn Fn(&&Passage<Parcel>) -> bool| -> u64 {
+            out.iter().filter(of).map(|passage| u64::from(passage.packet.bytes)).sum()
+        };
+        prop_assert_eq!(counters.inside(), 0);
+        prop_assert_eq!(counters.pushed.bytes + counters.copied.bytes, bytes(&|_| true));
+        prop_assert_eq!(counters.delivered.bytes + counters.dropped_in_all().bytes, bytes(&|_| true));
+        for reason in Reason::ALL {
+            let fate = Fate::Dropped(reason);
+            prop_assert_eq!(counters.dropped(reason).bytes, bytes(&|passage| passage.fate == fate));
+        }
+    }
+
+    /// Up to what has arrived, it makes no difference when it is popped.
+    #[test]
+    fn asking_changes_nothing(plan in plans(), arrivals in arrivals(), pops in proptest::collection::vec(0u64..3_000_000_000, 1..9)) {
+        prop_assert_eq!(pass_popping(&plan, &arrivals, &pops, false), pass(&plan, 7, &arrivals));
+    }
+
+    /// Where arrivals decide everything, not even popping ahead of them does.
+    #[test]
+    fn asking_too_early_changes_nothing(plan in plans(), arrivals in arrivals(), pops in proptest::collection::vec(0u64..HOLD_LIMIT.as_nanos() / 2, 1..9)) {
+        prop_assume!(plan.order == Order::Netem || plan.queue.discipline == Discipline::DropTail && plan.classes.is_none());
+        let early = by_position(pass_popping(&plan, &arrivals, &pops, true));
+        let later = by_position(pass(&plan, 7, &arrivals));
+        // Who was held back for as long as can be has been let go, and that stands.
+        prop_assume!(later.iter().all(|passage| passage.left.since(passage.arrived) < HOLD_LIMIT / 2));
+        prop_assert_eq!(early, later);
+    }
+
+    /// Elsewhere what was decided stands, and later arrivals count from there: nothing runs back.
+    #[test]
+    fn what_was_decided_stands(plan in plans(), arrivals in arrivals(), ahead in 0u64..500_000_000) {
+        let mut link = Link::new(&Arc::new(plan), Seed(7));
+        let mut counted = Instant::ORIGIN;
+        for (id, (ns, bytes)) in arrivals.iter().enumerate() {
+            while link.pop(at(ns + ahead)).is_some() {}
+            let arrived = link.push(at(*ns), parcel(id, *bytes));
+            prop_assert!(arrived >= at(*ns).max(counted) && arrived <= at(ns + ahead).max(counted));
+            counted = arrived;
+        }
+        drain(&mut link);
+        prop_assert_eq!(link.counters().inside(), 0);
+    }
+
+    /// A decision by chance moves no other: with the same draws, one more drop is one more drop.
+    #[test]
+    fn decisions_are_apart(mut plan in plans(), arrivals in arrivals()) {
+        plan.bandwidth = None;
+        plan.keeps_order = false;
+        plan.duplication = Default::default();
+        plan.bit_error_rate = Default::default();
+        plan.reordering = None;
+        plan.classes = None;
+        plan.order = Order::Dummynet;
+        plan.script = None;
+        let without = by_position(pass(&plan, 7, &arrivals));
+        plan.script = crate::support::patterned("up drop 2, 5-9").script;
+        for (one, other) in without.iter().zip(by_position(pass(&plan, 7, &arrivals))) {
+            if other.fate != Fate::Dropped(Reason::Pattern) {
+                prop_assert_eq!((one.left, one.position, one.copy), (other.left, other.position, other.copy));
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_panics_at_the_ends_of_time_and_size() {
+    let plan = Plan {
+        bandwidth: crate::support::rate(1),
+        delay: Span::MAX,
+        jitter: Some("pareto:100%".parse().unwrap()),
+        bit_error_rate: crate::support::share(1e-9),
+        ..Plan::default()
+    };
+    let arrivals = [(0, u32::MAX / 8), (0, 0), (u64::MAX, 1)];
+    assert_eq!(pass(&plan, 1, &arrivals).len(), 3);
+}

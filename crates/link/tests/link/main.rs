@@ -1,0 +1,12 @@
+//! Links in virtual time: held against conservation, arithmetic, probability theory, RFC 8289 and
+//! their own records.
+
+mod chance;
+mod classes;
+mod codel;
+mod conservation;
+mod network;
+mod order;
+mod queue;
+mod support;
+mod timing;

@@ -1,0 +1,265 @@
+//! Many connections: links of their own, numbers, memory, and records that replay.
+
+use std::sync::Arc;
+
+use posthaste_link::record::{self, Blank, Input};
+use posthaste_link::{Direction, Fate, IDLE, Link, Network, Plan, Reason, Sharing};
+use posthaste_units::{Instant, Seed, Span};
+use proptest::prelude::*;
+
+use crate::support::{Parcel, at, drain, parcel, patterned, plans};
+
+type Net = Network<u8, Parcel>;
+
+fn network(plan: &Plan, sharing: Sharing) -> Net {
+    let plan = Arc::new(plan.clone());
+    Network::new(&plan, &plan, sharing, Seed(3))
+}
+
+/// Direction, connection, key, position, arrival, departure, fate: all that was decided.
+type Decision = (Direction, u64, u64, u32, Instant, Instant, Fate);
+
+/// What is pushed: ns since the last, direction, key, bytes; and how far ahead it is popped.
+type Push = (u64, bool, u8, u32, u64);
+
+fn pushes() -> impl Strategy<Value = Vec<Push>> {
+    let gap = prop_oneof![8 => 0u64..30_000_000, 1 => 0..100_000_000_000u64, 1 => IDLE.as_nanos()..IDLE.as_nanos() * 3];
+    let ahead = prop_oneof![Just(0u64), 0..100_000_000u64];
+    proptest::collection::vec((gap, any::<bool>(), 0u8..6, 20u32..1500, ahead), 1..150)
+}
+
+/// Runs a network; returns its record and what it decided, in the order in which it came out.
+fn run(network: &mut Net, pushes: &[Push]) -> (Vec<Input>, Vec<Decision>) {
+    let (mut now, mut inputs, mut out) = (0, Vec::new(), Vec::new());
+    for (id, (gap, up, key, bytes, ahead)) in pushes.iter().enumerate() {
+        now += gap;
+        while let Some((direction, number, _, passage)) = network.pop(at(now + ahead)) {
+            out.push((
+                direction,
+                number,
+                passage.position,
+                passage.copy,
+                passage.arrived,
+                passage.left,
+                passage.fate,
+            ));
+        }
+        let direction = if *up { Direction::Up } else { Direction::Down };
+        // One of the two directions is stamped a little earlier.
+        let stamp = at(if *up { now } else { now.saturating_sub(40_000) });
+        inputs.push(network.push(stamp, direction, *key, parcel(id, *bytes)));
+    }
+    while let Some(wake) = network.wake() {
+        while let Some((direction, number, _, passage)) = network.pop(wake) {
+            out.push((
+                direction,
+                number,
+                passage.position,
+                passage.copy,
+                passage.arrived,
+                passage.left,
+                passage.fate,
+            ));
+        }
+    }
+    (inputs, out)
+}
+
+fn replay(plan: &Plan, sharing: Sharing, inputs: &[Input]) -> Vec<Decision> {
+    let plan = Arc::new(plan.clone());
+    let mut network: Network<u64, Blank> = Network::new(&plan, &plan, sharing, Seed(3));
+    let mut out = Vec::new();
+    network.replay(inputs, |(direction, number, key, passage)| {
+        assert_eq!(number, key, "the same numbers");
+        out.push((
+            direction,
+            number,
+            passage.position,
+            passage.copy,
+            passage.arrived,
+            passage.left,
+            passage.fate,
+        ));
+    });
+    out
+}
+
+fn by_packet(mut decisions: Vec<Decision>) -> Vec<Decision> {
+    decisions.sort_by_key(|(direction, number, position, copy, ..)| {
+        (*number, *direction, *position, *copy)
+    });
+    decisions
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn a_record_replays_to_the_same_decisions(plan in plans(), pushes in pushes(), whole: bool) {
+        let sharing = if whole { Sharing::Whole } else { Sharing::PerConnection };
+        let mut network = network(&plan, sharing);
+        let (inputs, decisions) = run(&mut network, &pushes);
+        let pushed: u64 = Direction::BOTH.iter().map(|direction| network.counters(*direction).pushed.packets).sum();
+        prop_assert_eq!(pushed, pushes.len() as u64);
+        prop_assert!(Direction::BOTH.iter().all(|direction| network.counters(*direction).inside() == 0));
+        // Through its text.
+        let mut text = format!("# any words\n{}\n", record::HEADER);
+        inputs.iter().for_each(|input| text.push_str(&format!("{input}\n")));
+        let read = record::parse(&text).unwrap();
+        prop_assert_eq!(&read, &inputs);
+        let replayed = replay(&plan, sharing, &read);
+        prop_assert!(replayed.is_sorted_by_key(|decision| decision.5), "in the order of leaving");
+        prop_assert_eq!(by_packet(replayed), by_packet(decisions));
+    }
+
+    /// A connection's link decides as it would alone.
+    #[test]
+    fn links_are_apart(plan in plans(), pushes in pushes()) {
+        let pushes: Vec<Push> = pushes.into_iter().map(|(gap, _, key, bytes, _)| (gap % 1_000_000_000, true, key, bytes, 0)).collect();
+        let (inputs, decisions) = run(&mut network(&plan, Sharing::PerConnection), &pushes);
+        let number = inputs[0].connection;
+        let seed = Seed(3).child("connection 1").child("up");
+        let mut alone: Link<Parcel> = Link::new(&Arc::new(plan), seed);
+        for (id, input) in inputs.iter().enumerate().filter(|(_, input)| input.connection == number) {
+            alone.push(input.at, parcel(id, input.bytes));
+        }
+        let expected: Vec<(Instant, Fate)> = drain(&mut alone).iter().map(|passage| (passage.left, passage.fate)).collect();
+        let found: Vec<(Instant, Fate)> = decisions.iter().filter(|decision| decision.1 == number).map(|decision| (decision.5, decision.6)).collect();
+        prop_assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn the_eighth_packet_of_each_connection_is_dropped() {
+    let mut network = network(&patterned("up drop 8"), Sharing::PerConnection);
+    let pushes: Vec<Push> = (0..60)
+        .map(|n| (1_000, true, n as u8 % 5, 100, 0))
+        .collect();
+    let (_, decisions) = run(&mut network, &pushes);
+    let dropped: Vec<(u64, u64)> = decisions
+        .iter()
+        .filter(|decision| decision.6 == Fate::Dropped(Reason::Pattern))
+        .map(|decision| (decision.1, decision.2))
+        .collect();
+    assert_eq!(dropped, [(1, 8), (2, 8), (3, 8), (4, 8), (5, 8)]);
+}
+
+#[test]
+fn one_link_for_all_counts_all() {
+    let mut network = network(&patterned("up drop 8"), Sharing::Whole);
+    let pushes: Vec<Push> = (0..60)
+        .map(|n| (1_000, true, n as u8 % 5, 100, 0))
+        .collect();
+    let (_, decisions) = run(&mut network, &pushes);
+    let dropped: Vec<u64> = decisions
+        .iter()
+        .filter(|decision| matches!(decision.6, Fate::Dropped(_)))
+        .map(|decision| decision.1)
+        .collect();
+    assert_eq!(dropped, [3]);
+    assert_eq!(network.connections(), 5);
+}
+
+/// After two quiet minutes the same addresses are another connection, positions from 1 again.
+#[test]
+fn a_connection_ends_after_two_minutes() {
+    let plan = Plan {
+        delay: Span::from_secs(1),
+        ..Plan::default()
+    };
+    let mut network = network(&plan, Sharing::PerConnection);
+    let mut numbers = Vec::new();
+    let mut now = Instant::ORIGIN;
+    for gap in [
+        Span::ZERO,
+        IDLE.saturating_sub(Span::from_nanos(1)),
+        IDLE,
+        Span::from_secs(1),
+        IDLE,
+    ] {
+        now += gap;
+        numbers.push(
+            network
+                .push(now, Direction::Up, 9, parcel(0, 100))
+                .connection,
+        );
+    }
+    assert_eq!(numbers, [1, 1, 2, 2, 3]);
+}
+
+/// What leaves late is not forgotten, and neither is what nobody has asked for.
+#[test]
+fn nothing_is_forgotten_on_its_way() {
+    let plan = Plan {
+        delay: IDLE * 3,
+        ..Plan::default()
+    };
+    let mut network = network(&plan, Sharing::PerConnection);
+    for key in 0..50 {
+        network.push(Instant::ORIGIN, Direction::Up, key, parcel(0, 100));
+    }
+    let late = Instant::ORIGIN + IDLE * 2;
+    assert_eq!(
+        network
+            .push(late, Direction::Up, 0, parcel(0, 100))
+            .connection,
+        1
+    );
+    for key in 100..250 {
+        network.push(late + IDLE * 5, Direction::Down, key, parcel(0, 100));
+    }
+    let mut out = 0;
+    while let Some(wake) = network.wake() {
+        out += std::iter::from_fn(|| network.pop(wake)).count();
+    }
+    assert_eq!(out, 50 + 1 + 150);
+    assert_eq!(network.counters(Direction::Up).delivered.packets, 51);
+}
+
+#[test]
+fn records_are_refused_by_line() {
+    let refused = |text: &str| record::parse(text).unwrap_err().to_string();
+    assert!(refused("").contains("line 1") && refused("1,up,1,60,0").contains(record::HEADER));
+    let after_header =
+        |line: &str| refused(&format!("# note\n{}\n0,up,1,60,0\n{line}", record::HEADER));
+    for line in [
+        "1",
+        "1,up,1,60",
+        "1,left,1,60,0",
+        "1,up,0,60,0",
+        "1,up,1,60,64",
+        "1,up,1,60,0,0",
+        "-1,up,1,60,0",
+        "+1,up,1,60,0",
+        "1,up,1,99999999999,0",
+        "1,up,1,6",
+    ] {
+        let error = after_header(line);
+        assert!(
+            error.starts_with("line 4") && error.contains("cut off"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn profiles_are_plans_with_a_source() {
+    use posthaste_link::profile::{PROFILES, named};
+    for profile in PROFILES {
+        assert_eq!(named(profile.name), Ok(profile));
+        assert!(profile.source.len() > 30 && !profile.about.is_empty());
+        for direction in Direction::BOTH {
+            let plan = profile.plan(direction);
+            assert_eq!(plan.check(), Ok(()));
+            assert!(plan.delay > Span::ZERO);
+        }
+    }
+    let poor = named("gprs-poor").unwrap();
+    assert_eq!(
+        poor.plan(Direction::Down).bandwidth.unwrap().to_string(),
+        "12.8kbit"
+    );
+    assert_eq!(poor.plan(Direction::Up).delay, Span::from_millis(500));
+    let error = named("5g").unwrap_err().to_string();
+    assert!(error.contains("lte, dsl"), "{error}");
+}

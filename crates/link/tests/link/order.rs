@@ -1,0 +1,145 @@
+//! Who goes before whom: FIFO where it is promised, places changed where it is asked for.
+
+use posthaste_link::{HOLD_LIMIT, Order, Plan};
+use posthaste_units::Span;
+use proptest::prelude::*;
+
+use crate::support::{Arrival, arrivals, at, marks, pass, patterned, plans};
+
+fn every_ms(packets: u64) -> Vec<Arrival> {
+    (0..packets)
+        .map(|packet| (packet * 1_000_000, 1000))
+        .collect()
+}
+
+/// The positions in the order in which they left.
+fn sequence(plan: &Plan, arrivals: &[Arrival]) -> Vec<u64> {
+    let out = pass(plan, 1, arrivals);
+    out.iter().map(|passage| passage.position).collect()
+}
+
+proptest! {
+    #[test]
+    fn the_delay_line_never_reorders(mut plan in plans(), arrivals in arrivals()) {
+        plan.order = Order::Dummynet;
+        plan.keeps_order = true;
+        plan.reordering = None;
+        plan.classes = None;
+        plan.script = None;
+        let out = pass(&plan, 7, &arrivals);
+        let delivered: Vec<_> = out.iter().filter_map(|passage| Some((passage, marks(passage.fate)?))).collect();
+        prop_assert!(delivered.iter().all(|(_, marks)| !marks.overtook && !marks.held));
+        prop_assert!(delivered.windows(2).all(|two| two[0].0.position <= two[1].0.position));
+    }
+
+    /// netem's jitter cannot reorder what a rate has put in line.
+    #[test]
+    fn neither_does_netem_with_a_rate(mut plan in plans(), arrivals in arrivals()) {
+        prop_assume!(plan.bandwidth.is_some());
+        plan.order = Order::Netem;
+        plan.queue.discipline = posthaste_link::Discipline::DropTail;
+        plan.classes = None;
+        plan.reordering = None;
+        plan.script = None;
+        let out = pass(&plan, 7, &arrivals);
+        let delivered: Vec<_> = out.iter().filter(|passage| marks(passage.fate).is_some()).collect();
+        prop_assert!(delivered.windows(2).all(|two| two[0].position <= two[1].position));
+    }
+}
+
+#[test]
+fn jitter_reorders_where_it_may() {
+    let jitter = Plan {
+        delay: Span::from_millis(10),
+        jitter: Some("uniform:9ms".parse().unwrap()),
+        queue: "1000".parse().unwrap(),
+        ..Plan::default()
+    };
+    let arrivals = every_ms(1000);
+    assert!(sequence(&jitter, &arrivals).is_sorted());
+    for order in [Order::Dummynet, Order::Netem] {
+        let free = Plan {
+            keeps_order: false,
+            order,
+            ..jitter.clone()
+        };
+        let out = pass(&free, 1, &arrivals);
+        assert!(!out.iter().map(|passage| passage.position).is_sorted());
+        // RFC 4737 counts who comes after a later one; these come before an earlier one.
+        let mut earlier_to_come = 0;
+        for (at, passage) in out.iter().enumerate() {
+            let overtook = out[at + 1..]
+                .iter()
+                .any(|later| later.position < passage.position);
+            assert_eq!(
+                marks(passage.fate).unwrap().overtook,
+                overtook,
+                "{passage:?}"
+            );
+            earlier_to_come += u32::from(overtook);
+        }
+        assert!(earlier_to_come > 100, "{order:?}: {earlier_to_come}");
+    }
+}
+
+#[test]
+fn who_is_held_lets_exactly_so_many_go_first() {
+    let plan = Plan {
+        delay: Span::from_millis(5),
+        ..patterned("up hold 3: 2\nup hold 4: 3")
+    };
+    let out = pass(&plan, 1, &every_ms(9));
+    let order: Vec<u64> = out.iter().map(|passage| passage.position).collect();
+    assert_eq!(order, [1, 2, 5, 6, 3, 7, 4, 8, 9]);
+    for passage in &out {
+        let held = [3, 4].contains(&passage.position);
+        assert_eq!(
+            marks(passage.fate).map(|marks| (marks.held, marks.overtook)),
+            Some((held, false))
+        );
+    }
+    let left = |position: u64| {
+        out.iter()
+            .find(|passage| passage.position == position)
+            .unwrap()
+            .left
+    };
+    assert_eq!((left(3), left(4)), (left(6), left(7)));
+}
+
+#[test]
+fn who_is_held_for_nobody_goes_in_the_end() {
+    let out = pass(&patterned("up hold 2: 5"), 1, &every_ms(3));
+    assert_eq!(out[2].position, 2);
+    assert_eq!(out[2].left, at(1_000_000) + HOLD_LIMIT);
+}
+
+#[test]
+fn with_a_gap_every_fifth_goes_at_once() {
+    for order in [Order::Dummynet, Order::Netem] {
+        let plan = Plan {
+            delay: Span::from_millis(100),
+            reordering: Some("100%:5".parse().unwrap()),
+            order,
+            ..Plan::default()
+        };
+        for passage in pass(&plan, 1, &every_ms(40)) {
+            let at_once = passage.left == passage.arrived;
+            assert_eq!(at_once, passage.position % 5 == 0, "{passage:?}");
+        }
+    }
+}
+
+#[test]
+fn the_share_that_is_held_is_as_asked() {
+    let plan = Plan {
+        reordering: Some("hold:10%:3".parse().unwrap()),
+        ..Plan::default()
+    };
+    let out = pass(&plan, 1, &every_ms(10_000));
+    let held = out
+        .iter()
+        .filter(|passage| marks(passage.fate).is_some_and(|marks| marks.held))
+        .count();
+    assert!((850..1150).contains(&held), "{held}");
+}
