@@ -82,9 +82,7 @@ impl Track {
             ),
         }
     }
-}
 
-impl Track {
     /// The place, counted as `offset` is, at which the bandwidth changes next. Only behind
     /// [`Self::at`] for the same offset, and only where the first place is 0.
     pub(super) fn next_bandwidth(&self, walk: &Walk, offset: u64) -> Option<u64> {

@@ -9,6 +9,9 @@ mod pair;
 mod receiver;
 mod sender;
 
+#[cfg(test)]
+mod tests;
+
 use posthaste_units::{Instant, Span};
 
 use super::{Draft, Effect, Entry, Place, Refusal};

@@ -1,0 +1,238 @@
+//! Captures of a made-up transfer whose losses and order are known.
+
+use proptest::collection::btree_set;
+use proptest::prelude::*;
+
+use super::*;
+
+const SIZE: u32 = 1000;
+
+/// Packets of one connection, down, as a capture holds them.
+struct Capture {
+    packets: Vec<Seen>,
+    start: u32,
+}
+
+impl Capture {
+    /// Data down behind a handshake that shows the round trip to a capture at the client.
+    fn begin(start: u32) -> Self {
+        let mut capture = Self {
+            packets: Vec::new(),
+            start,
+        };
+        capture.up(0, 7, 1, None);
+        capture.down(20, start, 1, Some(8));
+        capture.up(20, 8, 0, Some(start.wrapping_add(1)));
+        capture
+    }
+
+    fn push(&mut self, ms: u64, direction: Direction, segment: Option<Segment>) {
+        self.packets.push(Seen {
+            at: Instant::ORIGIN + Span::from_millis(ms),
+            direction,
+            connection: 1,
+            segment,
+        });
+    }
+
+    fn up(&mut self, ms: u64, sequence: u32, length: u32, acknowledges: Option<u32>) {
+        let segment = Segment {
+            sequence,
+            length,
+            acknowledges,
+        };
+        self.push(ms, Direction::Up, Some(segment));
+    }
+
+    fn down(&mut self, ms: u64, sequence: u32, length: u32, acknowledges: Option<u32>) {
+        let segment = Segment {
+            sequence,
+            length,
+            acknowledges,
+        };
+        self.push(ms, Direction::Down, Some(segment));
+    }
+
+    /// The `n`-th segment of data, from 0.
+    fn data(&mut self, ms: u64, n: u32) {
+        let sequence = self.byte(n);
+        self.down(ms, sequence, SIZE, Some(8));
+    }
+
+    /// The sequence number of the first byte of segment `n`.
+    fn byte(&self, n: u32) -> u32 {
+        self.start.wrapping_add(1).wrapping_add(n * SIZE)
+    }
+
+    fn received(&self) -> Findings {
+        let mut receiver = Receiver::new(Direction::Down);
+        self.packets.iter().for_each(|seen| receiver.push(seen));
+        receiver.finish()
+    }
+
+    fn sent(&self) -> Findings {
+        let mut sender = Sender::new(Direction::Down);
+        self.packets.iter().for_each(|seen| sender.push(seen));
+        sender.finish()
+    }
+}
+
+#[test]
+fn what_closes_sooner_than_a_round_trip_was_overtaken() {
+    let mut capture = Capture::begin(u32::MAX - 1500);
+    for n in [0, 1, 4, 3] {
+        capture.data(30, n);
+    }
+    capture.data(49, 2);
+    let found = capture.received();
+    // SYN-ACK, then data from position 2: segments 2 and 3 are positions 4 and 5.
+    assert_eq!(found.overtaken, [(4, 2), (5, 1)]);
+    assert_eq!((found.lost, found.packets), (vec![], 6));
+}
+
+#[test]
+fn what_closes_later_was_lost_and_sent_again() {
+    let mut capture = Capture::begin(0);
+    for n in [0, 1, 4] {
+        capture.data(30, n);
+    }
+    capture.data(60, 2);
+    let found = capture.received();
+    assert_eq!(found.lost, [4, 5], "segment 3 never came");
+    assert_eq!((found.overtaken, found.packets), (vec![], 7));
+}
+
+#[test]
+fn what_was_acknowledged_unseen_was_missed_by_the_capture() {
+    let mut capture = Capture::begin(0);
+    for n in [0, 2] {
+        capture.data(30, n);
+    }
+    let behind = capture.byte(3);
+    capture.up(31, 8, 0, Some(behind));
+    let found = capture.received();
+    assert_eq!((found.lost, found.uncaptured), (vec![], 1));
+}
+
+#[test]
+fn a_jump_is_no_hole() {
+    let mut capture = Capture::begin(0);
+    capture.data(30, 0);
+    capture.data(31, 1_000_000);
+    let found = capture.received();
+    assert_eq!((found.lost, found.jumps, found.packets), (vec![], 1, 3));
+}
+
+#[test]
+fn what_is_sent_again_before_it_was_acknowledged_was_lost() {
+    let mut capture = Capture::begin(u32::MAX - 500);
+    for n in [0, 1, 2, 3, 4] {
+        capture.data(30, n);
+    }
+    let acknowledged = capture.byte(1);
+    capture.up(45, 8, 0, Some(acknowledged));
+    capture.data(50, 1);
+    capture.data(90, 1);
+    let found = capture.sent();
+    // Segment 1 was position 3, and its second sending position 7.
+    assert_eq!((found.lost, found.packets), (vec![3, 7], 8));
+}
+
+#[test]
+fn two_captures_show_every_packet() {
+    let mut pair = Pair::default();
+    let at = |ms: u64| Instant::ORIGIN + Span::from_millis(ms);
+    for mark in [10, 11, 12, 13, 14, 14] {
+        pair.sent(at(mark), mark);
+    }
+    // The receiver's clock is an hour ahead; 11 is lost, 12 overtakes 10, 13 comes twice.
+    let hour = 3_600_000;
+    for (mark, ms) in [
+        (12, 22),
+        (10, 24),
+        (13, 23),
+        (13, 24),
+        (14, 31),
+        (14, 24),
+        (99, 30),
+    ] {
+        pair.arrived(at(hour + ms), mark);
+    }
+    let found = pair.finish(Span::from_millis(1));
+    assert_eq!(found.lost, [2]);
+    assert_eq!(found.overtaken, [(1, 1)]);
+    assert_eq!(found.copied, [(4, 1)]);
+    let ms = Span::from_millis;
+    assert_eq!(found.delayed, [(5, ms(7))], "the least is 10 ms");
+    assert_eq!((found.packets, found.unsent), (6, 1));
+    let mut draft = Draft::default();
+    found.add_to(Direction::Up, &mut draft).unwrap();
+    let expected =
+        "posthaste pattern 1\nup drop 2\nup delay 5: 7ms\nup hold 1: 1\nup copy 4: 1\nend\n";
+    assert_eq!(draft.finish().to_string(), expected);
+}
+
+/// As a packet overtaken by `u32::MAX` others cannot be: a pattern's limits are kept.
+#[test]
+fn what_no_pattern_can_say_is_refused() {
+    let found = Findings {
+        overtaken: vec![(1, 70_000)],
+        ..Findings::default()
+    };
+    let refused = found.add_to(Direction::Up, &mut Draft::default());
+    assert!(refused.unwrap_err().to_string().contains("65535"));
+}
+
+proptest! {
+    /// Losses before the last segment are found, all and only those, at either end.
+    #[test]
+    fn every_loss_is_found_at_its_position(
+        start: u32,
+        lost in btree_set(0u32..40, 0..15),
+        length in 41u32..60,
+    ) {
+        let mut received = Capture::begin(start);
+        let mut sent = Capture::begin(start);
+        for n in 0..length {
+            sent.data(30, n);
+            if !lost.contains(&n) {
+                received.data(30, n);
+            }
+        }
+        for n in &lost {
+            sent.data(100, *n);
+            received.data(100, *n);
+        }
+        // The first byte follows the SYN-ACK, position 1; whoever misses the first segments has
+        // not yet seen how large one is, and takes the hole for packets as large as the next.
+        let expected: Vec<u64> = lost.iter().map(|n| u64::from(*n) + 2).collect();
+        prop_assert_eq!(received.received().lost, expected.clone());
+        prop_assert_eq!(sent.sent().lost, expected);
+    }
+
+    #[test]
+    fn any_packets_are_read(packets in proptest::collection::vec(
+        (any::<bool>(), 0u64..3, proptest::option::of((any::<u32>(), any::<u32>(), any::<Option<u32>>())), 0u64..50),
+        0..60,
+    )) {
+        let (mut receiver, mut sender, mut pair) =
+            (Receiver::new(Direction::Up), Sender::new(Direction::Up), Pair::default());
+        let mut now = Instant::ORIGIN;
+        for (up, connection, segment, ms) in packets {
+            now += Span::from_millis(ms);
+            let segment = segment.map(|(sequence, length, acknowledges)| Segment { sequence, length, acknowledges });
+            let direction = if up { Direction::Up } else { Direction::Down };
+            let seen = Seen { at: now, direction, connection, segment };
+            receiver.push(&seen);
+            sender.push(&seen);
+            match up {
+                true => pair.sent(now, ms),
+                false => pair.arrived(now, ms),
+            }
+        }
+        for found in [receiver.finish(), sender.finish(), pair.finish(Span::ZERO)] {
+            prop_assert!(found.lost.iter().all(|at| (1..=found.packets).contains(at)));
+            prop_assert!(found.lost.windows(2).all(|two| two[0] < two[1]), "{:?}", found.lost);
+        }
+    }
+}
