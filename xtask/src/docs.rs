@@ -100,27 +100,45 @@ fn subcommands(help: &str) -> impl Iterator<Item = &str> {
         .filter(|name| *name != "help")
 }
 
-/// The table of figures as Markdown.
+/// The table of figures as Markdown: a line for each that is built, one for each paper's others that
+/// stand together, since `reproduce --list` names them all.
 fn figures(binary: &Posthaste) -> Outcome<String> {
     let json = binary.says(&["reproduce", "--list", "--json"])?;
     let unreadable = |what: &str| Trouble::Failed(format!("`reproduce --list --json`: {what}"));
     let list: Vec<Value> =
         serde_json::from_str(&json).map_err(|error| unreadable(&error.to_string()))?;
-    let mut table = String::from("| figure | what it shows | state |\n|---|---|---|\n");
+    let field = |figure: &Value, name: &str| {
+        let text = figure[name].as_str().map(str::to_owned);
+        text.ok_or_else(|| unreadable("a field is absent"))
+    };
+    let mut lines = Vec::new();
     for figure in &list {
-        let field = |name: &str| {
-            figure[name]
-                .as_str()
-                .ok_or_else(|| unreadable("a field is absent"))
-        };
-        table += &format!(
-            "| `{}` | {} | {} |\n",
-            field("id")?,
-            field("title")?,
-            field("state")?
-        );
+        let (id, state) = (field(figure, "id")?, field(figure, "state")?);
+        lines.push((id, field(figure, "title")?, state));
     }
-    Ok(table)
+    Ok(table(&lines))
+}
+
+/// The table of these figures: id, title and state.
+fn table(lines: &[(String, String, String)]) -> String {
+    let mut table = String::from("| figure | what it shows | state |\n|---|---|---|\n");
+    let paper = |id: &str| id.split('/').next().unwrap_or_default().to_owned();
+    let together = |a: &(String, String, String), b: &(String, String, String)| {
+        a.2 == "planned" && b.2 == "planned" && paper(&a.0) == paper(&b.0)
+    };
+    for group in lines.chunk_by(together) {
+        table += &match group {
+            [(id, title, state)] => format!("| `{id}` | {title} | {state} |\n"),
+            [(first, ..), .., (last, _, state)] => {
+                format!(
+                    "| `{first}` to `{last}` | {} figures and tables | {state} |\n",
+                    group.len()
+                )
+            }
+            [] => String::new(),
+        };
+    }
+    table
 }
 
 /// The README with this table between its markers.
@@ -140,7 +158,30 @@ fn with_figures(readme: &str, table: &str) -> Outcome<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{subcommands, with_figures};
+    use super::{subcommands, table, with_figures};
+
+    #[test]
+    fn planned_figures_of_a_paper_that_stand_together_share_a_line() {
+        let line = |id: &str, state: &str| (id.to_owned(), "what".to_owned(), state.to_owned());
+        let lines = [
+            line("a/1", "planned"),
+            line("a/2", "built"),
+            line("a/3", "planned"),
+            line("a/4", "planned"),
+            line("b/1", "planned"),
+        ];
+        let table = table(&lines);
+        let rows: Vec<&str> = table.lines().skip(2).collect();
+        assert_eq!(
+            rows,
+            [
+                "| `a/1` | what | planned |",
+                "| `a/2` | what | built |",
+                "| `a/3` to `a/4` | 2 figures and tables | planned |",
+                "| `b/1` | what | planned |",
+            ]
+        );
+    }
 
     #[test]
     fn subcommands_are_read_from_help() {
