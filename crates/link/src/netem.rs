@@ -1,7 +1,7 @@
 //! The order of things in netem: first the delay, then the bandwidth, in one queue sorted by when
 //! each packet is to be sent.
 //!
-//! After `netem_enqueue` in Linux's `net/sched/sch_netem.c` (read in 6.12): duplication and loss;
+//! After `netem_enqueue` in Linux's `net/sched/sch_netem.c` (Linux 5 and 6): duplication and loss;
 //! the limit, which counts everything that has not been sent; then, where packets do not go at
 //! once by reordering, `time_to_send = max(now + delay, time_to_send of the last) + transmission`,
 //! the last only where there is a rate. So jitter reorders without a bandwidth and cannot with one.

@@ -31,8 +31,7 @@ pub enum Sharing {
 /// `n` draw from `seed.child("connection n").child("up")` and `("down")`, shared links from
 /// `seed.child("up")` and `("down")`.
 pub struct Network<K, P> {
-    up: Arc<Plan>,
-    down: Arc<Plan>,
+    plans: Plans<K>,
     seed: Seed,
     sharing: Sharing,
     connections: HashMap<K, Connection>,
@@ -45,6 +44,16 @@ pub struct Network<K, P> {
     count: u64,
     forgotten: [Counters; 2],
 }
+
+/// What the links of connections do, up and down.
+enum Plans<K> {
+    /// The same for all.
+    Same([Arc<Plan>; 2]),
+    /// What this says when a connection's first packet comes.
+    Chosen(Choose<K>),
+}
+
+type Choose<K> = Box<dyn Fn(&K) -> [Arc<Plan>; 2] + Send>;
 
 struct Connection {
     number: u64,
@@ -101,9 +110,24 @@ pub type Arrived<K, P> = (Direction, u64, K, Passage<P>);
 impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
     /// A network without connections. Plans should have been [checked](Plan::check).
     pub fn new(up: &Arc<Plan>, down: &Arc<Plan>, sharing: Sharing, seed: Seed) -> Self {
-        let mut network = Self {
-            up: up.clone(),
-            down: down.clone(),
+        let plans = [up.clone(), down.clone()];
+        let mut network = Self::empty(Plans::Same(plans.clone()), sharing, seed);
+        if sharing == Sharing::Whole {
+            network.add_pair(0, seed, &plans);
+        }
+        network
+    }
+
+    /// A network in which each connection has links of its own that do what `choose` says of its key,
+    /// up and down: many experiments side by side. Asked once, when the first packet comes.
+    pub fn choosing(choose: impl Fn(&K) -> [Arc<Plan>; 2] + Send + 'static, seed: Seed) -> Self {
+        let plans = Plans::Chosen(Box::new(choose));
+        Self::empty(plans, Sharing::PerConnection, seed)
+    }
+
+    fn empty(plans: Plans<K>, sharing: Sharing, seed: Seed) -> Self {
+        Self {
+            plans,
             seed,
             sharing,
             connections: HashMap::new(),
@@ -113,11 +137,7 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
             wakes: BinaryHeap::new(),
             count: 0,
             forgotten: [Counters::default(); 2],
-        };
-        if sharing == Sharing::Whole {
-            network.add_pair(0, seed);
         }
-        network
     }
 
     /// A packet arrives; see [`Link::push`] for times that lie before those popped at. Returns
@@ -133,9 +153,6 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
                 packet,
             };
             at = pair.links[direction as usize].push(now, tagged);
-        }
-        if let Some(connection) = self.connections.get_mut(&key) {
-            connection.last = connection.last.max(at);
         }
         self.plan_wake(slot, direction);
         Input {
@@ -193,11 +210,13 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
 
     /// The number and links of a connection, new or known.
     fn connection(&mut self, now: Instant, direction: Direction, key: &K) -> (u64, usize) {
-        if let Some(&Connection { number, last, slot }) = self.connections.get(key) {
+        if let Some(connection) = self.connections.get_mut(key) {
+            let Connection { number, last, slot } = *connection;
             let at = match &self.pairs[slot] {
                 Some(pair) => pair.links[direction as usize].arrival(now),
                 None => now,
             };
+            connection.last = last.max(at);
             if at.since(last) < IDLE || !self.is_quiet(slot, at) {
                 return (number, slot);
             }
@@ -209,7 +228,12 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         let slot = match self.sharing {
             Sharing::Whole => 0,
             Sharing::PerConnection => {
-                self.add_pair(number, self.seed.child(&format!("connection {number}")))
+                let plans = match &self.plans {
+                    Plans::Same(plans) => plans.clone(),
+                    Plans::Chosen(choose) => choose(key),
+                };
+                let seed = self.seed.child(&format!("connection {number}"));
+                self.add_pair(number, seed, &plans)
             }
         };
         self.rounds.push_back(Known {
@@ -223,12 +247,12 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         (number, slot)
     }
 
-    fn add_pair(&mut self, number: u64, seed: Seed) -> usize {
+    fn add_pair(&mut self, number: u64, seed: Seed, [up, down]: &[Arc<Plan>; 2]) -> usize {
         let pair = Pair {
             number,
             links: [
-                Link::new(&self.up, seed.child(Direction::Up.name())),
-                Link::new(&self.down, seed.child(Direction::Down.name())),
+                Link::new(up, seed.child(Direction::Up.name())),
+                Link::new(down, seed.child(Direction::Down.name())),
             ],
             wakes: [None; 2],
         };

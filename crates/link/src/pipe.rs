@@ -177,7 +177,6 @@ impl<P: Packet> Pipe<P> {
             shares.charge(class, now, length, bytes);
         }
         let conditions = &mut self.conditions;
-        let mean = conditions.delay(plan, began, position, now);
         let through = self.meter.send(now, length, |now| {
             conditions.rate(plan, began, position, now)
         });
@@ -185,6 +184,7 @@ impl<P: Packet> Pipe<P> {
         if entry.at_once {
             return exit.deliver(entry, through);
         }
+        let mean = self.conditions.delay(plan, began, position, through);
         let mut left = through + plan.delay_of(mean, entry.deviation) + entry.extra_delay;
         if plan.keeps_order {
             left = left.max(self.tail);

@@ -45,7 +45,9 @@ pub struct Plan {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// Pattern and chance, queue, bandwidth, delay. A dropped packet takes no time on the line.
-    /// After dummynet as the packet-loss paper used it (FreeBSD's `sys/netinet/ip_dummynet.c`).
+    /// After dummynet as the packet-loss paper used it: in FreeBSD 6's
+    /// `sys/netinet/ip_dummynet.c` a packet stays in its queue until it is through (`ready_event`)
+    /// and then in the pipe for the delay of that moment (`move_pkt`).
     #[default]
     Dummynet,
     /// Pattern and chance, delay, bandwidth, as in netem: the delays of queued packets run at the
