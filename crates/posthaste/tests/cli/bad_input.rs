@@ -92,6 +92,52 @@ const CASES: &[(&[&str], &str)] = &[
         "one thread",
     ),
     (&["compare", "/no/such/a", "/no/such/b"], "/no/such/a"),
+    (&["pattern", "make"], "nothing to make a pattern of"),
+    (&["pattern", "make", "--drop", "8"], "down:8"),
+    (
+        &["pattern", "make", "--drop", "down:0"],
+        "the first packet is 1",
+    ),
+    (
+        &["pattern", "make", "--drop", "dwon:8"],
+        "up (from the client) or down",
+    ),
+    (
+        &["pattern", "make", "--drop", "up:8", "--drop", "up:7-9"],
+        "overlaps packet 8, dropped already",
+    ),
+    (
+        &["pattern", "make", "--add", "down delay 5: 40"],
+        "column 15: \"40\" has no unit",
+    ),
+    (&["pattern", "make", "--loss", "often"], "bursts:2%:4"),
+    (
+        &["pattern", "make", "--loss", "2%", "--size", "70kB"],
+        "65535 bytes",
+    ),
+    (
+        &["pattern", "make", "--bit-errors", "1%", "--duplicate", "1%"],
+        "cannot be used with",
+    ),
+    (&["pattern", "make", "--delay", "5ms"], "--jitter"),
+    (
+        &["pattern", "make", "--mahimahi", "trace"],
+        "write a direction first",
+    ),
+    (
+        &["pattern", "make", "--mahimahi", "down:/no/such/file"],
+        "/no/such/file",
+    ),
+    (
+        &["pattern", "make", "--client-capture", "/no/such/file"],
+        "/no/such/file",
+    ),
+    (
+        &["pattern", "make", "--client-capture", "/dev/null"],
+        "tcpdump -w FILE",
+    ),
+    (&["pattern", "show", "/no/such/file"], "/no/such/file"),
+    (&["pattern", "show", "/dev/null"], "posthaste pattern 1"),
     (&["laod"], "load"),
 ];
 
@@ -150,8 +196,11 @@ fn a_wsdl_without_the_operation_lists_those_there_are() {
 
 #[test]
 fn help_has_examples_everywhere() {
-    for command in ["load", "compare", "bookshop", "reproduce", "doctor"] {
-        let said = said(&mut posthaste(&[command, "--help"]));
+    let commands = "load compare pattern bookshop reproduce doctor";
+    let inner = ["pattern make", "pattern show"];
+    for command in commands.split(' ').chain(inner) {
+        let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        let said = said(&mut posthaste(&words));
         assert_eq!(said.code, Some(0));
         assert!(
             said.out.contains(&format!("posthaste {command}")),

@@ -4,3 +4,4 @@ mod bad_input;
 mod bad_luck;
 mod command;
 mod outcomes;
+mod pattern;

@@ -91,9 +91,6 @@ pub(crate) struct Args {
     /// A pcap or pcapng file captured at the server; with both, packets are compared one by one
     #[arg(long, value_name = "FILE", help_heading = "Recorded")]
     server_capture: Option<PathBuf>,
-    /// Only this connection of the captures, counted from 1; else all share one count of packets
-    #[arg(long, value_name = "N", help_heading = "Recorded")]
-    connection: Option<u64>,
     /// Delays between two captures are kept to this
     #[arg(
         long,
@@ -103,6 +100,10 @@ pub(crate) struct Args {
     )]
     grain: Span,
 
+    /// Draw as connection N of `posthaste net` would, read only connection N of the captures;
+    /// without it, as one link that all connections share
+    #[arg(long, value_name = "N")]
+    connection: Option<u64>,
     /// Which directions chance and captures are for
     #[arg(long, value_enum, default_value_t = Which::Both)]
     direction: Which,
@@ -199,7 +200,11 @@ impl Args {
             delay: self.delay.zip(self.jitter),
         };
         for direction in self.direction.directions() {
-            let seed = self.seed.child(direction.name());
+            let seed = match self.connection {
+                Some(number) => self.seed.child(&format!("connection {number}")),
+                None => self.seed,
+            };
+            let seed = seed.child(direction.name());
             let packets = (self.packets, size as u32);
             chances
                 .add_to(direction, packets, seed, draft)

@@ -1,0 +1,317 @@
+//! Patterns made, shown, refused; captures are written here byte by byte.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::command::{Said, posthaste, said};
+
+/// Client and server of every capture here.
+const CLIENT: ([u8; 4], u16) = ([10, 0, 0, 1], 40_000);
+const SERVER: ([u8; 4], u16) = ([10, 0, 0, 2], 80);
+/// Bytes of each segment of data.
+const SIZE: usize = 1000;
+
+fn make(arguments: &[&str]) -> Said {
+    said(&mut posthaste(&[&["pattern", "make"], arguments].concat()))
+}
+
+fn show(arguments: &[&str]) -> Said {
+    said(&mut posthaste(&[&["pattern", "show"], arguments].concat()))
+}
+
+fn written(folder: &Path, name: &str, bytes: &[u8]) -> String {
+    let path: PathBuf = folder.join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// The lines of a pattern without its header, comments and end.
+fn entries(pattern: &str) -> Vec<&str> {
+    let lines: Vec<&str> = pattern.lines().collect();
+    assert_eq!(lines.first(), Some(&"posthaste pattern 1"));
+    assert_eq!(lines.last(), Some(&"end"));
+    let inner = lines[1..lines.len() - 1].iter();
+    inner
+        .filter(|line| !line.starts_with('#'))
+        .copied()
+        .collect()
+}
+
+#[test]
+fn lists_become_a_pattern() {
+    let made = make(&[
+        "--drop",
+        "down:8",
+        "--drop",
+        "up:3-5,7",
+        "--add",
+        "down delay from 10: 80ms",
+    ]);
+    assert_eq!((made.code, &*made.err), (Some(0), ""));
+    let expected = ["up drop 3-5, 7", "down drop 8", "down delay from 10: 80ms"];
+    assert_eq!(entries(&made.out), expected);
+}
+
+#[test]
+fn chance_repeats_with_its_seed() {
+    let drawn = |seed: &str, connection: &[&str]| {
+        let arguments = ["--loss", "2%", "--packets", "10000", "--seed", seed];
+        let made = make(&[&arguments, connection].concat());
+        assert_eq!(made.code, Some(0), "{}", made.err);
+        made.out
+    };
+    let once = drawn("1", &[]);
+    assert_eq!(once, drawn("1", &[]));
+    assert_ne!(entries(&once), entries(&drawn("2", &[])));
+    assert_ne!(entries(&once), entries(&drawn("1", &["--connection", "1"])));
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(folder.path(), "loss.pattern", once.as_bytes());
+    let shown = show(&[&path, "--json", "--packets", "10000"]);
+    let rows: Value = serde_json::from_str(&shown.out).unwrap();
+    for row in rows.as_array().unwrap() {
+        let share = row["share"].as_f64().unwrap();
+        assert!((0.015..0.025).contains(&share), "{row}");
+    }
+    assert_eq!(rows.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_trace_of_mahimahi_is_a_bandwidth_by_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = written(folder.path(), "trace", b"1\n1\n1\n101\n");
+    let made = make(&["--mahimahi", &format!("down:{trace}")]);
+    let expected = [
+        "down repeat 101ms",
+        "down bandwidth from 0ms: 36Mbit",
+        "down bandwidth from 1ms: 120kbit",
+    ];
+    assert_eq!(entries(&made.out), expected, "{}", made.err);
+}
+
+#[test]
+fn a_pattern_is_shown_as_table_strips_and_picture() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "posthaste pattern 1\ndown drop 8\ndown drop 12-14, 20\ndown bandwidth from 200ms: 160kbit\nend\n";
+    let path = written(folder.path(), "p.pattern", text.as_bytes());
+    let picture = folder.path().join("p.html");
+    let shown = show(&[&path, "--picture", picture.to_str().unwrap()]);
+    assert_eq!((shown.code, &*shown.err), (Some(0), ""));
+    for part in [
+        "5 of 20 packets, 25.000%",
+        "·······█···███·····█",
+        "200ms",
+        "from there on",
+    ] {
+        assert!(shown.out.contains(part), "{part}: {}", shown.out);
+    }
+    let page = std::fs::read_to_string(&picture).unwrap();
+    assert!(page.contains("<svg") && page.contains("Bandwidth in force"));
+    let picture = folder.path().join("p.svg");
+    let shown = show(&[&path, "--picture", picture.to_str().unwrap()]);
+    assert!(shown.err.contains("first of 2 charts"), "{}", shown.err);
+    assert!(
+        std::fs::read_to_string(&picture)
+            .unwrap()
+            .starts_with("<svg")
+    );
+    let shown = show(&[&path, "--picture", "p.png"]);
+    assert_eq!(shown.code, Some(2));
+    assert!(shown.err.contains("FILE.html"), "{}", shown.err);
+}
+
+#[test]
+fn a_pattern_comes_through_a_pipe_and_a_wrong_one_is_refused_by_line() {
+    let mut child = posthaste(&["pattern", "show", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input
+        .write_all(b"posthaste pattern 1\ndown drop 8\ndown dorp 9\n")
+        .unwrap();
+    drop(input);
+    let said = Said::from(child.wait_with_output().unwrap());
+    assert_eq!((said.code, &*said.out), (Some(2), ""));
+    let expected = "-: line 3, column 6: \"dorp\" is nothing that happens to packets: write drop,";
+    assert!(said.err.contains(expected), "{}", said.err);
+}
+
+/// Which way a packet goes.
+#[derive(Clone, Copy)]
+enum Way {
+    Up,
+    Down,
+}
+
+/// A TCP packet over IPv4: sequence number, acknowledgement, flags, bytes of data.
+fn packet(way: Way, id: u16, sequence: u32, acknowledges: u32, flags: u8, data: usize) -> Vec<u8> {
+    let (from, to) = match way {
+        Way::Up => (CLIENT, SERVER),
+        Way::Down => (SERVER, CLIENT),
+    };
+    let length = u16::try_from(40 + data).unwrap().to_be_bytes();
+    let mut bytes = vec![0x45, 0, length[0], length[1]];
+    bytes.extend(id.to_be_bytes());
+    bytes.extend([0x40, 0, 64, 6, 0, 0]);
+    bytes.extend(from.0);
+    bytes.extend(to.0);
+    bytes.extend(from.1.to_be_bytes());
+    bytes.extend(to.1.to_be_bytes());
+    bytes.extend(sequence.to_be_bytes());
+    bytes.extend(acknowledges.to_be_bytes());
+    bytes.extend([0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
+    bytes.resize(40 + data, 0);
+    bytes
+}
+
+/// A capture of raw IP packets, each at its millisecond.
+fn pcap(packets: &[(u64, Vec<u8>)]) -> Vec<u8> {
+    let mut file = 0xa1b2_c3d4_u32.to_le_bytes().to_vec();
+    file.extend([2, 0, 4, 0]);
+    file.extend([0; 8]);
+    file.extend(65_535_u32.to_le_bytes());
+    file.extend(101_u32.to_le_bytes());
+    for (ms, packet) in packets {
+        let (seconds, micros) = ((ms / 1000) as u32, (ms % 1000 * 1000) as u32);
+        let length = packet.len() as u32;
+        for field in [seconds, micros, length, length] {
+            file.extend(field.to_le_bytes());
+        }
+        file.extend(packet);
+    }
+    file
+}
+
+/// The same packets in the newer format, with times in nanoseconds.
+fn pcapng(packets: &[(u64, Vec<u8>)]) -> Vec<u8> {
+    fn block(kind: u32, body: &[u8], file: &mut Vec<u8>) {
+        let padding = body.len().next_multiple_of(4) - body.len();
+        let length = (12 + body.len() + padding) as u32;
+        file.extend(kind.to_le_bytes());
+        file.extend(length.to_le_bytes());
+        file.extend(body);
+        file.extend(vec![0; padding]);
+        file.extend(length.to_le_bytes());
+    }
+    let mut file = Vec::new();
+    let mut body = 0x1a2b_3c4d_u32.to_le_bytes().to_vec();
+    body.extend([1, 0, 0, 0]);
+    body.extend([0xff; 8]);
+    block(0x0a0d_0d0a, &body, &mut file);
+    // Raw IP, any length; option 9: a clock of 10^-9 s; end of options.
+    let body = [101, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0];
+    block(1, &body, &mut file);
+    for (ms, packet) in packets {
+        let nanos = ms * 1_000_000;
+        let length = packet.len() as u32;
+        let mut body = Vec::new();
+        for field in [0, (nanos >> 32) as u32, nanos as u32, length, length] {
+            body.extend(field.to_le_bytes());
+        }
+        body.extend(packet);
+        block(6, &body, &mut file);
+    }
+    file
+}
+
+const SYN: u8 = 2;
+const ACK: u8 = 16;
+
+/// The two ends of a transfer of ten segments down, 10 ms each way: segments 2 and 7 are lost,
+/// 7 twice, and segment 4 arrives behind 5.
+fn both_ends() -> [Vec<(u64, Vec<u8>)>; 2] {
+    let mut ends = [Vec::new(), Vec::new()];
+    let mut id = 0;
+    let mut send = |at: u64, way: Way, fields: (u32, u32, u8, usize), later: Option<u64>| {
+        id += 1;
+        let packet = packet(way, id, fields.0, fields.1, fields.2, fields.3);
+        let (sender, receiver) = match way {
+            Way::Up => (0, 1),
+            Way::Down => (1, 0),
+        };
+        ends[sender].push((at, packet.clone()));
+        if let Some(later) = later {
+            ends[receiver].push((at + 10 + later, packet));
+        }
+    };
+    send(0, Way::Up, (100, 0, SYN, 0), Some(0));
+    send(10, Way::Down, (500, 101, SYN | ACK, 0), Some(0));
+    send(20, Way::Up, (101, 501, ACK, 0), Some(0));
+    let byte = |n: u32| 501 + n * SIZE as u32;
+    for n in 0..10 {
+        let later = match n {
+            2 | 7 => None,
+            4 => Some(3),
+            _ => Some(0),
+        };
+        send(
+            40 + u64::from(n),
+            Way::Down,
+            (byte(n), 101, ACK, SIZE),
+            later,
+        );
+    }
+    send(100, Way::Down, (byte(2), 101, ACK, SIZE), Some(0));
+    send(101, Way::Down, (byte(7), 101, ACK, SIZE), None);
+    send(200, Way::Down, (byte(7), 101, ACK, SIZE), Some(0));
+    for end in &mut ends {
+        end.sort_by_key(|(at, _)| *at);
+    }
+    ends
+}
+
+#[test]
+fn losses_and_order_are_read_off_captures() {
+    let folder = tempfile::tempdir().unwrap();
+    let [client, server] = both_ends();
+    let client = written(folder.path(), "client.pcapng", &pcapng(&client));
+    let server = written(folder.path(), "server.pcap", &pcap(&server));
+    let found = |arguments: &[&str]| {
+        let made = make(&[&["--direction", "down"], arguments].concat());
+        assert_eq!((made.code, &*made.err), (Some(0), ""));
+        made.out
+    };
+    // Position 1 is the SYN-ACK; the ten segments are 2 to 11, sent again 12, 13 and 14.
+    let both = found(&["--client-capture", &client, "--server-capture", &server]);
+    let exact = ["down drop 4, 9, 13", "down hold 6: 2"];
+    assert_eq!(entries(&both), exact, "packet by packet");
+    assert!(
+        both.contains("# down: 14 packets, 3 lost, 1 overtaken"),
+        "{both}"
+    );
+    // The client cannot see that a packet sent again was lost as well.
+    let client = found(&["--client-capture", &client]);
+    assert_eq!(entries(&client), ["down drop 4, 9", "down hold 6: 2"]);
+    // The server cannot see the order, but what it sent again and again.
+    let server = found(&["--server-capture", &server]);
+    assert_eq!(entries(&server), ["down drop 4, 9, 13"]);
+}
+
+#[test]
+fn a_capture_that_is_cut_off_or_of_something_else_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let [client, _] = both_ends();
+    let whole = pcap(&client);
+    let cut = written(folder.path(), "cut.pcap", &whole[..whole.len() - 7]);
+    let made = make(&["--client-capture", &cut]);
+    assert_eq!(made.code, Some(0));
+    assert!(made.err.contains("cut off"), "{}", made.err);
+    let made = make(&["--client-capture", &cut, "--connection", "2"]);
+    assert_eq!(made.code, Some(2));
+    assert!(made.err.contains("connections 1 to 1"), "{}", made.err);
+    let mut other = whole.clone();
+    other[20] = 105; // IEEE 802.11
+    let other = written(folder.path(), "wlan.pcap", &other);
+    let made = make(&["--client-capture", &other]);
+    assert_eq!(made.code, Some(2));
+    assert!(made.err.contains("type 105"), "{}", made.err);
+    let long = vec![(0, packet(Way::Up, 1, 1, 1, ACK, 4000))];
+    let long = written(folder.path(), "long.pcap", &pcap(&long));
+    let made = make(&["--client-capture", &long]);
+    assert!(made.err.contains("ethtool"), "{}", made.err);
+}
