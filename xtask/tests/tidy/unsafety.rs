@@ -16,6 +16,22 @@ const MAY: &[(&str, &str)] = &[
         "getrusage of a thread, which rustix lacks",
     ),
     (
+        "crates/emulator/src/device/ring.rs",
+        "packet sockets and their ring, which is memory shared with the kernel",
+    ),
+    (
+        "crates/emulator/src/namespace.rs",
+        "unshare, which rustix cannot know to be safe",
+    ),
+    (
+        "crates/emulator/src/offload.rs",
+        "the ioctl that turns a device's offloads off",
+    ),
+    (
+        "crates/emulator/src/priority.rs",
+        "sched_setscheduler, which rustix lacks",
+    ),
+    (
         "crates/experiments/src/lab.rs",
         "unshare, and the ioctl that raises a loopback",
     ),

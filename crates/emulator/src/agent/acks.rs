@@ -1,0 +1,82 @@
+//! What the receiver has said last, and how often it has said the same.
+
+use super::segment::Segment;
+
+/// Duplicates after which a sender sends again (RFC 5681, section 3.2).
+pub(super) const DUPLICATES: u32 = 3;
+
+/// The receiver's acknowledgements of one stream.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Acks {
+    last: Option<(u32, u16)>,
+    duplicates: u32,
+    /// The receiver's last packet, where that does nothing but acknowledge the edge of a hole.
+    copy: Option<Vec<u8>>,
+}
+
+impl Acks {
+    /// The receiver sends a segment while the hole begins at `hole`.
+    ///
+    /// Duplicates are counted as RFC 5681, section 2, defines them: no data, no SYN or FIN, the
+    /// number and the window of the packet before, and data outstanding, which a hole proves. A
+    /// window update is none, which is why a receiver that reads early wastes some.
+    pub(super) fn sent(&mut self, segment: &Segment<'_>, hole: Option<u32>) {
+        let Some(number) = segment.acknowledgment else {
+            return;
+        };
+        let said = (number, segment.window);
+        if self.last.is_none_or(|last| last.0 != number) {
+            self.duplicates = 0;
+        }
+        let at_the_hole = hole.is_some() && segment.pure_acknowledgment() == hole;
+        if at_the_hole && self.last == Some(said) {
+            self.duplicates += 1;
+        }
+        self.last = Some(said);
+        self.copy = at_the_hole.then(|| segment.packet.to_vec());
+    }
+
+    /// How many the sender still needs at a hole that begins at `edge`, and what to send.
+    ///
+    /// None where the receiver has not confirmed the hole, or has sent something since: a copy of
+    /// what is not its last packet could carry an old timestamp, which PAWS refuses (RFC 7323,
+    /// section 5.3).
+    pub(super) fn missing(&self, edge: u32) -> Option<(u32, &[u8])> {
+        let copy = self.copy.as_deref()?;
+        let confirmed = self.last.is_some_and(|last| last.0 == edge);
+        confirmed.then_some((DUPLICATES.saturating_sub(self.duplicates), copy))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wire::{End, Wire};
+    use super::*;
+    use posthaste_link::Direction;
+
+    /// Segments as (number, window, payload); what is missing at 500 afterwards.
+    fn missing(sent: &[(u32, u16, usize)]) -> Option<u32> {
+        let mut acks = Acks::default();
+        for &(number, window, payload) in sent {
+            let packet = Wire::of(4).packet(End::Client, 1, Some(number), window, payload, "");
+            let segment = Segment::read(&packet, Direction::Up).expect("a segment");
+            acks.sent(&segment, Some(500));
+        }
+        acks.missing(500).map(|(count, _)| count)
+    }
+
+    #[test]
+    fn duplicates_are_counted_as_a_sender_does() {
+        assert_eq!(missing(&[(500, 9, 0)]), Some(3));
+        assert_eq!(missing(&[(500, 9, 0), (500, 9, 0)]), Some(2));
+        assert_eq!(missing(&[(500, 9, 0); 9]), Some(0));
+        assert_eq!(missing(&[(500, 9, 0), (500, 8, 0)]), Some(3), "a window update");
+        assert_eq!(missing(&[(400, 9, 0), (400, 9, 0), (500, 9, 0)]), Some(3));
+    }
+
+    #[test]
+    fn only_the_last_packet_is_copied() {
+        assert_eq!(missing(&[(400, 9, 0)]), None, "the hole is not confirmed");
+        assert_eq!(missing(&[(500, 9, 0), (500, 9, 10)]), None, "data was sent since");
+    }
+}

@@ -1,0 +1,110 @@
+//! How far apart a connection's packets come, and how long to wait for one that has not.
+//!
+//! A mean and a mean deviation as RFC 6298, section 2, keeps them of round-trip times, with the
+//! same gains: eight and four packets are as much memory as a reply of nine has use for.
+
+use posthaste_units::{Instant, Span};
+
+use super::Settings;
+
+/// The gaps between the packets of one stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Gaps {
+    last: Option<Instant>,
+    known: Option<Known>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    mean: Span,
+    deviation: Span,
+}
+
+impl Gaps {
+    /// New data has come. The gap before it counts if what came before it was new data, too.
+    pub(super) fn arrival(&mut self, now: Instant) {
+        if let Some(last) = self.last.replace(now) {
+            self.measure(now.since(last));
+        }
+    }
+
+    /// The sender has been waiting for something else: the gap that follows says nothing.
+    pub(super) fn pause(&mut self) {
+        self.last = None;
+    }
+
+    fn measure(&mut self, gap: Span) {
+        let known = match self.known {
+            None => Known {
+                mean: gap,
+                deviation: gap / 2,
+            },
+            Some(Known { mean, deviation }) => {
+                let off = mean.saturating_sub(gap) + gap.saturating_sub(mean);
+                Known {
+                    mean: mean.saturating_sub(mean / 8) + gap / 8,
+                    deviation: deviation.saturating_sub(deviation / 4) + off / 4,
+                }
+            }
+        };
+        self.known = Some(known);
+    }
+
+    /// How long after the last packet one that is only late would have come.
+    pub(super) fn patience(&self, settings: &Settings) -> Span {
+        self.known.map_or(settings.longest, |known| {
+            let wait = known.mean + known.deviation * u64::from(settings.deviations);
+            wait.max(settings.shortest).min(settings.longest)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patience(gaps: &Gaps) -> u64 {
+        gaps.patience(&Settings::default()).as_nanos() / 1_000
+    }
+
+    #[test]
+    fn the_mean_and_four_deviations() {
+        let mut gaps = Gaps::default();
+        let mut at = Instant::ORIGIN;
+        assert_eq!(patience(&gaps), 200_000, "nothing measured");
+        gaps.arrival(at);
+        for (gap, expected) in [
+            (20, 60_000),                        // 20 + 4 * 10
+            (20, 50_000),                        // 20 + 4 * 7.5
+            (60, 25_000 + 4 * (5_625 + 10_000)), // the mean moves by 1/8 of 40
+        ] {
+            at += Span::from_millis(gap);
+            gaps.arrival(at);
+            assert_eq!(patience(&gaps), expected);
+        }
+    }
+
+    #[test]
+    fn it_is_kept_within_its_limits() {
+        let after = |gap| {
+            let mut gaps = Gaps::default();
+            gaps.arrival(Instant::ORIGIN);
+            gaps.arrival(Instant::ORIGIN + gap);
+            patience(&gaps)
+        };
+        assert_eq!(after(Span::from_micros(10)), 10_000);
+        assert_eq!(after(Span::from_secs(3)), 200_000);
+        assert_eq!(after(Span::MAX), 200_000);
+    }
+
+    #[test]
+    fn a_pause_is_no_gap() {
+        let mut gaps = Gaps::default();
+        gaps.arrival(Instant::ORIGIN);
+        gaps.pause();
+        gaps.arrival(Instant::ORIGIN + Span::from_secs(1));
+        assert_eq!(patience(&gaps), 200_000);
+        gaps.arrival(Instant::ORIGIN + Span::from_millis(1020));
+        assert_eq!(patience(&gaps), 60_000);
+    }
+}

@@ -1,0 +1,168 @@
+//! What the agent reads of a packet: one TCP segment, believed only if its checksums are right.
+//!
+//! A receiver throws away what arrives damaged, so for the agent it has not arrived either.
+
+use std::net::SocketAddr;
+
+use etherparse::{IpSlice, TcpOptionElement, TcpSlice, ip_number};
+use posthaste_link::Direction;
+
+use crate::flow::Flow;
+
+/// Largest shift of a window (RFC 7323, section 2.3).
+const LARGEST_SCALE: u8 = 14;
+
+/// Why a packet says nothing to the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unread {
+    /// Another protocol's.
+    Other,
+    /// A fragment, or headers that contradict themselves.
+    Unreadable,
+    /// A checksum is wrong, of IPv4 or of TCP.
+    Damaged,
+}
+
+/// One segment, its numbers as they are on the wire.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment<'a> {
+    pub(super) flow: Flow,
+    pub(super) sequence: u32,
+    /// Where the ACK flag is set.
+    pub(super) acknowledgment: Option<u32>,
+    pub(super) syn: bool,
+    pub(super) fin: bool,
+    pub(super) rst: bool,
+    pub(super) window: u16,
+    /// Bytes of data.
+    pub(super) payload: u32,
+    /// The option of a SYN, whose absence means that no window is scaled.
+    pub(super) scale: Option<u8>,
+    /// The whole IP packet.
+    pub(super) packet: &'a [u8],
+}
+
+impl<'a> Segment<'a> {
+    /// Reads an IP packet that travels in `direction`.
+    pub(super) fn read(packet: &'a [u8], direction: Direction) -> Result<Self, Unread> {
+        let ip = IpSlice::from_slice(packet).map_err(|_| Unread::Unreadable)?;
+        if ip.payload_ip_number() != ip_number::TCP {
+            return Err(Unread::Other);
+        } else if ip.is_fragmenting_payload() {
+            return Err(Unread::Unreadable);
+        }
+        let tcp = TcpSlice::from_slice(ip.payload().payload).map_err(|_| Unread::Unreadable)?;
+        if !is_whole(&ip, &tcp) {
+            return Err(Unread::Damaged);
+        }
+        let source = SocketAddr::new(ip.source_addr(), tcp.source_port());
+        let destination = SocketAddr::new(ip.destination_addr(), tcp.destination_port());
+        let (client, server) = match direction {
+            Direction::Up => (source, destination),
+            Direction::Down => (destination, source),
+        };
+        Ok(Self {
+            flow: Flow {
+                protocol: ip_number::TCP.0,
+                client,
+                server,
+            },
+            sequence: tcp.sequence_number(),
+            acknowledgment: tcp.ack().then(|| tcp.acknowledgment_number()),
+            syn: tcp.syn(),
+            fin: tcp.fin(),
+            rst: tcp.rst(),
+            window: tcp.window_size(),
+            payload: tcp.payload().len() as u32,
+            scale: if tcp.syn() { scale(&tcp) } else { None },
+            packet,
+        })
+    }
+
+    /// Places that it takes in the stream: SYN and FIN have one each.
+    pub(super) fn length(&self) -> u32 {
+        self.payload + u32::from(self.syn) + u32::from(self.fin)
+    }
+
+    /// Whether it begins a connection.
+    pub(super) fn opens(&self) -> bool {
+        self.syn && !self.rst && self.acknowledgment.is_none()
+    }
+
+    /// The number that it acknowledges, where it does nothing else.
+    pub(super) fn pure_acknowledgment(&self) -> Option<u32> {
+        let plain = self.length() == 0 && !self.rst;
+        self.acknowledgment.filter(|_| plain)
+    }
+}
+
+fn is_whole(ip: &IpSlice<'_>, tcp: &TcpSlice<'_>) -> bool {
+    let sum = match ip {
+        IpSlice::Ipv4(ip) => {
+            let header = ip.header();
+            if header.header_checksum() != header.to_header().calc_header_checksum() {
+                return false;
+            }
+            tcp.calc_checksum_ipv4(header.source(), header.destination())
+        }
+        IpSlice::Ipv6(ip) => {
+            tcp.calc_checksum_ipv6(ip.header().source(), ip.header().destination())
+        }
+    };
+    sum == Ok(tcp.checksum())
+}
+
+fn scale(tcp: &TcpSlice<'_>) -> Option<u8> {
+    tcp.options_iterator()
+        .map_while(Result::ok)
+        .find_map(|option| match option {
+            TcpOptionElement::WindowScale(shift) => Some(shift.min(LARGEST_SCALE)),
+            _ => None,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wire::{End, Wire};
+    use super::*;
+
+    #[test]
+    fn both_versions_are_read_from_both_ends() {
+        for version in [4, 6] {
+            let wire = Wire::of(version);
+            let packet = wire.packet(End::Server, 7, Some(9), 1000, 100, "fin");
+            let down = Segment::read(&packet, Direction::Down).expect("a segment");
+            assert_eq!((down.sequence, down.acknowledgment), (7, Some(9)));
+            assert_eq!((down.payload, down.length(), down.fin), (100, 101, true));
+            let packet = wire.packet(End::Client, 9, Some(7), 1000, 0, "");
+            let up = Segment::read(&packet, Direction::Up).expect("a segment");
+            assert_eq!((up.flow, up.pure_acknowledgment()), (down.flow, Some(7)));
+        }
+    }
+
+    #[test]
+    fn one_wrong_bit_anywhere_and_it_is_not_read() {
+        for version in [4, 6] {
+            let good = Wire::of(version).packet(End::Server, 7, Some(9), 1000, 20, "");
+            let whole = Segment::read(&good, Direction::Down).expect("a segment").flow;
+            for bit in 0..good.len() * 8 {
+                let mut bad = good.clone();
+                bad[bit / 8] ^= 0x80 >> (bit % 8);
+                // What no checksum of IPv6 covers may change: class, label and hop limit.
+                let uncovered = version == 6 && (4..32).contains(&bit) || (56..64).contains(&bit);
+                let read = Segment::read(&bad, Direction::Down).map(|segment| segment.flow);
+                assert!(read.is_err() || version == 6 && uncovered && read == Ok(whole), "{bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_scale_is_read_from_a_syn_only() {
+        let wire = Wire::of(4);
+        let read = |flags| {
+            let packet = wire.packet(End::Client, 1, None, 5, 0, flags);
+            Segment::read(&packet, Direction::Up).expect("a segment").scale
+        };
+        assert_eq!((read("syn"), read("")), (Some(super::super::wire::SCALE), None));
+    }
+}

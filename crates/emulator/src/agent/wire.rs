@@ -1,0 +1,71 @@
+//! Packets for tests, made by a crate that knows how and not by what is being tested.
+
+use etherparse::{PacketBuilder, TcpOptionElement};
+
+/// The shift that a SYN announces.
+pub(super) const SCALE: u8 = 7;
+
+/// Who sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Client,
+    Server,
+}
+
+/// A connection's addresses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wire {
+    version: u8,
+    /// The client's port.
+    pub(super) port: u16,
+}
+
+impl Wire {
+    pub(super) fn of(version: u8) -> Self {
+        Self {
+            version,
+            port: 40_000,
+        }
+    }
+
+    /// An IP packet with so many bytes of data; `flags` names those of syn, fin and rst that are set.
+    pub(super) fn packet(
+        self,
+        from: End,
+        sequence: u32,
+        acknowledgment: Option<u32>,
+        window: u16,
+        payload: usize,
+        flags: &str,
+    ) -> Vec<u8> {
+        let ends = [(1, self.port), (2, 80)];
+        let [source, destination] = match from {
+            End::Client => ends,
+            End::Server => [ends[1], ends[0]],
+        };
+        let start = match self.version {
+            4 => PacketBuilder::ipv4([10, 0, 0, source.0], [10, 0, 0, destination.0], 64),
+            _ => PacketBuilder::ipv6([source.0; 16], [destination.0; 16], 64),
+        };
+        let mut tcp = start.tcp(source.1, destination.1, sequence, window);
+        if let Some(acknowledgment) = acknowledgment {
+            tcp = tcp.ack(acknowledgment);
+        }
+        for flag in flags.split_whitespace() {
+            tcp = match flag {
+                "syn" => tcp.syn(),
+                "fin" => tcp.fin(),
+                "rst" => tcp.rst(),
+                other => panic!("no flag: {other}"),
+            };
+        }
+        let options = [
+            TcpOptionElement::Timestamp(sequence, 1),
+            TcpOptionElement::WindowScale(SCALE),
+        ];
+        let tcp = tcp.options(&options).expect("options that fit");
+        let mut packet = Vec::new();
+        tcp.write(&mut packet, &vec![0; payload]).expect("a packet that fits");
+        packet
+    }
+}

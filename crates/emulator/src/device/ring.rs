@@ -1,0 +1,177 @@
+//! Packet sockets and their ring: the system calls, and the memory that the kernel writes to.
+//!
+//! A place of the ring belongs to the kernel or to us, and its first word says to whom; that word
+//! is the only one read while it may change (packet(7), and the kernel's packet_mmap.rst).
+
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use libc::{c_int, c_void};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
+use super::{Arrival, State};
+
+/// Bytes of a place: a header of the kernel's and a frame of 1,514 bytes have room.
+const PLACE: usize = 2048;
+/// Places: 70 ms of packets at 60,000 a second, in 8 MiB.
+const PLACES: usize = 4096;
+/// Bytes that the kernel allocates in one piece.
+const BLOCK: usize = 64 << 10;
+
+/// Bits of a place's state (linux/if_packet.h); those that libc does not have.
+const TP_STATUS_GSO_TCP: u32 = 1 << 8;
+
+/// Places that the kernel fills in turn.
+pub(super) struct Ring {
+    memory: NonNull<u8>,
+    next: usize,
+}
+
+// SAFETY: the memory is shared with the kernel only, and reached through one `Ring`, which may be
+// in any thread.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    /// Asks for a ring on a socket that is not bound yet, and maps it.
+    pub(super) fn map(socket: &OwnedFd) -> Result<Self, Errno> {
+        let version = libc::tpacket_versions::TPACKET_V2 as c_int;
+        set(socket, libc::SOL_PACKET, libc::PACKET_VERSION, version)?;
+        let request = libc::tpacket_req {
+            tp_block_size: BLOCK as u32,
+            tp_block_nr: (PLACE * PLACES / BLOCK) as u32,
+            tp_frame_size: PLACE as u32,
+            tp_frame_nr: PLACES as u32,
+        };
+        set(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, request)?;
+        // SAFETY: a new mapping, placed by the kernel, of the ring just asked for.
+        let memory = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                PLACE * PLACES,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED | MapFlags::POPULATE,
+                socket,
+                0,
+            )
+        }?;
+        let memory = NonNull::new(memory.cast()).ok_or(Errno::NOMEM)?;
+        Ok(Self { memory, next: 0 })
+    }
+
+    /// Whether the next place has a frame.
+    pub(super) fn is_filled(&self) -> bool {
+        self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
+    }
+
+    /// Hands the next frame to `take`, and its place back to the kernel.
+    pub(super) fn take(&mut self, take: impl FnOnce(Arrival<'_>)) -> bool {
+        let status = self.status().load(Ordering::Acquire);
+        if status & libc::TP_STATUS_USER == 0 {
+            return false;
+        }
+        let place = self.place();
+        // SAFETY: the status says that the place is ours; it begins with this header, aligned as
+        // the kernel aligns places, and nobody writes to it until it is given back below.
+        let header = unsafe { place.cast::<libc::tpacket2_hdr>().as_ref() };
+        let start = usize::from(header.tp_mac).min(PLACE);
+        let length = (header.tp_snaplen as usize).min(PLACE - start);
+        // SAFETY: start and length stay inside the place, which is ours as above.
+        let bytes = unsafe { std::slice::from_raw_parts(place.add(start).as_ptr(), length) };
+        take(Arrival {
+            bytes,
+            stamp: u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec),
+            state: State {
+                cut: header.tp_len > header.tp_snaplen,
+                segments: status & TP_STATUS_GSO_TCP != 0,
+                unsummed: status & libc::TP_STATUS_CSUMNOTREADY != 0,
+                tagged: status & libc::TP_STATUS_VLAN_VALID != 0,
+            },
+        });
+        self.status()
+            .store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        self.next = (self.next + 1) % PLACES;
+        true
+    }
+
+    /// The next place.
+    fn place(&self) -> NonNull<u8> {
+        // SAFETY: `next` is less than PLACES, so this stays inside the mapping.
+        unsafe { self.memory.add(self.next * PLACE) }
+    }
+
+    /// The word that says whose the next place is.
+    fn status(&self) -> &AtomicU32 {
+        // SAFETY: each place begins with that word, aligned, for as long as the mapping lives.
+        unsafe { self.place().cast::<AtomicU32>().as_ref() }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours and of this length, and nothing borrowed from it is left.
+        // A failure would leave it mapped, which harms nobody.
+        let _ = unsafe { rustix::mm::munmap(self.memory.as_ptr().cast(), PLACE * PLACES) };
+    }
+}
+
+/// A packet socket that hears nothing yet: frames that others send on its device, stamped on
+/// arrival, and none of its own.
+pub(super) fn socket() -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
+    let on: c_int = 1;
+    set(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, on)?;
+    set(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, on)?;
+    set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, on)?;
+    Ok(socket)
+}
+
+/// Binds it to a device: from now on it hears.
+pub(super) fn bind(socket: &OwnedFd, index: u32) -> Result<(), Errno> {
+    // SAFETY: sockaddr_ll is plain data, for which zeros are valid.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = index as c_int;
+    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the descriptor is open, and the address is of the length given.
+    let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
+    outcome(result)
+}
+
+/// Frames dropped for want of room; the kernel forgets them when asked.
+pub(super) fn take_overruns(socket: &OwnedFd) -> Result<u64, Errno> {
+    // SAFETY: tpacket_stats is plain data, for which zeros are valid.
+    let mut statistics: libc::tpacket_stats = unsafe { std::mem::zeroed() };
+    let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+    // SAFETY: the descriptor is open, and the kernel writes at most `length` bytes.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            (&raw mut statistics).cast(),
+            &mut length,
+        )
+    };
+    outcome(result).map(|()| u64::from(statistics.tp_drops))
+}
+
+/// Sets an option to a value that is plain data.
+fn set<T: Copy>(socket: &OwnedFd, level: c_int, option: c_int, value: T) -> Result<(), Errno> {
+    let value: *const c_void = (&raw const value).cast();
+    let length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the descriptor is open, and the kernel reads at most `length` bytes of the value.
+    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, length) };
+    outcome(result)
+}
+
+fn outcome(result: c_int) -> Result<(), Errno> {
+    match result {
+        0 => Ok(()),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+    }
+}

@@ -1,0 +1,301 @@
+//! An emulation from its start to its outcome: two hosts, and the emulator between their devices.
+//!
+//! The emulator's thread has a network of its own, which holds the middle ends of two pairs of
+//! devices and no address: its kernel has nothing to say. Dropping a [`Running`] ends everything.
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use posthaste_link::record::Input;
+use posthaste_link::{Plan, Sharing};
+use posthaste_units::Seed;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use thiserror::Error;
+
+use crate::address::{CLIENT, SERVER};
+use crate::clock::Clock;
+use crate::device::Device;
+use crate::engine::{Engine, EngineError, Links, Pens, Ports};
+use crate::host::{DEVICE, Host, HostError, Setup, has_ipv6, index_of};
+use crate::namespace::own_network;
+use crate::netlink::{End, Mac, Netlink};
+use crate::offload;
+use crate::outcome::Outcome;
+use crate::priority;
+use crate::sighting::{Notes, Sighting, buffer};
+use crate::sysctl;
+use crate::wait::Stop;
+
+/// Names and addresses of the middle ends, by the host they lead to.
+const MIDDLE: [(&str, Mac); 2] = [
+    ("client", [2, 0, 0, 0, 1, 1]),
+    ("server", [2, 0, 0, 0, 1, 2]),
+];
+
+/// Why an emulation did not start, or ended before it was asked to.
+#[derive(Debug, Error)]
+pub enum EmulationError {
+    /// One of the two hosts, or the network between them.
+    #[error("{who}: {error}")]
+    Host {
+        /// Which one.
+        who: &'static str,
+        /// What went wrong.
+        error: HostError,
+    },
+    /// The emulator's loop met an error of the kernel's and ended.
+    #[error("the emulator stopped: {0}")]
+    Stopped(#[from] EngineError),
+}
+
+/// What is to be emulated.
+#[derive(Clone, Debug)]
+pub struct Emulation {
+    up: Arc<Plan>,
+    down: Arc<Plan>,
+    sharing: Sharing,
+    seed: Seed,
+    client: Setup,
+    server: Setup,
+    real_time: bool,
+    sightings: Option<usize>,
+    inputs: Option<usize>,
+}
+
+impl Emulation {
+    /// Links that do this to packets from client to server and back; one for each connection.
+    pub fn new(up: Arc<Plan>, down: Arc<Plan>) -> Self {
+        Self {
+            up,
+            down,
+            sharing: Sharing::default(),
+            seed: Seed::default(),
+            client: Setup::default(),
+            server: Setup::default(),
+            real_time: false,
+            sightings: None,
+            inputs: None,
+        }
+    }
+
+    /// Whether connections have links of their own or one together.
+    pub fn sharing(self, sharing: Sharing) -> Self {
+        Self { sharing, ..self }
+    }
+
+    /// What chance draws from.
+    pub fn seed(self, seed: Seed) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// How the client's kernel is set.
+    pub fn client(self, client: Setup) -> Self {
+        Self { client, ..self }
+    }
+
+    /// How the server's kernel is set.
+    pub fn server(self, server: Setup) -> Self {
+        Self { server, ..self }
+    }
+
+    /// Asks for precedence over other work; the outcome says whether it was granted.
+    pub fn real_time(self, real_time: bool) -> Self {
+        Self { real_time, ..self }
+    }
+
+    /// Keeps a sighting of each packet, up to so many that nobody has taken yet.
+    pub fn sightings(self, capacity: usize) -> Self {
+        Self {
+            sightings: Some(capacity),
+            ..self
+        }
+    }
+
+    /// Keeps what is pushed into the links, for a record that replays; so many at a time, as above.
+    pub fn inputs(self, capacity: usize) -> Self {
+        Self {
+            inputs: Some(capacity),
+            ..self
+        }
+    }
+
+    /// Sets everything up; when this returns, packets pass.
+    ///
+    /// The process must be able to have networks of its own: see [`enter`](crate::namespace::enter).
+    pub fn start(self) -> Result<Running, EmulationError> {
+        let of = |who| move |error| EmulationError::Host { who, error };
+        let client = Host::start("client", CLIENT).map_err(of("client"))?;
+        let server = Host::start("server", SERVER).map_err(of("server"))?;
+        let (sighting_pen, sightings) = buffer(self.sightings);
+        let (input_pen, inputs) = buffer(self.inputs);
+        let pens = Pens {
+            sightings: sighting_pen,
+            inputs: input_pen,
+        };
+        let emulator = Emulator::start(&self, pens, [&client, &server]).map_err(of("emulator"))?;
+        client.set_up(SERVER, self.client).map_err(of("client"))?;
+        server.set_up(CLIENT, self.server).map_err(of("server"))?;
+        Ok(Running {
+            client,
+            server,
+            sightings,
+            inputs,
+            emulator,
+        })
+    }
+}
+
+/// An emulation that packets pass.
+#[derive(Debug)]
+pub struct Running {
+    /// The client's end.
+    pub client: Host,
+    /// The server's end.
+    pub server: Host,
+    /// What was seen, where it was asked for; may be moved to another thread.
+    pub sightings: Option<Notes<Sighting>>,
+    /// What was pushed into the links, likewise.
+    pub inputs: Option<Notes<Input>>,
+    emulator: Emulator,
+}
+
+impl Running {
+    /// Stops the emulator and says what became of the run. Both hosts end, too; commands and
+    /// sockets that are left inside have nothing to talk to any more.
+    pub fn finish(mut self) -> Result<Outcome, EmulationError> {
+        // The devices go with the emulator's network, and their counters with them.
+        let lost = |who, host: &Host| {
+            let lost = host.lost_in_sending();
+            lost.map_err(|error| EmulationError::Host { who, error })
+        };
+        let lost = [lost("client", &self.client), lost("server", &self.server)];
+        let mut outcome = self.emulator.finish()?;
+        let [up, down] = lost;
+        outcome.up.bypassed.overrun += up?;
+        outcome.down.bypassed.overrun += down?;
+        Ok(outcome)
+    }
+
+    /// Whether the emulator has stopped by itself, which [`Running::finish`] explains.
+    pub fn has_stopped(&self) -> bool {
+        self.emulator
+            .thread
+            .as_ref()
+            .is_none_or(JoinHandle::is_finished)
+    }
+}
+
+/// The thread between the hosts.
+#[derive(Debug)]
+struct Emulator {
+    stop: Arc<Stop>,
+    thread: Option<JoinHandle<Result<Outcome, EngineError>>>,
+}
+
+impl Emulator {
+    /// Starts it, and returns when both hosts have their device.
+    fn start(emulation: &Emulation, pens: Pens, hosts: [&Host; 2]) -> Result<Self, HostError> {
+        let machine = |what| move |error| HostError::Machine { what, error };
+        let stop = Stop::new().map_err(|errno| machine("an event")(errno.into()))?;
+        let stop = Arc::new(stop);
+        let [client, server] = hosts.map(|host| host.network().try_clone_to_owned());
+        let networks = [
+            client.map_err(machine("a host's network"))?,
+            server.map_err(machine("a host's network"))?,
+        ];
+        let (ready, is_ready): (SyncSender<Result<(), HostError>>, Receiver<_>) = sync_channel(1);
+        let real_time = emulation.real_time;
+        let links = Links::new(
+            &emulation.up,
+            &emulation.down,
+            emulation.sharing,
+            emulation.seed,
+        );
+        let loops = {
+            let stop = stop.clone();
+            move || {
+                let ports = match open_ports(networks) {
+                    Ok(ports) => ports,
+                    Err(error) => {
+                        // Whoever started us is waiting for exactly this.
+                        let _ = ready.send(Err(error));
+                        return Err(Errno::NODEV.into());
+                    }
+                };
+                priority::wake_exactly();
+                let real_time = real_time && priority::become_real_time().is_ok();
+                let engine = Engine::new(Clock::start(), links, ports, pens, real_time);
+                let _ = ready.send(Ok(()));
+                engine.run(&stop)
+            }
+        };
+        let thread = thread::Builder::new()
+            .name("emulator".to_owned())
+            .spawn(loops)
+            .map_err(machine("a thread for the emulator"))?;
+        let emulator = Self {
+            stop,
+            thread: Some(thread),
+        };
+        is_ready
+            .recv()
+            .expect("the thread reports before it ends")?;
+        Ok(emulator)
+    }
+
+    fn finish(&mut self) -> Result<Outcome, EngineError> {
+        self.stop.ask();
+        let thread = self.thread.take().expect("finished only once");
+        match thread.join() {
+            Ok(outcome) => outcome,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        self.stop.ask();
+        if let Some(thread) = self.thread.take() {
+            // Nobody has asked for the outcome.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Makes the devices, one end in each host's network and the other in a new one of the calling
+/// thread, and opens the ends here.
+fn open_ports(networks: [OwnedFd; 2]) -> Result<Ports, HostError> {
+    own_network()?;
+    if has_ipv6() {
+        sysctl::set("net.ipv6.conf.default.disable_ipv6", "1")?;
+    }
+    let mut netlink = Netlink::open()?;
+    let mut open = |(name, mac): (&str, Mac), mac_there: Mac, network: &OwnedFd| {
+        let here = End {
+            name,
+            mac,
+            network: None,
+        };
+        let there = End {
+            name: DEVICE,
+            mac: mac_there,
+            network: Some(network.as_fd()),
+        };
+        netlink.make_pair([here, there])?;
+        let machine = |what| move |error| HostError::Machine { what, error };
+        offload::disable(name).map_err(machine("offloads of the emulator's device"))?;
+        let index = index_of(name)?;
+        // Before it is opened: a socket on a device that is down refuses the first packet.
+        netlink.raise(index)?;
+        let opened = Device::open(index).map_err(io::Error::from);
+        opened.map_err(machine("a packet socket and its ring"))
+    };
+    let client = open(MIDDLE[0], CLIENT.mac, &networks[0])?;
+    let server = open(MIDDLE[1], SERVER.mac, &networks[1])?;
+    Ok(Ports::new([client, server], CLIENT, SERVER))
+}

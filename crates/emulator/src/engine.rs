@@ -1,0 +1,243 @@
+//! The real-time loop: frames in with the kernel's stamp, through the links, out at their time.
+//!
+//! One thread, and one turn of it reads top to bottom in [`Engine::run`]. A packet's time is when
+//! the kernel received it and not when the loop saw it, so that the loop's own waking up costs
+//! nothing as long as it happens before the packet is due. Decisions are the link's.
+
+use posthaste_link::record::Input;
+use posthaste_link::{Direction, Fate, Network, Passage};
+use posthaste_stats::Histogram;
+use posthaste_units::Instant;
+use rustix::io::Errno;
+use thiserror::Error;
+
+use crate::address::Addresses;
+use crate::clock::{Clock, Stamps};
+use crate::device::{Arrival, Device};
+use crate::flow::{ETHERNET, Flow, Refusal, admit};
+use crate::netlink::{Netlink, NetlinkError};
+use crate::outcome::{Bypassed, Outcome, Way};
+use crate::sighting::{Pen, Sighting};
+use crate::wait::{Stop, Waiter};
+
+/// Why the loop ended before it was asked to, or could not say how it went.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum EngineError {
+    /// Waiting, or a device.
+    #[error("the kernel refused to go on: {0}")]
+    Kernel(#[from] Errno),
+    /// The devices' counters.
+    #[error(transparent)]
+    Netlink(#[from] NetlinkError),
+}
+
+/// Frames taken or sent before the other things are looked at again.
+const BATCH: usize = 64;
+/// Buffers kept for packets to come: more than usually pass at one time, 1.5 MB.
+const SPARE: usize = 1024;
+
+/// The links of a run, whatever the number of connections.
+pub(crate) type Links = Network<Flow, Vec<u8>>;
+
+/// The loop and what it works on.
+pub(crate) struct Engine {
+    clock: Clock,
+    links: Links,
+    ports: Ports,
+    waiter: Waiter,
+    /// The latest arrival of each direction: time never runs back within one.
+    latest: [Instant; 2],
+    bypassed: [Bypassed; 2],
+    lateness: Histogram,
+    spare: Vec<Vec<u8>>,
+    pens: Pens,
+    real_time: bool,
+}
+
+/// What is written down for others while packets pass.
+pub(crate) struct Pens {
+    pub(crate) sightings: Pen<Sighting>,
+    pub(crate) inputs: Pen<Input>,
+}
+
+/// The two devices, by the side they lead to.
+pub(crate) struct Ports {
+    /// The client's, then the server's: packets that go up come in at the first.
+    devices: [Device; 2],
+    /// The head of a frame for IPv4 and for IPv6, for each direction.
+    heads: [[[u8; ETHERNET]; 2]; 2],
+}
+
+impl Ports {
+    pub(crate) fn new(devices: [Device; 2], client: Addresses, server: Addresses) -> Self {
+        let head = |to: Addresses, from: Addresses, kind: [u8; 2]| {
+            let mut head = [0; ETHERNET];
+            head[..6].copy_from_slice(&to.mac);
+            head[6..12].copy_from_slice(&from.mac);
+            head[12..].copy_from_slice(&kind);
+            head
+        };
+        let heads = [(server, client), (client, server)]
+            .map(|(to, from)| [[0x08, 0x00], [0x86, 0xdd]].map(|kind| head(to, from, kind)));
+        Self { devices, heads }
+    }
+
+    fn entrance(&mut self, direction: Direction) -> &mut Device {
+        &mut self.devices[direction as usize]
+    }
+
+    fn exit(&self, direction: Direction) -> &Device {
+        &self.devices[direction.reverse() as usize]
+    }
+
+    fn send(&self, direction: Direction, flow: &Flow, packet: &[u8]) -> Result<(), Errno> {
+        let head = &self.heads[direction as usize][usize::from(flow.client.is_ipv6())];
+        self.exit(direction).send(head, packet)
+    }
+}
+
+impl Engine {
+    pub(crate) fn new(
+        clock: Clock,
+        links: Links,
+        ports: Ports,
+        pens: Pens,
+        real_time: bool,
+    ) -> Self {
+        Self {
+            clock,
+            links,
+            ports,
+            waiter: Waiter::new(clock, real_time),
+            latest: [Instant::ORIGIN; 2],
+            bypassed: Default::default(),
+            lateness: Histogram::new(),
+            spare: Vec::with_capacity(SPARE),
+            pens,
+            real_time,
+        }
+    }
+
+    /// Runs until stop is asked for. What is in the links then is counted and goes nowhere.
+    pub(crate) fn run(mut self, stop: &Stop) -> Result<Outcome, EngineError> {
+        while !stop.is_asked() {
+            let all_taken = self.take_arrivals();
+            let all_sent = self.send_due();
+            if all_taken && all_sent {
+                let due = self.links.wake();
+                self.waiter.wait(due, &self.ports.devices, stop)?;
+            }
+        }
+        self.outcome()
+    }
+
+    /// Moves frames that have come into the links; false when more may be there.
+    fn take_arrivals(&mut self) -> bool {
+        let mut all = true;
+        for direction in Direction::BOTH {
+            if !self.ports.entrance(direction).has_arrival() {
+                continue;
+            }
+            let stamps = self.clock.stamps();
+            let more = (0..BATCH).all(|_| self.take_arrival(direction, stamps));
+            all &= !more;
+        }
+        all
+    }
+
+    /// Moves one frame into its link; false when there is none.
+    fn take_arrival(&mut self, direction: Direction, stamps: Stamps) -> bool {
+        let Self {
+            links,
+            ports,
+            latest,
+            bypassed,
+            spare,
+            pens,
+            ..
+        } = self;
+        let way = direction as usize;
+        ports
+            .entrance(direction)
+            .receive(|arrival| match look(&arrival, direction) {
+                Ok((flow, bytes)) => {
+                    let mut packet = spare.pop().unwrap_or_default();
+                    packet.clear();
+                    packet.extend_from_slice(bytes);
+                    latest[way] = latest[way].max(stamps.read(arrival.stamp));
+                    let input = links.push(latest[way], direction, flow, packet);
+                    pens.inputs.note(|| input);
+                }
+                Err(refusal) => bypassed[way].refuse(refusal),
+            })
+    }
+
+    /// Sends what is due; false when more may be.
+    fn send_due(&mut self) -> bool {
+        let now = self.clock.now();
+        for _ in 0..BATCH {
+            let Some((direction, connection, flow, passage)) = self.links.pop(now) else {
+                return true;
+            };
+            self.leave((direction, connection, flow), passage);
+        }
+        false
+    }
+
+    fn leave(&mut self, whose: (Direction, u64, Flow), passage: Passage<Vec<u8>>) {
+        let (direction, _, flow) = whose;
+        let mut sent = passage.left;
+        if let Fate::Delivered(_) = passage.fate {
+            sent = self.clock.now();
+            self.lateness.record(sent.since(passage.left));
+            if self.ports.send(direction, &flow, &passage.packet).is_err() {
+                self.bypassed[direction as usize].unsent += 1;
+            }
+        }
+        let sightings = &mut self.pens.sightings;
+        sightings.note(|| Sighting::new(whose, &passage, sent));
+        if self.spare.len() < SPARE {
+            self.spare.push(passage.packet);
+        }
+    }
+
+    fn outcome(mut self) -> Result<Outcome, EngineError> {
+        let mut netlink = Netlink::open()?;
+        let mut ways = [Way::default(), Way::default()];
+        for (direction, way) in Direction::BOTH.into_iter().zip(&mut ways) {
+            way.link = self.links.counters(direction);
+            way.bypassed = std::mem::take(&mut self.bypassed[direction as usize]);
+            way.bypassed.held = way.link.inside();
+            way.bypassed.overrun = self.ports.entrance(direction).take_overruns()?;
+            let exit = self.ports.exit(direction).index;
+            way.bypassed.unsent += netlink.lost_in_sending(exit)?;
+        }
+        let [up, down] = ways;
+        Ok(Outcome {
+            up,
+            down,
+            lateness: self.lateness,
+            connections: self.links.connections(),
+            real_time: self.real_time,
+            pauses: self.waiter.pauses(),
+            unseen: self.pens.sightings.missed(),
+            unrecorded: self.pens.inputs.missed(),
+        })
+    }
+}
+
+/// Judges a frame: its connection and its IP packet, or why it does not pass.
+fn look<'a>(arrival: &Arrival<'a>, direction: Direction) -> Result<(Flow, &'a [u8]), Refusal> {
+    let state = arrival.state;
+    if state.tagged {
+        Err(Refusal::Vlan)
+    } else if state.cut || state.segments {
+        Err(Refusal::Oversized)
+    } else if state.unsummed {
+        Err(Refusal::Unsummed)
+    } else {
+        let admitted = admit(arrival.bytes, direction)?;
+        let packet = &arrival.bytes[ETHERNET..ETHERNET + admitted.length];
+        Ok((admitted.flow, packet))
+    }
+}

@@ -1,0 +1,304 @@
+//! Which connection a packet belongs to, and which packets are refused, by name.
+//!
+//! A connection is known by protocol and by address and port of both ends, the client's end
+//! always first, so that both directions agree. Nothing is remembered from packet to packet:
+//! what a later fragment does not say, the first does not use either, so all fragments between
+//! two hosts share the link of their protocol. The state of connections is left to the link.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use etherparse::IpSlice;
+use posthaste_link::Direction;
+
+/// Bytes of an Ethernet header, which stands before every packet.
+pub(crate) const ETHERNET: usize = 14;
+
+/// Ethernet's types of what follows its header.
+const ARP: u16 = 0x0806;
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+const VLAN: [u16; 2] = [0x8100, 0x88a8];
+
+/// Protocols whose first four bytes are the two ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
+const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
+
+/// A connection, or what stands for one where a protocol has none.
+///
+/// Ports are zero for ICMP and other protocols without, and for fragments: those share one link
+/// between two addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Flow {
+    /// IP's number of the protocol: 6 for TCP, 17 for UDP, 1 for ICMP, 58 for ICMPv6.
+    pub protocol: u8,
+    /// The end on the client's side.
+    pub client: SocketAddr,
+    /// The end on the server's side.
+    pub server: SocketAddr,
+}
+
+/// A packet that may pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admitted {
+    /// Its connection.
+    pub flow: Flow,
+    /// Bytes of the IP packet; what a frame holds beyond is padding.
+    pub length: usize,
+}
+
+/// Why a frame does not go into the link. None of these happens in a host as it is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Refusal {
+    /// A question for a hardware address: the neighbours are known.
+    Arp,
+    /// To a group or to everybody; there is one other.
+    Multicast,
+    /// A tagged frame.
+    Vlan,
+    /// Neither IPv4 nor IPv6.
+    Protocol,
+    /// Longer than [`MTU`](crate::MTU): a jumbo frame, or segments not yet cut (GSO left on).
+    Oversized,
+    /// Without its checksum, which a device was expected to add (offload left on).
+    Unsummed,
+    /// Headers that contradict themselves or the frame's length.
+    Malformed,
+}
+
+impl Refusal {
+    /// All of them, in the order of their counters.
+    pub const ALL: [Self; 7] = [
+        Self::Arp,
+        Self::Multicast,
+        Self::Vlan,
+        Self::Protocol,
+        Self::Oversized,
+        Self::Unsummed,
+        Self::Malformed,
+    ];
+
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Arp => "arp",
+            Self::Multicast => "multicast",
+            Self::Vlan => "vlan",
+            Self::Protocol => "not-ip",
+            Self::Oversized => "oversized",
+            Self::Unsummed => "no-checksum",
+            Self::Malformed => "malformed",
+        }
+    }
+
+    /// What to do about it, in words.
+    pub const fn remedy(self) -> &'static str {
+        match self {
+            Self::Arp => "name the neighbour: ip neigh add",
+            Self::Multicast => "address the other end itself",
+            Self::Vlan => "send without a tag",
+            Self::Protocol => "send IPv4 or IPv6",
+            Self::Oversized => "keep the device's MTU at 1500 and gso, tso off (ethtool -K)",
+            Self::Unsummed => "keep tx off (ethtool -K)",
+            Self::Malformed => "look at the sender",
+        }
+    }
+}
+
+/// Reads an Ethernet frame that travels in `direction`. Never panics, whatever the bytes are.
+pub fn admit(frame: &[u8], direction: Direction) -> Result<Admitted, Refusal> {
+    let Some((header, packet)) = frame.split_at_checked(ETHERNET) else {
+        return Err(Refusal::Malformed);
+    };
+    let kind = u16::from_be_bytes([header[12], header[13]]);
+    if VLAN.contains(&kind) {
+        return Err(Refusal::Vlan);
+    } else if kind == ARP {
+        return Err(Refusal::Arp);
+    } else if kind != IPV4 && kind != IPV6 {
+        return Err(Refusal::Protocol);
+    } else if header[0] & 1 == 1 {
+        return Err(Refusal::Multicast);
+    }
+    let ip = IpSlice::from_slice(packet).map_err(|_| Refusal::Malformed)?;
+    let length = match &ip {
+        IpSlice::Ipv4(ip) if kind == IPV4 => usize::from(ip.header().total_len()),
+        IpSlice::Ipv6(ip) if kind == IPV6 => 40 + usize::from(ip.header().payload_length()),
+        _ => return Err(Refusal::Malformed),
+    };
+    if length > crate::MTU as usize {
+        return Err(Refusal::Oversized);
+    }
+    let protocol = ip.payload_ip_number().0;
+    let ports = if ip.is_fragmenting_payload() || !WITH_PORTS.contains(&protocol) {
+        (0, 0)
+    } else {
+        match ip.payload().payload {
+            [a, b, c, d, ..] => (u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])),
+            _ => return Err(Refusal::Malformed),
+        }
+    };
+    let source = end(ip.source_addr(), ports.0);
+    let destination = end(ip.destination_addr(), ports.1);
+    let (client, server) = match direction {
+        Direction::Up => (source, destination),
+        Direction::Down => (destination, source),
+    };
+    let flow = Flow {
+        protocol,
+        client,
+        server,
+    };
+    Ok(Admitted { flow, length })
+}
+
+fn end(address: IpAddr, port: u16) -> SocketAddr {
+    SocketAddr::new(address, port)
+}
+
+impl fmt::Display for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self.protocol {
+            1 => "icmp",
+            6 => "tcp",
+            17 => "udp",
+            58 => "icmpv6",
+            other => return write!(f, "{other} {} {}", self.client, self.server),
+        };
+        write!(f, "{name} {} {}", self.client, self.server)
+    }
+}
+
+impl fmt::Debug for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use etherparse::{Ipv4Header, Ipv6FragmentHeader, Ipv6Header, PacketBuilder, ip_number};
+
+    const MACS: ([u8; 6], [u8; 6]) = ([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+
+    fn ethernet(kind: u16, packet: &[u8]) -> Vec<u8> {
+        let mut frame = [MACS.1, MACS.0].concat();
+        frame.extend(kind.to_be_bytes());
+        frame.extend(packet);
+        frame
+    }
+
+    fn udp(payload: usize) -> Vec<u8> {
+        let builder = PacketBuilder::ethernet2(MACS.0, MACS.1)
+            .ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
+            .udp(4000, 53);
+        let mut frame = Vec::new();
+        builder.write(&mut frame, &vec![0; payload]).unwrap();
+        frame
+    }
+
+    #[test]
+    fn both_directions_are_one_connection() {
+        let up = admit(&udp(100), Direction::Up).unwrap();
+        assert_eq!(up.flow.to_string(), "udp 10.0.0.1:4000 10.0.0.2:53");
+        assert_eq!(up.length, 128);
+        let back = PacketBuilder::ethernet2(MACS.1, MACS.0)
+            .ipv4([10, 0, 0, 2], [10, 0, 0, 1], 64)
+            .udp(53, 4000);
+        let mut frame = Vec::new();
+        back.write(&mut frame, &[0; 9]).unwrap();
+        let down = admit(&frame, Direction::Down).unwrap();
+        assert_eq!(down.flow, up.flow);
+    }
+
+    #[test]
+    fn padding_is_not_part_of_the_packet() {
+        let mut frame = udp(1);
+        frame.resize(60, 0);
+        assert_eq!(admit(&frame, Direction::Up).unwrap().length, 29);
+    }
+
+    #[test]
+    fn fragments_keep_together() {
+        let fragment = |offset: u16, more: bool, payload: &[u8]| {
+            let mut header = Ipv4Header::new(
+                payload.len() as u16,
+                64,
+                ip_number::UDP,
+                [10, 0, 0, 1],
+                [10, 0, 0, 2],
+            )
+            .unwrap();
+            header.more_fragments = more;
+            header.fragment_offset = offset.try_into().unwrap();
+            let mut packet = Vec::new();
+            header.write(&mut packet).unwrap();
+            packet.extend(payload);
+            admit(&ethernet(IPV4, &packet), Direction::Up).unwrap().flow
+        };
+        let first = fragment(0, true, &[1; 1480]);
+        assert_eq!(first, fragment(185, false, &[2; 1]));
+        assert_eq!((first.client.port(), first.server.port()), (0, 0));
+    }
+
+    #[test]
+    fn headers_of_ipv6_are_followed_to_the_ports() {
+        let v6 = |next, payload: &[u8]| {
+            let header = Ipv6Header {
+                payload_length: payload.len() as u16,
+                next_header: next,
+                hop_limit: 64,
+                source: [1; 16],
+                destination: [2; 16],
+                ..Default::default()
+            };
+            let mut packet = Vec::new();
+            header.write(&mut packet).unwrap();
+            packet.extend(payload);
+            admit(&ethernet(IPV6, &packet), Direction::Up)
+        };
+        // A hop-by-hop header of eight bytes, then UDP.
+        let mut payload = vec![17, 0, 1, 4, 0, 0, 0, 0];
+        payload.extend([0x0f, 0xa0, 0, 53, 0, 8, 0, 0]);
+        let options = v6(ip_number::IPV6_HEADER_HOP_BY_HOP, &payload).unwrap();
+        assert_eq!(
+            (options.flow.protocol, options.flow.server.port()),
+            (17, 53)
+        );
+        let header = Ipv6FragmentHeader::new(ip_number::UDP, 0.try_into().unwrap(), true, 7);
+        let mut payload = header.to_bytes().to_vec();
+        payload.extend([0x0f, 0xa0, 0, 53, 0, 8, 0, 0]);
+        let fragment = v6(ip_number::IPV6_FRAGMENTATION_HEADER, &payload).unwrap();
+        assert_eq!(
+            (fragment.flow.protocol, fragment.flow.server.port()),
+            (17, 0)
+        );
+    }
+
+    #[test]
+    fn what_does_not_pass_has_a_name() {
+        let refused = |frame: &[u8]| admit(frame, Direction::Up).unwrap_err();
+        assert_eq!(refused(&ethernet(ARP, &[0; 28])), Refusal::Arp);
+        assert_eq!(refused(&ethernet(0x8100, &[0; 50])), Refusal::Vlan);
+        assert_eq!(refused(&ethernet(0x88cc, &[0; 50])), Refusal::Protocol);
+        assert_eq!(refused(&udp(1473)), Refusal::Oversized);
+        assert!(admit(&udp(1472), Direction::Up).is_ok());
+        let mut group = udp(1);
+        group[0] |= 1;
+        assert_eq!(refused(&group), Refusal::Multicast);
+        let whole = udp(40);
+        for length in 0..whole.len() {
+            assert_eq!(refused(&whole[..length]), Refusal::Malformed, "{length}");
+        }
+        let mut crossed = udp(40);
+        crossed[12..14].copy_from_slice(&IPV6.to_be_bytes());
+        assert_eq!(refused(&crossed), Refusal::Malformed);
+        let names: std::collections::BTreeSet<_> =
+            Refusal::ALL.iter().map(|refusal| refusal.name()).collect();
+        assert_eq!(names.len(), Refusal::ALL.len());
+        for (place, refusal) in Refusal::ALL.iter().enumerate() {
+            assert_eq!(*refusal as usize, place);
+        }
+    }
+}

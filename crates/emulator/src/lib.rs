@@ -1,0 +1,50 @@
+//! Emulated networks around real kernels: two hosts, and between them a link that does exactly
+//! what its plan says, for an ordinary user as for root.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use posthaste_emulator::{Emulation, namespace};
+//! use posthaste_link::Plan;
+//!
+//! namespace::enter()?; // before any thread starts
+//! let plan = Arc::new(Plan::default());
+//! let running = Emulation::new(plan.clone(), plan).start()?;
+//! let mut ping = std::process::Command::new("ping");
+//! ping.args(["-c", "1", "10.0.0.2"]);
+//! running.client.run(move || ping.status())?;
+//! println!("{}", running.finish()?.verdict());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What happens to packets is decided in `posthaste-link`; this room has the namespaces, the
+//! devices, the clock and the loop. Who runs inside, and what is read from what was seen, is left
+//! to the rooms above.
+
+mod address;
+mod clock;
+mod device;
+mod emulation;
+mod engine;
+pub mod flow;
+mod host;
+pub mod namespace;
+mod netlink;
+mod offload;
+mod outcome;
+mod priority;
+mod route;
+mod sighting;
+pub mod sysctl;
+mod tcp_counters;
+mod wait;
+
+pub use address::{Addresses, CLIENT, NETWORK_V4, NETWORK_V6, SERVER};
+pub use emulation::{Emulation, EmulationError, Running};
+pub use engine::EngineError;
+pub use flow::{Flow, Refusal};
+pub use host::{DEVICE, Host, HostError, Setup};
+pub use netlink::{MTU, Mac, NetlinkError};
+pub use outcome::{Bypassed, Outcome, TOLERANCE, Verdict, Way};
+pub use route::{RouteError, RouteOptions};
+pub use sighting::{HEAD, Notes, Sighting};
+pub use tcp_counters::TcpCounters;

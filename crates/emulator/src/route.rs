@@ -1,0 +1,213 @@
+//! What a route says about the connections that go over it, as `ip route` writes it:
+//! `initcwnd 3 rto_min 200ms congctl cubic`.
+//!
+//! Routes are how an ordinary user sets what TCP does in a network of his own: the congestion
+//! control of a child network cannot be set by sysctl, and initial window and smallest timeout
+//! have no sysctl at all.
+
+use std::fmt;
+use std::str::FromStr;
+
+use netlink_packet_route::route::RouteMetric;
+use posthaste_units::Span;
+use thiserror::Error;
+
+/// The options of a route; the default leaves everything to the kernel.
+///
+/// Read from words in pairs as `ip route` takes them: `initcwnd`, `initrwnd`, `reordering`,
+/// `cwnd`, `ssthresh`, `window`, `advmss`, `mtu`, `hoplimit` and `quickack` with a number,
+/// `rto_min` with a time, `congctl` with a name. A later pair replaces an earlier one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RouteOptions(Vec<(&'static str, Value)>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Value {
+    Number(u32),
+    Time(Span),
+    Name(String),
+}
+
+/// Why the options of a route could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RouteError {
+    /// A word that is no option.
+    #[error("{word:?} is no option of a route here; there are {}", names())]
+    Unknown {
+        /// The word.
+        word: String,
+    },
+    /// An option without its value, or with one that it does not take.
+    #[error("{option} wants {wanted}, for example `{option} {example}`")]
+    Value {
+        /// The option.
+        option: &'static str,
+        /// What it takes.
+        wanted: &'static str,
+        /// One that is right.
+        example: &'static str,
+    },
+}
+
+/// How an option's value is written.
+#[derive(Clone, Copy)]
+enum Form {
+    Number(fn(u32) -> RouteMetric),
+    Time,
+    Name,
+}
+
+const OPTIONS: &[(&str, Form)] = &[
+    ("advmss", Form::Number(RouteMetric::Advmss)),
+    ("congctl", Form::Name),
+    ("cwnd", Form::Number(RouteMetric::Cwnd)),
+    ("hoplimit", Form::Number(RouteMetric::Hoplimit)),
+    ("initcwnd", Form::Number(RouteMetric::InitCwnd)),
+    ("initrwnd", Form::Number(RouteMetric::InitRwnd)),
+    ("mtu", Form::Number(RouteMetric::Mtu)),
+    ("quickack", Form::Number(RouteMetric::QuickAck)),
+    ("reordering", Form::Number(RouteMetric::Reordering)),
+    ("rto_min", Form::Time),
+    ("ssthresh", Form::Number(RouteMetric::SsThresh)),
+    ("window", Form::Number(RouteMetric::Window)),
+];
+
+fn names() -> String {
+    let names: Vec<&str> = OPTIONS.iter().map(|(name, _)| *name).collect();
+    names.join(", ")
+}
+
+impl RouteOptions {
+    /// These options with those of `over` in their place where both name one.
+    pub fn with(mut self, over: &Self) -> Self {
+        for (name, value) in &over.0 {
+            self.set(name, value.clone());
+        }
+        self
+    }
+
+    fn set(&mut self, name: &'static str, value: Value) {
+        self.0.retain(|(other, _)| *other != name);
+        self.0.push((name, value));
+    }
+
+    /// As the kernel is told.
+    pub(crate) fn metrics(&self) -> Vec<RouteMetric> {
+        let metric = |(name, value): &(&'static str, Value)| {
+            let (_, form) = OPTIONS.iter().find(|(option, _)| option == name)?;
+            match (form, value) {
+                (Form::Number(metric), Value::Number(number)) => Some(metric(*number)),
+                (Form::Time, Value::Time(span)) => Some(RouteMetric::RtoMin(whole_millis(*span))),
+                (Form::Name, Value::Name(name)) => Some(RouteMetric::CcAlgo(name.clone())),
+                _ => None,
+            }
+        };
+        self.0.iter().filter_map(metric).collect()
+    }
+}
+
+/// The kernel counts the smallest timeout in milliseconds.
+fn whole_millis(span: Span) -> u32 {
+    u32::try_from(span.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX)
+}
+
+impl FromStr for RouteOptions {
+    type Err = RouteError;
+
+    fn from_str(text: &str) -> Result<Self, RouteError> {
+        let mut options = Self::default();
+        let mut words = text.split_whitespace();
+        while let Some(word) = words.next() {
+            let &(name, form) =
+                OPTIONS
+                    .iter()
+                    .find(|(name, _)| *name == word)
+                    .ok_or_else(|| RouteError::Unknown {
+                        word: word.to_owned(),
+                    })?;
+            let value = words.next();
+            let read = match form {
+                Form::Number(_) => value
+                    .and_then(|text| text.parse().ok())
+                    .map(Value::Number)
+                    .ok_or(("a whole number", "3")),
+                Form::Time => value
+                    .and_then(|text| text.parse().ok())
+                    .map(Value::Time)
+                    .ok_or(("a time", "200ms")),
+                // TCP_CA_NAME_MAX of the kernel, less its final zero.
+                Form::Name => value
+                    .filter(|text| text.len() < 16)
+                    .map(|text| Value::Name(text.to_owned()))
+                    .ok_or(("the name of a congestion control", "cubic")),
+            };
+            let value = read.map_err(|(wanted, example)| RouteError::Value {
+                option: name,
+                wanted,
+                example,
+            })?;
+            options.set(name, value);
+        }
+        Ok(options)
+    }
+}
+
+impl fmt::Display for RouteOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, (name, value)) in self.0.iter().enumerate() {
+            let gap = if place == 0 { "" } else { " " };
+            match value {
+                Value::Number(number) => write!(f, "{gap}{name} {number}")?,
+                Value::Time(span) => write!(f, "{gap}{name} {span}")?,
+                Value::Name(text) => write!(f, "{gap}{name} {text}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<RouteOptions, RouteError> {
+        text.parse()
+    }
+
+    #[test]
+    fn options_are_read_as_ip_route_writes_them() {
+        let text = "initcwnd 3 rto_min 200ms congctl cubic";
+        let options = read(text).unwrap();
+        assert_eq!(options.to_string(), text);
+        assert_eq!(
+            options.metrics(),
+            [
+                RouteMetric::InitCwnd(3),
+                RouteMetric::RtoMin(200),
+                RouteMetric::CcAlgo("cubic".to_owned()),
+            ]
+        );
+        let over = options.with(&read("congctl reno quickack 1").unwrap());
+        assert_eq!(
+            over.to_string(),
+            "initcwnd 3 rto_min 200ms congctl reno quickack 1"
+        );
+    }
+
+    #[test]
+    fn refusals_name_the_remedy() {
+        let unknown = read("initcwind 3").unwrap_err().to_string();
+        assert!(
+            unknown.contains("initcwind") && unknown.contains("initcwnd"),
+            "{unknown}"
+        );
+        for wrong in [
+            "initcwnd",
+            "initcwnd many",
+            "rto_min 200",
+            "congctl averyveryverylongname",
+        ] {
+            let refused = read(wrong).unwrap_err().to_string();
+            assert!(refused.contains("for example"), "{refused}");
+        }
+    }
+}

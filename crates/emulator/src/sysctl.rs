@@ -1,0 +1,123 @@
+//! Settings of the kernel for one network: read and written for the calling thread's.
+//!
+//! What is written is read back, since some settings are taken without an error and without
+//! effect: nothing is worse for a measurement than a kernel that is not set as the report says.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Why a setting was not made.
+#[derive(Debug, Error)]
+pub enum SysctlError {
+    /// A name that is none, or one of a setting that concerns the whole machine.
+    #[error("{key:?}: only settings of a network can be made here, such as net.ipv4.tcp_sack")]
+    Name {
+        /// As it was written.
+        key: String,
+    },
+    /// The kernel has no such setting for a network of its own, or refuses the value.
+    #[error("{key} = {value:?}: {error}{}", hint(key, error))]
+    Refused {
+        /// Its name.
+        key: String,
+        /// What it was to be.
+        value: String,
+        /// The kernel's reason.
+        error: io::Error,
+    },
+    /// Taken without an error, and not kept.
+    #[error("{key} = {value:?}: the kernel keeps {found:?}{}", hint(key, &io::Error::from(io::ErrorKind::Other)))]
+    NotKept {
+        /// Its name.
+        key: String,
+        /// What it was to be.
+        value: String,
+        /// What it is.
+        found: String,
+    },
+}
+
+fn hint(key: &str, error: &io::Error) -> &'static str {
+    if key.ends_with("tcp_congestion_control") {
+        "; choose it by route: congctl cubic"
+    } else if error.kind() == io::ErrorKind::NotFound {
+        "; this kernel has no such setting for a single network"
+    } else {
+        ""
+    }
+}
+
+/// Makes a setting of the calling thread's network, `net.ipv4.tcp_sack` to `0` for example.
+pub fn set(key: &str, value: &str) -> Result<(), SysctlError> {
+    let path = path(key)?;
+    let refused = |error| SysctlError::Refused {
+        key: key.to_owned(),
+        value: value.to_owned(),
+        error,
+    };
+    fs::write(&path, value).map_err(refused)?;
+    let found = fs::read_to_string(&path).map_err(refused)?;
+    if found.split_whitespace().eq(value.split_whitespace()) {
+        Ok(())
+    } else {
+        Err(SysctlError::NotKept {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            found: found.trim().to_owned(),
+        })
+    }
+}
+
+/// Reads a setting of the calling thread's network.
+pub fn get(key: &str) -> Result<String, SysctlError> {
+    let text = fs::read_to_string(path(key)?).map_err(|error| SysctlError::Refused {
+        key: key.to_owned(),
+        value: String::new(),
+        error,
+    })?;
+    Ok(text.trim().to_owned())
+}
+
+/// Dots separate, or slashes where a part has a dot itself, as sysctl(8) has it.
+fn path(key: &str) -> Result<PathBuf, SysctlError> {
+    let separator = if key.contains('/') { '/' } else { '.' };
+    let parts: Vec<&str> = key.split(separator).collect();
+    let of_a_network = parts.len() > 1 && parts[0] == "net";
+    if !of_a_network
+        || parts
+            .iter()
+            .any(|part| part.is_empty() || part.starts_with('.'))
+    {
+        return Err(SysctlError::Name {
+            key: key.to_owned(),
+        });
+    }
+    Ok(parts
+        .iter()
+        .fold(PathBuf::from("/proc/sys"), |path, part| path.join(part)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_settings_of_a_network_are_touched() {
+        for key in ["kernel.hostname", "net", "net..tcp", "net/../kernel/x", ""] {
+            assert!(
+                matches!(path(key), Err(SysctlError::Name { .. })),
+                "{key:?}"
+            );
+        }
+        let dotted = path("net/ipv4/conf/eth0.1/mtu").unwrap();
+        assert!(dotted.ends_with("net/ipv4/conf/eth0.1/mtu"));
+        assert!(
+            path("net.ipv4.tcp_sack")
+                .unwrap()
+                .ends_with("net/ipv4/tcp_sack")
+        );
+    }
+}

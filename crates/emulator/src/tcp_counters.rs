@@ -1,0 +1,94 @@
+//! What a kernel's TCP has counted in one network: the oracle that this project did not write.
+
+use std::fs;
+use std::io;
+use std::ops::Sub;
+
+/// What the kernel has counted in the network namespace of the calling thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpCounters {
+    /// TcpExtListenDrops: connections that a listening socket dropped, for whatever reason.
+    pub listen_drops: u64,
+    /// TcpExtListenOverflows: those dropped because the queue of `accept` was full.
+    pub listen_overflows: u64,
+    /// TcpExtTCPSynRetrans: SYNs sent again; zero means that no SYN was sent twice.
+    pub syn_retransmits: u64,
+    /// TcpRetransSegs: segments sent again.
+    pub retransmitted_segments: u64,
+}
+
+impl TcpCounters {
+    /// Reads the counters.
+    pub fn read() -> io::Result<Self> {
+        let netstat = fs::read_to_string("/proc/thread-self/net/netstat")?;
+        let snmp = fs::read_to_string("/proc/thread-self/net/snmp")?;
+        Self::parse(&netstat, &snmp).ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                "this kernel's /proc/net/netstat and snmp do not have the TCP counters",
+            )
+        })
+    }
+
+    fn parse(netstat: &str, snmp: &str) -> Option<Self> {
+        Some(Self {
+            listen_drops: counter(netstat, "TcpExt:", "ListenDrops")?,
+            listen_overflows: counter(netstat, "TcpExt:", "ListenOverflows")?,
+            syn_retransmits: counter(netstat, "TcpExt:", "TCPSynRetrans")?,
+            retransmitted_segments: counter(snmp, "Tcp:", "RetransSegs")?,
+        })
+    }
+}
+
+impl Sub for TcpCounters {
+    type Output = Self;
+
+    /// What was counted since `earlier`.
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            listen_drops: self.listen_drops.saturating_sub(earlier.listen_drops),
+            listen_overflows: self
+                .listen_overflows
+                .saturating_sub(earlier.listen_overflows),
+            syn_retransmits: self.syn_retransmits.saturating_sub(earlier.syn_retransmits),
+            retransmitted_segments: self
+                .retransmitted_segments
+                .saturating_sub(earlier.retransmitted_segments),
+        }
+    }
+}
+
+/// The value under `name` in the pair of lines (names, values) that begin with `group`.
+fn counter(file: &str, group: &str, name: &str) -> Option<u64> {
+    let mut lines = file
+        .lines()
+        .filter(|line| line.split_whitespace().next() == Some(group));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let place = names.split_whitespace().position(|word| word == name)?;
+    values.split_whitespace().nth(place)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NETSTAT: &str = "TcpExt: SyncookiesSent ListenOverflows ListenDrops TCPSynRetrans\n\
+        TcpExt: 0 7 9 3\nIpExt: ListenDrops\nIpExt: 1\n";
+    const SNMP: &str = "Ip: RetransSegs\nIp: 5\nTcp: RtoMin MaxConn RetransSegs\nTcp: 200 -1 4\n";
+
+    #[test]
+    fn counters_are_found_by_name() {
+        let counters = TcpCounters::parse(NETSTAT, SNMP).unwrap();
+        assert_eq!(counters.listen_drops, 9);
+        assert_eq!(counters.listen_overflows, 7);
+        assert_eq!(counters.syn_retransmits, 3);
+        assert_eq!(counters.retransmitted_segments, 4);
+        assert_eq!((counters - counters), TcpCounters::default());
+        assert_eq!(TcpCounters::parse("TcpExt: A\n", SNMP), None);
+    }
+
+    #[test]
+    fn this_kernel_has_them() {
+        TcpCounters::read().unwrap();
+    }
+}

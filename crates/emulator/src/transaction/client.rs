@@ -1,0 +1,220 @@
+//! The client: begins transactions, so many at a time, and sees how each ends.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::SocketAddr;
+
+use posthaste_units::{Instant, Span};
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use rustix::net::{self, RecvFlags, SendFlags, sockopt};
+use slab::Slab;
+
+use super::message::request;
+use super::poll::Poll;
+use super::server::tcp_socket;
+use super::timers::Timers;
+use super::{Course, Ended, Transaction};
+use crate::clock::Clock;
+use crate::{Addresses, Host};
+
+/// How soon a stop is seen.
+const GLANCE: Span = Span::from_millis(50);
+
+/// Runs `transactions` from `host` with the server at `server` and says how each ended, in their order.
+///
+/// `done` is told after each how many have ended. Once `stop` is set, no more are begun and those under
+/// way are given up.
+pub fn run(
+    host: &Host,
+    server: Addresses,
+    transactions: Vec<Transaction>,
+    course: Course,
+    stop: &std::sync::Arc<AtomicBool>,
+    mut done: impl FnMut(usize) + Send + 'static,
+) -> Result<Vec<Ended>, Errno> {
+    let (stop, from) = (stop.clone(), host.addresses());
+    let work = move || {
+        crate::priority::wake_exactly();
+        let mut running = Running::new(from, server, transactions, course)?;
+        while !running.is_over() && !stop.load(Ordering::Relaxed) {
+            running.turn()?;
+            done(running.over);
+        }
+        Ok(running.ended)
+    };
+    match host.spawn(work).join() {
+        Ok(ended) => ended,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+struct Running {
+    clock: Clock,
+    from: Addresses,
+    to: SocketAddr,
+    transactions: Vec<Transaction>,
+    course: Course,
+    /// The next one to begin, and when.
+    next: usize,
+    next_start: Instant,
+    over: usize,
+    ended: Vec<Ended>,
+    poll: Poll,
+    connections: Slab<Connection>,
+    /// Of transactions, by their index.
+    timeouts: Timers,
+}
+
+struct Connection {
+    socket: OwnedFd,
+    transaction: usize,
+    /// Bytes of the reply that have come; none before the request was sent.
+    got: Option<u32>,
+}
+
+impl Running {
+    fn new(
+        from: Addresses,
+        server: Addresses,
+        transactions: Vec<Transaction>,
+        course: Course,
+    ) -> Result<Self, Errno> {
+        Ok(Self {
+            clock: Clock::start(),
+            from,
+            to: super::address(server),
+            ended: vec![Ended::NotBegun; transactions.len()],
+            transactions,
+            course,
+            next: 0,
+            next_start: Instant::ORIGIN,
+            over: 0,
+            poll: Poll::new()?,
+            connections: Slab::new(),
+            timeouts: Timers::default(),
+        })
+    }
+
+    fn is_over(&self) -> bool {
+        self.over == self.transactions.len()
+    }
+
+    fn turn(&mut self) -> Result<(), Errno> {
+        let mut now = self.clock.now();
+        while self.may_begin() && now >= self.next_start {
+            self.begin(now)?;
+            self.next_start = now + self.course.spacing;
+            now = self.clock.now();
+        }
+        let start = self.may_begin().then_some(self.next_start);
+        let due = start.into_iter().chain(self.timeouts.next_due()).min();
+        for token in self.poll.wait(now, due, GLANCE)? {
+            self.go_on(token as usize);
+        }
+        while let Some(token) = self.timeouts.take(self.clock.now()) {
+            self.time_out(token as usize);
+        }
+        Ok(())
+    }
+
+    fn may_begin(&self) -> bool {
+        self.next < self.transactions.len() && self.connections.len() < self.course.at_once
+    }
+
+    fn begin(&mut self, now: Instant) -> Result<(), Errno> {
+        let transaction = self.next;
+        self.next += 1;
+        let port = self.transactions[transaction].port;
+        let socket = tcp_socket()?;
+        let connect = || {
+            sockopt::set_socket_reuseaddr(&socket, true)?;
+            net::bind(&socket, &SocketAddr::from((self.from.v4, port)))?;
+            sockopt::set_tcp_nodelay(&socket, true)?;
+            match net::connect(&socket, &self.to) {
+                Ok(()) | Err(Errno::INPROGRESS) => Ok(()),
+                Err(errno) => Err(errno),
+            }
+        };
+        if let Err(errno) = connect() {
+            self.settle(transaction, Ended::Failed(errno));
+            return Ok(());
+        }
+        let entry = self.connections.vacant_entry();
+        self.poll.add(&socket, entry.key() as u64, EventFlags::OUT)?;
+        self.timeouts
+            .set(now + self.course.timeout, transaction as u64);
+        entry.insert(Connection {
+            socket,
+            transaction,
+            got: None,
+        });
+        Ok(())
+    }
+
+    fn go_on(&mut self, slot: usize) {
+        let Some(connection) = self.connections.get_mut(slot) else {
+            return;
+        };
+        let transaction = &self.transactions[connection.transaction];
+        let went = match &mut connection.got {
+            None => send(&connection.socket, &request(transaction)).and_then(|()| {
+                connection.got = Some(0);
+                self.poll
+                    .change(&connection.socket, slot as u64, EventFlags::IN)
+                    .map(|()| false)
+            }),
+            Some(got) => receive(&connection.socket, got),
+        };
+        let ended = match went {
+            Ok(false) | Err(Errno::AGAIN) => return,
+            Ok(true) => match connection.got {
+                Some(got) if got == transaction.reply => Ended::Well,
+                got => Ended::Short(got.unwrap_or(0)),
+            },
+            Err(errno) => Ended::Failed(errno),
+        };
+        let connection = self.connections.remove(slot);
+        self.settle(connection.transaction, ended);
+    }
+
+    /// Gives up a transaction that is still under way.
+    fn time_out(&mut self, transaction: usize) {
+        let slot = self
+            .connections
+            .iter()
+            .find(|(_, connection)| connection.transaction == transaction)
+            .map(|(slot, _)| slot);
+        if let Some(slot) = slot {
+            drop(self.connections.remove(slot));
+            self.settle(transaction, Ended::TimedOut);
+        }
+    }
+
+    fn settle(&mut self, transaction: usize, ended: Ended) {
+        self.ended[transaction] = ended;
+        self.over += 1;
+    }
+}
+
+/// Sends a request, which is shorter than what the kernel takes at once.
+fn send(socket: &OwnedFd, request: &[u8]) -> Result<(), Errno> {
+    sockopt::socket_error(socket)??;
+    match net::send(socket, request, SendFlags::NOSIGNAL)? {
+        sent if sent == request.len() => Ok(()),
+        _ => Err(Errno::NOBUFS),
+    }
+}
+
+/// Reads what is there; whether that was the end.
+fn receive(socket: &OwnedFd, got: &mut u32) -> Result<bool, Errno> {
+    let mut buffer = [0; 16 << 10];
+    loop {
+        match net::recv(socket, &mut buffer[..], RecvFlags::empty()) {
+            Ok((_, 0)) => return Ok(true),
+            Ok((_, length)) => *got += length as u32,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The server: reads a request, waits as long as processing is to take, replies and closes.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use posthaste_units::{Instant, Span};
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+use slab::Slab;
+
+use super::message::{LENGTH, Order};
+use super::poll::Poll;
+use super::timers::Timers;
+use crate::Host;
+use crate::clock::Clock;
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 4096;
+/// How soon a stop is seen.
+const GLANCE: Span = Span::from_millis(50);
+/// The token of the listening socket; connections have their slots.
+const DOOR: u64 = u64::MAX;
+/// What replies are filled with, and read into.
+const FILLING: [u8; 16 << 10] = [b'.'; 16 << 10];
+
+/// A server of transactions in a thread of its own; dropping it ends it.
+pub struct Server {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<(), Errno>>>,
+}
+
+impl Server {
+    /// Listens at `host`, at [`address`](super::address); when this returns, connections are accepted.
+    pub fn start(host: &Host) -> Result<Self, Errno> {
+        let address = super::address(host.addresses());
+        let listener = host.run(move || {
+            let socket = tcp_socket()?;
+            sockopt::set_socket_reuseaddr(&socket, true)?;
+            net::bind(&socket, &address)?;
+            net::listen(&socket, BACKLOG)?;
+            Ok::<_, Errno>(socket)
+        })?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let thread = {
+            let stop = stop.clone();
+            host.spawn(move || {
+                crate::priority::wake_exactly();
+                Serving::new(listener)?.run(&stop)
+            })
+        };
+        Ok(Self {
+            stop,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // Whoever used it has seen by its transactions whether it worked.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A socket that never waits.
+pub(super) fn tcp_socket() -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
+}
+
+struct Serving {
+    clock: Clock,
+    listener: OwnedFd,
+    poll: Poll,
+    connections: Slab<Connection>,
+    timers: Timers,
+}
+
+struct Connection {
+    socket: OwnedFd,
+    state: State,
+}
+
+enum State {
+    /// So many bytes of the request have come; its beginning is kept.
+    Reading { got: u32, head: [u8; LENGTH] },
+    Processing(Order),
+    /// So many bytes of the reply are left.
+    Replying(u32),
+}
+
+impl Serving {
+    fn new(listener: OwnedFd) -> Result<Self, Errno> {
+        let poll = Poll::new()?;
+        poll.add(&listener, DOOR, EventFlags::IN)?;
+        Ok(Self {
+            clock: Clock::start(),
+            listener,
+            poll,
+            connections: Slab::new(),
+            timers: Timers::default(),
+        })
+    }
+
+    fn run(mut self, stop: &AtomicBool) -> Result<(), Errno> {
+        while !stop.load(Ordering::Relaxed) {
+            let due = self.timers.next_due();
+            for token in self.poll.wait(self.clock.now(), due, GLANCE)? {
+                match token {
+                    DOOR => self.accept()?,
+                    _ => self.turn(token as usize),
+                }
+            }
+            while let Some(token) = self.timers.take(self.clock.now()) {
+                self.begin_reply(token as usize);
+            }
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) -> Result<(), Errno> {
+        loop {
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            let socket = match net::accept_with(&self.listener, flags) {
+                Ok(socket) => socket,
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::INTR | Errno::CONNABORTED) => continue,
+                Err(errno) => return Err(errno),
+            };
+            let entry = self.connections.vacant_entry();
+            let token = entry.key() as u64;
+            self.poll.add(&socket, token, EventFlags::IN)?;
+            let head = [0; LENGTH];
+            let state = State::Reading { got: 0, head };
+            entry.insert(Connection { socket, state });
+        }
+    }
+
+    /// Goes on with a connection that can be read or written; one that has failed is closed.
+    fn turn(&mut self, slot: usize) {
+        let Some(connection) = self.connections.get_mut(slot) else {
+            return;
+        };
+        let went = match &mut connection.state {
+            State::Reading { got, head } => read(&connection.socket, got, head),
+            // Its end was reported: there is nobody to reply to.
+            State::Processing(_) => Err(Errno::CONNRESET),
+            State::Replying(left) => match write(&connection.socket, left) {
+                Ok(()) if *left == 0 => Err(Errno::AGAIN),
+                went => went.map(|()| None),
+            },
+        };
+        match went {
+            Ok(None) => {}
+            Ok(Some(order)) => self.process(slot, order),
+            // Closing sends the FIN, behind the reply or on its last segment.
+            Err(_) => drop(self.connections.remove(slot)),
+        }
+    }
+
+    fn process(&mut self, slot: usize, order: Order) {
+        let connection = &mut self.connections[slot];
+        connection.state = State::Processing(order);
+        let due = self.clock.now() + order.processing;
+        let quiet = self.poll.change(&connection.socket, slot as u64, EventFlags::empty());
+        match quiet {
+            Ok(()) => self.timers.set(due, slot as u64),
+            Err(_) => drop(self.connections.remove(slot)),
+        }
+    }
+
+    fn begin_reply(&mut self, slot: usize) {
+        let Some(connection) = self.connections.get_mut(slot) else {
+            return;
+        };
+        let State::Processing(order) = connection.state else {
+            return;
+        };
+        // A failure here is a failure of the connection, which writing will report.
+        let _ = sockopt::set_tcp_cork(&connection.socket, order.fin_on_data);
+        connection.state = State::Replying(order.reply);
+        let _ = self.poll.change(&connection.socket, slot as u64, EventFlags::OUT);
+        self.turn(slot);
+    }
+}
+
+/// Reads what is there; the order, once the request is whole.
+fn read(
+    socket: &OwnedFd,
+    got: &mut u32,
+    head: &mut [u8; LENGTH],
+) -> Result<Option<Order>, Errno> {
+    let mut buffer = FILLING;
+    loop {
+        let (_, length) = match net::recv(socket, &mut buffer[..], RecvFlags::empty()) {
+            Ok((_, 0)) => return Err(Errno::CONNRESET),
+            Ok(read) => read,
+            Err(Errno::AGAIN) => return Ok(None),
+            Err(Errno::INTR) => continue,
+            Err(errno) => return Err(errno),
+        };
+        let before = *got as usize;
+        if before < LENGTH {
+            let missing = length.min(LENGTH - before);
+            head[before..before + missing].copy_from_slice(&buffer[..missing]);
+        }
+        *got += length as u32;
+        let order = Order::read(*head);
+        if *got as usize >= LENGTH && *got >= order.request {
+            return Ok(Some(order));
+        }
+    }
+}
+
+/// Writes as much as the kernel takes.
+fn write(socket: &OwnedFd, left: &mut u32) -> Result<(), Errno> {
+    while *left > 0 {
+        let next = (*left as usize).min(FILLING.len());
+        match net::send(socket, &FILLING[..next], SendFlags::NOSIGNAL) {
+            Ok(length) => *left -= length as u32,
+            Err(Errno::AGAIN) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}

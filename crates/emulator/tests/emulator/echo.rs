@@ -1,0 +1,143 @@
+//! Packets of each protocol reach the other end, and take the time that they should.
+
+use std::io::Read as _;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::time::{Duration, Instant};
+
+use posthaste_emulator::{DEVICE, Refusal, Running, Verdict};
+use posthaste_link::Fate;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+use crate::inside::{Service, delay, emulation, seen, servers, transact};
+
+const ROUND_TRIP: Duration = Duration::from_millis(10);
+
+fn start() -> Running {
+    emulation(delay(5)).start().expect("an emulation")
+}
+
+fn finish(running: Running) {
+    let outcome = running.finish().expect("an outcome");
+    assert_eq!(outcome.up.bypassed.refusals().count(), 0);
+    assert_eq!(outcome.down.bypassed.refusals().count(), 0);
+    assert!(!matches!(outcome.verdict(), Verdict::Lost { .. }));
+}
+
+pub(crate) fn tcp() {
+    let running = start();
+    for address in servers() {
+        let service = Service {
+            request: 100,
+            reply: 100_000,
+            processing: Duration::ZERO,
+            connections: 1,
+        };
+        let (at, served) = service.start(&running, address);
+        let taken = running.client.run(move || transact(at, 100, 100_000));
+        served.join().expect("served");
+        assert!(taken >= 2 * ROUND_TRIP, "{address}: {taken:?}");
+    }
+    let seen = seen(&running);
+    assert!(
+        seen.iter()
+            .all(|sighting| matches!(sighting.fate, Fate::Delivered(_)))
+    );
+    assert!(seen.iter().all(|sighting| sighting.length <= 1500));
+    let connections = seen.iter().map(|sighting| sighting.connection).max();
+    assert_eq!(connections, Some(2));
+    finish(running);
+}
+
+/// Sends a datagram of that size to each version's server, which sends it back.
+fn datagrams(running: &Running, size: usize) {
+    for address in servers() {
+        let bind = move || UdpSocket::bind((address, 0)).expect("a free port");
+        let server = running.server.run(bind);
+        let at = server.local_addr().expect("bound");
+        let echo = running.server.spawn(move || {
+            let mut bytes = vec![0; 1 << 16];
+            let (length, from) = server.recv_from(&mut bytes).expect("a datagram");
+            server.send_to(&bytes[..length], from).expect("sent back");
+        });
+        let ask = move || {
+            let any: IpAddr = match at {
+                SocketAddr::V4(_) => [0; 4].into(),
+                SocketAddr::V6(_) => [0u16; 8].into(),
+            };
+            let socket = UdpSocket::bind((any, 0)).expect("a free port");
+            let timeout = Some(Duration::from_secs(5));
+            socket.set_read_timeout(timeout).expect("a timeout");
+            let start = Instant::now();
+            socket.send_to(&vec![7; size], at).expect("sent");
+            let mut bytes = vec![0; 1 << 16];
+            let length = socket.recv(&mut bytes).expect("an echo");
+            assert!(length == size && bytes[..size].iter().all(|byte| *byte == 7));
+            start.elapsed()
+        };
+        let taken = running.client.run(ask);
+        assert!(taken >= ROUND_TRIP, "{address}: {taken:?}");
+        echo.join().expect("echoed");
+    }
+}
+
+pub(crate) fn udp() {
+    let running = start();
+    datagrams(&running, 1000);
+    let seen = seen(&running);
+    assert_eq!(seen.len(), 4);
+    assert!(seen.iter().all(|sighting| sighting.flow.server.port() != 0));
+    finish(running);
+}
+
+pub(crate) fn fragments() {
+    let running = start();
+    datagrams(&running, 4000);
+    let seen = seen(&running);
+    // Three for each datagram, in both directions and both versions.
+    assert_eq!(seen.len(), 12);
+    assert!(seen.iter().all(|sighting| sighting.flow.protocol == 17));
+    assert!(seen.iter().all(|sighting| sighting.flow.server.port() == 0));
+    finish(running);
+}
+
+pub(crate) fn ping() {
+    let running = start();
+    for address in servers() {
+        let (domain, protocol, kind) = match address {
+            IpAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4, 8),
+            IpAddr::V6(_) => (Domain::IPV6, Protocol::ICMPV6, 128),
+        };
+        let ask = move || {
+            let socket = Socket::new(domain, Type::DGRAM, Some(protocol)).expect("a ping socket");
+            let timeout = Some(Duration::from_secs(5));
+            socket.set_read_timeout(timeout).expect("a timeout");
+            let at = SockAddr::from(SocketAddr::new(address, 0));
+            let start = Instant::now();
+            socket
+                .send_to(&[kind, 0, 0, 0, 0, 0, 0, 1, 42], &at)
+                .expect("sent");
+            let length = (&socket).read(&mut [0; 64]).expect("an answer");
+            assert_eq!(length, 9);
+            start.elapsed()
+        };
+        let taken = running.client.run(ask);
+        assert!(taken >= ROUND_TRIP, "{address}: {taken:?}");
+    }
+    assert_eq!(seen(&running).len(), 4);
+    finish(running);
+}
+
+pub(crate) fn multicast() {
+    let running = start();
+    running.client.run(|| {
+        let socket = UdpSocket::bind("[::]:0").expect("a free port");
+        let index = rustix::net::netdevice::name_to_index(&socket, DEVICE);
+        let all_nodes = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+        let at = SocketAddrV6::new(all_nodes, 9, 0, index.expect("the device"));
+        socket.send_to(b"anybody?", at).expect("sent");
+    });
+    std::thread::sleep(Duration::from_millis(20));
+    let outcome = running.finish().expect("an outcome");
+    assert_eq!(outcome.up.bypassed.refused(Refusal::Multicast), 1);
+    assert_eq!(outcome.up.link.pushed.packets, 0);
+}

@@ -1,0 +1,134 @@
+//! What the tests do inside: connections between two hosts, and the headers of what was seen.
+
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use posthaste_emulator::{Emulation, Running, SERVER, Sighting};
+use posthaste_link::pattern::Pattern;
+use posthaste_link::{Direction, Plan};
+use posthaste_units::Span;
+
+/// A link that only delays.
+pub(crate) fn delay(ms: u64) -> Plan {
+    Plan {
+        delay: Span::from_millis(ms),
+        ..Plan::default()
+    }
+}
+
+/// An emulation with the same plan in both directions and all sightings kept.
+pub(crate) fn emulation(plan: Plan) -> Emulation {
+    let plan = Arc::new(plan);
+    Emulation::new(plan.clone(), plan)
+        .real_time(true)
+        .sightings(1 << 16)
+}
+
+/// The plan of each direction with what the pattern says for it.
+pub(crate) fn patterned(plan: &Plan, pattern: &str) -> [Arc<Plan>; 2] {
+    let pattern = Pattern::parse(pattern).expect("a pattern");
+    Direction::BOTH.map(|direction| {
+        Arc::new(Plan {
+            script: Some(pattern.script(direction).clone()),
+            ..plan.clone()
+        })
+    })
+}
+
+/// A service on the server's end that answers each connection with so many bytes, some time
+/// after so many have come; for so many connections, one after the other or all at once.
+pub(crate) struct Service {
+    pub(crate) request: usize,
+    pub(crate) reply: usize,
+    pub(crate) processing: Duration,
+    pub(crate) connections: usize,
+}
+
+impl Service {
+    /// Listens at `address`; the handle ends with the last connection.
+    pub(crate) fn start(self, running: &Running, address: IpAddr) -> (SocketAddr, JoinHandle<()>) {
+        let bind = move || TcpListener::bind((address, 0)).expect("a free port");
+        let listener = running.server.run(bind);
+        let at = listener.local_addr().expect("bound");
+        let accept = move || {
+            let replies: Vec<_> = (0..self.connections)
+                .map(|_| {
+                    let (stream, _) = listener.accept().expect("a connection");
+                    let (request, reply) = (self.request, self.reply);
+                    std::thread::spawn(move || answer(stream, request, self.processing, reply))
+                })
+                .collect();
+            replies
+                .into_iter()
+                .for_each(|reply| reply.join().expect("answered"));
+        };
+        (at, running.server.spawn(accept))
+    }
+}
+
+fn answer(mut stream: TcpStream, request: usize, processing: Duration, reply: usize) {
+    let mut bytes = vec![0; request];
+    stream.read_exact(&mut bytes).expect("a request");
+    std::thread::sleep(processing);
+    stream.write_all(&vec![b'r'; reply]).expect("replied");
+}
+
+/// One transaction on a connection of its own, to the last byte of the reply.
+pub(crate) fn transact(at: SocketAddr, request: usize, reply: usize) -> Duration {
+    let start = Instant::now();
+    let mut stream = TcpStream::connect(at).expect("connected");
+    stream.write_all(&vec![b'q'; request]).expect("sent");
+    let mut bytes = vec![0; reply];
+    stream.read_exact(&mut bytes).expect("a reply");
+    let taken = start.elapsed();
+    assert!(bytes.iter().all(|byte| *byte == b'r'));
+    let _ = stream.shutdown(Shutdown::Both);
+    taken
+}
+
+/// The server's address of both versions.
+pub(crate) fn servers() -> [IpAddr; 2] {
+    SERVER.both()
+}
+
+/// All sightings of a run that has nothing more to say.
+pub(crate) fn seen(running: &Running) -> Vec<Sighting> {
+    let sightings = running.sightings.as_ref().expect("they were asked for");
+    let mut all: Vec<Sighting> = sightings.drain().collect();
+    loop {
+        // The last packets of a connection come after its last byte.
+        std::thread::sleep(Duration::from_millis(100));
+        let before = all.len();
+        all.extend(sightings.drain());
+        if all.len() == before {
+            return all;
+        }
+    }
+}
+
+/// The part of a TCP header that tests look at.
+pub(crate) struct Tcp {
+    pub(crate) sequence: u32,
+    /// Bytes of the stream, SYN and FIN counted.
+    pub(crate) length: u32,
+    /// Bytes of payload.
+    pub(crate) payload: u32,
+}
+
+/// Reads the TCP header of an IPv4 packet of which the beginning is there.
+pub(crate) fn tcp(sighting: &Sighting) -> Tcp {
+    let head = sighting.head();
+    let start = usize::from(head[0] & 0x0f) * 4;
+    let word = |at: usize| u32::from_be_bytes(head[start + at..start + at + 4].try_into().unwrap());
+    let header = u32::from(head[start + 12] >> 4) * 4;
+    let payload = sighting.length - start as u32 - header;
+    let flags = head[start + 13];
+    Tcp {
+        sequence: word(4),
+        length: payload + u32::from(flags & 1) + u32::from(flags >> 1 & 1),
+        payload,
+    }
+}

@@ -1,0 +1,80 @@
+//! Whose link it is, and what the emulator says of its own lateness.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use posthaste_emulator::{Running, Verdict};
+use posthaste_link::{Plan, Sharing};
+use posthaste_units::{BitRate, Span};
+
+use crate::inside::{Service, delay, emulation, servers, transact};
+
+const REPLY: usize = 100_000;
+const AT_ONCE: usize = 3;
+
+/// 200 ms for each reply.
+fn start(sharing: Sharing) -> (Running, SocketAddr, Duration) {
+    let plan = Plan {
+        bandwidth: BitRate::per_second(4_000_000),
+        ..delay(2)
+    };
+    let emulation = emulation(plan).sharing(sharing);
+    let running = emulation.start().expect("an emulation");
+    let service = Service {
+        request: 1,
+        reply: REPLY,
+        processing: Duration::ZERO,
+        connections: 1 + AT_ONCE,
+    };
+    let (at, _served) = service.start(&running, servers()[0]);
+    let alone = running.client.run(move || transact(at, 1, REPLY));
+    (running, at, alone)
+}
+
+/// How long some transactions take that begin together.
+fn together(running: &Running, at: SocketAddr) -> Duration {
+    let start = Instant::now();
+    let clients: Vec<_> = (0..AT_ONCE)
+        .map(|_| running.client.spawn(move || transact(at, 1, REPLY)))
+        .collect();
+    for client in clients {
+        client.join().expect("a reply");
+    }
+    start.elapsed()
+}
+
+pub(crate) fn own() {
+    let (running, at, alone) = start(Sharing::PerConnection);
+    let together = together(&running, at);
+    assert!(
+        together < alone * 3 / 2,
+        "{together:?} where one takes {alone:?}"
+    );
+    let outcome = running.finish().expect("an outcome");
+    assert_eq!(outcome.connections, 1 + AT_ONCE as u64);
+}
+
+pub(crate) fn shared() {
+    let (running, at, alone) = start(Sharing::Whole);
+    let together = together(&running, at);
+    assert!(
+        together > alone * 2,
+        "{together:?} where one takes {alone:?}"
+    );
+}
+
+/// The verdict comes from what was measured, so a histogram that says late must be called late.
+pub(crate) fn late() {
+    let running = emulation(delay(1)).start().expect("an emulation");
+    let mut outcome = running.finish().expect("an outcome");
+    assert_eq!(outcome.verdict(), Verdict::OnTime);
+    (0..100).for_each(|_| outcome.lateness.record(Span::from_millis(3)));
+    let verdict = outcome.verdict();
+    assert!(matches!(verdict, Verdict::Late { .. }));
+    assert!(
+        verdict.to_string().contains("real-time priority"),
+        "{verdict}"
+    );
+    outcome.down.bypassed.overrun = 1;
+    assert_eq!(outcome.verdict(), Verdict::Lost { packets: 1 });
+}

@@ -1,0 +1,81 @@
+//! The emulator between two real kernels, judged by what those count and by what they receive.
+//!
+//! Needs root or user namespaces; where a kernel forbids both, every test is reported as ignored
+//! and the reason is printed. The harness is not the usual one, since a user namespace must be
+//! entered before the first thread starts.
+
+mod author;
+mod echo;
+mod hosts;
+mod inside;
+mod links;
+mod positions;
+
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use posthaste_emulator::namespace;
+
+/// An ordinary user: "nobody" everywhere.
+const NOBODY: u32 = 65_534;
+
+fn main() -> ExitCode {
+    let allowed = namespace::enter();
+    let mut trials = vec![
+        trial("tcp_passes_in_both_versions", echo::tcp),
+        trial("udp_passes_in_both_versions", echo::udp),
+        trial("ping_passes_in_both_versions", echo::ping),
+        trial("fragments_pass_together", echo::fragments),
+        trial("groups_are_refused_by_name", echo::multicast),
+        trial(
+            "exactly_the_eighth_packet_of_each_connection",
+            positions::drop_8,
+        ),
+        trial(
+            "a_lossless_transaction_takes_what_is_computed",
+            author::lossless,
+        ),
+        trial("connections_have_links_of_their_own", links::own),
+        trial("connections_share_a_link_when_asked", links::shared),
+        trial("cubic_by_route_whatever_the_machine_has", hosts::cubic),
+        trial("routes_set_the_initial_window", hosts::initial_window),
+        trial("settings_are_kept_or_refused", hosts::sysctls),
+        trial("commands_are_inside_and_unprivileged", hosts::commands),
+        trial("work_that_panics_does_not_end_a_host", hosts::panics),
+        trial("a_late_emulator_says_so", links::late),
+    ];
+    if allowed == Ok(()) && rustix::process::geteuid().is_root() {
+        trials.push(trial("the_same_as_an_ordinary_user", as_nobody));
+    }
+    if let Err(error) = &allowed {
+        eprintln!("skipped: {error}");
+        for trial in &mut trials {
+            let skipped = std::mem::replace(trial, Trial::test("", || Ok(())));
+            *trial = skipped.with_ignored_flag(true);
+        }
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn trial(name: &'static str, test: fn()) -> Trial {
+    Trial::test(name, move || {
+        test();
+        Ok::<(), Failed>(())
+    })
+}
+
+/// Runs the shorter of these tests again, in a process without any privilege.
+fn as_nobody() {
+    let mut again = Command::new("/proc/self/exe");
+    again.uid(NOBODY).gid(NOBODY).arg("passes");
+    let output = again.output().expect("this program starts");
+    let words = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{words}");
+    let skipped = String::from_utf8_lossy(&output.stderr);
+    if skipped.starts_with("skipped: ") {
+        eprintln!("as an ordinary user: {skipped}");
+    } else {
+        assert!(words.contains("3 passed"), "{words}");
+    }
+}

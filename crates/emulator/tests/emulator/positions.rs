@@ -1,0 +1,150 @@
+//! Exactly the packets that a pattern names are lost: by our own trace, by a trace of the
+//! receiver's kernel, and by the sender's counters.
+
+use std::collections::HashMap;
+use std::io::{ErrorKind, Read as _};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use posthaste_emulator::{Emulation, Running, Sighting, TcpCounters};
+use posthaste_link::{Direction, Fate, Reason};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::inside::{Service, delay, patterned, seen, servers, tcp, transact};
+
+const CONNECTIONS: usize = 40;
+/// What the capture's buffer has room for, which is small for an ordinary user.
+const AT_ONCE: usize = 4;
+const REPLY: usize = 30_000;
+/// Enough to tell one packet from another: both headers' fixed parts.
+const COMPARED: usize = 40;
+
+pub(crate) fn drop_8() {
+    let [up, down] = patterned(&delay(5), "posthaste pattern 1\ndown drop 8\nend\n");
+    let emulation = Emulation::new(up, down).real_time(true).sightings(1 << 16);
+    let running = emulation.start().expect("an emulation");
+    let before = running.server.run(TcpCounters::read).expect("counters");
+    let capture = Capture::start(&running);
+    let service = Service {
+        request: 10,
+        reply: REPLY,
+        processing: Duration::ZERO,
+        connections: CONNECTIONS,
+    };
+    let (at, served) = service.start(&running, servers()[0]);
+    for _ in 0..CONNECTIONS / AT_ONCE {
+        let clients: Vec<JoinHandle<Duration>> = (0..AT_ONCE)
+            .map(|_| running.client.spawn(move || transact(at, 10, REPLY)))
+            .collect();
+        for client in clients {
+            client.join().expect("a reply");
+        }
+    }
+    served.join().expect("served");
+    let seen = seen(&running);
+    let after = running.server.run(TcpCounters::read).expect("counters");
+    let received = capture.stop();
+    let outcome = running.finish().expect("an outcome");
+
+    let dropped = outcome.down.link.dropped(Reason::Pattern).packets;
+    assert_eq!(dropped, CONNECTIONS as u64);
+    assert_eq!(outcome.unseen, 0);
+    let lost: Vec<&Sighting> = seen
+        .iter()
+        .filter(|sighting| matches!(sighting.fate, Fate::Dropped(_)))
+        .collect();
+    assert_eq!(lost.len(), CONNECTIONS);
+    for sighting in &lost {
+        assert_eq!(
+            (sighting.direction, sighting.position),
+            (Direction::Down, 8)
+        );
+    }
+    let delivered = seen
+        .iter()
+        .filter(|sighting| sighting.direction == Direction::Down)
+        .filter(|sighting| matches!(sighting.fate, Fate::Delivered(_)));
+    let delivered: Vec<&[u8]> = delivered
+        .map(|sighting| &sighting.head()[..COMPARED])
+        .collect();
+    assert_eq!(
+        received.len(),
+        delivered.len(),
+        "packets that the receiver saw"
+    );
+    assert!(
+        received == delivered,
+        "the receiver saw others, or in another order"
+    );
+    let repeated = repeated(&seen, at);
+    assert_eq!((after - before).retransmitted_segments, repeated);
+    assert!(repeated >= CONNECTIONS as u64);
+}
+
+/// Segments of the server that begin before the end of what it had sent already.
+fn repeated(seen: &[Sighting], at: SocketAddr) -> u64 {
+    let mut ends: HashMap<u64, u32> = HashMap::new();
+    let mut repeated = 0;
+    let mut down: Vec<&Sighting> = seen
+        .iter()
+        .filter(|sighting| sighting.direction == Direction::Down && sighting.flow.server == at)
+        .collect();
+    down.sort_by_key(|sighting| (sighting.connection, sighting.position));
+    for sighting in down {
+        let segment = tcp(sighting);
+        if segment.length == 0 {
+            continue;
+        }
+        let end = ends.entry(sighting.connection).or_insert(segment.sequence);
+        if (segment.sequence.wrapping_sub(*end) as i32) < 0 {
+            repeated += 1;
+        }
+        let next = segment.sequence.wrapping_add(segment.length);
+        if (next.wrapping_sub(*end) as i32) > 0 {
+            *end = next;
+        }
+    }
+    repeated
+}
+
+/// The client's own kernel, asked for every IPv4 packet that it receives.
+struct Capture {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<Vec<u8>>>,
+}
+
+impl Capture {
+    fn start(running: &Running) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let asked = stop.clone();
+        let socket = running.client.run(|| {
+            // ETH_P_IP, in network order: packets without the Ethernet header.
+            let ipv4 = Protocol::from(i32::from(0x0800u16.to_be()));
+            let socket = Socket::new(Domain::PACKET, Type::DGRAM, Some(ipv4)).expect("a capture");
+            let pause = Some(Duration::from_millis(20));
+            socket.set_read_timeout(pause).expect("a timeout");
+            socket
+        });
+        let thread = running.client.spawn(move || {
+            let mut packets = Vec::new();
+            while !asked.load(Ordering::Relaxed) {
+                let mut bytes = vec![0; COMPARED];
+                match (&socket).read(&mut bytes) {
+                    Ok(_) => packets.push(bytes),
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            packets
+        });
+        Self { stop, thread }
+    }
+
+    fn stop(self) -> Vec<Vec<u8>> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().expect("a capture")
+    }
+}
