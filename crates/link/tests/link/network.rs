@@ -263,3 +263,35 @@ fn profiles_are_plans_with_a_source() {
     let error = named("5g").unwrap_err().to_string();
     assert!(error.contains("lte, dsl"), "{error}");
 }
+
+#[test]
+fn each_connection_follows_the_plan_that_was_chosen_for_it() {
+    let choose = |key: &u8| {
+        let delayed = |ms| {
+            Arc::new(Plan {
+                delay: Span::from_millis(ms),
+                ..Plan::default()
+            })
+        };
+        [delayed(u64::from(*key)), delayed(100)]
+    };
+    let mut network: Net = Network::choosing(choose, Seed(3));
+    for key in [30, 10, 20] {
+        network.push(at(0), Direction::Up, key, parcel(usize::from(key), 100));
+        network.push(at(0), Direction::Down, key, parcel(usize::from(key), 100));
+    }
+    let mut out = Vec::new();
+    while let Some((direction, number, key, passage)) = network.pop(Instant::FAR_FUTURE) {
+        out.push((direction, number, key, passage.left.as_nanos() / 1_000_000));
+    }
+    let down = |number, key| (Direction::Down, number, key, 100);
+    let expected = [
+        (Direction::Up, 2, 10, 10),
+        (Direction::Up, 3, 20, 20),
+        (Direction::Up, 1, 30, 30),
+        down(1, 30),
+        down(2, 10),
+        down(3, 20),
+    ];
+    assert_eq!(out, expected);
+}
