@@ -68,19 +68,7 @@ impl Frame {
         };
         let left = (MARGIN + widest(&y.ticks) + 8.0).max(44.0);
         let right = WIDTH - MARGIN - (widest(x) / 2.0).max(10.0);
-        let mut baseline = 8.0;
-        let mut head = Vec::new();
-        for line in wrap(title, TITLE * 1.25, WIDTH - 2.0 * MARGIN) {
-            baseline += 20.0;
-            head.push(text(
-                (MARGIN, baseline),
-                "ph-text ph-title",
-                Anchor::Start,
-                &line,
-            ));
-        }
-        baseline += 22.0;
-        head.push(text((MARGIN, baseline), "ph-quiet", Anchor::Start, y_label));
+        let (mut head, mut baseline) = heading(title, y_label);
         if let Some(above) = above {
             let both = text_width(y_label, WORDS) + text_width(&above.label, WORDS) + 24.0;
             if both > WIDTH - 2.0 * MARGIN {
@@ -96,6 +84,19 @@ impl Frame {
             right,
             top,
             bottom: top + PLOT_HEIGHT,
+            head: html! { @for line in head { (line) } },
+        }
+    }
+
+    /// Room for `title`, for `words` beneath it, and for data as high as they are.
+    pub(crate) fn without_axes(title: &str, words: &str, height: f64) -> Self {
+        let (head, baseline) = heading(title, words);
+        let top = baseline + 18.0;
+        Self {
+            left: MARGIN,
+            right: WIDTH - MARGIN,
+            top,
+            bottom: top + height,
             head: html! { @for line in head { (line) } },
         }
     }
@@ -182,6 +183,24 @@ impl Frame {
             }
         }
     }
+}
+
+/// The lines of a title and the quieter words beneath it, and the last baseline.
+fn heading(title: &str, words: &str) -> (Vec<Markup>, f64) {
+    let mut baseline = 8.0;
+    let mut head = Vec::new();
+    for line in wrap(title, TITLE * 1.25, WIDTH - 2.0 * MARGIN) {
+        baseline += 20.0;
+        head.push(text(
+            (MARGIN, baseline),
+            "ph-text ph-title",
+            Anchor::Start,
+            &line,
+        ));
+    }
+    baseline += 22.0;
+    head.push(text((MARGIN, baseline), "ph-quiet", Anchor::Start, words));
+    (head, baseline)
 }
 
 /// One entry of a legend.

@@ -1,7 +1,7 @@
-//! Charts and pages from data: self-contained SVG and HTML.
+//! Charts, packet ladders and pages from data: self-contained SVG and HTML, ladders as text too.
 //!
 //! Data in, text out: no clock, no file, no request to anywhere, and the same bytes for the
-//! same data. Charts stand alone ([`Chart::svg`]) or in a [`Page`]; both follow the reader's
+//! same data. Charts stand alone ([`Chart::svg`]) or in a [`Page`]; all follow the reader's
 //! light or dark theme, can be printed in black and white and read aloud. What the data mean
 //! is left to the rooms above.
 
@@ -11,6 +11,7 @@ mod bars;
 mod chart;
 mod frame;
 mod ink;
+mod ladder;
 mod layer;
 mod marks;
 mod number;
@@ -22,5 +23,6 @@ pub use axis::{Axis, Scale, TopAxis};
 pub use bars::{Bar, Bars, Group};
 pub use chart::{Along, Chart, Mark, Point, Role, Series, Shape};
 pub use ink::chart_style;
+pub use ladder::{Arrow, Ladder, Line, Side, Wait};
 pub use number::Unit;
 pub use page::{Align, Block, Card, Cell, Page, Section, State, Table, Verdict};

@@ -1,8 +1,8 @@
 //! Charts and pages as a caller sees them: whole results, and odd data that must not panic.
 
 use posthaste_draw::{
-    Along, Axis, Bar, Bars, Block, Chart, Group, Mark, Page, Point, Role, Scale, Section, Series,
-    Shape, TopAxis, Unit,
+    Along, Arrow, Axis, Bar, Bars, Block, Chart, Group, Ladder, Line, Mark, Page, Point, Role,
+    Scale, Section, Series, Shape, Side, TopAxis, Unit, Wait,
 };
 
 fn rates() -> Chart {
@@ -187,4 +187,116 @@ fn ten_thousand_points_stay_small() {
         let length = chart.svg().len();
         assert!(length < 1_600_000, "{shape:?}: {length}");
     }
+}
+
+/// A transaction whose last data segment is lost and comes again after a timeout.
+fn late_loss() -> Ladder {
+    use Line::{Acknowledgement, Again, Control, Data};
+    use Side::{Left, Right};
+    let arrow = |from, line, departed, ended, label: &str| Arrow {
+        from,
+        line,
+        departed,
+        ended,
+        lost: None,
+        label: label.into(),
+        hint: String::new(),
+    };
+    let mut lost = arrow(Right, Data, 260.4, 260.4, "4 data 1449:2049 FIN");
+    lost.lost = Some("pattern".into());
+    lost.hint = "652 bytes".into();
+    Ladder {
+        title: "One transaction at 300 kbit/s and 10 ms".into(),
+        ends: ["client 10.0.0.1:40000".into(), "server 10.0.0.2:80".into()],
+        arrows: vec![
+            arrow(Left, Control, 0.0, 12.0, "1 SYN"),
+            arrow(Right, Control, 12.1, 24.1, "1 SYN-ACK"),
+            arrow(Left, Acknowledgement, 24.2, 35.9, "2 ack 1"),
+            arrow(Left, Data, 24.3, 46.0, "3 data 1:301"),
+            arrow(Right, Acknowledgement, 46.1, 57.9, "2 ack 301"),
+            arrow(Right, Data, 260.2, 310.6, "3 data 1:1449"),
+            lost,
+            arrow(Left, Acknowledgement, 310.7, 322.5, "4 ack 1449"),
+            arrow(Right, Again, 684.4, 711.8, "5 data 1449:2049 rto"),
+            arrow(Left, Acknowledgement, 711.9, 723.7, "5 ack 2050"),
+        ],
+        waits: vec![Wait {
+            side: Right,
+            since: 260.4,
+            until: 684.4,
+            label: "timeout, 424 ms".into(),
+        }],
+        notes: vec!["Sequence numbers count from the SYN.".into()],
+    }
+}
+
+#[test]
+fn a_packet_ladder() {
+    insta::assert_snapshot!(late_loss().inline().into_string());
+}
+
+#[test]
+fn a_packet_ladder_for_a_terminal() {
+    let text = late_loss().text();
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn odd_ladders_are_drawn_or_counted() {
+    let odd = [
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        -1.0,
+        0.0,
+        0.0,
+        1e-9,
+        1.0,
+        1e15,
+    ];
+    let mut ladder = late_loss();
+    ladder.title = "long ".repeat(100);
+    ladder.ends = ["e".repeat(200), String::new()];
+    ladder.waits.push(Wait {
+        side: Side::Left,
+        since: 5.0,
+        until: -5.0,
+        label: "w".repeat(300),
+    });
+    let pairs = odd
+        .iter()
+        .flat_map(|from| odd.iter().map(move |to| (*from, *to)));
+    ladder.arrows = pairs
+        .enumerate()
+        .map(|(index, (departed, ended))| Arrow {
+            from: if index % 2 == 0 {
+                Side::Left
+            } else {
+                Side::Right
+            },
+            line: Line::Data,
+            departed,
+            ended,
+            lost: (index % 3 == 0).then(|| "reason ".repeat(20)),
+            label: "label ".repeat(index),
+            hint: "<&\"".into(),
+        })
+        .collect();
+    let (svg, text) = (ladder.svg(), ladder.text());
+    assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    assert!(
+        text.contains("Left out, without a place in time: 59."),
+        "{text}"
+    );
+    ladder.arrows.clear();
+    assert!(!ladder.svg().contains("NaN"));
+    ladder.text();
 }

@@ -1,0 +1,292 @@
+//! A ladder as SVG: styles by class as in every chart, nothing with an id.
+
+use maud::{Markup, html};
+
+use super::rungs::{Folded, Rung, Rungs, place};
+use super::{Clock, Ladder, Line, Side};
+use crate::frame::{self, Anchor, Foot, Frame, Key, SAMPLE, WIDTH, text};
+use crate::ink;
+use crate::layer::{Pen, Place, layer, tenth, text_width};
+
+/// Where the lines of the two ends stand.
+const LEFT: f64 = 250.0;
+const RIGHT: f64 = WIDTH - LEFT;
+const MARGIN: f64 = 16.0;
+const WORDS: f64 = 12.0;
+/// Room of the ends' names.
+const NAMES: f64 = 16.0;
+/// How far a lost packet gets, of the way across.
+const LOST: f64 = 0.6;
+/// The least that a lost packet falls, in pixels: lost at once, it still looks like a packet.
+const FALL: f64 = 7.0;
+
+impl Side {
+    fn x(self) -> f64 {
+        match self {
+            Self::Left => LEFT,
+            Self::Right => RIGHT,
+        }
+    }
+
+    /// From this end's line away from the other end, as a sign.
+    fn outward(self) -> f64 {
+        match self {
+            Self::Left => -1.0,
+            Self::Right => 1.0,
+        }
+    }
+}
+
+impl Line {
+    fn ink(self) -> String {
+        match self {
+            Self::Data => ink::class(0, false),
+            Self::Acknowledgement => ink::class(5, true),
+            Self::Control => ink::class(2, false),
+            Self::Again => ink::class(1, false),
+        }
+    }
+
+    fn width(self) -> f64 {
+        match self {
+            Self::Acknowledgement => 1.0,
+            Self::Data | Self::Control => 1.6,
+            Self::Again => 2.4,
+        }
+    }
+}
+
+/// The ladder as SVG; a standalone one brings its style sheet and its size.
+pub(super) fn draw(ladder: &Ladder, standalone: bool) -> Markup {
+    let (rungs, notes) = place(ladder);
+    let clock = Clock::of(rungs.busy);
+    let words = "Milliseconds, downwards; idle stretches are folded.";
+    let frame = Frame::without_axes(&ladder.title, words, NAMES + rungs.height);
+    let origin = frame.top + NAMES;
+    let body = html! {
+        (ends(ladder, &frame))
+        g transform=(format!("translate(0 {})", tenth(origin))) {
+            (lifelines(&rungs))
+            (folded(ladder, &rungs))
+            (waits(ladder, &rungs))
+            @for (index, (line, _)) in Line::ALL.into_iter().enumerate() {
+                g class="ph-series" data-series=(index) {
+                    @for rung in rungs.rungs.iter().filter(|rung| rung.arrow.line == line) {
+                        (draw_rung(rung, clock))
+                    }
+                }
+            }
+        }
+    };
+    let foot = Foot {
+        room: 0.0,
+        x_label: String::new(),
+        keys: keys(ladder),
+        notes,
+    };
+    let description = describe(ladder, &rungs, clock);
+    frame::assemble(&frame, &ladder.title, &description, &body, foot, standalone)
+}
+
+fn ends(ladder: &Ladder, frame: &Frame) -> Markup {
+    html! {
+        @for (side, name) in [Side::Left, Side::Right].into_iter().zip(&ladder.ends) {
+            (text((side.x(), frame.top + 4.0), "ph-text", Anchor::Middle, name))
+        }
+    }
+}
+
+/// The line of each end, interrupted where time is folded.
+fn lifelines(rungs: &Rungs<'_>) -> Markup {
+    let mut tops = vec![0.0];
+    tops.extend(rungs.folds.iter().map(|fold| fold.bottom));
+    let mut bottoms: Vec<f64> = rungs.folds.iter().map(|fold| fold.top).collect();
+    bottoms.push(rungs.height);
+    let both = |pen: &mut Pen<'_>, from: f64, to: f64| {
+        for x in [LEFT, RIGHT] {
+            pen.line(&[(x, from), (x, to)], 1.4);
+        }
+    };
+    html! {
+        g class="ph-axis" { (layer(|pen| {
+            tops.iter().zip(&bottoms).for_each(|(top, bottom)| both(pen, *top, *bottom));
+        })) }
+        g class="ph-axis" stroke-dasharray="15 45" { (layer(|pen| {
+            rungs.folds.iter().for_each(|fold| both(pen, fold.top, fold.bottom));
+        })) }
+    }
+}
+
+/// How long each folded stretch was, where no wait says so.
+fn folded(ladder: &Ladder, rungs: &Rungs<'_>) -> Markup {
+    let middle = |fold: &Folded| (WIDTH / 2.0, f64::midpoint(fold.top, fold.bottom) + 4.0);
+    html! {
+        @for fold in rungs.folds.iter().filter(|fold| fold.idle.wait(&ladder.waits).is_none()) {
+            (text(middle(fold), "ph-quiet", Anchor::Middle, &fold.idle.words()))
+        }
+    }
+}
+
+/// A bar along the line of the end that waited, and what for.
+fn waits(ladder: &Ladder, rungs: &Rungs<'_>) -> Markup {
+    let drawn = ladder.waits.iter().map(|wait| {
+        let x = wait.side.x() + wait.side.outward() * -5.0;
+        let top = rungs.height_at(wait.side, wait.since);
+        let bottom = rungs.height_at(wait.side, wait.until);
+        let fold = rungs
+            .folds
+            .iter()
+            .find(|fold| fold.idle.wait(std::slice::from_ref(wait)).is_some());
+        let middle = fold.map_or(f64::midpoint(top, bottom), |fold| {
+            f64::midpoint(fold.top, fold.bottom)
+        });
+        let (anchor, outward) = match wait.side {
+            Side::Left => (Anchor::Start, 7.0),
+            Side::Right => (Anchor::End, -7.0),
+        };
+        html! {
+            g class=(Line::Again.ink()) { g class="ph-band" { (layer(|pen| {
+                pen.rectangle((x - 3.0, top), (x + 3.0, bottom));
+            })) } }
+            (text((x + outward, middle + 4.0), "ph-text ph-halo", anchor, &wait.label))
+        }
+    });
+    html! { @for wait in drawn { (wait) } }
+}
+
+fn draw_rung(rung: &Rung<'_>, clock: Clock) -> Markup {
+    let arrow = rung.arrow;
+    let (from, to) = (arrow.from, arrow.from.across());
+    let start = (from.x(), rung.start);
+    let end = match arrow.lost {
+        None => (to.x(), rung.end),
+        Some(_) => {
+            let fall = (rung.end - rung.start).max(FALL) * LOST;
+            (from.x() + (to.x() - from.x()) * LOST, rung.start + fall)
+        }
+    };
+    html! {
+        g class=(arrow.line.ink()) { (layer(|pen| {
+            pen.line(&[start, end], arrow.line.width());
+            match arrow.lost {
+                None => pen.fill(&head(start, end)),
+                Some(_) => cross(pen, end),
+            }
+        })) }
+        @if let Some(reason) = &arrow.lost {
+            @let anchor = if from == Side::Left { Anchor::Start } else { Anchor::End };
+            (text((end.0 - from.outward() * 10.0, end.1 + 4.0), "ph-quiet ph-halo", anchor, reason))
+        }
+        (label(rung, clock))
+        (hit(start, end, &hint(rung, clock)))
+    }
+}
+
+/// The head of an arrow from `start`, with its tip at `end`.
+fn head(start: Place, end: Place) -> [Place; 3] {
+    let (dx, dy) = (end.0 - start.0, end.1 - start.1);
+    let length = dx.hypot(dy).max(1.0);
+    let (ux, uy) = (dx / length, dy / length);
+    let back = |side: f64| (end.0 - ux * 8.0 - uy * side, end.1 - uy * 8.0 + ux * side);
+    [end, back(3.4), back(-3.4)]
+}
+
+fn cross(pen: &mut Pen<'_>, (x, y): Place) {
+    let r = 4.5;
+    pen.line(&[(x - r, y - r), (x + r, y + r)], 2.2);
+    pen.line(&[(x - r, y + r), (x + r, y - r)], 2.2);
+}
+
+/// When it left, at the outer edge, and what it is, beside the line.
+fn label(rung: &Rung<'_>, clock: Clock) -> Markup {
+    let from = rung.arrow.from;
+    let time = clock.words(rung.arrow.departed);
+    let baseline = rung.start + 4.0;
+    let room = LEFT - MARGIN - 22.0 - text_width(&time, WORDS);
+    let words = shortened(&rung.arrow.label, room);
+    let beside = (from.x() + from.outward() * 9.0, baseline);
+    let (outer, inward, outward) = match from {
+        Side::Left => (MARGIN, Anchor::End, Anchor::Start),
+        Side::Right => (WIDTH - MARGIN, Anchor::Start, Anchor::End),
+    };
+    html! {
+        (text(beside, "ph-text", inward, &words))
+        (text((outer, baseline), "ph-quiet", outward, &time))
+    }
+}
+
+/// As much of `words` as has room.
+fn shortened(words: &str, room: f64) -> String {
+    if text_width(words, WORDS) <= room {
+        return words.to_owned();
+    }
+    let mut kept = String::new();
+    for letter in words.chars() {
+        if text_width(&kept, WORDS) + 2.0 * WORDS > room {
+            break;
+        }
+        kept.push(letter);
+    }
+    kept + "…"
+}
+
+/// An invisible target along the arrow, for the pointer.
+fn hit(start: Place, end: Place, words: &str) -> Markup {
+    let corners = [(start, -5.0), (end, -5.0), (end, 5.0), (start, 5.0)];
+    let points = corners.map(|((x, y), down)| format!("{},{}", tenth(x), tenth(y + down)));
+    html! {
+        polygon class="ph-hit" points=(points.join(" ")) { title { (words) } }
+    }
+}
+
+fn hint(rung: &Rung<'_>, clock: Clock) -> String {
+    let arrow = rung.arrow;
+    let (left, ended) = (clock.words(arrow.departed), clock.words(arrow.ended));
+    let fate = match &arrow.lost {
+        Some(reason) => format!("left at {left} ms, lost: {reason}"),
+        None => format!("left at {left} ms, arrived at {ended} ms"),
+    };
+    let lines = [arrow.label.clone(), fate, arrow.hint.clone()];
+    let lines: Vec<String> = lines.into_iter().filter(|line| !line.is_empty()).collect();
+    lines.join("\n")
+}
+
+/// The kinds of line that there are.
+fn keys(ladder: &Ladder) -> Vec<Key> {
+    let half = SAMPLE / 2.0;
+    let kinds = Line::ALL.into_iter().enumerate();
+    kinds
+        .filter(|(_, (line, _))| ladder.arrows.iter().any(|arrow| arrow.line == *line))
+        .map(|(series, (line, name))| Key {
+            series,
+            words: name.to_owned(),
+            sample: html! {
+                g class=(line.ink()) { (layer(|pen| {
+                    pen.line(&[(-half, 0.0), (half, 0.0)], line.width());
+                    pen.fill(&head((-half, 0.0), (half, 0.0)));
+                })) }
+            },
+        })
+        .collect()
+}
+
+/// What a reader who cannot see the ladder is told.
+fn describe(ladder: &Ladder, rungs: &Rungs<'_>, clock: Clock) -> String {
+    let count = |of: &dyn Fn(&Rung<'_>) -> bool| rungs.rungs.iter().filter(|rung| of(rung)).count();
+    let again = count(&|rung| rung.arrow.line == Line::Again);
+    let lost = count(&|rung| rung.arrow.lost.is_some());
+    let ends = rungs.rungs.iter().map(|rung| rung.arrow.ended);
+    let last = ends.fold(f64::NEG_INFINITY, f64::max);
+    let [left, right] = &ladder.ends;
+    let mut words = format!(
+        "Packets between {left} and {right}: {}, {again} of them sent again, {lost} lost.",
+        rungs.rungs.len()
+    );
+    if last.is_finite() {
+        words += &format!(" The last ends at {} ms.", clock.words(last));
+    }
+    for wait in &ladder.waits {
+        words += &format!(" {}.", wait.label);
+    }
+    words
+}

@@ -1,0 +1,147 @@
+//! A ladder for a terminal: 80 columns, a line for each packet.
+//!
+//! Lines cannot slope here, so that both times are written: when it left beside the end that
+//! sent it, when it arrived beside the other.
+
+use super::{Arrow, Clock, Ladder, Line, Side, Wait, folds};
+
+/// Columns of the whole.
+const WIDTH: usize = 80;
+/// Columns of a time and the blank beside it.
+const TIME: usize = 11;
+/// Columns between the two lines.
+const ACROSS: usize = WIDTH - 2 * (TIME + 1);
+/// How far a lost packet gets.
+const LOST: usize = ACROSS * 3 / 5;
+/// What stands between a label and the end that sends it, and the least beyond it.
+const LEAD: usize = 2;
+
+impl Line {
+    fn stroke(self) -> char {
+        match self {
+            Self::Data | Self::Control => '─',
+            Self::Acknowledgement => '┄',
+            Self::Again => '━',
+        }
+    }
+}
+
+/// The ladder as lines of at most 80 characters.
+pub(super) fn draw(ladder: &Ladder) -> String {
+    let (arrows, notes) = ladder.drawn();
+    let (folds, busy) = folds(&arrows);
+    let clock = Clock::of(busy);
+    let mut lines = wrap(&ladder.title);
+    lines.push(String::new());
+    lines.push(heading(&ladder.ends));
+    for arrow in &arrows {
+        let fold = folds.iter().find(|fold| fold.until == arrow.departed);
+        let folded = fold.filter(|_| starts(&arrows, arrow));
+        if let Some(wait) = ladder.waits.iter().find(|wait| ended_by(wait, arrow)) {
+            lines.push(row(
+                if fold.is_some() { '┊' } else { '│' },
+                "",
+                &waited(wait),
+                "",
+            ));
+        } else if let Some(fold) = folded {
+            lines.push(row('┊', "", &format!("{:^ACROSS$}", fold.words()), ""));
+        }
+        lines.push(packet(arrow, clock));
+    }
+    lines.push(String::new());
+    lines.push("  ─ data   ┄ acknowledgement   ━ sent again   ╳ lost   ┊ idle, folded".to_owned());
+    for note in &notes {
+        lines.extend(wrap(note));
+    }
+    let trimmed = lines.iter().map(|line| line.trim_end());
+    trimmed.fold(String::new(), |text, line| text + line + "\n")
+}
+
+/// Whether `arrow` is the first of those that leave at its time.
+fn starts(arrows: &[&Arrow], arrow: &Arrow) -> bool {
+    let first = arrows.iter().find(|other| other.departed == arrow.departed);
+    first.is_some_and(|first| std::ptr::eq(*first, arrow))
+}
+
+fn ended_by(wait: &Wait, arrow: &Arrow) -> bool {
+    wait.side == arrow.from && wait.until == arrow.departed
+}
+
+fn heading([left, right]: &[String; 2]) -> String {
+    let half = ACROSS / 2;
+    let (left, right) = (cut(left, half), cut(right, half));
+    format!("{:>10} {left:<half$}  {right:>half$} {:<10}", "ms", "ms")
+}
+
+/// Both times, both lines, and what is between.
+fn row(line: char, left: &str, between: &str, right: &str) -> String {
+    format!("{left:>10} {line}{between}{line} {right:<10}")
+}
+
+fn packet(arrow: &Arrow, clock: Clock) -> String {
+    let departed = clock.words(arrow.departed);
+    let ended = match arrow.lost {
+        None => clock.words(arrow.ended),
+        Some(_) => String::new(),
+    };
+    let between = across(arrow);
+    match arrow.from {
+        Side::Left => row('│', &departed, &between, &ended),
+        Side::Right => row('│', &ended, &between, &departed),
+    }
+}
+
+/// The arrow itself, [`ACROSS`] columns wide.
+fn across(arrow: &Arrow) -> String {
+    let stroke = arrow.line.stroke();
+    let strokes = |count: usize| stroke.to_string().repeat(count);
+    let (length, tip) = match (&arrow.lost, arrow.from) {
+        (Some(_), _) => (LOST, '╳'),
+        (None, Side::Left) => (ACROSS, '►'),
+        (None, Side::Right) => (ACROSS, '◄'),
+    };
+    let label = cut(&arrow.label, length - 2 * LEAD - 3);
+    let rest = strokes(length - LEAD - 3 - label.chars().count());
+    let lead = strokes(LEAD);
+    let beyond = ACROSS - length;
+    let reason = arrow.lost.as_ref().map(|reason| cut(reason, beyond - 2));
+    let reason = reason.map_or_else(String::new, |reason| format!(" {reason} "));
+    match arrow.from {
+        Side::Left => format!("{lead} {label} {rest}{tip}{reason:<beyond$}"),
+        Side::Right => format!("{reason:>beyond$}{tip}{rest} {label} {lead}"),
+    }
+}
+
+/// What an end has waited for, on its side.
+fn waited(wait: &Wait) -> String {
+    let words = cut(&wait.label, ACROSS - 4);
+    match wait.side {
+        Side::Left => format!("{:<ACROSS$}", format!("  {words}")),
+        Side::Right => format!("{:>ACROSS$}", format!("{words}  ")),
+    }
+}
+
+/// The first `most` characters of `words`.
+fn cut(words: &str, most: usize) -> String {
+    if words.chars().count() <= most {
+        return words.to_owned();
+    }
+    let kept: String = words.chars().take(most.saturating_sub(1)).collect();
+    kept + "…"
+}
+
+/// `words` broken at blanks into lines of the whole width.
+fn wrap(words: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in words.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(cut(word, WIDTH)),
+        }
+    }
+    lines
+}
