@@ -123,10 +123,12 @@ impl Engine {
         while !stop.is_asked() {
             let all_taken = self.take_arrivals();
             let all_sent = self.send_due();
-            if all_taken && all_sent {
-                let due = self.links.wake();
-                self.waiter.wait(due, &self.ports.devices, stop)?;
-            }
+            let due = if all_taken && all_sent {
+                self.links.wake()
+            } else {
+                Some(Instant::ORIGIN)
+            };
+            self.waiter.wait(due, &self.ports.devices, stop)?;
         }
         self.outcome()
     }

@@ -20,9 +20,9 @@ const AWAKE: Span = Span::from_micros(100);
 /// A real-time thread sleeps one part in so many: the kernel demands a twentieth, over a second.
 const SHARE: u64 = 14;
 /// Owed sleep from which on waiting is done asleep to its end...
-const OWED: Span = Span::from_micros(400);
+const OWED: Span = Span::from_micros(200);
 /// ... and from which on a pause is made whatever is due. It costs less than the kernel's own.
-const OVERDUE: Span = Span::from_millis(2);
+const OVERDUE: Span = Span::from_micros(500);
 /// Longest sleep, so that a lost wake-up is no end.
 const LONGEST: Span = Span::from_secs(1);
 
@@ -79,7 +79,8 @@ impl Waiter {
         self.pauses
     }
 
-    /// Returns when `due` has come, a frame is there, or stop has been asked for.
+    /// Returns when `due` has come, a frame is there, or stop has been asked for. To be called in
+    /// every turn, also when something is due already: this is where pauses are made.
     pub(crate) fn wait(
         &mut self,
         due: Option<Instant>,
