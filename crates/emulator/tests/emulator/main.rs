@@ -10,6 +10,7 @@ mod hosts;
 mod inside;
 mod links;
 mod positions;
+mod record;
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
             "exactly_the_eighth_packet_of_each_connection",
             positions::drop_8,
         ),
+        trial("a_record_replays_to_the_same_decisions", record::replays),
         trial(
             "a_lossless_transaction_takes_what_is_computed",
             author::lossless,

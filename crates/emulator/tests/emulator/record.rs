@@ -1,0 +1,77 @@
+//! What was pushed into the links in real time replays, in virtual time, to the same decisions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use posthaste_link::loss::Independent;
+use posthaste_link::record::{Blank, Input};
+use posthaste_link::{Direction, Fate, Jitter, Loss, Network, Plan, Shape, Sharing, Spread};
+use posthaste_units::{BitRate, Instant, Ratio, Seed, Span};
+
+use crate::inside::{Service, delay, emulation, seen, servers, transact};
+
+const SEED: Seed = Seed(42);
+const REPLY: usize = 40_000;
+
+/// Which packet: direction, connection, position, copy.
+type Which = (Direction, u64, u64, u32);
+
+pub(crate) fn replays() {
+    let percent = |share| Ratio::new(share).expect("a share");
+    let plan = Plan {
+        bandwidth: BitRate::per_second(20_000_000),
+        loss: Some(Loss::Independent(Independent {
+            loss: percent(0.02),
+        })),
+        duplication: percent(0.02),
+        jitter: Some(Jitter {
+            shape: Shape::Uniform,
+            spread: Spread::Fixed(Span::from_millis(2)),
+        }),
+        ..delay(5)
+    };
+    let emulation = emulation(plan.clone()).seed(SEED).inputs(1 << 16);
+    let running = emulation.start().expect("an emulation");
+    for address in servers() {
+        let service = Service {
+            request: 1000,
+            reply: REPLY,
+            processing: Duration::ZERO,
+            connections: 2,
+        };
+        let (at, served) = service.start(&running, address);
+        let clients = [(); 2].map(|()| running.client.spawn(move || transact(at, 1000, REPLY)));
+        clients.map(|client| client.join().expect("a reply"));
+        served.join().expect("served");
+    }
+    let seen = seen(&running);
+    let inputs: Vec<Input> = running
+        .inputs
+        .as_ref()
+        .expect("asked for")
+        .drain()
+        .collect();
+    let outcome = running.finish().expect("an outcome");
+    assert_eq!((outcome.unseen, outcome.unrecorded), (0, 0));
+
+    let plan = Arc::new(plan);
+    let mut network: Network<u64, Blank> = Network::new(&plan, &plan, Sharing::PerConnection, SEED);
+    let mut replayed: HashMap<Which, (Instant, Fate)> = HashMap::new();
+    network.replay(&inputs, |(direction, connection, _, passage)| {
+        let which = (direction, connection, passage.position, passage.copy);
+        replayed.insert(which, (passage.left, passage.fate));
+    });
+    for sighting in &seen {
+        let which = (
+            sighting.direction,
+            sighting.connection,
+            sighting.position,
+            sighting.copy,
+        );
+        let found = replayed.get(&which);
+        assert_eq!(found, Some(&(sighting.left, sighting.fate)), "{which:?}");
+    }
+    let dropped = |fate: &Fate| matches!(fate, Fate::Dropped(_));
+    assert!(seen.iter().any(|sighting| dropped(&sighting.fate)));
+}
