@@ -1,8 +1,8 @@
 """A server that knows when each request reached it, by the kernel's clock and not by its own.
 
 Every request is answered at once. The kernel stamps a segment when it arrives, which on the
-loopback is when it was sent: how late this program wakes up does not count. GET /intervals gives
-the times between requests, in ns, one a line; asking for it is not itself a request.
+loopback is when it was sent: how late this program wakes up does not count. GET /stamps gives
+those times in ns, in order, one a line; asking for them is not itself a request.
 Usage: server.py PORT
 """
 
@@ -26,9 +26,8 @@ def answer(client, selector):
     if not request:
         selector.unregister(client)
         client.close()
-    elif request.startswith(b"GET /intervals "):
-        ordered = sorted(stamps)
-        body = "".join(f"{b - a}\n" for a, b in zip(ordered, ordered[1:])).encode()
+    elif request.startswith(b"GET /stamps "):
+        body = "".join(f"{stamp}\n" for stamp in sorted(stamps)).encode()
         client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     else:
         client.sendall(REPLY)

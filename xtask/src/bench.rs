@@ -36,7 +36,7 @@ const BENCHMARKS: &[Benchmark] = &[
     },
     Benchmark {
         name: "arrivals",
-        about: "how even 1,000/s leaves on an idle core, and how late",
+        about: "how even 1,000/s leaves on an idle core, and how late; whether Poisson arrivals are",
         run: schedule::arrivals,
     },
     Benchmark {
@@ -51,7 +51,7 @@ const BENCHMARKS: &[Benchmark] = &[
     },
     Benchmark {
         name: "oracle",
-        about: "what load reports of a server with a known law, against queueing theory (three hours)",
+        about: "what load reports of a server with a known law, against queueing theory (an hour and five minutes)",
         run: oracle::coverage,
     },
     Benchmark {
