@@ -122,10 +122,7 @@ mod tests {
         // tc means bytes by it, everybody else bits.
         assert!(refused("300kbps").contains("300kbit"));
         assert!(refused("0kbit").contains("drop the packets"));
-        assert!(
-            refused("99999999Gbit").contains("at most")
-                || refused("99999999Gbit").contains("from 1bit")
-        );
+        assert!(refused("99999999Gbit").contains("from 1bit"));
         for wrong in ["", "kbit", "-1kbit", "1kbyte", "1kB", "NaNbit"] {
             assert!(wrong.parse::<BitRate>().is_err(), "{wrong:?} was accepted");
         }

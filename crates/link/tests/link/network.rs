@@ -260,6 +260,12 @@ fn profiles_are_plans_with_a_source() {
         "12.8kbit"
     );
     assert_eq!(poor.plan(Direction::Up).delay, Span::from_millis(500));
+    // The formula of its source at 1,500 bytes: 1,090.9 + 890.7 us.
+    let air = named("wlan-802.11b").unwrap().plan(Direction::Down);
+    let left = crate::support::pass(&air, 1, &[(0, 1500)])[0]
+        .left
+        .since(Instant::ORIGIN + air.delay);
+    assert!((left.as_micros_f64() - 1981.6).abs() < 0.5, "{left}");
     let error = named("5g").unwrap_err().to_string();
     assert!(error.contains("lte, dsl"), "{error}");
 }

@@ -143,3 +143,12 @@ fn the_share_that_is_held_is_as_asked() {
         .count();
     assert!((850..1150).contains(&held), "{held}");
 }
+
+#[test]
+fn of_the_same_time_the_first_decided_comes_first() {
+    let plan = Plan {
+        delay: Span::from_millis(5),
+        ..patterned("up drop 2-5")
+    };
+    assert_eq!(sequence(&plan, &[(0, 1000); 6]), [2, 3, 4, 5, 1, 6]);
+}
