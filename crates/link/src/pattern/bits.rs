@@ -1,11 +1,13 @@
-//! Which bits of a packet flip: ranges in order.
+//! Which bits of a packet flip: ranges in order, shared by the packets of one entry.
+
+use std::sync::Arc;
 
 /// The bits of one packet that flip, at least one; bit 0 is the most significant bit of the first
 /// byte of the IP packet.
 ///
 /// Bits behind the end of a packet flip nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Bits(Box<[(u32, u32)]>);
+pub struct Bits(Arc<[(u32, u32)]>);
 
 impl Bits {
     /// The last bit that can be named: the last of the longest IP packet, 65,535 bytes.

@@ -115,11 +115,6 @@ impl Place {
         }
     }
 
-    /// How many packets or milliseconds there are in it.
-    pub const fn count(&self) -> u64 {
-        self.last.saturating_sub(self.first).saturating_add(1)
-    }
-
     fn check(&self) -> Result<(), Refusal> {
         if self.first < self.axis.base() {
             return Err(Refusal::new(

@@ -65,20 +65,13 @@ impl Pattern {
 
     /// Every entry in canonical order.
     pub fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
-        [Direction::Up, Direction::Down]
-            .into_iter()
-            .flat_map(|direction| {
-                let entries = self.script(direction).entries();
-                entries.map(move |(place, effect)| Entry {
-                    direction,
-                    place,
-                    effect,
-                })
+        Direction::BOTH.into_iter().flat_map(|direction| {
+            let entries = self.script(direction).entries();
+            entries.map(move |(place, effect)| Entry {
+                direction,
+                place,
+                effect,
             })
-    }
-
-    /// Whether nothing happens.
-    pub fn is_empty(&self) -> bool {
-        self.entries().next().is_none()
+        })
     }
 }

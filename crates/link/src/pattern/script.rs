@@ -64,11 +64,6 @@ impl Script {
         }
     }
 
-    /// Whether nothing ever happens.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Every entry in canonical order.
     pub fn entries(&self) -> impl Iterator<Item = (Place, Effect)> + '_ {
         [(Axis::Packets, &self.packets), (Axis::Millis, &self.millis)]

@@ -67,6 +67,16 @@ fn the_example_says_what_its_comments_say() {
     assert_eq!(flips, [17, 33]);
 }
 
+/// The reference's own example is a pattern.
+#[test]
+fn the_example_of_the_reference_is_read() {
+    let reference = include_str!("../../../../docs/patterns.md");
+    let example = reference.split("```text\n").nth(1).unwrap();
+    let example = example.split("```").next().unwrap();
+    let pattern = Pattern::parse(example).unwrap();
+    assert_eq!(pattern.entries().count(), 11);
+}
+
 #[test]
 fn a_billion_packets_in_a_range_are_one_entry() {
     let text = "posthaste pattern 1\ndown drop 2-1000000001\nend\n";
