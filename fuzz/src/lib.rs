@@ -9,6 +9,7 @@ mod bookshop;
 mod cuts;
 mod envelope;
 mod http_reply;
+mod pattern;
 mod quantities;
 mod reply_inspect;
 mod wsdl;
@@ -20,6 +21,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 pub use bookshop::bookshop;
 pub use envelope::envelope;
 pub use http_reply::http_reply;
+pub use pattern::pattern;
 pub use quantities::quantities;
 pub use reply_inspect::reply_inspect;
 pub use wsdl::wsdl;
@@ -35,6 +37,7 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("wsdl", wsdl),
     ("http_reply", http_reply),
     ("quantities", quantities),
+    ("pattern", pattern),
     ("bookshop", bookshop),
 ];
 
