@@ -76,7 +76,10 @@ fn trace(bytes: &[u8]) {
             let pattern = draft.finish();
             holds(&pattern);
             let first = pattern.script(Direction::Up).cursor().step(1, Span::ZERO);
-            assert!(first.bandwidth.is_some(), "it has a bandwidth from the start");
+            assert!(
+                first.bandwidth.is_some(),
+                "it has a bandwidth from the start"
+            );
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
