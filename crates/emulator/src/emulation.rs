@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use crate::address::{CLIENT, SERVER};
+use crate::agent::{self, DuplicateAcks};
 use crate::clock::Clock;
 use crate::device::Device;
 use crate::engine::{Engine, EngineError, Links, Pens, Ports};
@@ -64,6 +65,7 @@ pub struct Emulation {
     real_time: bool,
     sightings: Option<usize>,
     inputs: Option<usize>,
+    duplicate_acks: Option<agent::Settings>,
 }
 
 impl Emulation {
@@ -79,6 +81,7 @@ impl Emulation {
             real_time: false,
             sightings: None,
             inputs: None,
+            duplicate_acks: None,
         }
     }
 
@@ -119,6 +122,14 @@ impl Emulation {
     pub fn inputs(self, capacity: usize) -> Self {
         Self {
             inputs: Some(capacity),
+            ..self
+        }
+    }
+
+    /// Puts an [agent](crate::agent) before the client that repeats acknowledgements, or none.
+    pub fn duplicate_acks(self, settings: Option<agent::Settings>) -> Self {
+        Self {
+            duplicate_acks: settings,
             ..self
         }
     }
@@ -209,6 +220,7 @@ impl Emulator {
         ];
         let (ready, is_ready): (SyncSender<Result<(), HostError>>, Receiver<_>) = sync_channel(1);
         let real_time = emulation.real_time;
+        let agent = emulation.duplicate_acks.map(DuplicateAcks::new);
         let links = Links::new(
             &emulation.up,
             &emulation.down,
@@ -228,7 +240,7 @@ impl Emulator {
                 };
                 priority::wake_exactly();
                 let real_time = real_time && priority::become_real_time().is_ok();
-                let engine = Engine::new(Clock::start(), links, ports, pens, real_time);
+                let engine = Engine::new(Clock::start(), links, ports, pens, agent, real_time);
                 let _ = ready.send(Ok(()));
                 engine.run(&stop)
             }

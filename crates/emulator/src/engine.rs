@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use crate::address::Addresses;
+use crate::agent::DuplicateAcks;
 use crate::clock::{Clock, Stamps};
 use crate::device::{Arrival, Device};
 use crate::flow::{ETHERNET, Flow, Refusal, admit};
@@ -51,6 +52,8 @@ pub(crate) struct Engine {
     lateness: Histogram,
     spare: Vec<Vec<u8>>,
     pens: Pens,
+    /// Stands between the links and the client's device.
+    agent: Option<DuplicateAcks>,
     real_time: bool,
 }
 
@@ -102,6 +105,7 @@ impl Engine {
         links: Links,
         ports: Ports,
         pens: Pens,
+        agent: Option<DuplicateAcks>,
         real_time: bool,
     ) -> Self {
         Self {
@@ -114,6 +118,7 @@ impl Engine {
             lateness: Histogram::new(),
             spare: Vec::with_capacity(SPARE),
             pens,
+            agent,
             real_time,
         }
     }
@@ -124,7 +129,7 @@ impl Engine {
             let all_taken = self.take_arrivals();
             let all_sent = self.send_due();
             let due = if all_taken && all_sent {
-                self.links.wake()
+                self.wake()
             } else {
                 Some(Instant::ORIGIN)
             };
@@ -156,6 +161,7 @@ impl Engine {
             bypassed,
             spare,
             pens,
+            agent,
             ..
         } = self;
         let way = direction as usize;
@@ -167,6 +173,9 @@ impl Engine {
                     packet.clear();
                     packet.extend_from_slice(bytes);
                     latest[way] = latest[way].max(stamps.read(arrival.stamp));
+                    if let (Direction::Up, Some(agent)) = (direction, agent) {
+                        agent.push(latest[way], direction, bytes);
+                    }
                     let input = links.push(latest[way], direction, flow, packet);
                     pens.inputs.note(|| input);
                 }
@@ -174,9 +183,29 @@ impl Engine {
             })
     }
 
+    /// When something is due next, in the links or at the agent.
+    fn wake(&self) -> Option<Instant> {
+        let agent = self.agent.as_ref().and_then(DuplicateAcks::wake);
+        self.links.wake().into_iter().chain(agent).min()
+    }
+
+    /// Moves what the agent has sent by now into the links, as if the client had sent it.
+    fn take_duplicates(&mut self, now: Instant) {
+        let Some(agent) = &mut self.agent else { return };
+        let latest = &mut self.latest[Direction::Up as usize];
+        while let Some(ack) = agent.pop(now) {
+            *latest = ack.due.max(*latest);
+            let input = self
+                .links
+                .push(*latest, Direction::Up, ack.flow, ack.packet);
+            self.pens.inputs.note(|| input);
+        }
+    }
+
     /// Sends what is due; false when more may be.
     fn send_due(&mut self) -> bool {
         let now = self.clock.now();
+        self.take_duplicates(now);
         for _ in 0..BATCH {
             let Some((direction, connection, flow, passage)) = self.links.pop(now) else {
                 return true;
@@ -194,6 +223,9 @@ impl Engine {
             self.lateness.record(sent.since(passage.left));
             if self.ports.send(direction, &flow, &passage.packet).is_err() {
                 self.bypassed[direction as usize].unsent += 1;
+            }
+            if let (Direction::Down, Some(agent)) = (direction, &mut self.agent) {
+                agent.push(passage.left, direction, &passage.packet);
             }
         }
         let sightings = &mut self.pens.sightings;
@@ -224,6 +256,7 @@ impl Engine {
             pauses: self.waiter.pauses(),
             unseen: self.pens.sightings.missed(),
             unrecorded: self.pens.inputs.missed(),
+            duplicate_acks: self.agent.map(|agent| *agent.counters()),
         })
     }
 }

@@ -21,6 +21,7 @@
 //! to the rooms above.
 
 mod address;
+pub mod agent;
 mod clock;
 mod device;
 mod emulation;

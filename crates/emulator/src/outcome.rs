@@ -10,6 +10,7 @@ use posthaste_link::{Counters, Direction};
 use posthaste_stats::Histogram;
 use posthaste_units::Span;
 
+use crate::agent;
 use crate::flow::Refusal;
 
 /// Packets that did not go into the link or not out of the emulator, of one direction.
@@ -71,6 +72,8 @@ pub struct Outcome {
     pub unseen: u64,
     /// Inputs that were not kept, for the same reason: the record is not complete.
     pub unrecorded: u64,
+    /// What the duplicate-ACK agent did, where there was one.
+    pub duplicate_acks: Option<agent::Counters>,
 }
 
 /// The lateness of the 99th of a hundred packets from which a run is called late.

@@ -18,8 +18,9 @@ impl Acks {
     /// The receiver sends a segment while the hole begins at `hole`.
     ///
     /// Duplicates are counted as RFC 5681, section 2, defines them: no data, no SYN or FIN, the
-    /// number and the window of the packet before, and data outstanding, which a hole proves. A
-    /// window update is none, which is why a receiver that reads early wastes some.
+    /// number and the window of the packet before. A window update is none, which is why a
+    /// receiver that reads early wastes some. Whether the sender has data outstanding, as it also
+    /// demands, is not known here before a hole shows it: counted is what may count.
     pub(super) fn sent(&mut self, segment: &Segment<'_>, hole: Option<u32>) {
         let Some(number) = segment.acknowledgment else {
             return;
@@ -28,11 +29,12 @@ impl Acks {
         if self.last.is_none_or(|last| last.0 != number) {
             self.duplicates = 0;
         }
-        let at_the_hole = hole.is_some() && segment.pure_acknowledgment() == hole;
-        if at_the_hole && self.last == Some(said) {
-            self.duplicates += 1;
+        let pure = segment.pure_acknowledgment();
+        if pure.is_some() && self.last == Some(said) {
+            self.duplicates = self.duplicates.saturating_add(1);
         }
         self.last = Some(said);
+        let at_the_hole = pure.is_some() && pure == hole;
         self.copy = at_the_hole.then(|| segment.packet.to_vec());
     }
 
@@ -70,13 +72,21 @@ mod tests {
         assert_eq!(missing(&[(500, 9, 0)]), Some(3));
         assert_eq!(missing(&[(500, 9, 0), (500, 9, 0)]), Some(2));
         assert_eq!(missing(&[(500, 9, 0); 9]), Some(0));
-        assert_eq!(missing(&[(500, 9, 0), (500, 8, 0)]), Some(3), "a window update");
+        assert_eq!(
+            missing(&[(500, 9, 0), (500, 8, 0)]),
+            Some(3),
+            "a window update"
+        );
         assert_eq!(missing(&[(400, 9, 0), (400, 9, 0), (500, 9, 0)]), Some(3));
     }
 
     #[test]
     fn only_the_last_packet_is_copied() {
         assert_eq!(missing(&[(400, 9, 0)]), None, "the hole is not confirmed");
-        assert_eq!(missing(&[(500, 9, 0), (500, 9, 10)]), None, "data was sent since");
+        assert_eq!(
+            missing(&[(500, 9, 0), (500, 9, 10)]),
+            None,
+            "data was sent since"
+        );
     }
 }

@@ -108,7 +108,11 @@ impl Connection {
             self.gaps.pause();
         }
         if let (Some(received), Some(number)) = (&mut self.received, segment.acknowledgment) {
-            let scale = self.offer.scale.filter(|_| self.offer.answered).unwrap_or(0);
+            let scale = self
+                .offer
+                .scale
+                .filter(|_| self.offer.answered)
+                .unwrap_or(0);
             received.acknowledged(number, u64::from(segment.window) << scale);
         }
         self.acks.sent(segment, self.hole());
@@ -128,7 +132,8 @@ impl Connection {
             self.offer.answered = segment.scale.is_some();
             let first = segment.sequence.wrapping_add(1);
             let window = u64::from(self.offer.first);
-            self.received.get_or_insert_with(|| Received::new(first, window));
+            self.received
+                .get_or_insert_with(|| Received::new(first, window));
             return Standing::Open;
         }
         let Some(received) = &mut self.received else {
@@ -196,13 +201,7 @@ impl Connection {
     }
 
     /// Starts the timer at a hole, from anew when more has come, and stops it when the hole is filled.
-    fn settle(
-        &mut self,
-        now: Instant,
-        more: bool,
-        settings: &Settings,
-        counters: &mut Counters,
-    ) {
+    fn settle(&mut self, now: Instant, more: bool, settings: &Settings, counters: &mut Counters) {
         let hole = self.hole();
         if self.timer.is_some_and(|timer| Some(timer.edge) != hole) {
             self.timer = None;

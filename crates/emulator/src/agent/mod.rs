@@ -180,7 +180,11 @@ impl DuplicateAcks {
     }
 
     fn expire(&mut self, is_due: impl Fn(Instant) -> bool) {
-        while let Some(entry) = self.timers.first_entry().filter(|entry| is_due(entry.key().0)) {
+        while let Some(entry) = self
+            .timers
+            .first_entry()
+            .filter(|entry| is_due(entry.key().0))
+        {
             let ((due, _), flow) = entry.remove_entry();
             let Some(connection) = self.connections.get_mut(&flow) else {
                 continue;
@@ -241,7 +245,8 @@ impl DuplicateAcks {
             return;
         }
         self.swept = Some(now);
-        self.connections
-            .retain(|_, connection| connection.due().is_some() || now.since(connection.last) < IDLE);
+        self.connections.retain(|_, connection| {
+            connection.due().is_some() || now.since(connection.last) < IDLE
+        });
     }
 }

@@ -35,7 +35,9 @@ struct Receiver {
 
 impl Receiver {
     fn edge(&self) -> u32 {
-        (0..).find(|segment| !self.come.contains(segment)).expect("a number")
+        (0..)
+            .find(|segment| !self.come.contains(segment))
+            .expect("a number")
     }
 
     fn has_hole(&self) -> bool {
@@ -44,7 +46,8 @@ impl Receiver {
 
     fn number(&self) -> u32 {
         let fin = u32::from(self.edge() == self.segments);
-        self.first.wrapping_add(1 + self.edge() * SEGMENT as u32 + fin)
+        self.first
+            .wrapping_add(1 + self.edge() * SEGMENT as u32 + fin)
     }
 
     /// Takes a segment and answers.
@@ -52,7 +55,11 @@ impl Receiver {
         let before = self.number();
         self.come.insert(segment);
         let number = self.number();
-        self.duplicates = if number == before { self.duplicates + 1 } else { 0 };
+        self.duplicates = if number == before {
+            self.duplicates + 1
+        } else {
+            0
+        };
         self.last = self.wire.packet(End::Client, 2, Some(number), 500, 0, "");
         self.last.clone()
     }
@@ -70,12 +77,25 @@ struct Run {
 impl Run {
     /// After the handshake, the request and its acknowledgement.
     fn new(settings: Settings, wire: Wire, first: u32, segments: u32) -> Self {
-        let mut agent = DuplicateAcks::new(settings);
+        Self::through(DuplicateAcks::new(settings), wire, first, segments)
+    }
+
+    /// The same through an agent that knows others already.
+    fn through(mut agent: DuplicateAcks, wire: Wire, first: u32, segments: u32) -> Self {
         let next = first.wrapping_add(1);
         let handshake = [
-            (Direction::Up, wire.packet(End::Client, 1, None, 60_000, 0, "syn")),
-            (Direction::Down, wire.packet(End::Server, first, Some(2), 60_000, 0, "syn")),
-            (Direction::Up, wire.packet(End::Client, 2, Some(next), 500, 0, "")),
+            (
+                Direction::Up,
+                wire.packet(End::Client, 1, None, 60_000, 0, "syn"),
+            ),
+            (
+                Direction::Down,
+                wire.packet(End::Server, first, Some(2), 60_000, 0, "syn"),
+            ),
+            (
+                Direction::Up,
+                wire.packet(End::Client, 2, Some(next), 500, 0, ""),
+            ),
         ];
         for (direction, packet) in handshake {
             agent.push(Instant::ORIGIN, direction, &packet);
@@ -103,11 +123,18 @@ impl Run {
         }
         let receiver = &self.receiver;
         let sequence = receiver.first.wrapping_add(1 + segment * SEGMENT as u32);
-        let fin = if segment + 1 == receiver.segments { "fin" } else { "" };
-        let packet = receiver.wire.packet(End::Server, sequence, Some(2), 500, SEGMENT, fin);
+        let fin = if segment + 1 == receiver.segments {
+            "fin"
+        } else {
+            ""
+        };
+        let packet = receiver
+            .wire
+            .packet(End::Server, sequence, Some(2), 500, SEGMENT, fin);
         self.agent.push(at, Direction::Down, &packet);
         let answer = self.receiver.take(segment);
-        self.agent.push(at + Span::from_micros(50), Direction::Up, &answer);
+        self.agent
+            .push(at + Span::from_micros(50), Direction::Up, &answer);
     }
 
     /// Takes what is due; each has to be a copy, at a hole, of which the sender needs more.
@@ -129,7 +156,10 @@ impl Run {
         let counters = *self.agent.counters();
         assert_eq!(self.agent.running(), 0);
         assert_eq!(self.agent.wake(), None);
-        assert_eq!(counters.started, counters.ends().iter().map(|end| end.1).sum::<u64>());
+        assert_eq!(
+            counters.started,
+            counters.ends().iter().map(|end| end.1).sum::<u64>()
+        );
         assert_eq!(counters.injected, self.sent.len() as u64);
         (self.sent, counters)
     }
@@ -146,7 +176,9 @@ fn reply(segments: &[u32]) -> Vec<Delivery> {
 
 fn run(settings: Settings, deliveries: &[Delivery]) -> (Vec<DuplicateAck>, Counters) {
     let mut run = Run::new(settings, Wire::of(4), u32::MAX - 300, 9);
-    deliveries.iter().for_each(|delivery| run.deliver(*delivery));
+    deliveries
+        .iter()
+        .for_each(|delivery| run.deliver(*delivery));
     run.finish()
 }
 
@@ -212,26 +244,14 @@ fn limits_hold() {
         per_second: Rate::per_second(20.0).expect("a rate"),
         ..Settings::default()
     };
-    // Thirty connections in one second, two duplicates each: twenty may be sent, then two more
-    // for every tenth of a second.
+    // Thirty connections want two duplicates each, all at the same time.
     let mut agent = DuplicateAcks::new(second);
     let mut sent = 0;
-    for number in 0..30u16 {
-        let wire = Wire {
-            port: number,
-            ..Wire::of(4)
-        };
-        let mut one = Run::new(second, wire, 7, 9);
-        std::mem::swap(&mut one.agent, &mut agent);
-        for (direction, packet) in [
-            (Direction::Up, wire.packet(End::Client, 1, None, 60_000, 0, "syn")),
-            (Direction::Down, wire.packet(End::Server, 7, Some(2), 60_000, 0, "syn")),
-            (Direction::Up, wire.packet(End::Client, 2, Some(8), 500, 0, "")),
-        ] {
-            one.agent.push(Instant::ORIGIN, direction, &packet);
-        }
-        come.iter().for_each(|delivery| one.deliver(*delivery));
-        std::mem::swap(&mut one.agent, &mut agent);
+    for port in 0..30 {
+        let mut run = Run::through(agent, Wire::of(4).from_port(port), 7, 9);
+        run.prompt = false;
+        come.iter().for_each(|delivery| run.deliver(*delivery));
+        agent = run.agent;
     }
     while agent.pop(Instant::FAR_FUTURE).is_some() {
         sent += 1;
@@ -248,10 +268,7 @@ fn the_table_is_bounded_and_forgets() {
     };
     let mut agent = DuplicateAcks::new(settings);
     let mut open = |at: u64, port: u16| {
-        let wire = Wire {
-            port,
-            ..Wire::of(6)
-        };
+        let wire = Wire::of(6).from_port(port);
         let syn = wire.packet(End::Client, 1, None, 60_000, 0, "syn");
         agent.push(Instant::ORIGIN + Span::from_secs(at), Direction::Up, &syn);
         (agent.followed(), agent.counters().given_up)
@@ -260,20 +277,27 @@ fn the_table_is_bounded_and_forgets() {
     assert_eq!(open(1, 2), (2, 0));
     assert_eq!(open(1, 2), (2, 0), "the same SYN again");
     assert_eq!(open(2, 3), (2, 1));
-    assert_eq!(open(120, 4), (2, 1), "the first has been silent for two minutes");
-    let reset = Wire {
-        port: 4,
-        ..Wire::of(6)
-    };
+    assert_eq!(
+        open(120, 4),
+        (2, 1),
+        "the first has been silent for two minutes"
+    );
+    let reset = Wire::of(6).from_port(4);
     let reset = reset.packet(End::Client, 2, None, 0, 0, "rst");
-    agent.push(Instant::ORIGIN + Span::from_secs(121), Direction::Up, &reset);
+    agent.push(
+        Instant::ORIGIN + Span::from_secs(121),
+        Direction::Up,
+        &reset,
+    );
     assert_eq!(agent.followed(), 1);
 }
 
 #[test]
 fn what_arrives_damaged_or_beyond_the_window_has_not_arrived() {
     let mut run = Run::new(Settings::default(), Wire::of(4), 0, 9);
-    reply(&[0, 1, 2, 3]).into_iter().for_each(|delivery| run.deliver(delivery));
+    reply(&[0, 1, 2, 3])
+        .into_iter()
+        .for_each(|delivery| run.deliver(delivery));
     let at = Instant::ORIGIN + Span::from_secs(1);
     let mut fin = Wire::of(4).packet(End::Server, 801, Some(2), 500, SEGMENT, "fin");
     fin[45] ^= 1;
@@ -293,10 +317,13 @@ fn a_reset_and_a_new_connection_stop_the_timer() {
         (Direction::Up, End::Client, 7_000, "syn"),
     ] {
         let mut run = Run::new(Settings::default(), Wire::of(6), 0, 9);
-        reply(&[0, 8]).into_iter().for_each(|delivery| run.deliver(delivery));
+        reply(&[0, 8])
+            .into_iter()
+            .for_each(|delivery| run.deliver(delivery));
         assert_eq!(run.agent.running(), 1);
         let packet = Wire::of(6).packet(from, sequence, None, 0, 0, flags);
-        run.agent.push(Instant::ORIGIN + Span::from_millis(201), direction, &packet);
+        run.agent
+            .push(Instant::ORIGIN + Span::from_millis(201), direction, &packet);
         assert_eq!(run.agent.counters().abandoned, 1);
         assert_eq!(run.finish().0, []);
     }
@@ -305,9 +332,15 @@ fn a_reset_and_a_new_connection_stop_the_timer() {
 #[test]
 fn nothing_is_sent_before_the_receiver_has_confirmed_the_hole() {
     let mut run = Run::new(Settings::default(), Wire::of(4), 0, 9);
-    reply(&[0, 1, 2]).into_iter().for_each(|delivery| run.deliver(delivery));
+    reply(&[0, 1, 2])
+        .into_iter()
+        .for_each(|delivery| run.deliver(delivery));
     let fin = Wire::of(4).packet(End::Server, 801, Some(2), 500, SEGMENT, "fin");
-    run.agent.push(Instant::ORIGIN + Span::from_millis(70), Direction::Down, &fin);
+    run.agent.push(
+        Instant::ORIGIN + Span::from_millis(70),
+        Direction::Down,
+        &fin,
+    );
     let (sent, counters) = run.finish();
     assert_eq!((sent.len(), counters.unconfirmed), (0, 1));
 }

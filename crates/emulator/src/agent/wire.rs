@@ -16,8 +16,8 @@ pub(super) enum End {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wire {
     version: u8,
-    /// The client's port.
-    pub(super) port: u16,
+    /// The client's.
+    port: u16,
 }
 
 impl Wire {
@@ -26,6 +26,11 @@ impl Wire {
             version,
             port: 40_000,
         }
+    }
+
+    /// The same from another port of the client's.
+    pub(super) fn from_port(self, port: u16) -> Self {
+        Self { port, ..self }
     }
 
     /// An IP packet with so many bytes of data; `flags` names those of syn, fin and rst that are set.
@@ -65,7 +70,8 @@ impl Wire {
         ];
         let tcp = tcp.options(&options).expect("options that fit");
         let mut packet = Vec::new();
-        tcp.write(&mut packet, &vec![0; payload]).expect("a packet that fits");
+        tcp.write(&mut packet, &vec![0; payload])
+            .expect("a packet that fits");
         packet
     }
 }

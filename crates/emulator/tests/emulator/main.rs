@@ -5,6 +5,7 @@
 //! entered before the first thread starts.
 
 mod author;
+mod duplicate_acks;
 mod echo;
 mod hosts;
 mod inside;
@@ -46,6 +47,9 @@ fn main() -> ExitCode {
         trial("commands_are_inside_and_unprivileged", hosts::commands),
         trial("work_that_panics_does_not_end_a_host", hosts::panics),
         trial("a_late_emulator_says_so", links::late),
+        trial("duplicates_do_not_help_one_late_loss", duplicate_acks::one_loss),
+        trial("duplicates_help_two_late_losses", duplicate_acks::two_losses),
+        trial("duplicates_change_nothing_with_sack", duplicate_acks::sack),
     ];
     if allowed == Ok(()) && rustix::process::geteuid().is_root() {
         trials.push(trial("the_same_as_an_ordinary_user", as_nobody));
