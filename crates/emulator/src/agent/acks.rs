@@ -22,6 +22,7 @@ impl Acks {
     /// receiver that reads early wastes some. Whether the sender has data outstanding, as it also
     /// demands, is not known here before a hole shows it: counted is what may count.
     pub(super) fn sent(&mut self, segment: &Segment<'_>, hole: Option<u32>) {
+        self.copy = None;
         let Some(number) = segment.acknowledgment else {
             return;
         };

@@ -101,6 +101,7 @@ impl Connection {
         if segment.syn {
             self.offer.first = segment.window;
             self.offer.scale = segment.scale;
+            self.acks.sent(segment, None);
             return Standing::Open;
         }
         if segment.payload > 0 {

@@ -345,6 +345,28 @@ fn nothing_is_sent_before_the_receiver_has_confirmed_the_hole() {
     assert_eq!((sent.len(), counters.unconfirmed), (0, 1));
 }
 
+#[test]
+fn nothing_is_sent_once_the_receiver_has_said_something_else() {
+    for (acknowledgment, payload, flags) in [
+        (Some(1), 10, ""),
+        (Some(1), 0, "fin"),
+        (None, 0, ""),
+        (None, 0, "syn"),
+    ] {
+        let wire = Wire::of(4);
+        let mut run = Run::new(Settings::default(), wire, 0, 9);
+        reply(&[0, 8])
+            .into_iter()
+            .for_each(|delivery| run.deliver(delivery));
+        let sequence = if flags == "syn" { 1 } else { 2 };
+        let packet = wire.packet(End::Client, sequence, acknowledgment, 500, payload, flags);
+        let at = Instant::ORIGIN + Span::from_millis(201);
+        run.agent.push(at, Direction::Up, &packet);
+        let (sent, counters) = run.finish();
+        assert_eq!((sent.len(), counters.unconfirmed), (0, 1), "{flags:?}");
+    }
+}
+
 /// Any order, any losses, any repetitions, at any times.
 fn deliveries() -> impl Strategy<Value = Vec<Delivery>> {
     proptest::collection::vec((0u64..80_000, 0u32..9), 0..40).prop_map(|parts| {
