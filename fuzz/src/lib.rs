@@ -7,6 +7,7 @@
 
 mod bookshop;
 mod cuts;
+mod duplicate_acks;
 mod envelope;
 mod http_reply;
 mod pattern;
@@ -19,6 +20,7 @@ use std::alloc::System;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 pub use bookshop::bookshop;
+pub use duplicate_acks::duplicate_acks;
 pub use envelope::envelope;
 pub use http_reply::http_reply;
 pub use pattern::pattern;
@@ -38,6 +40,7 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("http_reply", http_reply),
     ("quantities", quantities),
     ("pattern", pattern),
+    ("duplicate_acks", duplicate_acks),
     ("bookshop", bookshop),
 ];
 
