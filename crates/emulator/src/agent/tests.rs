@@ -248,7 +248,7 @@ fn limits_hold() {
     let mut agent = DuplicateAcks::new(second);
     let mut sent = 0;
     for port in 0..30 {
-        let mut run = Run::through(agent, Wire::of(4).from_port(port), 7, 9);
+        let mut run = Run::through(agent, Wire::of(4).at_port(port), 7, 9);
         run.prompt = false;
         come.iter().for_each(|delivery| run.deliver(*delivery));
         agent = run.agent;
@@ -268,7 +268,7 @@ fn the_table_is_bounded_and_forgets() {
     };
     let mut agent = DuplicateAcks::new(settings);
     let mut open = |at: u64, port: u16| {
-        let wire = Wire::of(6).from_port(port);
+        let wire = Wire::of(6).at_port(port);
         let syn = wire.packet(End::Client, 1, None, 60_000, 0, "syn");
         agent.push(Instant::ORIGIN + Span::from_secs(at), Direction::Up, &syn);
         (agent.followed(), agent.counters().given_up)
@@ -282,7 +282,7 @@ fn the_table_is_bounded_and_forgets() {
         (2, 1),
         "the first has been silent for two minutes"
     );
-    let reset = Wire::of(6).from_port(4);
+    let reset = Wire::of(6).at_port(4);
     let reset = reset.packet(End::Client, 2, None, 0, 0, "rst");
     agent.push(
         Instant::ORIGIN + Span::from_secs(121),

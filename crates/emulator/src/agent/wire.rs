@@ -29,7 +29,7 @@ impl Wire {
     }
 
     /// The same from another port of the client's.
-    pub(super) fn from_port(self, port: u16) -> Self {
+    pub(super) fn at_port(self, port: u16) -> Self {
         Self { port, ..self }
     }
 
