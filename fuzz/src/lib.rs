@@ -9,6 +9,7 @@ mod bookshop;
 mod cuts;
 mod duplicate_acks;
 mod envelope;
+mod frames;
 mod http_reply;
 mod pattern;
 mod quantities;
@@ -22,6 +23,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 pub use bookshop::bookshop;
 pub use duplicate_acks::duplicate_acks;
 pub use envelope::envelope;
+pub use frames::frames;
 pub use http_reply::http_reply;
 pub use pattern::pattern;
 pub use quantities::quantities;
@@ -40,6 +42,7 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("http_reply", http_reply),
     ("quantities", quantities),
     ("pattern", pattern),
+    ("frames", frames),
     ("duplicate_acks", duplicate_acks),
     ("bookshop", bookshop),
 ];

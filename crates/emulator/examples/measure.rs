@@ -141,14 +141,14 @@ fn rate(fifo: bool) -> Result<Outcome, Failure> {
 }
 
 /// Largest packets at so many a second, and how many come through.
-fn capacity(fifo: bool, per_second: u32) -> Result<Outcome, Failure> {
+fn capacity(fifo: bool, per_second: usize) -> Result<Outcome, Failure> {
     let running = start(fifo, Plan::default())?;
     let sink = Sink::start(&running, usize::MAX);
     let taken = running.client.run(move || {
         let socket = client();
         let start = Instant::now();
-        let every = Duration::from_secs(1) / per_second;
-        paced(per_second as usize * 3, every, |_| send(&socket, LARGEST));
+        let every = Duration::from_secs(1).div_f64(per_second as f64);
+        paced(per_second * 3, every, |_| send(&socket, LARGEST));
         start.elapsed()
     });
     let read = sink.finish().len();
@@ -157,7 +157,7 @@ fn capacity(fifo: bool, per_second: u32) -> Result<Outcome, Failure> {
     let seconds = taken.as_secs_f64();
     println!(
         "offered {:.0}/s, through the emulator {:.0}/s, read by the receiver {:.0}/s; lost before it {}, behind it {}",
-        f64::from(per_second) * 3.0 / seconds,
+        per_second as f64 * 3.0 / seconds,
         delivered as f64 / seconds,
         read as f64 / seconds,
         outcome.up.bypassed.overrun,
@@ -239,15 +239,15 @@ fn wall_clock() -> u64 {
 
 fn print_errors(what: &str, arrivals: &[(u64, u64)], expected: Span) {
     let mut errors = Histogram::new();
-    let mut early = 0;
+    let mut earliest = Span::ZERO;
     for (sent, stamp) in arrivals {
         let taken = Span::from_nanos(stamp.saturating_sub(*sent));
-        early += u64::from(taken < expected);
+        earliest = earliest.max(expected.saturating_sub(taken));
         errors.record(taken.saturating_sub(expected));
     }
     let at = |share| errors.quantile(share);
     println!(
-        "{what}: {} packets, error p50 {} p90 {} p99 {} p99.9 {} max {}; {early} early",
+        "{what}: {} packets, error p50 {} p90 {} p99 {} p99.9 {} max {}; at most {earliest} early",
         arrivals.len(),
         at(0.5),
         at(0.9),

@@ -120,14 +120,19 @@ pub fn admit(frame: &[u8], direction: Direction) -> Result<Admitted, Refusal> {
     } else if header[0] & 1 == 1 {
         return Err(Refusal::Multicast);
     }
-    let ip = IpSlice::from_slice(packet).map_err(|_| Refusal::Malformed)?;
-    let length = match &ip {
-        IpSlice::Ipv4(ip) if kind == IPV4 => usize::from(ip.header().total_len()),
-        IpSlice::Ipv6(ip) if kind == IPV6 => 40 + usize::from(ip.header().payload_length()),
+    // Its own word counts: behind it is padding, which a parser may take for a part of it.
+    let length = match packet {
+        [_, _, a, b, ..] if kind == IPV4 => usize::from(u16::from_be_bytes([*a, *b])),
+        [_, _, _, _, a, b, ..] => 40 + usize::from(u16::from_be_bytes([*a, *b])),
         _ => return Err(Refusal::Malformed),
     };
     if length > crate::MTU as usize {
         return Err(Refusal::Oversized);
+    }
+    let packet = packet.get(..length).ok_or(Refusal::Malformed)?;
+    let ip = IpSlice::from_slice(packet).map_err(|_| Refusal::Malformed)?;
+    if matches!(ip, IpSlice::Ipv4(_)) != (kind == IPV4) {
+        return Err(Refusal::Malformed);
     }
     let protocol = ip.payload_ip_number().0;
     let ports = if ip.is_fragmenting_payload() || !WITH_PORTS.contains(&protocol) {
