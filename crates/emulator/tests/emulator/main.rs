@@ -12,6 +12,7 @@ mod inside;
 mod links;
 mod positions;
 mod record;
+mod traces;
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
@@ -39,6 +40,9 @@ fn main() -> ExitCode {
             "a_lossless_transaction_takes_what_is_computed",
             author::lossless,
         ),
+        trial("a_trace_has_every_packet", traces::every_packet),
+        trial("a_capture_is_read_by_tshark", traces::read_by_tshark),
+        trial("response_times_are_what_the_client_saw", traces::response_times),
         trial("connections_have_links_of_their_own", links::own),
         trial("connections_share_a_link_when_asked", links::shared),
         trial("cubic_by_route_whatever_the_machine_has", hosts::cubic),

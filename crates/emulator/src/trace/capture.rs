@@ -1,0 +1,182 @@
+//! The trace as pcapng, for Wireshark and its kin (draft-ietf-opsawg-pcapng).
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+
+use pcap_parser::{
+    EnhancedPacketBlock, InterfaceDescriptionBlock, Linktype, OptionCode, PcapNGOption,
+    SectionHeaderBlock, ToVec as _,
+};
+use posthaste_link::{Direction, Fate};
+use posthaste_units::Instant;
+
+use super::Form;
+use super::chronicle::{Seen, Step};
+use crate::sighting::HEAD;
+
+/// Stamps count nanoseconds: ten to the minus ninth (if_tsresol).
+const NANOSECONDS: u8 = 9;
+/// Option epb_packetid, which says that two records are of one packet.
+const PACKET_ID: OptionCode = OptionCode(5);
+
+/// The two interfaces, in the order in which they are described.
+#[derive(Clone, Copy)]
+enum Interface {
+    Before,
+    After,
+}
+
+/// A capture file.
+pub(super) struct Capture {
+    blocks: BufWriter<File>,
+    begun: bool,
+}
+
+impl Capture {
+    pub(super) fn new(file: File) -> Self {
+        Self {
+            blocks: BufWriter::with_capacity(1 << 16, file),
+            begun: false,
+        }
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        if self.begun {
+            return Ok(());
+        }
+        self.begun = true;
+        let program = concat!("posthaste ", env!("CARGO_PKG_VERSION"));
+        let mut section = SectionHeaderBlock {
+            block_type: 0,
+            block_len1: 0,
+            bom: 0,
+            major_version: 0,
+            minor_version: 0,
+            section_len: -1,
+            options: vec![option(OptionCode::ShbUserAppl, program.as_bytes())],
+            block_len2: 0,
+        };
+        self.blocks
+            .write_all(&section.to_vec().map_err(io::Error::other)?)?;
+        for (name, words) in [
+            ("before", "packets as they came to the emulated link"),
+            ("after", "packets as they were sent on"),
+        ] {
+            let mut interface = InterfaceDescriptionBlock {
+                block_type: 0,
+                block_len1: 0,
+                linktype: Linktype::RAW,
+                reserved: 0,
+                snaplen: HEAD as u32,
+                options: vec![
+                    option(OptionCode::IfName, name.as_bytes()),
+                    option(OptionCode::IfDescription, words.as_bytes()),
+                ],
+                block_len2: 0,
+                if_tsresol: NANOSECONDS,
+                if_tsoffset: 0,
+            };
+            self.blocks
+                .write_all(&interface.to_vec().map_err(io::Error::other)?)?;
+        }
+        Ok(())
+    }
+
+    fn packet(&mut self, seen: &Seen, interface: Interface, at: Instant) -> io::Result<()> {
+        let head = seen.sighting.head();
+        let mut padded = head.to_vec();
+        padded.resize(head.len().next_multiple_of(4), 0);
+        let words = words(seen);
+        let id = packet_id(seen).to_le_bytes();
+        let stamp = at.as_nanos();
+        let mut block = EnhancedPacketBlock {
+            block_type: 0,
+            block_len1: 0,
+            if_id: interface as u32,
+            ts_high: (stamp >> 32) as u32,
+            ts_low: stamp as u32,
+            caplen: head.len() as u32,
+            origlen: seen.sighting.length,
+            data: &padded,
+            options: vec![
+                option(OptionCode::Comment, words.as_bytes()),
+                option(PACKET_ID, &id),
+            ],
+            block_len2: 0,
+        };
+        self.blocks
+            .write_all(&block.to_vec().map_err(io::Error::other)?)
+    }
+}
+
+impl Form for Capture {
+    fn step(&mut self, step: &Step) -> io::Result<()> {
+        self.begin()?;
+        match step {
+            Step::Came(seen) if seen.sighting.copy == 0 => {
+                self.packet(seen, Interface::Before, step.time())
+            }
+            Step::Came(_) => Ok(()),
+            Step::Reached(seen) => self.packet(seen, Interface::After, step.time()),
+        }
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.begin()?;
+        self.blocks.flush()
+    }
+}
+
+fn option(code: OptionCode, value: &[u8]) -> PcapNGOption<'_> {
+    PcapNGOption {
+        code,
+        len: value.len() as u16,
+        value: Cow::Borrowed(value),
+    }
+}
+
+/// The same for both records of a packet, and for its copies: connection, direction, position.
+fn packet_id(seen: &Seen) -> u64 {
+    let sighting = &seen.sighting;
+    let up = sighting.direction == Direction::Up;
+    sighting.connection << 40 | sighting.position << 1 & ((1 << 40) - 1) | u64::from(!up)
+}
+
+/// Which packet it is, what it was, and what happened to it.
+fn words(seen: &Seen) -> String {
+    let sighting = &seen.sighting;
+    let mut words = format!(
+        "connection {}, {} {}: {}",
+        sighting.connection,
+        sighting.direction,
+        sighting.position,
+        seen.what.name()
+    );
+    if sighting.copy > 0 {
+        words += &format!(", copy {}", sighting.copy);
+    }
+    let sending = seen.tcp.as_ref().and_then(|tcp| tcp.sending);
+    if let Some(sending) = sending {
+        words += &format!(", {}", sending.name());
+    }
+    match sighting.fate {
+        Fate::Dropped(reason) => words += &format!("; dropped: {}", reason.name()),
+        Fate::Delivered(marks) => {
+            let stay = sighting.left.since(sighting.arrived);
+            let late = sighting.sent.since(sighting.left);
+            words += &format!("; delivered after {stay}, sent {late} late");
+            if marks.flipped > 0 {
+                words += &format!("; {} bits flipped, shown as it left", marks.flipped);
+            }
+            if marks.overtook || marks.held {
+                words += if marks.overtook {
+                    "; overtook"
+                } else {
+                    "; held back"
+                };
+            }
+        }
+    }
+    words
+}

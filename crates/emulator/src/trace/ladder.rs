@@ -1,0 +1,218 @@
+//! The trace of one connection as a packet ladder.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::sync::Arc;
+
+use posthaste_draw::{Arrow, Ladder, Line, Side, Wait};
+use posthaste_link::{Direction, Fate};
+use posthaste_units::Instant;
+
+use super::Form;
+use super::chronicle::{Seen, Step};
+use super::what::{Sending, What};
+
+/// Packets drawn at most.
+const DRAWN: usize = 2_000;
+/// IP's number of TCP.
+const TCP: u8 = 6;
+
+/// What a connection's packets look like as a ladder. Times count from the first of them.
+pub fn ladder<'a>(seen: impl IntoIterator<Item = &'a Seen>) -> Ladder {
+    let mut seen = seen.into_iter().peekable();
+    let Some(first) = seen.peek().copied() else {
+        return Ladder::default();
+    };
+    let origin = first.sighting.arrived;
+    let flow = &first.sighting.flow;
+    let mut ladder = Ladder {
+        title: format!("Connection {}", first.sighting.connection),
+        ends: [
+            format!("client {}", flow.client),
+            format!("server {}", flow.server),
+        ],
+        ..Ladder::default()
+    };
+    for seen in seen {
+        ladder.arrows.push(arrow(seen, origin));
+        ladder.waits.extend(wait(seen, origin));
+    }
+    if flow.protocol == TCP {
+        let words = "The number is the packet's position; sequence numbers count from the SYN.";
+        ladder.notes.push(words.to_owned());
+    }
+    ladder
+}
+
+const fn side(direction: Direction) -> Side {
+    match direction {
+        Direction::Up => Side::Left,
+        Direction::Down => Side::Right,
+    }
+}
+
+fn ms(time: Instant, origin: Instant) -> f64 {
+    time.since(origin).as_millis_f64()
+}
+
+fn arrow(seen: &Seen, origin: Instant) -> Arrow {
+    let sighting = &seen.sighting;
+    let lost = match sighting.fate {
+        Fate::Delivered(_) => None,
+        Fate::Dropped(reason) => Some(reason.name().to_owned()),
+    };
+    Arrow {
+        from: side(sighting.direction),
+        line: line(seen),
+        departed: ms(sighting.arrived, origin),
+        ended: ms(sighting.sent, origin),
+        lost,
+        label: label(seen),
+        hint: hint(seen),
+    }
+}
+
+fn line(seen: &Seen) -> Line {
+    if seen.is_again() {
+        return Line::Again;
+    }
+    match seen.what {
+        What::Syn | What::SynAck | What::Fin | What::Rst => Line::Control,
+        What::Ack | What::DupAck | What::WindowUpdate | What::KeepAlive => Line::Acknowledgement,
+        _ => Line::Data,
+    }
+}
+
+/// `8 7241:8689 rto`: position, what or which bytes, and why again.
+fn label(seen: &Seen) -> String {
+    let mut words = vec![seen.sighting.position.to_string()];
+    if seen.sighting.copy > 0 {
+        words.push("copy".to_owned());
+    }
+    match &seen.tcp {
+        Some(tcp) if tcp.payload > 0 => {
+            let end = tcp.sequence + u64::from(tcp.payload);
+            words.push(format!("{}:{end}", tcp.sequence));
+            if seen.what == What::DataFin {
+                words.push("FIN".to_owned());
+            }
+        }
+        _ => words.push(seen.what.name().to_owned()),
+    }
+    if let Some(tcp) = &seen.tcp {
+        let plain = matches!(seen.what, What::Ack | What::DupAck | What::WindowUpdate);
+        if let Some(place) = tcp.acknowledgment.filter(|_| plain) {
+            words.push(place.to_string());
+        }
+        if let Some(sending) = tcp.sending.filter(|sending| *sending != Sending::First) {
+            words.push(sending.name().to_owned());
+        }
+    }
+    words.join(" ")
+}
+
+fn hint(seen: &Seen) -> String {
+    let mut words = vec![format!(
+        "{}, {} bytes",
+        seen.what.name(),
+        seen.sighting.length
+    )];
+    if let Some(tcp) = &seen.tcp {
+        words.push(format!("flags {}, window {}", tcp.flags, tcp.window));
+        let blocks = tcp.sack.iter().map(|(from, to)| format!("{from}:{to}"));
+        let blocks: Vec<String> = blocks.collect();
+        if !blocks.is_empty() {
+            words.push(format!("selectively acknowledged {}", blocks.join(" ")));
+        }
+    }
+    words.join("\n")
+}
+
+/// How long a timer has run before this was sent.
+fn wait(seen: &Seen, origin: Instant) -> Option<Wait> {
+    let tcp = seen.tcp.as_ref()?;
+    let name = match tcp.sending? {
+        Sending::Timeout => "timeout",
+        Sending::Probe => "probe",
+        Sending::TimeoutOrProbe => "timeout or probe",
+        _ => return None,
+    };
+    let (since, until) = (tcp.before?, seen.sighting.arrived);
+    let waited = until.since(since).as_millis_f64();
+    Some(Wait {
+        side: side(seen.sighting.direction),
+        since: ms(since, origin),
+        until: ms(until, origin),
+        label: format!("{name}, {waited:.0} ms after the last"),
+    })
+}
+
+/// A file that holds one ladder, once it is complete.
+pub(super) struct Drawing {
+    file: File,
+    draw: fn(&Ladder) -> String,
+    packets: Vec<Arc<Seen>>,
+    more: u64,
+    connections: u64,
+}
+
+impl Drawing {
+    pub(super) fn new(file: File, draw: fn(&Ladder) -> String) -> Self {
+        Self {
+            file,
+            draw,
+            packets: Vec::new(),
+            more: 0,
+            connections: 0,
+        }
+    }
+
+    /// Whether a packet is of the connection that is drawn, which the first packets decide.
+    fn is_of(&mut self, seen: &Seen) -> bool {
+        let Some(first) = self.packets.first() else {
+            return true;
+        };
+        let is_tcp = |seen: &Seen| seen.sighting.flow.protocol == TCP;
+        if is_tcp(seen) && !is_tcp(first) {
+            self.packets.clear();
+            self.more = 0;
+            return true;
+        }
+        first.sighting.connection == seen.sighting.connection
+    }
+}
+
+impl Form for Drawing {
+    fn step(&mut self, step: &Step) -> io::Result<()> {
+        let Step::Came(seen) = step else {
+            return Ok(());
+        };
+        self.connections = self.connections.max(seen.sighting.connection);
+        if self.is_of(seen) {
+            if self.packets.len() < DRAWN {
+                self.packets.push(seen.clone());
+            } else {
+                self.more += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        let mut ladder = ladder(self.packets.iter().map(AsRef::as_ref));
+        if self.more > 0 {
+            let words = format!(
+                "{} later packets are not drawn; a trace as CSV has them.",
+                self.more
+            );
+            ladder.notes.push(words);
+        }
+        if self.connections > 1 {
+            let others = self.connections - 1;
+            ladder.notes.push(format!(
+                "Other connections: {others}; a trace as CSV has them."
+            ));
+        }
+        self.file.write_all((self.draw)(&ladder).as_bytes())
+    }
+}

@@ -1,0 +1,125 @@
+//! The trace as CSV.
+
+use std::fs::File;
+use std::io;
+
+use posthaste_link::Fate;
+
+use super::chronicle::{Seen, Step};
+use super::{Form, Tcp};
+
+/// The columns, in order.
+const COLUMNS: [&str; 21] = [
+    "arrived_ns",
+    "left_ns",
+    "sent_ns",
+    "direction",
+    "connection",
+    "flow",
+    "position",
+    "copy",
+    "bytes",
+    "what",
+    "sending",
+    "flags",
+    "seq",
+    "ack",
+    "payload",
+    "sack",
+    "window",
+    "fate",
+    "reason",
+    "flipped",
+    "order",
+];
+
+/// A file of lines.
+pub(super) struct Table {
+    lines: csv::Writer<File>,
+    begun: bool,
+}
+
+impl Table {
+    pub(super) fn new(file: File) -> Self {
+        let lines = csv::WriterBuilder::new()
+            .buffer_capacity(1 << 16)
+            .from_writer(file);
+        Self {
+            lines,
+            begun: false,
+        }
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        if !self.begun {
+            self.lines.write_record(COLUMNS)?;
+            self.begun = true;
+        }
+        Ok(())
+    }
+}
+
+impl Form for Table {
+    fn step(&mut self, step: &Step) -> io::Result<()> {
+        self.begin()?;
+        if let Step::Came(seen) = step {
+            self.lines.write_record(line(seen))?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.begin()?;
+        self.lines.flush()
+    }
+}
+
+fn line(seen: &Seen) -> [String; COLUMNS.len()] {
+    let sighting = &seen.sighting;
+    let tcp = seen.tcp.as_ref();
+    let of = |field: fn(&Tcp) -> String| tcp.map(field).unwrap_or_default();
+    let (fate, reason, marks) = match sighting.fate {
+        Fate::Delivered(marks) => ("delivered", "", Some(marks)),
+        Fate::Dropped(reason) => ("dropped", reason.name(), None),
+    };
+    let order = match marks {
+        Some(marks) if marks.overtook => "overtook",
+        Some(marks) if marks.held => "held",
+        _ => "",
+    };
+    let sent = marks.map(|_| sighting.sent.as_nanos().to_string());
+    [
+        sighting.arrived.as_nanos().to_string(),
+        sighting.left.as_nanos().to_string(),
+        sent.unwrap_or_default(),
+        sighting.direction.to_string(),
+        sighting.connection.to_string(),
+        sighting.flow.to_string(),
+        sighting.position.to_string(),
+        sighting.copy.to_string(),
+        sighting.length.to_string(),
+        seen.what.name().to_owned(),
+        of(|tcp| tcp.sending.map_or("", |sending| sending.name()).to_owned()),
+        of(|tcp| tcp.flags.clone()),
+        of(|tcp| tcp.sequence.to_string()),
+        of(|tcp| {
+            tcp.acknowledgment
+                .map(|place| place.to_string())
+                .unwrap_or_default()
+        }),
+        of(|tcp| tcp.payload.to_string()),
+        of(|tcp| {
+            let blocks: Vec<String> = tcp
+                .sack
+                .iter()
+                .map(|(from, to)| format!("{from}-{to}"))
+                .collect();
+            blocks.join(" ")
+        }),
+        of(|tcp| tcp.window.to_string()),
+        fate.to_owned(),
+        reason.to_owned(),
+        marks.map_or(0, |marks| marks.flipped).to_string(),
+        order.to_owned(),
+    ]
+}

@@ -1,0 +1,385 @@
+//! What packets are taken for, from connections played by hand; and files that cannot be written.
+
+use std::fs::{File, OpenOptions};
+use std::path::Path;
+
+use pcap_parser::{Block, OptionCode, PcapBlockOwned, PcapError, create_reader};
+use posthaste_link::Direction::{Down, Up};
+use posthaste_link::{Fate, Marks};
+
+use super::hand::Hand;
+use super::*;
+
+/// Up to the reply: handshake and request, 10 ms each way.
+fn opened() -> Hand {
+    opened_with(true)
+}
+
+fn opened_with(may_sack: bool) -> Hand {
+    let mut hand = Hand::new();
+    hand.may_sack = may_sack;
+    hand.delivered(0.0, Up, "S");
+    hand.delivered(10.1, Down, "S ack 1");
+    hand.delivered(20.2, Up, "1:1 ack 1");
+    hand.delivered(20.3, Up, "1:301 ack 1");
+    hand.delivered(30.4, Down, "1:1 ack 301");
+    hand
+}
+
+fn steps(hand: &Hand) -> Vec<Step> {
+    let mut chronicle = Chronicle::new();
+    hand.sightings()
+        .into_iter()
+        .for_each(|sighting| chronicle.push(sighting));
+    chronicle.end();
+    std::iter::from_fn(|| chronicle.pop()).collect()
+}
+
+/// `data rto` and so on for each packet of one direction, in the order in which they came.
+fn read(hand: &Hand, direction: posthaste_link::Direction) -> Vec<String> {
+    let mut all = Vec::new();
+    for step in steps(hand) {
+        let Step::Came(seen) = step else {
+            continue;
+        };
+        if seen.sighting.direction == direction {
+            let sending = seen.tcp.as_ref().and_then(|tcp| tcp.sending);
+            let sending = sending.filter(|sending| *sending != Sending::First);
+            let again = sending.map_or_else(String::new, |sending| format!(" {}", sending.name()));
+            all.push(format!("{}{again}", seen.what.name()));
+        }
+    }
+    all
+}
+
+#[test]
+fn a_transaction_without_loss() {
+    let mut hand = opened();
+    hand.delivered(230.0, Down, "1:1449 ack 301");
+    hand.delivered(230.1, Down, "F 1449:2049 ack 301");
+    hand.delivered(240.2, Up, "301:301 ack 1449");
+    hand.delivered(240.3, Up, "F 301:301 ack 2050");
+    hand.delivered(250.4, Down, "2050:2050 ack 302");
+    assert_eq!(read(&hand, Up), ["syn", "ack", "data", "ack", "fin"]);
+    assert_eq!(
+        read(&hand, Down),
+        ["syn-ack", "ack", "data", "data-fin", "ack"]
+    );
+    let steps = steps(&hand);
+    assert!(steps.is_sorted_by_key(Step::time));
+    let last = steps.iter().rev().find_map(|step| match step {
+        Step::Came(seen) => seen.tcp.clone(),
+        Step::Reached(_) => None,
+    });
+    let last = last.expect("a segment");
+    assert_eq!(
+        (last.sequence, last.acknowledgment, last.window),
+        (2050, Some(302), 500 << 7)
+    );
+}
+
+#[test]
+fn a_hole_in_what_is_acknowledged_is_repaired_fast() {
+    for may_sack in [true, false] {
+        let sack = |to: u32| {
+            if may_sack {
+                format!(" sack 1449:{to}")
+            } else {
+                String::new()
+            }
+        };
+        let mut hand = opened_with(may_sack);
+        hand.dropped(230.0, Down, "1:1449 ack 301");
+        hand.delivered(230.1, Down, "1449:2897 ack 301");
+        hand.delivered(230.2, Down, "2897:4345 ack 301");
+        hand.delivered(230.3, Down, "4345:5793 ack 301");
+        for (ms, to) in [(240.2, 2897), (240.3, 4345), (240.4, 5793)] {
+            hand.delivered(ms, Up, &format!("301:301 ack 1{}", sack(to)));
+        }
+        hand.delivered(250.5, Down, "1:1449 ack 301");
+        assert_eq!(read(&hand, Up)[3..], ["dupack"; 3]);
+        assert_eq!(
+            read(&hand, Down)[2..],
+            ["data", "data", "data", "data", "data fast"]
+        );
+    }
+}
+
+#[test]
+fn a_late_loss_waits_for_the_timer() {
+    for (may_sack, first) in [(true, "data-fin rto-or-probe"), (false, "data-fin rto")] {
+        let mut hand = opened_with(may_sack);
+        hand.delivered(230.0, Down, "1:1449 ack 301");
+        hand.dropped(230.1, Down, "F 1449:2049 ack 301");
+        hand.delivered(240.1, Up, "301:301 ack 1449");
+        hand.dropped(480.0, Down, "F 1449:2049 ack 301");
+        hand.delivered(980.0, Down, "F 1449:2049 ack 301");
+        assert_eq!(
+            read(&hand, Down)[2..],
+            ["data", "data-fin", first, "data-fin rto"]
+        );
+    }
+}
+
+#[test]
+fn a_probe_is_the_last_segment_and_makes_the_rest_fast() {
+    let mut hand = opened();
+    hand.delivered(230.0, Down, "1:1449 ack 301");
+    hand.dropped(230.1, Down, "1449:2897 ack 301");
+    hand.dropped(230.2, Down, "2897:4345 ack 301");
+    hand.delivered(240.1, Up, "301:301 ack 1449");
+    hand.delivered(300.0, Down, "2897:4345 ack 301");
+    hand.delivered(310.1, Up, "301:301 ack 1449 sack 2897:4345");
+    hand.delivered(321.0, Down, "1449:2897 ack 301");
+    assert_eq!(
+        read(&hand, Down)[2..],
+        ["data", "data", "data", "data probe", "data fast"]
+    );
+}
+
+#[test]
+fn three_duplicates_that_a_sender_ignores_end_in_a_timeout() {
+    let mut hand = opened_with(false);
+    hand.dropped(230.0, Down, "1:1449 ack 301");
+    hand.delivered(230.1, Down, "1449:2897 ack 301");
+    hand.delivered(230.2, Down, "2897:4345 ack 301");
+    hand.delivered(230.3, Down, "4345:5793 ack 301");
+    for ms in [240.2, 240.3, 240.4] {
+        hand.delivered(ms, Up, "301:301 ack 1");
+    }
+    hand.delivered(480.0, Down, "1:1449 ack 301");
+    assert_eq!(
+        read(&hand, Down)[2..],
+        ["data", "data", "data", "data", "data rto"]
+    );
+}
+
+#[test]
+fn what_follows_a_timeout_is_named_so() {
+    let mut hand = opened_with(false);
+    hand.dropped(230.0, Down, "1:1449 ack 301");
+    hand.dropped(230.1, Down, "1449:2897 ack 301");
+    hand.dropped(230.2, Down, "2897:4345 ack 301");
+    hand.delivered(480.0, Down, "1:1449 ack 301");
+    hand.delivered(490.1, Up, "301:301 ack 1449");
+    hand.delivered(500.2, Down, "1449:2897 ack 301");
+    hand.delivered(500.3, Down, "2897:4345 ack 301");
+    let tail = ["data rto", "data after-rto", "data after-rto"];
+    assert_eq!(read(&hand, Down)[5..], tail);
+}
+
+#[test]
+fn syns_that_come_again() {
+    let mut hand = Hand::new();
+    hand.delivered(0.0, Up, "S");
+    hand.dropped(10.1, Down, "S ack 1");
+    hand.delivered(1000.0, Up, "S");
+    hand.dropped(1010.1, Down, "S ack 1");
+    hand.delivered(2010.2, Down, "S ack 1");
+    assert_eq!(read(&hand, Up), ["syn", "syn rto"]);
+    assert_eq!(
+        read(&hand, Down),
+        ["syn-ack", "syn-ack answer", "syn-ack rto"]
+    );
+}
+
+#[test]
+fn acknowledgements_by_what_they_say() {
+    let mut hand = opened();
+    hand.delivered(230.0, Down, "1:1449 ack 301");
+    hand.dropped(230.1, Down, "1449:2897 ack 301");
+    hand.delivered(230.2, Down, "2897:4345 ack 301");
+    hand.delivered(240.1, Up, "301:301 ack 1449");
+    hand.delivered(240.2, Up, "301:301 ack 1449 win 600");
+    hand.delivered(240.3, Up, "301:301 ack 1449 win 600");
+    hand.delivered(900.0, Up, "300:300 ack 1449 win 600");
+    hand.delivered(900.1, Up, "R 301:301 ack 1449");
+    let named = ["ack", "window-update", "dupack", "keep-alive", "rst"];
+    assert_eq!(read(&hand, Up)[3..], named);
+}
+
+#[test]
+fn damaged_headers_do_not_mislead() {
+    let mut hand = opened();
+    let flipped = Fate::Delivered(Marks {
+        flipped: 2,
+        ..Marks::default()
+    });
+    hand.passed(230.0, Down, "1:1449 ack 301", flipped, 10.0);
+    hand.passed(230.1, Down, "900001449:900002897 ack 301", flipped, 10.0);
+    hand.delivered(480.0, Down, "1:1449 ack 301");
+    let read = read(&hand, Down);
+    assert_eq!(read[2..], ["data", "unreadable", "data rto-or-probe"]);
+}
+
+#[test]
+fn connections_that_are_over_are_forgotten() {
+    let mut chronicle = Chronicle::new();
+    for connection in 0..5000 {
+        let mut hand = Hand::of(connection);
+        hand.delivered(connection as f64 * 1e3, Up, "S");
+        hand.sightings()
+            .into_iter()
+            .for_each(|sighting| chronicle.push(sighting));
+        while chronicle.pop().is_some() {}
+    }
+    assert!(
+        chronicle.connections() < 3000,
+        "{}",
+        chronicle.connections()
+    );
+    chronicle.end();
+    assert!(std::iter::from_fn(|| chronicle.pop()).count() < 300);
+}
+
+fn written(name: &str, hand: &Hand) -> Vec<u8> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(name);
+    let mut writer = Writer::create(&path).expect("a file");
+    let sightings = hand.sightings();
+    let packets = sightings.len() as u64;
+    sightings
+        .into_iter()
+        .for_each(|sighting| writer.note(sighting));
+    assert_eq!(writer.finish().expect("all of it"), Written { packets });
+    std::fs::read(&path).expect("the file")
+}
+
+fn with_a_loss() -> Hand {
+    let mut hand = opened();
+    hand.delivered(230.0, Down, "1:1449 ack 301");
+    hand.dropped(230.1, Down, "F 1449:2049 ack 301");
+    hand.delivered(240.2, Up, "301:301 ack 1449");
+    hand.delivered(480.0, Down, "F 1449:2049 ack 301");
+    hand.delivered(490.1, Up, "301:301 ack 2050");
+    hand
+}
+
+#[test]
+fn the_table_has_a_line_for_each_packet() {
+    let csv = String::from_utf8(written("t.csv", &with_a_loss())).expect("text");
+    insta::assert_snapshot!(csv);
+}
+
+#[test]
+fn the_ladder_of_a_connection() {
+    let text = String::from_utf8(written("t.txt", &with_a_loss())).expect("text");
+    insta::assert_snapshot!(text);
+    let svg = String::from_utf8(written("t.svg", &with_a_loss())).expect("text");
+    assert!(svg.starts_with("<svg") && svg.contains("rto-or-probe"));
+}
+
+#[test]
+fn the_capture_holds_each_packet_before_and_after() {
+    let hand = with_a_loss();
+    let bytes = written("t.pcapng", &hand);
+    let mut reader = create_reader(1 << 16, &*bytes).expect("a capture");
+    let mut packets: Vec<(u32, u64, String, Vec<u8>)> = Vec::new();
+    loop {
+        match reader.next() {
+            Ok((offset, block)) => {
+                if let PcapBlockOwned::NG(Block::EnhancedPacket(packet)) = block {
+                    let stamp = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
+                    let is_comment = |code| code == OptionCode::Comment;
+                    let comment = packet.options.iter().find(|option| is_comment(option.code));
+                    let comment = comment
+                        .expect("a comment")
+                        .as_str()
+                        .expect("text")
+                        .to_owned();
+                    let data = packet.data[..packet.caplen as usize].to_vec();
+                    packets.push((packet.if_id, stamp, comment, data));
+                }
+                reader.consume(offset);
+            }
+            Err(PcapError::Eof) => break,
+            Err(PcapError::Incomplete(_)) => reader.refill().expect("more"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let sightings = hand.sightings();
+    let delivered = |sighting: &&Sighting| matches!(sighting.fate, Fate::Delivered(_));
+    let after = sightings.iter().filter(delivered).count();
+    assert_eq!(
+        packets.iter().filter(|packet| packet.0 == 0).count(),
+        sightings.len()
+    );
+    assert_eq!(packets.iter().filter(|packet| packet.0 == 1).count(), after);
+    assert!(packets.is_sorted_by_key(|packet| packet.1));
+    assert_eq!(packets[0].3, sightings[0].head());
+    let lost: Vec<&str> = packets
+        .iter()
+        .map(|packet| &*packet.2)
+        .filter(|words| words.contains("dropped"))
+        .collect();
+    assert_eq!(
+        lost,
+        ["connection 1, down 4: data-fin, first; dropped: pattern"]
+    );
+    assert_eq!(
+        packets[1].2,
+        "connection 1, up 1: syn, first; delivered after 10ms, sent 1ns late"
+    );
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_says_what_is_missing() {
+    let forms = [
+        Writer::table,
+        Writer::capture,
+        Writer::drawing,
+        Writer::text,
+    ];
+    for form in forms {
+        let full = OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .expect("Linux has it");
+        let mut writer = form(Path::new("run.csv"), full);
+        let hand = with_a_loss();
+        hand.sightings()
+            .into_iter()
+            .for_each(|sighting| writer.note(sighting));
+        let error = writer.finish().expect_err("no room").to_string();
+        assert!(
+            error.contains("No space left on device") && error.contains("make room"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn after_an_error_everything_is_still_taken_and_counted() {
+    let full = OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .expect("Linux has it");
+    let mut writer = Writer::table(Path::new("run.csv"), full);
+    let many = 3 * (1 << 16);
+    let mut hand = Hand::new();
+    hand.delivered(0.0, Up, "S");
+    let sighting = hand.sightings().remove(0);
+    for _ in 0..many {
+        writer.note(sighting.clone());
+    }
+    match writer.finish() {
+        Err(TraceError::Write { packets, lost, .. }) => assert!(packets == many && lost > many / 2),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn names_that_do_not_say_what_to_write_are_refused_before_anything_starts() {
+    for name in ["run", "run.pcap", "run.CSV.gz"] {
+        let refused = Writer::create(Path::new(name)).err().expect("refused");
+        assert!(
+            refused.to_string().contains(".csv, .pcapng, .svg or .txt"),
+            "{refused}"
+        );
+    }
+    let nowhere = Writer::create(Path::new("/nowhere/run.csv"))
+        .err()
+        .expect("refused");
+    assert!(nowhere.to_string().contains("No such file"), "{nowhere}");
+    assert!(File::open("run").is_err());
+}

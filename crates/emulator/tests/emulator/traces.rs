@@ -1,0 +1,191 @@
+//! Traces and response times of real traffic: against the kernels' counters, against what the
+//! client measured, and read by somebody else's program.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use posthaste_emulator::{Emulation, TcpCounters, response, trace};
+use posthaste_link::{Counters, Plan};
+use posthaste_units::{BitRate, Span};
+
+use crate::inside::{Service, delay, emulation, patterned, seen, servers, transact};
+
+const CONNECTIONS: usize = 8;
+const REPLY: usize = 30_000;
+const PATTERN: &str = "posthaste pattern 1\ndown drop 8\nend\n";
+const PROCESSING: Duration = Duration::from_millis(50);
+
+fn service(reply: usize) -> Service {
+    Service {
+        request: 1000,
+        reply,
+        processing: PROCESSING,
+        connections: CONNECTIONS,
+    }
+}
+
+/// Runs connections one after the other, with a trace in each form; the kernel's own count of
+/// segments that the server sent again.
+fn traced(folder: &Path, emulation: &Emulation, name: &str) -> (u64, String) {
+    let path = folder.join(name);
+    let writer = trace::Writer::create(&path).expect("a file");
+    let mut running = emulation.clone().start().expect("an emulation");
+    let sightings = running.sightings.take().expect("they were asked for");
+    let following = writer.follow(sightings).expect("a thread");
+    let before = running.server.run(TcpCounters::read).expect("counters");
+    let (at, served) = service(REPLY).start(&running, servers()[0]);
+    for _ in 0..CONNECTIONS {
+        running.client.run(move || transact(at, 1000, REPLY));
+    }
+    served.join().expect("served");
+    // The last packets of a connection come after its last byte.
+    std::thread::sleep(Duration::from_millis(200));
+    let after = running.server.run(TcpCounters::read).expect("counters");
+    let outcome = running.finish().expect("an outcome");
+    let written = following.finish().expect("a whole trace");
+    let link = |way: &Counters| way.delivered.packets + way.dropped_in_all().packets;
+    assert_eq!(outcome.unseen, 0);
+    assert_eq!(
+        written.packets,
+        link(&outcome.up.link) + link(&outcome.down.link)
+    );
+    let again = (after - before).retransmitted_segments;
+    (again, path.to_str().expect("text").to_owned())
+}
+
+pub(crate) fn every_packet() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [up, down] = patterned(&delay(5), PATTERN);
+    let emulation = Emulation::new(up, down)
+        .real_time(true)
+        .sightings(trace::BUFFER);
+    let (again, path) = traced(folder.path(), &emulation, "run.csv");
+    let mut table = csv::Reader::from_path(&path).expect("a table");
+    let columns = table.headers().expect("columns").clone();
+    let lines: Vec<csv::StringRecord> = table.records().map(|line| line.expect("a line")).collect();
+    let field = |line: &csv::StringRecord, name: &str| {
+        let column = columns
+            .iter()
+            .position(|column| column == name)
+            .expect("a column");
+        line[column].to_owned()
+    };
+    let dropped: Vec<_> = lines
+        .iter()
+        .filter(|line| field(line, "fate") == "dropped")
+        .collect();
+    assert_eq!(dropped.len(), CONNECTIONS);
+    for line in &dropped {
+        let named = [
+            "direction",
+            "position",
+            "reason",
+            "what",
+            "sending",
+            "sent_ns",
+        ];
+        let named = named.map(|name| field(line, name));
+        assert_eq!(named, ["down", "8", "pattern", "data", "first", ""]);
+    }
+    let repeated: Vec<_> = lines
+        .iter()
+        .filter(|line| field(line, "direction") == "down")
+        .filter(|line| !["", "first"].contains(&&*field(line, "sending")))
+        .collect();
+    assert_eq!(repeated.len() as u64, again);
+    // Enough follows the eighth packet for duplicates: nothing waits for a timer.
+    let lost = |line: &&&csv::StringRecord| {
+        dropped
+            .iter()
+            .any(|dropped| field(dropped, "seq") == field(line, "seq"))
+    };
+    let fast = repeated
+        .iter()
+        .filter(lost)
+        .filter(|line| field(line, "sending") == "fast");
+    assert!(fast.count() >= CONNECTIONS - 1, "{repeated:?}");
+    let arrivals: Vec<u64> = lines
+        .iter()
+        .map(|line| field(line, "arrived_ns").parse().unwrap())
+        .collect();
+    assert!(arrivals.is_sorted());
+}
+
+/// Skipped, and said so, where tshark is not there.
+pub(crate) fn read_by_tshark() {
+    if Command::new("tshark").arg("--version").output().is_err() {
+        eprintln!("skipped: no tshark here");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let [up, down] = patterned(&delay(5), PATTERN);
+    let emulation = Emulation::new(up, down)
+        .real_time(true)
+        .sightings(trace::BUFFER);
+    let (_, path) = traced(folder.path(), &emulation, "run.pcapng");
+    let output = Command::new("tshark")
+        .args(["-r", &path, "-T", "fields", "-E", "separator=;"])
+        .args([
+            "-e",
+            "frame.interface_name",
+            "-e",
+            "frame.time_epoch",
+            "-e",
+            "frame.comment",
+        ])
+        .args(["-e", "_ws.malformed"])
+        .output()
+        .expect("tshark starts");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let words = String::from_utf8(output.stdout).expect("text");
+    let dropped = words
+        .lines()
+        .filter(|line| line.contains("down 8: data, first; dropped: pattern"));
+    assert_eq!(dropped.count(), CONNECTIONS);
+    let on = |name: &str| words.lines().filter(|line| line.starts_with(name)).count();
+    assert_eq!(on("before;") - CONNECTIONS, on("after;"));
+    let stamps = words
+        .lines()
+        .map(|line| line.split(';').nth(1).expect("a stamp").to_owned());
+    assert!(stamps.is_sorted_by_key(|stamp| stamp.replace('.', "").parse::<u64>().unwrap()));
+    assert!(!words.contains("alformed"), "{words}");
+}
+
+pub(crate) fn response_times() {
+    let plan = Plan {
+        bandwidth: BitRate::per_second(2_000_000),
+        ..delay(10)
+    };
+    let running = emulation(plan).start().expect("an emulation");
+    let (at, served) = service(REPLY).start(&running, servers()[0]);
+    let taken: Vec<Duration> = (0..CONNECTIONS)
+        .map(|_| running.client.run(move || transact(at, 1000, REPLY)))
+        .collect();
+    served.join().expect("served");
+    let reading = response::read(seen(&running));
+    running.finish().expect("an outcome");
+    assert_eq!(
+        (reading.responses.len(), reading.incomplete),
+        (CONNECTIONS, 0)
+    );
+    let mut closest = Span::MAX;
+    for (response, taken) in reading.responses.iter().zip(taken) {
+        assert_eq!((response.request, response.reply), (1000, REPLY as u64));
+        // From before connect() to after the last read(): a little longer than on the line.
+        let taken = Span::from(taken);
+        assert!(response.total() <= taken, "{response:?} {taken:?}");
+        closest = closest.min(taken.saturating_sub(response.total()));
+        assert!(response.t_conn >= Span::from_millis(20), "{response:?}");
+        assert!(response.t_req >= Span::from_millis(14), "{response:?}");
+        assert!(response.t_proc >= Span::from(PROCESSING), "{response:?}");
+        // Thirty kilobytes at 2 Mbit/s.
+        assert!(response.t_resp >= Span::from_millis(130), "{response:?}");
+    }
+    // Busy machines spoil some.
+    assert!(closest < Span::from_millis(2), "{closest}");
+}
