@@ -41,6 +41,10 @@ fn main() -> ExitCode {
             author::lossless,
         ),
         trial("a_trace_has_every_packet", traces::every_packet),
+        trial(
+            "why_segments_came_again_is_what_the_kernel_counts",
+            traces::why_again,
+        ),
         trial("a_capture_is_read_by_tshark", traces::read_by_tshark),
         trial("response_times_are_what_the_client_saw", traces::response_times),
         trial("connections_have_links_of_their_own", links::own),

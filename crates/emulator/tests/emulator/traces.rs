@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use posthaste_emulator::{Emulation, TcpCounters, response, trace};
-use posthaste_link::{Counters, Plan};
+use posthaste_emulator::trace::Sending;
+use posthaste_emulator::{Emulation, Setup, TcpCounters, response, trace};
+use posthaste_link::{Counters, Direction, Plan};
 use posthaste_units::{BitRate, Span};
 
 use crate::inside::{Service, delay, emulation, patterned, seen, servers, transact};
@@ -188,4 +189,85 @@ pub(crate) fn response_times() {
     }
     // Busy machines spoil some.
     assert!(closest < Span::from_millis(2), "{closest}");
+}
+
+/// What a kernel counts of the segments that it sends again, by why.
+const REASONS: [&str; 4] = [
+    "TCPFastRetrans",
+    "TCPTimeouts",
+    "TCPLossProbes",
+    "TCPSlowStartRetrans",
+];
+
+fn reasons() -> [u64; 4] {
+    let netstat = std::fs::read_to_string("/proc/thread-self/net/netstat").expect("counters");
+    let mut lines = netstat.lines().filter(|line| line.starts_with("TcpExt:"));
+    let mut words = || lines.next().expect("counters").split_whitespace();
+    let (names, values): (Vec<&str>, Vec<&str>) = (words().collect(), words().collect());
+    REASONS.map(|reason| {
+        let place = names
+            .iter()
+            .position(|name| *name == reason)
+            .expect("a counter");
+        values[place].parse().expect("a number")
+    })
+}
+
+/// What the trace takes for a reason is what the kernel counts, for losses in the middle, of the
+/// last segments and of all, with selective acknowledgements and without.
+pub(crate) fn why_again() {
+    for (sack, lost) in [
+        ("1", "6"),
+        ("1", "11"),
+        ("1", "10-11"),
+        ("0", "6"),
+        ("0", "11"),
+        ("0", "9-11"),
+    ] {
+        let pattern = format!("posthaste pattern 1\ndown drop {lost}\nend\n");
+        let [up, down] = patterned(&delay(10), &pattern);
+        let setup = Setup {
+            sysctls: vec![("net.ipv4.tcp_sack".to_owned(), sack.to_owned())],
+            ..Setup::default()
+        };
+        let emulation = Emulation::new(up, down).client(setup.clone()).server(setup);
+        let emulation = emulation.real_time(true).sightings(trace::BUFFER);
+        let running = emulation.start().expect("an emulation");
+        let (at, served) = service(12_974).start(&running, servers()[0]);
+        for _ in 0..CONNECTIONS {
+            running.client.run(move || transact(at, 1000, 12_974));
+        }
+        served.join().expect("served");
+        let counted = running.server.run(reasons);
+        let mut chronicle = trace::Chronicle::new();
+        seen(&running)
+            .into_iter()
+            .for_each(|sighting| chronicle.push(sighting));
+        chronicle.end();
+        running.finish().expect("an outcome");
+        let sent = std::iter::from_fn(|| chronicle.pop()).filter_map(|step| match step {
+            trace::Step::Came(seen) if seen.sighting.direction == Direction::Down => {
+                seen.tcp.as_ref()?.sending
+            }
+            _ => None,
+        });
+        let sent: Vec<Sending> = sent.collect();
+        let count = |sending| sent.iter().filter(|sent| **sent == sending).count() as u64;
+        let either = count(Sending::TimeoutOrProbe);
+        let [fast, timeouts, probes, after] = counted;
+        let case = format!("sack {sack}, lost {lost}: {REASONS:?} {counted:?} {sent:?}");
+        assert_eq!(count(Sending::Fast), fast, "{case}");
+        assert_eq!(count(Sending::AfterTimeout), after, "{case}");
+        let both = count(Sending::Timeout) + count(Sending::Probe) + either;
+        assert_eq!(both, timeouts + probes, "{case}");
+        assert!(
+            (count(Sending::Timeout)..=count(Sending::Timeout) + either).contains(&timeouts),
+            "{case}"
+        );
+        assert_eq!(
+            count(Sending::Unclear) + count(Sending::Answer),
+            0,
+            "{case}"
+        );
+    }
 }
