@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use posthaste_emulator::{CLIENT, Emulation, Outcome, Running, SERVER, namespace};
 use posthaste_link::pattern::Pattern;
-use posthaste_link::{Direction, Plan};
+use posthaste_link::{Direction, Plan, Queue};
 use posthaste_stats::Histogram;
 use posthaste_units::{BitRate, Span};
 use rustix::time::{ClockId, clock_gettime};
@@ -101,18 +101,22 @@ fn flows(fifo: bool, count: usize) -> Result<Outcome, Failure> {
     Ok(running.finish()?)
 }
 
-/// Three seconds at 120 Mbit/s into 100.
+/// So much at once that a line of 100 Mbit/s has work for three seconds.
 fn rate(fifo: bool) -> Result<Outcome, Failure> {
     let bits = 100_000_000;
     let plan = Plan {
         bandwidth: BitRate::per_second(bits),
+        queue: Queue {
+            packets: 30_000,
+            ..Queue::default()
+        },
         ..Plan::default()
     };
     let running = start(fifo, plan)?;
     let sink = Sink::start(&running, usize::MAX);
     running.client.run(|| {
         let socket = client();
-        paced(30_000, Duration::from_micros(100), |_| {
+        paced(26_000, Duration::from_micros(15), |_| {
             send(&socket, LARGEST)
         });
     });

@@ -6,6 +6,10 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 /// Reads of both clocks that lie further apart were interrupted and are made again.
 const APART: u64 = 1_000;
 
+/// Packets may come while a batch is being taken; so long does that last at most, on a machine
+/// that has better things to do.
+const BATCH: Span = Span::from_millis(50);
+
 /// Reads time for one run; copies agree with one another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
@@ -45,7 +49,7 @@ impl Clock {
 /// The moment at which the wall clock, in which the kernel stamps packets, stood at `wall`.
 ///
 /// Read anew for every batch, so that a wall clock that is set while we run is wrong for one
-/// batch at most, and then never in the future.
+/// batch at most, and then never far in the future.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamps {
     wall: u64,
@@ -55,7 +59,9 @@ pub(crate) struct Stamps {
 impl Stamps {
     /// When a packet came that is stamped with this many nanoseconds of the wall clock.
     pub(crate) fn read(&self, stamp: u64) -> Instant {
-        self.now - Span::from_nanos(self.wall.saturating_sub(stamp))
+        let before = Span::from_nanos(self.wall.saturating_sub(stamp));
+        let after = Span::from_nanos(stamp.saturating_sub(self.wall));
+        self.now - before + after.min(BATCH)
     }
 }
 
@@ -77,6 +83,9 @@ mod tests {
         let stamps = clock.stamps();
         let error = stamps.read(stamp).as_nanos().abs_diff(before.as_nanos());
         assert!(error < 1_000_000, "{error} ns");
-        assert!(stamps.read(stamp + 60_000_000_000) <= clock.now());
+        let later = stamps.read(stamps.wall + 20_000);
+        assert_eq!(later.since(stamps.now), Span::from_micros(20));
+        let absurd = stamps.read(stamps.wall + 60_000_000_000);
+        assert_eq!(absurd.since(stamps.now), BATCH);
     }
 }
