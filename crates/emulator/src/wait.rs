@@ -17,8 +17,8 @@ use crate::device::Device;
 
 /// From here to a due time the loop stays awake.
 const AWAKE: Span = Span::from_micros(100);
-/// A real-time thread sleeps one part in so many: the kernel demands a twentieth, over a second.
-const SHARE: u64 = 14;
+/// A real-time thread sleeps one part for so many awake: a tenth, where the kernel takes a twentieth.
+const SHARE: u64 = 9;
 /// Owed sleep from which on waiting is done asleep to its end...
 const OWED: Span = Span::from_micros(200);
 /// ... and from which on a pause is made whatever is due. It costs less than the kernel's own.
