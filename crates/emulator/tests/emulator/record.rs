@@ -42,7 +42,9 @@ pub(crate) fn replays() {
         };
         let (at, served) = service.start(&running, address);
         let clients = [(); 2].map(|()| running.client.spawn(move || transact(at, 1000, REPLY)));
-        clients.map(|client| client.join().expect("a reply"));
+        for client in clients {
+            client.join().expect("a reply");
+        }
         served.join().expect("served");
     }
     let seen = seen(&running);
