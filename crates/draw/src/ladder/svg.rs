@@ -76,6 +76,7 @@ pub(super) fn draw(ladder: &Ladder, standalone: bool) -> Markup {
                     }
                 }
             }
+            (wait_labels(ladder, &rungs))
         }
     };
     let foot = Foot {
@@ -127,31 +128,58 @@ fn folded(ladder: &Ladder, rungs: &Rungs<'_>) -> Markup {
     }
 }
 
-/// A bar along the line of the end that waited, and what for.
+/// A bar along the line of the end that waited.
 fn waits(ladder: &Ladder, rungs: &Rungs<'_>) -> Markup {
+    html! {
+        g class=(Line::Again.ink()) { g class="ph-band" { (layer(|pen| {
+            for wait in &ladder.waits {
+                let x = wait.side.x() - wait.side.outward() * 5.0;
+                let top = rungs.height_at(wait.side, wait.since);
+                let bottom = rungs.height_at(wait.side, wait.until);
+                pen.rectangle((x - 3.0, top), (x + 3.0, bottom));
+            }
+        })) } }
+    }
+}
+
+/// What each wait was for: in its folded stretch, or beside the line where nothing else is said
+/// there, or else across the arrows.
+fn wait_labels(ladder: &Ladder, rungs: &Rungs<'_>) -> Markup {
     let drawn = ladder.waits.iter().map(|wait| {
-        let x = wait.side.x() + wait.side.outward() * -5.0;
-        let top = rungs.height_at(wait.side, wait.since);
-        let bottom = rungs.height_at(wait.side, wait.until);
+        let (x, outward) = (wait.side.x(), wait.side.outward());
+        let alone = std::slice::from_ref(wait);
         let fold = rungs
             .folds
             .iter()
-            .find(|fold| fold.idle.wait(std::slice::from_ref(wait)).is_some());
-        let middle = fold.map_or(f64::midpoint(top, bottom), |fold| {
-            f64::midpoint(fold.top, fold.bottom)
-        });
-        let (anchor, outward) = match wait.side {
-            Side::Left => (Anchor::Start, 7.0),
-            Side::Right => (Anchor::End, -7.0),
+            .find(|fold| fold.idle.wait(alone).is_some());
+        let (top, bottom) = match fold {
+            Some(fold) => (fold.top, fold.bottom),
+            None => (
+                rungs.height_at(wait.side, wait.since),
+                rungs.height_at(wait.side, wait.until),
+            ),
         };
-        html! {
-            g class=(Line::Again.ink()) { g class="ph-band" { (layer(|pen| {
-                pen.rectangle((x - 3.0, top), (x + 3.0, bottom));
-            })) } }
-            (text((x + outward, middle + 4.0), "ph-text ph-halo", anchor, &wait.label))
-        }
+        let middle = f64::midpoint(top, bottom);
+        let is_near = |rung: &Rung<'_>| (rung.start - middle).abs() < NAMES;
+        let own = |rung: &&Rung<'_>| rung.arrow.from == wait.side;
+        let beside = fold.is_none() && !rungs.rungs.iter().filter(own).any(is_near);
+        let place = if beside {
+            x + outward * 9.0
+        } else {
+            x - outward * 12.0
+        };
+        let anchor = match (wait.side, beside) {
+            (Side::Left, false) | (Side::Right, true) => Anchor::Start,
+            (Side::Left, true) | (Side::Right, false) => Anchor::End,
+        };
+        text(
+            (place, middle + 4.0),
+            "ph-quiet ph-halo",
+            anchor,
+            &wait.label,
+        )
     });
-    html! { @for wait in drawn { (wait) } }
+    html! { @for label in drawn { (label) } }
 }
 
 fn draw_rung(rung: &Rung<'_>, clock: Clock) -> Markup {
