@@ -27,6 +27,7 @@ use crate::netlink::{End, Mac, Netlink};
 use crate::offload;
 use crate::outcome::Outcome;
 use crate::priority;
+use crate::relay::Gate;
 use crate::sighting::{Notes, Sighting, buffer};
 use crate::sysctl;
 use crate::wait::Stop;
@@ -138,6 +139,11 @@ impl Emulation {
     ///
     /// The process must be able to have networks of its own: see [`enter`](crate::namespace::enter).
     pub fn start(self) -> Result<Running, EmulationError> {
+        self.start_with(None)
+    }
+
+    /// The same, where a relay is to be attached: its gate sees where packets go.
+    pub fn start_with(self, gate: Option<Gate>) -> Result<Running, EmulationError> {
         let of = |who| move |error| EmulationError::Host { who, error };
         let client = Host::start("client", CLIENT).map_err(of("client"))?;
         let server = Host::start("server", SERVER).map_err(of("server"))?;
@@ -147,7 +153,8 @@ impl Emulation {
             sightings: sighting_pen,
             inputs: input_pen,
         };
-        let emulator = Emulator::start(&self, pens, [&client, &server]).map_err(of("emulator"))?;
+        let hosts = [&client, &server];
+        let emulator = Emulator::start(&self, pens, gate, hosts).map_err(of("emulator"))?;
         client.set_up(SERVER, self.client).map_err(of("client"))?;
         server.set_up(CLIENT, self.server).map_err(of("server"))?;
         Ok(Running {
@@ -209,7 +216,12 @@ struct Emulator {
 
 impl Emulator {
     /// Starts it, and returns when both hosts have their device.
-    fn start(emulation: &Emulation, pens: Pens, hosts: [&Host; 2]) -> Result<Self, HostError> {
+    fn start(
+        emulation: &Emulation,
+        pens: Pens,
+        gate: Option<Gate>,
+        hosts: [&Host; 2],
+    ) -> Result<Self, HostError> {
         let machine = |what| move |error| HostError::Machine { what, error };
         let stop = Stop::new().map_err(|errno| machine("an event")(errno.into()))?;
         let stop = Arc::new(stop);
@@ -240,7 +252,8 @@ impl Emulator {
                 };
                 priority::wake_exactly();
                 let real_time = real_time && priority::become_real_time().is_ok();
-                let engine = Engine::new(Clock::start(), links, ports, pens, agent, real_time);
+                let engine =
+                    Engine::new(Clock::start(), links, ports, pens, gate, agent, real_time);
                 let _ = ready.send(Ok(()));
                 engine.run(&stop)
             }

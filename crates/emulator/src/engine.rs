@@ -18,6 +18,7 @@ use crate::device::{Arrival, Device};
 use crate::flow::{ETHERNET, Flow, Refusal, admit};
 use crate::netlink::{Netlink, NetlinkError};
 use crate::outcome::{Bypassed, Outcome, Way};
+use crate::relay::Gate;
 use crate::sighting::{Pen, Sighting};
 use crate::wait::{Stop, Waiter};
 
@@ -52,6 +53,7 @@ pub(crate) struct Engine {
     lateness: Histogram,
     spare: Vec<Vec<u8>>,
     pens: Pens,
+    gate: Option<Gate>,
     /// Stands between the links and the client's device.
     agent: Option<DuplicateAcks>,
     real_time: bool,
@@ -105,6 +107,7 @@ impl Engine {
         links: Links,
         ports: Ports,
         pens: Pens,
+        gate: Option<Gate>,
         agent: Option<DuplicateAcks>,
         real_time: bool,
     ) -> Self {
@@ -118,6 +121,7 @@ impl Engine {
             lateness: Histogram::new(),
             spare: Vec::with_capacity(SPARE),
             pens,
+            gate,
             agent,
             real_time,
         }
@@ -161,6 +165,7 @@ impl Engine {
             bypassed,
             spare,
             pens,
+            gate,
             agent,
             ..
         } = self;
@@ -169,6 +174,9 @@ impl Engine {
             .entrance(direction)
             .receive(|arrival| match look(&arrival, direction) {
                 Ok((flow, bytes)) => {
+                    if let (Direction::Up, Some(gate)) = (direction, gate) {
+                        gate.look(&flow);
+                    }
                     let mut packet = spare.pop().unwrap_or_default();
                     packet.clear();
                     packet.extend_from_slice(bytes);

@@ -75,7 +75,7 @@ pub fn own_network() -> Result<(), NamespaceError> {
     Ok(netlink.raise_loopback()?)
 }
 
-fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
+pub(crate) fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
     // SAFETY: no file descriptors are unshared, which is what makes this call unsafe.
     unsafe { rustix::thread::unshare_unsafe(flags) }
 }

@@ -230,6 +230,22 @@ impl Netlink {
         }
     }
 
+    /// Has every address of this version without a route of its own be one of this host's, at the
+    /// loopback device.
+    pub(crate) fn claim_all(&mut self, any: IpAddr) -> Result<(), NetlinkError> {
+        let mut message = RouteMessage::default();
+        message.header.address_family = family(any);
+        // Not in the table of local addresses, which is asked first and would claim the peer's too.
+        message.header.table = RouteHeader::RT_TABLE_MAIN;
+        message.header.protocol = RouteProtocol::Static;
+        message.header.kind = RouteType::Local;
+        message.header.scope = RouteScope::Host;
+        message.attributes = vec![RouteAttribute::Oif(1)];
+        let what = format!("route that claims {any}/0");
+        let flags = NLM_F_CREATE | NLM_F_REPLACE;
+        self.ask(&what, Message::NewRoute(message), flags)
+    }
+
     /// Sends a request and waits until the kernel has done it.
     fn ask(&mut self, what: &str, message: Message, flags: u16) -> Result<(), NetlinkError> {
         self.send(what, message, flags | NLM_F_ACK)?;

@@ -24,6 +24,18 @@ const MAY: &[(&str, &str)] = &[
         "packet sockets and their ring, which is memory shared with the kernel",
     ),
     (
+        "crates/emulator/src/guard/mod.rs",
+        "fork, while there is one thread",
+    ),
+    (
+        "crates/emulator/src/guard/signals.rs",
+        "signal masks and sigtimedwait, which rustix lacks",
+    ),
+    (
+        "crates/emulator/src/guard/ward.rs",
+        "what a command does between fork and exec",
+    ),
+    (
         "crates/emulator/src/namespace.rs",
         "unshare, which rustix cannot know to be safe",
     ),

@@ -1,0 +1,156 @@
+//! Names resolve inside as they do outside: by the machine's own resolvers, over the link.
+//!
+//! The resolvers of the machine may be anywhere, loopback included. Inside they stand at addresses
+//! reserved for documentation (RFC 5737), which no host should have; the relay leads from there to the
+//! real ones. The file that says so lies over /etc/resolv.conf in a mount namespace of the thread
+//! that asks for it and of the commands it starts; nobody else sees it.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt as _;
+
+use rustix::io::Errno;
+use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
+use rustix::thread::UnshareFlags;
+use thiserror::Error;
+
+use crate::namespace::unshare;
+
+/// Where the resolvers of a machine are written down.
+const FILE: &str = "/etc/resolv.conf";
+/// Where DNS listens.
+const PORT: u16 = 53;
+/// Where the resolvers stand inside: as many as the C library looks at.
+const INSIDE: [Ipv4Addr; 3] = [
+    Ipv4Addr::new(192, 0, 2, 53),
+    Ipv4Addr::new(192, 0, 2, 54),
+    Ipv4Addr::new(192, 0, 2, 55),
+];
+
+/// The machine's resolvers and what else its resolv.conf says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    resolvers: Vec<IpAddr>,
+    other: String,
+}
+
+/// Why names do not resolve inside.
+#[derive(Debug, Error)]
+pub enum NamesError {
+    /// The machine has no file that could be covered.
+    #[error("{FILE}: {0}; write it, be it empty, and names resolve inside")]
+    NoFile(io::Error),
+    /// The kernel, or who set it up, forbids it.
+    #[error("no file of one's own over {FILE}: {0}; name hosts by address, or run as root")]
+    Mount(Errno),
+    /// The file that is to lie there could not be written.
+    #[error("a file for {FILE}: {0}")]
+    Write(io::Error),
+}
+
+impl Names {
+    /// As the machine's resolv.conf has them; without one, the resolver at this machine itself,
+    /// as the C library would.
+    pub fn of_this_machine() -> Self {
+        Self::read(&fs::read_to_string(FILE).unwrap_or_default())
+    }
+
+    /// As this resolv.conf has them. Resolvers whose address is only valid at one device are
+    /// passed over.
+    pub fn read(text: &str) -> Self {
+        let mut names = Self::default();
+        for line in text.lines() {
+            match line.trim().strip_prefix("nameserver") {
+                Some(address) => names
+                    .resolvers
+                    .extend(address.trim().parse::<IpAddr>().ok()),
+                None => names.other += &format!("{line}\n"),
+            }
+        }
+        names.resolvers.truncate(INSIDE.len());
+        if names.resolvers.is_empty() {
+            names.resolvers.push(Ipv4Addr::LOCALHOST.into());
+        }
+        names
+    }
+
+    /// Where each resolver stands inside, and where outside.
+    pub(super) fn resolvers(&self) -> impl Iterator<Item = (SocketAddr, SocketAddr)> + '_ {
+        let socket = |address: IpAddr| SocketAddr::new(address, PORT);
+        let inside = INSIDE.into_iter().map(IpAddr::V4).map(socket);
+        inside.zip(self.resolvers.iter().copied().map(socket))
+    }
+
+    /// The resolv.conf for commands inside.
+    pub fn inside(&self) -> String {
+        let lines = self
+            .resolvers()
+            .map(|(inside, _)| format!("nameserver {}\n", inside.ip()));
+        self.other.clone() + &lines.collect::<String>()
+    }
+
+    /// Lays [`Names::inside`] over the file, for the calling thread and what it starts.
+    ///
+    /// Needs the privilege that [`enter`](crate::namespace::enter) sees to.
+    pub fn install(&self) -> Result<(), NamesError> {
+        // As it is within another emulation.
+        if fs::read_to_string(FILE).is_ok_and(|text| text == self.inside()) {
+            return Ok(());
+        }
+        // A link is followed to what it leads to, which is what is covered.
+        let target = fs::canonicalize(FILE).map_err(NamesError::NoFile)?;
+        unshare(UnshareFlags::NEWNS).map_err(NamesError::Mount)?;
+        let propagation = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
+        mount_change("/", propagation).map_err(NamesError::Mount)?;
+        // Its name is gone when this returns; the file lives as long as it is mounted.
+        let mut file = tempfile::NamedTempFile::new().map_err(NamesError::Write)?;
+        file.write_all(self.inside().as_bytes())
+            .and_then(|()| {
+                file.as_file()
+                    .set_permissions(fs::Permissions::from_mode(0o644))
+            })
+            .map_err(NamesError::Write)?;
+        mount_bind(file.path(), &target).map_err(NamesError::Mount)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resolvers_move_and_the_rest_stays() {
+        let names = Names::read(
+            "# by hand\nsearch example.org\nnameserver 127.0.0.53\nnameserver fe80::1%eth0\n\
+             nameserver 2001:db8::1\noptions edns0\n",
+        );
+        let moved: Vec<String> = names
+            .resolvers()
+            .map(|(inside, outside)| format!("{inside} {outside}"))
+            .collect();
+        assert_eq!(
+            moved,
+            [
+                "192.0.2.53:53 127.0.0.53:53",
+                "192.0.2.54:53 [2001:db8::1]:53"
+            ]
+        );
+        assert_eq!(
+            names.inside(),
+            "# by hand\nsearch example.org\noptions edns0\n\
+             nameserver 192.0.2.53\nnameserver 192.0.2.54\n"
+        );
+    }
+
+    #[test]
+    fn without_resolvers_it_is_this_machine() {
+        let names = Names::read("");
+        assert!(
+            names
+                .resolvers()
+                .all(|(_, outside)| outside.ip().is_loopback())
+        );
+        assert_eq!(names.inside(), "nameserver 192.0.2.53\n");
+    }
+}

@@ -1,0 +1,69 @@
+//! Sockets of the server's network, made before they are needed.
+//!
+//! A socket belongs to the network of the thread that made it, whoever binds it later. So the
+//! emulator's thread can open one at a new destination without leaving its own network and
+//! without waiting for anybody.
+
+use std::io;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::host::has_ipv6;
+
+/// Sockets that lie ready: so many new destinations can come at once.
+const READY: usize = 64;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    Tcp,
+    Udp,
+}
+
+/// The end that makes sockets.
+#[derive(Clone, Debug)]
+pub(super) struct Stock {
+    kind: Kind,
+    shelf: SyncSender<Socket>,
+}
+
+pub(super) fn stock(kind: Kind) -> (Stock, Receiver<Socket>) {
+    let (shelf, spare) = sync_channel(READY);
+    (Stock { kind, shelf }, spare)
+}
+
+impl Stock {
+    /// Fills the shelf from a thread of its own, until nobody takes from it any more.
+    pub(super) fn serve(self) -> io::Result<()> {
+        // The first is made here: what is wrong with it is wrong with all.
+        let mut next = make(self.kind)?;
+        let fill = move || {
+            while self.shelf.send(next).is_ok() {
+                // Out of descriptors: what is refused for want of a socket is counted by the gate.
+                let Ok(socket) = make(self.kind) else { return };
+                next = socket;
+            }
+        };
+        thread::Builder::new()
+            .name("sockets".to_owned())
+            .spawn(fill)?;
+        Ok(())
+    }
+}
+
+/// A socket that can be bound to any address of either version.
+fn make(kind: Kind) -> io::Result<Socket> {
+    let (kind, protocol) = match kind {
+        Kind::Tcp => (Type::STREAM, Protocol::TCP),
+        Kind::Udp => (Type::DGRAM, Protocol::UDP),
+    };
+    if !has_ipv6() {
+        return Socket::new(Domain::IPV4, kind, Some(protocol));
+    }
+    let socket = Socket::new(Domain::IPV6, kind, Some(protocol))?;
+    socket.set_only_v6(false)?;
+    // IPv6 asks whether an address is the own one before it asks whether it is local by route.
+    socket.set_freebind_v6(true)?;
+    Ok(socket)
+}

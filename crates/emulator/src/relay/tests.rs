@@ -1,0 +1,191 @@
+//! The relay between plain sockets of one network; the way through namespaces is tested with the
+//! command.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use socket2::SockRef;
+
+use super::{Names, Opened, Relay, Relayed};
+
+const HERE: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
+
+fn relay() -> Relay {
+    let (relay, _) = Relay::start(&Names::read("")).unwrap();
+    relay
+}
+
+/// A listener that leads to another, which stands for the host outside.
+fn lead(relay: &Relay, outside: SocketAddr) -> SocketAddr {
+    let inside = TcpListener::bind(HERE).unwrap();
+    let address = inside.local_addr().unwrap();
+    relay.open(Opened::Tcp(inside), &[outside]);
+    address
+}
+
+fn pair(relay: &Relay) -> (TcpStream, TcpStream) {
+    let outside = TcpListener::bind(HERE).unwrap();
+    let client = TcpStream::connect(lead(relay, outside.local_addr().unwrap())).unwrap();
+    let (server, _) = outside.accept().unwrap();
+    for stream in [&client, &server] {
+        stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+    }
+    (client, server)
+}
+
+/// What was counted, once `enough` of it has been.
+fn eventually(relay: &Relay, enough: impl Fn(&Relayed) -> bool) -> Relayed {
+    let patience = Instant::now() + Duration::from_secs(10);
+    while !enough(&relay.relayed()) && Instant::now() < patience {
+        thread::sleep(Duration::from_millis(2));
+    }
+    relay.relayed()
+}
+
+#[test]
+fn each_direction_ends_by_itself() {
+    let relay = relay();
+    let (mut client, mut server) = pair(&relay);
+    client.write_all(b"question").unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    let mut question = String::new();
+    server.read_to_string(&mut question).unwrap();
+    assert_eq!(question, "question");
+    server.write_all(b"answer").unwrap();
+    drop(server);
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "answer");
+    let expected = Relayed {
+        connections: 1,
+        ..Relayed::default()
+    };
+    assert_eq!(relay.relayed(), expected);
+}
+
+#[test]
+fn resets_pass_in_both_directions() {
+    let relay = relay();
+    for server_resets in [false, true] {
+        let (client, server) = pair(&relay);
+        let (from, mut to) = if server_resets {
+            (server, client)
+        } else {
+            (client, server)
+        };
+        SockRef::from(&from)
+            .set_linger(Some(Duration::ZERO))
+            .unwrap();
+        drop(from);
+        let error = to.read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    }
+    assert_eq!(eventually(&relay, |relayed| relayed.resets == 2).resets, 2);
+}
+
+#[test]
+fn a_refusal_outside_is_a_reset_inside() {
+    let relay = relay();
+    let closed = TcpListener::bind(HERE).unwrap().local_addr().unwrap();
+    let mut client = TcpStream::connect(lead(&relay, closed)).unwrap();
+    let error = client.read(&mut [0]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    assert_eq!(relay.relayed().unreachable, 1);
+}
+
+/// Who sends to somebody that does not read is stopped after some buffers' worth.
+#[test]
+fn a_slow_reader_stops_its_sender() {
+    let relay = relay();
+    let (mut client, mut server) = pair(&relay);
+    SockRef::from(&client)
+        .set_send_buffer_size(64 << 10)
+        .unwrap();
+    client
+        .set_write_timeout(Some(Duration::from_secs(2)))
+        .unwrap();
+    let chunk = vec![7; 1 << 20];
+    let mut sent = 0;
+    let stopped = loop {
+        match client.write(&chunk) {
+            Ok(bytes) => sent += bytes,
+            Err(error) => break error,
+        }
+        assert!(sent < 256 << 20, "nothing stops the sender");
+    };
+    assert_eq!(stopped.kind(), ErrorKind::WouldBlock);
+    client.shutdown(Shutdown::Write).unwrap();
+    let mut received = 0;
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match server.read(&mut buffer).unwrap() {
+            0 => break,
+            bytes => received += bytes,
+        }
+    }
+    assert_eq!(received, sent);
+}
+
+#[test]
+fn many_connections_pass_at_once() {
+    let relay = relay();
+    let outside = TcpListener::bind(HERE).unwrap();
+    let address = lead(&relay, outside.local_addr().unwrap());
+    // Four descriptors for each: within the usual limit of 1,024 when the tests share a process.
+    const CONNECTIONS: usize = 150;
+    let mut open = Vec::new();
+    for number in 0..CONNECTIONS {
+        let mut client = TcpStream::connect(address).unwrap();
+        client.write_all(&number.to_ne_bytes()).unwrap();
+        let (server, _) = outside.accept().unwrap();
+        open.push((number, client, server));
+    }
+    for (number, client, server) in &mut open {
+        let mut word = [0; size_of::<usize>()];
+        server.read_exact(&mut word).unwrap();
+        assert_eq!(usize::from_ne_bytes(word), *number);
+        server.write_all(&word).unwrap();
+        client.read_exact(&mut word).unwrap();
+        assert_eq!(usize::from_ne_bytes(word), *number);
+    }
+    assert_eq!(relay.relayed().connections, CONNECTIONS as u64);
+}
+
+#[test]
+fn datagrams_find_their_senders() {
+    let relay = relay();
+    let outside = UdpSocket::bind(HERE).unwrap();
+    let inside = UdpSocket::bind(HERE).unwrap();
+    let address = inside.local_addr().unwrap();
+    relay.open(Opened::Udp(inside), &[outside.local_addr().unwrap()]);
+    let clients: Vec<UdpSocket> = (0..3).map(|_| UdpSocket::bind(HERE).unwrap()).collect();
+    for (number, client) in (0u8..).zip(&clients) {
+        client
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        client.send_to(&[number], address).unwrap();
+    }
+    let mut datagram = [0; 4];
+    for _ in &clients {
+        let (length, sender) = outside.recv_from(&mut datagram).unwrap();
+        outside.send_to(&datagram[..length], sender).unwrap();
+    }
+    for (number, client) in (0u8..).zip(&clients) {
+        let (length, from) = client.recv_from(&mut datagram).unwrap();
+        assert_eq!((&datagram[..length], from), (&[number][..], address));
+    }
+    assert_eq!(relay.relayed().flows, 3);
+}
+
+#[test]
+fn dropping_the_relay_ends_what_passes() {
+    let relay = relay();
+    let (mut client, _server) = pair(&relay);
+    drop(relay);
+    // Reset or ended, but not left hanging.
+    assert!(!matches!(client.read(&mut [0]), Ok(1..)));
+}

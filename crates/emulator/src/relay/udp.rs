@@ -1,0 +1,111 @@
+//! Datagrams: each sender inside gets a socket outside, until both have been silent for a while.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::net::UdpSocket;
+use tokio::time::timeout;
+
+use super::counters::{Counters, count};
+
+/// Flows of one destination that are kept at once; each costs a descriptor.
+const FLOWS: usize = 512;
+/// After so long without an answer a flow is over.
+const IDLE: Duration = Duration::from_secs(60);
+/// The same for questions to resolvers, which ask from a new port each time.
+const IDLE_RESOLVER: Duration = Duration::from_secs(6);
+/// The resolvers' port.
+const DNS: u16 = 53;
+/// Longest datagram.
+const LONGEST: usize = 65_535;
+
+/// A socket inside and what passes it.
+struct Passing {
+    inside: UdpSocket,
+    target: SocketAddr,
+    flows: Mutex<HashMap<SocketAddr, Arc<UdpSocket>>>,
+    counters: Arc<Counters>,
+}
+
+/// Carries what arrives, for as long as the runtime lives.
+pub(super) fn serve(
+    inside: std::net::UdpSocket,
+    targets: Arc<[SocketAddr]>,
+    counters: Arc<Counters>,
+) -> io::Result<()> {
+    inside.set_nonblocking(true)?;
+    let passing = Arc::new(Passing {
+        inside: UdpSocket::from_std(inside)?,
+        target: targets[0],
+        flows: Mutex::default(),
+        counters,
+    });
+    tokio::spawn(async move {
+        let mut datagram = vec![0; LONGEST];
+        loop {
+            // An error is about a datagram sent earlier, and that one has been lost.
+            let Ok((length, sender)) = passing.inside.recv_from(&mut datagram).await else {
+                count(&passing.counters.datagrams_lost);
+                continue;
+            };
+            if passing.forward(sender, &datagram[..length]).await.is_err() {
+                count(&passing.counters.datagrams_lost);
+            }
+        }
+    });
+    Ok(())
+}
+
+impl Passing {
+    async fn forward(self: &Arc<Self>, sender: SocketAddr, datagram: &[u8]) -> io::Result<()> {
+        let known = self.flows().get(&sender).cloned();
+        let outside = match known {
+            Some(outside) => outside,
+            None => self.begin(sender).await?,
+        };
+        outside.send(datagram).await.map(|_| ())
+    }
+
+    async fn begin(self: &Arc<Self>, sender: SocketAddr) -> io::Result<Arc<UdpSocket>> {
+        if self.flows().len() >= FLOWS {
+            return Err(io::ErrorKind::QuotaExceeded.into());
+        }
+        let any: SocketAddr = match self.target {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let outside = Arc::new(UdpSocket::bind(any).await?);
+        outside.connect(self.target).await?;
+        self.flows().insert(sender, outside.clone());
+        count(&self.counters.flows);
+        tokio::spawn(self.clone().answer(sender, outside.clone()));
+        Ok(outside)
+    }
+
+    /// Carries answers back until none has come for a while.
+    async fn answer(self: Arc<Self>, sender: SocketAddr, outside: Arc<UdpSocket>) {
+        let idle = if self.target.port() == DNS {
+            IDLE_RESOLVER
+        } else {
+            IDLE
+        };
+        let mut datagram = vec![0; LONGEST];
+        while let Ok(answer) = timeout(idle, outside.recv(&mut datagram)).await {
+            let sent = match answer {
+                Ok(length) => self.inside.send_to(&datagram[..length], sender).await,
+                Err(error) => Err(error),
+            };
+            if sent.is_err() {
+                count(&self.counters.datagrams_lost);
+            }
+        }
+        self.flows().remove(&sender);
+    }
+
+    fn flows(&self) -> std::sync::MutexGuard<'_, HashMap<SocketAddr, Arc<UdpSocket>>> {
+        self.flows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
