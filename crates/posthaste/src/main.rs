@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         }
     };
     match cli.run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => {
             eprintln!("posthaste: {failure}");
             failure.code().into()

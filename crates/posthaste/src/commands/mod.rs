@@ -4,6 +4,7 @@ mod bookshop;
 mod compare;
 mod doctor;
 mod load;
+mod net;
 mod pattern;
 mod reproduce;
 
@@ -35,6 +36,7 @@ pub(crate) struct Cli {
 enum Command {
     Load(Box<load::Args>),
     Compare(compare::Args),
+    Net(Box<net::Args>),
     Pattern(pattern::Args),
     Bookshop(bookshop::Args),
     Reproduce(reproduce::Args),
@@ -42,15 +44,17 @@ enum Command {
 }
 
 impl Cli {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self.command {
+            Command::Net(args) => return args.run(),
             Command::Load(args) => args.run(),
             Command::Compare(args) => args.run(),
             Command::Pattern(args) => args.run(),
             Command::Bookshop(args) => args.run(),
             Command::Reproduce(args) => args.run(),
             Command::Doctor(args) => args.run(),
-        }
+        }?;
+        Ok(ExitCode::SUCCESS)
     }
 }
 
@@ -63,6 +67,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// The run could not be made or not be finished.
     Run(String),
+    /// The user's own command could not be started; the code is as shells have it.
+    Command { code: u8, text: String },
 }
 
 impl Failure {
@@ -78,6 +84,7 @@ impl Failure {
 
     pub(crate) const fn code(&self) -> u8 {
         match self {
+            Self::Command { code, .. } => *code,
             Self::Threshold(_) => 1,
             Self::Usage(_) => Self::USAGE_CODE,
             Self::Run(_) => 3,
@@ -88,7 +95,10 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Threshold(text) | Self::Usage(text) | Self::Run(text) => f.write_str(text),
+            Self::Threshold(text)
+            | Self::Usage(text)
+            | Self::Run(text)
+            | Self::Command { text, .. } => f.write_str(text),
         }
     }
 }

@@ -3,5 +3,6 @@
 mod bad_input;
 mod bad_luck;
 mod command;
+mod net;
 mod outcomes;
 mod pattern;

@@ -1,0 +1,139 @@
+//! The options of the two kernels: for both, or for one named before a colon.
+
+use std::str::FromStr;
+
+use posthaste_emulator::preset::{self, Preset};
+use posthaste_emulator::{RouteOptions, Setup};
+
+/// How the two hosts' kernels are set.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "The kernels")]
+pub(super) struct HostArgs {
+    /// A kernel by name: default (cubic, whatever the machine has) or linux-2005; repeatable
+    #[arg(long, value_name = "[client:|server:]PRESET")]
+    kernel: Vec<Sided<Kernel>>,
+    /// A setting of the network, for example server:net.ipv4.tcp_sack=0; repeatable
+    #[arg(long, value_name = "[client:|server:]KEY=VALUE")]
+    sysctl: Vec<Sided<Sysctl>>,
+    /// Options of the route to the other end, as `ip route` takes them, for example
+    /// 'server:initcwnd 3 rto_min 200ms congctl reno'; repeatable
+    #[arg(long, value_name = "[client:|server:]OPTIONS")]
+    route: Vec<Sided<RouteOptions>>,
+}
+
+/// One of the two hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Client,
+    Server,
+}
+
+/// A value for one host, or for both.
+#[derive(Clone, Debug)]
+struct Sided<T> {
+    side: Option<Side>,
+    value: T,
+}
+
+#[derive(Clone, Debug)]
+struct Kernel(&'static Preset);
+
+#[derive(Clone, Debug)]
+struct Sysctl {
+    key: String,
+    value: String,
+}
+
+impl HostArgs {
+    /// All of it for one host; what is named later goes over what is named before.
+    pub(super) fn setup(&self, side: Side) -> Setup {
+        let kernel = of(&self.kernel, side).last();
+        let mut setup = kernel.map_or_else(Setup::default, |kernel| kernel.0.setup());
+        for Sysctl { key, value } in of(&self.sysctl, side) {
+            setup.sysctls.push((key.clone(), value.clone()));
+        }
+        for options in of(&self.route, side) {
+            setup.route = setup.route.with(options);
+        }
+        setup
+    }
+}
+
+/// Those of the values that concern a host.
+fn of<T>(values: &[Sided<T>], side: Side) -> impl Iterator<Item = &T> {
+    let concerned = move |sided: &&Sided<T>| sided.side.is_none_or(|named| named == side);
+    values.iter().filter(concerned).map(|sided| &sided.value)
+}
+
+impl<T: FromStr> FromStr for Sided<T> {
+    type Err = T::Err;
+
+    fn from_str(text: &str) -> Result<Self, T::Err> {
+        let (side, text) = match text.split_once(':') {
+            Some(("client", rest)) => (Some(Side::Client), rest),
+            Some(("server", rest)) => (Some(Side::Server), rest),
+            _ => (None, text),
+        };
+        let value = text.parse()?;
+        Ok(Self { side, value })
+    }
+}
+
+impl FromStr for Kernel {
+    type Err = preset::UnknownPreset;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        preset::named(name).map(Self)
+    }
+}
+
+impl FromStr for Sysctl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (key, value) = text
+            .split_once('=')
+            .ok_or_else(|| format!("{text:?} has no value: write {text}=0"))?;
+        Ok(Self {
+            key: key.trim().to_owned(),
+            value: value.trim().to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        hosts: HostArgs,
+    }
+
+    #[test]
+    fn what_is_named_later_goes_over_what_is_named_before() {
+        let typed = Typed::parse_from([
+            "net",
+            "--kernel",
+            "server:linux-2005",
+            "--route",
+            "initcwnd 10",
+            "--sysctl",
+            "client:net.ipv4.tcp_ecn=1",
+        ]);
+        let [client, server] = [Side::Client, Side::Server].map(|side| typed.hosts.setup(side));
+        assert_eq!(client.route.to_string(), "congctl cubic initcwnd 10");
+        assert_eq!(server.route.to_string(), "congctl reno initcwnd 10");
+        assert_eq!(
+            client.sysctls,
+            [("net.ipv4.tcp_ecn".to_owned(), "1".to_owned())]
+        );
+        assert!(
+            server
+                .sysctls
+                .contains(&("net.ipv4.tcp_sack".to_owned(), "0".to_owned()))
+        );
+    }
+}

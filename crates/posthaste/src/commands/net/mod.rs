@@ -1,0 +1,262 @@
+//! `posthaste net`: what was typed becomes plans, kernels and commands; a session runs them.
+
+mod files;
+mod hosts;
+mod listening;
+mod path;
+mod report;
+mod session;
+mod target;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::ArgGroup;
+use posthaste_link::pattern::{Draft, Pattern, Script};
+use posthaste_link::{Direction, Plan, Sharing};
+use posthaste_units::Seed;
+
+use self::path::PathArgs;
+use self::target::Target;
+use super::Failure;
+
+/// Run a command behind an emulated network, its kernel's own TCP at both ends
+///
+/// COMMAND runs as the client, the other end of the link is 10.0.0.2, which POSTHASTE_SERVER holds
+/// for both ends. Its output and its exit status pass through; what posthaste has to say goes to
+/// standard error. Each connection has a link of its own. At the end everything that was started
+/// is ended, whatever happened. No root is needed where user namespaces are allowed.
+///
+/// Names resolve inside, and hosts outside are reached through a relay at the server's end: the
+/// link lies between the command and them.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+#[command(group = ArgGroup::new("other-end").args(["to", "server"]))]
+pub(crate) struct Args {
+    #[command(flatten)]
+    path: PathArgs,
+
+    /// Drop packets of each connection, ranges or times: down:8, up:3-5,9 or down:1s-1200ms; repeatable
+    #[arg(
+        long,
+        value_name = "DIRECTION:PLACES",
+        help_heading = "What happens to which packet"
+    )]
+    drop: Vec<String>,
+    /// Follow a pattern (docs/patterns.md, `posthaste pattern make`)
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "What happens to which packet"
+    )]
+    pattern: Option<PathBuf>,
+
+    /// Options of the link for packets from the client, over the common ones:
+    /// '--bandwidth 64kbit --delay 100ms'
+    #[arg(long, value_name = "OPTIONS", value_parser = path::nested, allow_hyphen_values = true, help_heading = "Directions")]
+    up: Option<PathArgs>,
+    /// The same for packets to the client
+    #[arg(long, value_name = "OPTIONS", value_parser = path::nested, allow_hyphen_values = true, help_heading = "Directions")]
+    down: Option<PathArgs>,
+    /// One link for all connections instead of one for each
+    #[arg(long, help_heading = "Directions")]
+    shared: bool,
+
+    #[command(flatten)]
+    hosts: hosts::HostArgs,
+
+    /// Have that port of 10.0.0.2 lead to a host outside, for example example.org:80
+    #[arg(long, value_name = "HOST:PORT", help_heading = "The other end")]
+    to: Option<Target>,
+    /// Run this line (sh -c) at the other end; COMMAND starts when it listens
+    #[arg(long, value_name = "COMMAND", help_heading = "The other end")]
+    server: Option<String>,
+
+    /// Seed of everything that is left to chance
+    #[arg(long, value_name = "N", default_value_t, help_heading = "Run")]
+    seed: Seed,
+    /// Write down every packet: what it was and what happened to it, as .csv, .pcapng or, for
+    /// people, as a ladder (.svg, .txt)
+    #[arg(long, value_name = "FILE", help_heading = "Run")]
+    trace: Option<PathBuf>,
+    /// Write down what goes into the links, so that its decisions can be replayed
+    #[arg(long, value_name = "FILE", help_heading = "Run")]
+    record: Option<PathBuf>,
+    /// Write the report as one JSON document, since standard output is COMMAND's
+    #[arg(long, value_name = "FILE", help_heading = "Run")]
+    report: Option<PathBuf>,
+    /// Say nothing at the end where nothing went wrong
+    #[arg(long, short, help_heading = "Run")]
+    quiet: bool,
+
+    /// What to run, after `--`
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  A page over GPRS, and a shell behind a satellite:
+    posthaste net --profile gprs -- curl -s https://example.org/
+    posthaste net --profile geo-satellite -- bash
+  Lose the eighth packet of each connection from the server, exactly:
+    posthaste net --bandwidth 300kbit --delay 10ms --drop down:8 --server 'nginx -g \"daemon off;\"' \\
+      -- sh -c 'curl http://$POSTHASTE_SERVER/'
+  A service of this machine, which inside is 10.0.0.2:8080:
+    posthaste net --profile 3g --loss 2% --to localhost:8080 -- posthaste load http://10.0.0.2:8080/ --rate 5/s
+  Reno without SACK at both ends, as in 2005, and a slow way up:
+    posthaste net --kernel linux-2005 --delay 50ms --up '--bandwidth 64kbit' -- ./client
+  The server's kernel only:
+    posthaste net --route 'server:initcwnd 3' --sysctl server:net.ipv4.tcp_sack=0 --server ./service -- ./client
+
+Exit code: COMMAND's; 128+N where signal N ended it, 126 and 127 where it could not be started,
+2 usage, 3 the network could not be made or did not last.
+What the relay carries and what it does not is in docs/net.md.";
+
+impl Args {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let pattern = self.pattern()?;
+        let [up, down] = [&self.up, &self.down];
+        let plan = |direction, own: &Option<PathArgs>| {
+            self.plan(direction, own.as_ref(), &pattern).map(Arc::new)
+        };
+        let plans = [plan(Direction::Up, up)?, plan(Direction::Down, down)?];
+        session::run(self, plans)
+    }
+
+    fn plan(
+        &self,
+        direction: Direction,
+        own: Option<&PathArgs>,
+        pattern: &Pattern,
+    ) -> Result<Plan, Failure> {
+        let mut plan = path::plan(direction, &self.path, own);
+        let script = pattern.script(direction);
+        plan.script = (**script != Script::default()).then(|| script.clone());
+        let named = |error| Failure::usage(format!("{direction}: {error}"));
+        plan.check().map_err(named)?;
+        Ok(plan)
+    }
+
+    /// What --pattern and --drop say together.
+    fn pattern(&self) -> Result<Pattern, Failure> {
+        let mut draft = Draft::default();
+        if let Some(path) = &self.pattern {
+            let named = |error: &dyn std::fmt::Display| {
+                Failure::usage(format!("--pattern {}: {error}", path.display()))
+            };
+            let file = std::fs::File::open(path).map_err(|error| named(&error))?;
+            let file = std::io::BufReader::new(file);
+            let pattern = Pattern::read(file).map_err(|error| named(&error))?;
+            for entry in pattern.entries() {
+                draft.add(entry).map_err(|error| named(&error))?;
+            }
+        }
+        for given in &self.drop {
+            let (direction, places) = given.split_once(':').ok_or_else(|| {
+                Failure::usage(format!("--drop {given}: write a direction first: down:8"))
+            })?;
+            draft
+                .add_line(&format!("{direction} drop {places}"))
+                .map_err(|error| {
+                    Failure::usage(format!("--drop {given}: {}: {}", error.what, error.remedy))
+                })?;
+        }
+        Ok(draft.finish())
+    }
+
+    fn sharing(&self) -> Sharing {
+        match self.shared {
+            true => Sharing::Whole,
+            false => Sharing::PerConnection,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use posthaste_units::Span;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn typed(options: &[&str]) -> Result<Args, String> {
+        let words = ["net"].iter().chain(options).chain(&["--", "true"]);
+        Typed::try_parse_from(words)
+            .map(|typed| typed.args)
+            .map_err(|error| error.to_string())
+    }
+
+    fn plans(options: &[&str]) -> Result<[Plan; 2], String> {
+        let args = typed(options)?;
+        let pattern = args.pattern().map_err(|failure| failure.to_string())?;
+        let plan = |direction, own: &Option<PathArgs>| {
+            args.plan(direction, own.as_ref(), &pattern)
+                .map_err(|failure| failure.to_string())
+        };
+        Ok([
+            plan(Direction::Up, &args.up)?,
+            plan(Direction::Down, &args.down)?,
+        ])
+    }
+
+    #[test]
+    fn a_direction_adds_to_what_both_have() {
+        let [up, down] = plans(&[
+            "--profile",
+            "lte",
+            "--delay",
+            "50ms",
+            "--up",
+            "--bandwidth 64kbit --loss 1%",
+        ])
+        .unwrap();
+        assert_eq!([up.delay, down.delay], [Span::from_millis(50); 2]);
+        assert_eq!(up.bandwidth.unwrap().to_string(), "64kbit");
+        assert_eq!(down.bandwidth.unwrap().to_string(), "12Mbit");
+        assert!(up.loss.is_some() && down.loss.is_none());
+    }
+
+    #[test]
+    fn drops_are_patterns() {
+        let [up, down] = plans(&["--drop", "down:8"]).unwrap();
+        assert_eq!(up.script, None);
+        let pattern = Pattern::parse("posthaste pattern 1\ndown drop 8\nend\n").unwrap();
+        assert_eq!(down.script.as_ref(), Some(pattern.script(Direction::Down)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_the_remedy() {
+        let cases: &[(&[&str], &[&str])] = &[
+            (&["--profile", "ltee"], &["--profile", "lte"]),
+            (&["--bandwidth", "300"], &["--bandwidth", "300kbit"]),
+            (&["--delay", "10"], &["--delay", "no unit"]),
+            (&["--up", "--delya 3ms"], &["--up", "--delya", "--delay"]),
+            (&["--down", "--delay 3"], &["--down", "--delay", "no unit"]),
+            (&["--down", "fast"], &["--down", "fast"]),
+            (&["--drop", "8"], &["--drop 8", "down:8"]),
+            (&["--drop", "left:8"], &["--drop left:8"]),
+            (&["--pattern", "/nowhere"], &["--pattern /nowhere"]),
+            (&["--queue", "0"], &["--queue", "50"]),
+            (&["--queue", "1000B"], &["up", "1,500 bytes"]),
+            (&["--kernel", "linux-2006"], &["--kernel", "linux-2005"]),
+            (&["--route", "initcwind 3"], &["--route", "initcwnd"]),
+            (&["--sysctl", "tcp_sack"], &["--sysctl", "=0"]),
+            (&["--to", "example.org"], &["--to", "example.org:80"]),
+            (&["--to", "a:1", "--server", "b"], &["--to", "--server"]),
+        ];
+        for (options, words) in cases {
+            let error = plans(options).unwrap_err();
+            for word in *words {
+                assert!(error.contains(word), "{options:?}: {error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The options of a link, for both directions or, between quotes, for one.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use clap::{Parser, ValueEnum};
+use posthaste_link::profile::{PROFILES, Profile, named};
+use posthaste_link::{Direction, Jitter, Loss, Order, Plan, Queue, Reordering};
+use posthaste_units::{BitRate, Ratio, Span};
+
+/// What a link does; what is not given is left as the profile has it, or undone.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "The link")]
+pub(super) struct PathArgs {
+    /// A network by name, over which the other options go
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(PROFILES.iter().map(|profile| profile.name)).try_map(|name| named(&name)))]
+    profile: Option<&'static Profile>,
+    /// Bits per second, of IP packets, for example 300kbit
+    #[arg(long, value_name = "R")]
+    bandwidth: Option<BitRate>,
+    /// Delay one way, in each direction
+    #[arg(long, value_name = "T")]
+    delay: Option<Span>,
+    /// How the delay varies: 5ms, 50% (of the delay), uniform:5ms, pareto:5ms, variance:50%
+    #[arg(long, value_name = "D")]
+    jitter: Option<Jitter>,
+    /// Let packets with a shorter delay go first, so that jitter reorders
+    #[arg(long)]
+    overtake: bool,
+    /// Loss by chance: 2%, bursts:2%:4 (mean length 4) or gilbert-elliott:P:R[:BAD[:GOOD]]
+    #[arg(long, value_name = "P")]
+    loss: Option<Loss>,
+    /// Probability of each bit to flip, for example 0.001%
+    #[arg(long, value_name = "P")]
+    bit_errors: Option<Ratio>,
+    /// Share of packets that pass twice
+    #[arg(long, value_name = "P")]
+    duplicate: Option<Ratio>,
+    /// Share of packets that go at once (25%, 25%:5) or are held back (hold:1%:3)
+    #[arg(long, value_name = "P")]
+    reorder: Option<Reordering>,
+    /// What waits for the bandwidth: 50 (packets), 64kB, 50:64kB; behind it :drop-head or
+    /// :codel[:5ms:100ms] [default: 50]
+    #[arg(long, value_name = "N")]
+    queue: Option<Queue>,
+    /// Bytes that each packet takes on the line beyond its own, 14 for Ethernet's header
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(..=65_535))]
+    overhead: Option<u32>,
+    /// In which order things happen: queue before delay, or delay before queue [default: dummynet]
+    #[arg(long, value_enum)]
+    order: Option<OrderArg>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OrderArg {
+    Dummynet,
+    Netem,
+}
+
+#[derive(Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct Nested {
+    #[command(flatten)]
+    path: PathArgs,
+}
+
+/// Reads the value of --up and --down: options as on the command line.
+pub(super) fn nested(text: &str) -> Result<PathArgs, String> {
+    let nested = Nested::try_parse_from(text.split_whitespace());
+    nested.map(|nested| nested.path).map_err(|error| {
+        let text = error.to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        // The usage that follows would be that of a command nobody has typed.
+        let end = text.find("\n\nUsage").or(text.find("\n\nFor more"));
+        text[..end.unwrap_or(text.len())].trim().to_owned()
+    })
+}
+
+/// The plan of a direction: a profile, over it what both directions have, over it its own.
+pub(super) fn plan(direction: Direction, both: &PathArgs, own: Option<&PathArgs>) -> Plan {
+    let profile = own.and_then(|own| own.profile).or(both.profile);
+    let mut plan = profile.map_or_else(Plan::default, |profile| profile.plan(direction));
+    both.apply(&mut plan);
+    if let Some(own) = own {
+        own.apply(&mut plan);
+    }
+    plan
+}
+
+impl PathArgs {
+    fn apply(&self, plan: &mut Plan) {
+        let Self {
+            profile: _,
+            bandwidth,
+            delay,
+            jitter,
+            overtake,
+            loss,
+            bit_errors,
+            duplicate,
+            reorder,
+            queue,
+            overhead,
+            order,
+        } = self;
+        plan.bandwidth = bandwidth.or(plan.bandwidth);
+        plan.delay = delay.unwrap_or(plan.delay);
+        plan.jitter = jitter.or(plan.jitter);
+        plan.keeps_order &= !overtake;
+        plan.loss = loss.or(plan.loss);
+        plan.bit_error_rate = bit_errors.unwrap_or(plan.bit_error_rate);
+        plan.duplication = duplicate.unwrap_or(plan.duplication);
+        plan.reordering = reorder.or(plan.reordering);
+        plan.queue = queue.unwrap_or(plan.queue);
+        plan.overhead = overhead.unwrap_or(plan.overhead);
+        plan.order = order.map_or(plan.order, Order::from);
+    }
+}
+
+impl From<OrderArg> for Order {
+    fn from(order: OrderArg) -> Self {
+        match order {
+            OrderArg::Dummynet => Self::Dummynet,
+            OrderArg::Netem => Self::Netem,
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! What became of the packets, in a few lines for people and as one JSON document.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+
+use posthaste_emulator::relay::Relayed;
+use posthaste_emulator::{Outcome, Verdict, Way};
+use posthaste_link::{Counters, Reason};
+use posthaste_units::{Seed, Size};
+use serde::Serialize;
+
+/// What there is to say about a run.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    /// The exit status that COMMAND left behind, as a shell counts it.
+    pub(super) status: u8,
+    seed: u64,
+    connections: u64,
+    up: Direction,
+    down: Direction,
+    lateness_us: Lateness,
+    verdict: &'static str,
+    #[serde(skip)]
+    judgement: Verdict,
+    real_time: bool,
+    pauses: u64,
+    unrecorded: u64,
+    untraced: u64,
+    relay: Relay,
+}
+
+#[derive(Debug, Serialize)]
+struct Direction {
+    packets: u64,
+    bytes: u64,
+    delivered: u64,
+    copied: u64,
+    corrupted: u64,
+    reordered: u64,
+    dropped: BTreeMap<&'static str, u64>,
+    refused: BTreeMap<&'static str, u64>,
+    overrun: u64,
+    unsent: u64,
+    held: u64,
+    #[serde(skip)]
+    remedies: Vec<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Lateness {
+    p50: f64,
+    p99: f64,
+    max: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Relay {
+    connections: u64,
+    unreachable: u64,
+    resets: u64,
+    flows: u64,
+    datagrams_lost: u64,
+    refused: u64,
+}
+
+impl Report {
+    pub(super) fn new(outcome: &Outcome, relayed: Relayed, seed: Seed, status: u8) -> Self {
+        let late = |quantile| outcome.lateness.quantile(quantile).as_micros_f64();
+        let judgement = outcome.verdict();
+        Self {
+            status,
+            seed: seed.0,
+            connections: outcome.connections,
+            up: Direction::new(&outcome.up),
+            down: Direction::new(&outcome.down),
+            lateness_us: Lateness {
+                p50: late(0.5),
+                p99: late(0.99),
+                max: outcome.lateness.max().as_micros_f64(),
+            },
+            verdict: match judgement {
+                Verdict::OnTime => "on-time",
+                Verdict::Late { .. } => "late",
+                Verdict::Lost { .. } => "lost",
+            },
+            judgement,
+            real_time: outcome.real_time,
+            pauses: outcome.pauses,
+            unrecorded: outcome.unrecorded,
+            untraced: outcome.unseen,
+            relay: Relay {
+                connections: relayed.connections,
+                unreachable: relayed.unreachable,
+                resets: relayed.resets,
+                flows: relayed.flows,
+                datagrams_lost: relayed.datagrams_lost,
+                refused: relayed.refused,
+            },
+        }
+    }
+
+    /// Whether there is nothing that a reader has to know.
+    pub(super) fn is_well(&self) -> bool {
+        let refused = [&self.up, &self.down]
+            .iter()
+            .any(|way| !way.refused.is_empty());
+        self.judgement == Verdict::OnTime
+            && !refused
+            && self.unrecorded + self.untraced == 0
+            && self.relay.refused + self.relay.datagrams_lost + self.relay.unreachable == 0
+    }
+}
+
+impl Direction {
+    fn new(way: &Way) -> Self {
+        let link: &Counters = &way.link;
+        let dropped = Reason::ALL
+            .into_iter()
+            .map(|reason| (reason.name(), link.dropped(reason)));
+        Self {
+            packets: link.pushed.packets,
+            bytes: link.pushed.bytes,
+            delivered: link.delivered.packets,
+            copied: link.copied.packets,
+            corrupted: link.corrupted.packets,
+            reordered: link.reordered.packets,
+            dropped: dropped
+                .map(|(name, tally)| (name, tally.packets))
+                .filter(|(_, packets)| *packets > 0)
+                .collect(),
+            refused: way
+                .bypassed
+                .refusals()
+                .map(|(refusal, packets)| (refusal.name(), packets))
+                .collect(),
+            overrun: way.bypassed.overrun,
+            unsent: way.bypassed.unsent,
+            held: way.bypassed.held,
+            remedies: way
+                .bypassed
+                .refusals()
+                .map(|(refusal, _)| refusal.remedy())
+                .collect(),
+        }
+    }
+
+    /// One line: what went in, then what did not come out as it went in.
+    fn line(&self) -> String {
+        let mut line = format!("{} packets, {}", self.packets, Size::from_bytes(self.bytes));
+        let lost: u64 = self.dropped.values().sum();
+        if lost > 0 {
+            let _ = write!(line, "; {lost} dropped: {}", list(&self.dropped));
+        }
+        for (count, what) in [
+            (self.copied, "copied"),
+            (self.corrupted, "with flipped bits"),
+            (self.reordered, "out of order"),
+            (self.held, "still under way at the end"),
+        ] {
+            if count > 0 {
+                let _ = write!(line, "; {count} {what}");
+            }
+        }
+        if !self.refused.is_empty() {
+            let refused = list(&self.refused);
+            let _ = write!(line, "; refused: {refused} ({})", self.remedies.join(", "));
+        }
+        line
+    }
+}
+
+fn list(counts: &BTreeMap<&'static str, u64>) -> String {
+    let words: Vec<String> = counts
+        .iter()
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
+    words.join(", ")
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let connections = self.connections;
+        let plural = if connections == 1 { "" } else { "s" };
+        writeln!(f, "posthaste: {connections} connection{plural}")?;
+        writeln!(f, "  up    {}", self.up.line())?;
+        writeln!(f, "  down  {}", self.down.line())?;
+        let Lateness { p50, p99, max } = &self.lateness_us;
+        let priority = if self.real_time {
+            ""
+        } else {
+            ", without real-time priority"
+        };
+        writeln!(
+            f,
+            "  late  {p50:.0} us (median), {p99:.0} us (p99), {max:.0} us (max){priority}"
+        )?;
+        if self.judgement != Verdict::OnTime {
+            writeln!(f, "  {}", self.judgement)?;
+        }
+        for (missing, file) in [(self.unrecorded, "record"), (self.untraced, "trace")] {
+            if missing > 0 {
+                writeln!(
+                    f,
+                    "  {missing} packets are missing in the {file}: its file was too slow"
+                )?;
+            }
+        }
+        let relay = &self.relay;
+        let counts = [
+            (relay.connections, "connections"),
+            (relay.flows, "flows of datagrams"),
+            (relay.unreachable, "refused or unreachable outside"),
+            (relay.resets, "reset"),
+            (relay.datagrams_lost, "datagrams not carried"),
+            (relay.refused, "destinations that could not be opened"),
+        ];
+        let said: Vec<String> = counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        if !said.is_empty() {
+            writeln!(f, "  relay {}", said.join(", "))?;
+        }
+        Ok(())
+    }
+}

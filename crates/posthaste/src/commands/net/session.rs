@@ -1,0 +1,238 @@
+//! One run from the guard to the report: the network, the commands in it, and their end.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use posthaste_emulator::guard::{self, News, Ward};
+use posthaste_emulator::relay::{Names, Relay};
+use posthaste_emulator::{Emulation, Host, Running, SERVER, namespace};
+use posthaste_link::Plan;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::files::Blank;
+use super::hosts::Side;
+use super::listening::listening;
+use super::report::Report;
+use super::{Args, Failure};
+
+/// Where the commands find the server's address.
+const VARIABLE: &str = "POSTHASTE_SERVER";
+/// How long a server may take until it listens.
+const STARTING: Duration = Duration::from_secs(30);
+/// Between two looks whether it does.
+const LOOK: Duration = Duration::from_millis(10);
+/// Between two looks whether the emulator still runs.
+const WATCH: Duration = Duration::from_millis(250);
+/// How long COMMAND may take to end when it was asked to.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Everything that lives as long as the run. Fields are dropped in this order: processes first.
+struct Session {
+    ward: Ward,
+    relay: Relay,
+    running: Running,
+}
+
+/// Runs it all and returns COMMAND's status.
+pub(super) fn run(args: Args, plans: [Arc<Plan>; 2]) -> Result<ExitCode, Failure> {
+    let ward = guard::post().map_err(Failure::run)?;
+    // Files come before there is a network that a mistake could take down again.
+    let files = Blank::create(&args)?;
+    let mut session = Session::start(&args, plans, ward, &files)?;
+    let files = files.begin(&mut session.running)?;
+    let server = args.server.as_deref();
+    let server = server.map(|line| session.start_server(line)).transpose()?;
+    let status = session.run_command(&args.command, server)?;
+    let relayed = session.relay.relayed();
+    // What ends from here on is the run's own end and no part of it.
+    let outcome = session.running.finish().map_err(Failure::run)?;
+    files.finish()?;
+    let report = Report::new(&outcome, relayed, args.seed, shell_status(status));
+    let left = session.ward.end_all();
+    if left > 0 {
+        eprintln!("posthaste: {left} processes could not be ended");
+    }
+    if !args.quiet || !report.is_well() {
+        eprint!("{report}");
+    }
+    if let Some(path) = &args.report {
+        write(path, &report)?;
+    }
+    Ok(report.status.into())
+}
+
+impl Session {
+    fn start(
+        args: &Args,
+        plans: [Arc<Plan>; 2],
+        ward: Ward,
+        files: &Blank,
+    ) -> Result<Self, Failure> {
+        let target = args.to.as_ref();
+        let addresses = target.map(|target| target.addresses()).transpose()?;
+        namespace::enter().map_err(Failure::run)?;
+        ward.mind_the_guard().map_err(Failure::run)?;
+        let names = Names::of_this_machine();
+        let (relay, gate) = Relay::start(&names).map_err(Failure::run)?;
+        let [client, server] = [Side::Client, Side::Server].map(|side| args.hosts.setup(side));
+        let route = client.route.clone();
+        let [up, down] = plans;
+        let emulation = Emulation::new(up, down)
+            .sharing(args.sharing())
+            .seed(args.seed)
+            .client(client)
+            .server(server)
+            .real_time(true);
+        let running = files
+            .ask(emulation)
+            .start_with(Some(gate))
+            .map_err(Failure::run)?;
+        relay.attach(&running, &route).map_err(Failure::run)?;
+        if let (Some(target), Some(addresses)) = (target, addresses) {
+            relay
+                .lead(&running.server, target.port, &addresses)
+                .map_err(Failure::run)?;
+        }
+        if let Err(error) = running.client.run(move || names.install()) {
+            eprintln!("posthaste: names do not resolve inside: {error}");
+        }
+        Ok(Self {
+            ward,
+            relay,
+            running,
+        })
+    }
+
+    /// Starts the server and returns when it listens.
+    fn start_server(&self, line: &str) -> Result<u32, Failure> {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", line])
+            // Standard output is COMMAND's, and so is the terminal with its Ctrl-C.
+            .stdin(Stdio::null())
+            .stdout(io::stderr())
+            .process_group(0);
+        let named = |error: io::Error| Failure::run(format!("--server: sh: {error}"));
+        let server = self.spawn(&self.running.server, command).map_err(named)?;
+        let patience = Instant::now() + STARTING;
+        loop {
+            let found = self.running.server.run(listening);
+            if found.iter().any(|local| !local.ip().is_loopback()) {
+                return Ok(server);
+            }
+            match self.ward.wait(LOOK) {
+                Some(News::Ended(who, status)) if who == server => {
+                    return Err(Failure::run(format!(
+                        "--server: ended before it listened ({status}): {line}"
+                    )));
+                }
+                Some(News::Asked(signal) | News::Terminal(signal)) => {
+                    let signal = signal.as_raw();
+                    return Err(Failure::run(format!("stopped by signal {signal}")));
+                }
+                _ => {}
+            }
+            if Instant::now() > patience {
+                let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+                return Err(Failure::run(match found.is_empty() {
+                    true => format!("--server: does not listen after {STARTING:?}: {line}"),
+                    false => format!(
+                        "--server: listens at {} only; let it listen at 0.0.0.0 or ${VARIABLE}",
+                        found.join(" and ")
+                    ),
+                }));
+            }
+        }
+    }
+
+    /// Runs COMMAND to its end.
+    fn run_command(&self, words: &[OsString], server: Option<u32>) -> Result<ExitStatus, Failure> {
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        let client = self.spawn(&self.running.client, command);
+        let client = client.map_err(|error| not_started(&words[0], &error))?;
+        let mut killed = None;
+        loop {
+            match self.ward.wait(WATCH) {
+                Some(News::Ended(who, status)) if who == client => return Ok(status),
+                Some(News::Ended(who, status)) if Some(who) == server => {
+                    eprintln!("posthaste: the server ended before COMMAND did ({status})");
+                }
+                Some(News::Asked(signal)) => {
+                    pass_on(client, signal);
+                    if matches!(signal, Signal::TERM | Signal::HUP) {
+                        killed.get_or_insert(Instant::now() + FAREWELL);
+                    }
+                }
+                // The terminal's own signals reach COMMAND as they reach us.
+                Some(News::Ended(..) | News::Terminal(_)) | None => {}
+            }
+            let overdue = killed.is_some_and(|at| Instant::now() > at);
+            if overdue || self.running.has_stopped() {
+                pass_on(client, Signal::KILL);
+            }
+        }
+    }
+
+    /// Starts a command at a host; its end is heard of by the ward.
+    fn spawn(&self, host: &Host, mut command: Command) -> io::Result<u32> {
+        command.env(VARIABLE, SERVER.v4.to_string());
+        self.ward.prepare(&mut command);
+        host.run(move || command.spawn()).map(|child| child.id())
+    }
+}
+
+fn pass_on(process: u32, signal: Signal) {
+    let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+    if let Some(process) = process {
+        // It can only have ended, and is still to be waited for.
+        let _ = kill_process(process, signal);
+    }
+}
+
+/// As shells number it: 127 where there is no such command, 126 where it cannot be run.
+fn not_started(command: &OsString, error: &io::Error) -> Failure {
+    let name = command.to_string_lossy();
+    // A folder of PATH that may not be looked into is said to be forbidden, whatever is in it.
+    let nowhere = !name.contains('/') && !is_in_path(command);
+    let kind = match nowhere {
+        true => io::ErrorKind::NotFound,
+        false => error.kind(),
+    };
+    let (code, text) = match kind {
+        io::ErrorKind::NotFound if !nowhere && Path::new(command).exists() => (
+            126,
+            format!("{name}: the interpreter that its first line names is missing"),
+        ),
+        io::ErrorKind::NotFound => (
+            127,
+            format!(
+                "{name}: command not found; for what only a shell knows write sh -c '{name} ...'"
+            ),
+        ),
+        _ => (126, format!("{name}: cannot be run: {error}")),
+    };
+    Failure::Command { code, text }
+}
+
+fn is_in_path(command: &OsString) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(command).exists())
+}
+
+fn shell_status(status: ExitStatus) -> u8 {
+    let code = status.code().or(status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok())
+        .unwrap_or(u8::MAX)
+}
+
+fn write(path: &Path, report: &Report) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(report).map_err(Failure::run)?;
+    std::fs::write(path, json + "\n")
+        .map_err(|error| Failure::run(format!("--report {}: {error}", path.display())))
+}

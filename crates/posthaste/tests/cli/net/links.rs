@@ -1,0 +1,161 @@
+//! What the link does to a service inside, by the report and by who measures inside.
+
+use posthaste_link::{Direction, Network, Plan, Sharing, record};
+use posthaste_units::{Seed, Span};
+use serde_json::Value;
+use std::sync::Arc;
+
+use super::{folder, net, own, reported, users};
+use crate::command::said;
+
+fn load(posthaste: &str, options: &str) -> String {
+    format!("{posthaste} load http://$POSTHASTE_SERVER:8080/ --json {options}")
+}
+
+fn bookshop(posthaste: &str) -> String {
+    format!("{posthaste} bookshop --listen 0.0.0.0:8080")
+}
+
+#[test]
+fn a_service_inside_is_as_far_away_as_asked() {
+    for user in users() {
+        let posthaste = own(*user);
+        let load = load(&posthaste, "--rate 20/s --duration 1s");
+        let shop = bookshop(&posthaste);
+        let (run, report) = reported(
+            *user,
+            &[
+                "--delay", "20ms", "--server", &shop, "--", "sh", "-c", &load,
+            ],
+        );
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        let measured: Value = serde_json::from_str(&run.out).unwrap();
+        assert_eq!(measured["outcomes"]["ok"], 20, "{}", run.out);
+        let p50 = measured["response_time_ms"]["p50"].as_f64().unwrap();
+        assert!((40.0..60.0).contains(&p50), "{p50}");
+        assert_eq!(report["status"], 0);
+        assert!(report["connections"].as_u64().unwrap() >= 1);
+        assert!(report["up"]["packets"].as_u64().unwrap() > 20);
+    }
+}
+
+#[test]
+fn each_connection_loses_exactly_what_was_asked() {
+    for user in users() {
+        let posthaste = own(*user);
+        let load = load(
+            &posthaste,
+            "--rate 20/s --duration 500ms --connection new --connect-timeout 5s",
+        );
+        let shop = bookshop(&posthaste);
+        let options = ["--delay", "1ms", "--drop", "down:3", "--server", &shop];
+        let (run, report) = reported(*user, &[&options[..], &["--", "sh", "-c", &load]].concat());
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        assert_eq!(report["connections"], 10, "{report}");
+        assert_eq!(report["down"]["dropped"]["pattern"], 10, "{report}");
+        assert_eq!(report["up"]["dropped"].as_object().unwrap().len(), 0);
+    }
+}
+
+#[test]
+fn a_record_replays_to_the_same_decisions() {
+    for user in users() {
+        let posthaste = own(*user);
+        let folder = folder();
+        let record = folder.path().join("record.csv");
+        let load = load(&posthaste, "--rate 50/s --duration 1s --connection new");
+        let shop = bookshop(&posthaste);
+        let options = [
+            "--loss",
+            "10%",
+            "--seed",
+            "5",
+            "--record",
+            record.to_str().unwrap(),
+        ];
+        let rest = ["--server", &shop, "--", "sh", "-c", &load];
+        let (run, report) = reported(*user, &[&options[..], &rest].concat());
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        let text = std::fs::read_to_string(&record).unwrap();
+        assert!(text.contains("--loss 10%"), "{}", &text[..200]);
+        let inputs = record::parse(&text).unwrap();
+        let plan = Arc::new(Plan {
+            loss: Some("10%".parse().unwrap()),
+            delay: Span::ZERO,
+            ..Plan::default()
+        });
+        let mut again = Network::new(&plan, &plan, Sharing::PerConnection, Seed(5));
+        again.replay(&inputs, |_| {});
+        for direction in Direction::BOTH {
+            let counted = again.counters(direction);
+            let said = &report[direction.name()];
+            assert_eq!(said["packets"], counted.pushed.packets);
+            let lost = counted.dropped_in_all().packets;
+            assert!(lost > 0, "{said}");
+            assert_eq!(said["dropped"]["random"], lost, "{direction}");
+        }
+    }
+}
+
+#[test]
+fn a_trace_says_what_became_of_each_packet() {
+    for user in users() {
+        let posthaste = own(*user);
+        let folder = folder();
+        let trace = folder.path().join("trace.csv");
+        let load = load(&posthaste, "--rate 10/s --duration 500ms --connection new");
+        let shop = bookshop(&posthaste);
+        let options = ["--drop", "down:3", "--trace", trace.to_str().unwrap()];
+        let rest = ["--server", &shop, "--", "sh", "-c", &load];
+        let (run, report) = reported(*user, &[&options[..], &rest].concat());
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        let text = std::fs::read_to_string(&trace).unwrap();
+        let dropped: Vec<&str> = text
+            .lines()
+            .filter(|line| line.contains("dropped"))
+            .collect();
+        assert_eq!(dropped.len(), 5, "{text}");
+        assert!(dropped.iter().all(|line| line.contains("down")), "{text}");
+        assert_eq!(report["untraced"], 0);
+    }
+}
+
+/// The kernel says which congestion control a connection has, and whether SACK was agreed on.
+#[test]
+fn kernels_are_set_by_name_and_by_side() {
+    for user in users() {
+        let run = said(&mut net(
+            *user,
+            &[
+                "--kernel",
+                "client:linux-2005",
+                "--",
+                "sh",
+                "-c",
+                "cat /proc/sys/net/ipv4/tcp_sack /proc/sys/net/ipv4/tcp_frto",
+            ],
+        ));
+        assert_eq!(
+            (run.code, run.out.as_str()),
+            (Some(0), "0\n0\n"),
+            "{}",
+            run.err
+        );
+        let run = said(&mut net(
+            *user,
+            &[
+                "--kernel",
+                "server:linux-2005",
+                "--",
+                "cat",
+                "/proc/sys/net/ipv4/tcp_sack",
+            ],
+        ));
+        assert_eq!(
+            (run.code, run.out.as_str()),
+            (Some(0), "1\n"),
+            "{}",
+            run.err
+        );
+    }
+}

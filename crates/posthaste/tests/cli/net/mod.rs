@@ -1,0 +1,108 @@
+//! `posthaste net` in real namespaces: as who runs the tests, and where that is root as an
+//! ordinary user, too.
+//!
+//! Where a kernel forbids namespaces the tests say so and pass, except in CI, where everything has
+//! to be possible.
+
+mod ends;
+mod links;
+mod relay;
+mod statuses;
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::command::{Said, posthaste, said};
+
+/// An ordinary user: "nobody" everywhere.
+const NOBODY: u32 = 65_534;
+
+/// Who runs posthaste.
+#[derive(Clone, Copy, Debug)]
+enum User {
+    /// Who runs the tests.
+    Own,
+    /// An ordinary one.
+    Nobody,
+}
+
+/// As whom to run: nobody at all where namespaces are forbidden.
+fn users() -> &'static [User] {
+    static USERS: OnceLock<Vec<User>> = OnceLock::new();
+    USERS.get_or_init(|| {
+        let mut users = vec![User::Own];
+        if rustix::process::geteuid().is_root() {
+            users.push(User::Nobody);
+        }
+        users.retain(|user| {
+            let tried = said(&mut net(*user, &["--", "true"]));
+            let forbidden = tried.err.contains("no network of its own");
+            let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
+            assert!(!(forbidden && in_ci), "{user:?}: {}", tried.err);
+            if forbidden {
+                eprintln!("skipped as {user:?}: {}", tried.err);
+            }
+            !forbidden
+        });
+        users
+    })
+}
+
+/// `posthaste net` with these arguments.
+fn net(user: User, arguments: &[&str]) -> Command {
+    let mut command = match user {
+        User::Own => posthaste(&[]),
+        User::Nobody => {
+            let mut command = Command::new(readable_binary());
+            command
+                .uid(NOBODY)
+                .gid(NOBODY)
+                .stdin(Stdio::null())
+                .current_dir("/");
+            command
+        }
+    };
+    command.arg("net").args(arguments);
+    command
+}
+
+/// The binary where everybody can start it, which may not be so where it was built.
+fn readable_binary() -> &'static Path {
+    static BINARY: OnceLock<tempfile::TempPath> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        let copy = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        std::fs::copy(env!("CARGO_BIN_EXE_posthaste"), &copy).unwrap();
+        std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o755)).unwrap();
+        copy
+    })
+}
+
+/// The binary as commands inside name it.
+fn own(user: User) -> String {
+    match user {
+        User::Own => env!("CARGO_BIN_EXE_posthaste").to_owned(),
+        User::Nobody => readable_binary().to_str().unwrap().to_owned(),
+    }
+}
+
+/// A folder that everybody may write to.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    folder
+}
+
+/// Runs it, and reads the report it has written.
+fn reported(user: User, arguments: &[&str]) -> (Said, Value) {
+    let folder = folder();
+    let path = folder.path().join("report.json");
+    let mut command = net(user, &["--report", path.to_str().unwrap()]);
+    let said = said(command.args(arguments));
+    let report = std::fs::read(&path).unwrap_or_else(|error| panic!("{error}: {}", said.err));
+    (said, serde_json::from_slice(&report).unwrap())
+}

@@ -1,0 +1,195 @@
+//! The way out: to one host, to any, and to resolvers.
+
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
+use std::thread;
+
+use posthaste_emulator::namespace::own_network;
+use posthaste_emulator::relay::Names;
+use rustix::mount::{UnmountFlags, mount_bind, unmount};
+
+use serde_json::Value;
+
+use super::{net, own, reported, users};
+use crate::command::{Shop, said};
+
+#[test]
+fn one_port_leads_to_a_host_outside() {
+    let shop = Shop::open(&[]);
+    let target = shop.url.strip_prefix("http://").unwrap();
+    let port = target.rsplit_once(':').unwrap().1;
+    for user in users() {
+        let url = format!("http://10.0.0.2:{port}/");
+        let load = [
+            &own(*user),
+            "load",
+            &url,
+            "--rate",
+            "20/s",
+            "--duration",
+            "1s",
+        ];
+        let options = ["--delay", "5ms", "--to", target, "--"];
+        let (run, report) = reported(*user, &[&options[..], &load].concat());
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        assert!(run.out.contains("20 ok"), "{}", run.out);
+        assert!(
+            report["relay"]["connections"].as_u64().unwrap() >= 1,
+            "{report}"
+        );
+    }
+}
+
+/// An address of this machine that is not its loopback, and so is outside of every emulation.
+fn address_outside() -> Option<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect((Ipv4Addr::new(198, 41, 0, 4), 53)).ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    let shadowed = matches!(address, IpAddr::V4(v4) if v4.octets().starts_with(&[10, 0, 0]));
+    (!shadowed && !address.is_loopback()).then_some(address)
+}
+
+#[test]
+fn any_host_outside_is_reached() {
+    let Some(address) = address_outside() else {
+        eprintln!("skipped: this machine has no address but its loopback's");
+        return;
+    };
+    let listener = TcpListener::bind((address, 0)).unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                while stream.read(&mut buffer).is_ok_and(|length| length > 0) {
+                    let reply = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+                    if stream.write_all(reply).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    for user in users() {
+        let posthaste = own(*user);
+        let load = [
+            "load",
+            &url,
+            "--rate",
+            "100/s",
+            "--duration",
+            "500ms",
+            "--connection",
+            "new",
+        ];
+        let command = [&["--", &posthaste][..], &load].concat();
+        let (run, report) = reported(*user, &command);
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        assert!(run.out.contains("50 ok"), "{}", run.out);
+        assert_eq!(report["relay"]["connections"], 50, "{report}");
+        assert_eq!(report["relay"]["refused"], 0, "{report}");
+    }
+}
+
+#[test]
+fn a_refusal_outside_is_a_reset_inside() {
+    let Some(address) = address_outside() else {
+        eprintln!("skipped: this machine has no address but its loopback's");
+        return;
+    };
+    let closed = TcpListener::bind((address, 0))
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    for user in users() {
+        let posthaste = own(*user);
+        let url = format!("http://{closed}/");
+        let load = [
+            "--",
+            &posthaste,
+            "load",
+            &url,
+            "--rate",
+            "10/s",
+            "--duration",
+            "500ms",
+            "--json",
+        ];
+        let (run, report) = reported(*user, &load);
+        // Which of the two depends on whether the reset comes before the request has left.
+        let outcomes = &serde_json::from_str::<Value>(&run.out).unwrap()["outcomes"];
+        let ended = ["reset", "refused"].map(|name| outcomes[name].as_u64().unwrap());
+        assert_eq!(ended.iter().sum::<u64>(), 5, "{outcomes}");
+        assert_eq!(report["relay"]["unreachable"], 5, "{report}");
+        assert!(
+            run.err.contains("5 refused or unreachable outside"),
+            "{}",
+            run.err
+        );
+    }
+}
+
+/// A machine whose only resolver, on its loopback, knows one answer: 203.0.113.7.
+fn on_a_machine_with_a_resolver<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let machine = scope.spawn(|| {
+            own_network().unwrap();
+            // Moves the thread into a mount namespace of its own; the file it lays there goes again.
+            Names::read("").install().unwrap();
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            writeln!(file, "nameserver 127.0.0.1").unwrap();
+            let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+            file.as_file().set_permissions(everybody).unwrap();
+            let target = std::fs::canonicalize("/etc/resolv.conf").unwrap();
+            unmount(&target, UnmountFlags::DETACH).unwrap();
+            mount_bind(file.path(), &target).unwrap();
+            let resolver = UdpSocket::bind("127.0.0.1:53").unwrap();
+            thread::spawn(move || {
+                let mut query = [0; 512];
+                while let Ok((length, from)) = resolver.recv_from(&mut query) {
+                    let _ = resolver.send_to(&answer(&query[..length]), from);
+                }
+            });
+            work()
+        });
+        machine.join().unwrap()
+    })
+}
+
+/// The question, and to one for an IPv4 address the answer.
+fn answer(query: &[u8]) -> Vec<u8> {
+    let name = query[12..].iter().position(|byte| *byte == 0).unwrap();
+    let question = &query[..12 + name + 5];
+    let wants_v4 = question[question.len() - 4..] == [0, 1, 0, 1];
+    let mut answer = question.to_vec();
+    answer[2..12].copy_from_slice(&[0x81, 0x80, 0, 1, 0, u8::from(wants_v4), 0, 0, 0, 0]);
+    if wants_v4 {
+        answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 203, 0, 113, 7]);
+    }
+    answer
+}
+
+#[test]
+fn names_resolve_inside() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can stand up a machine with a resolver of its own");
+        return;
+    }
+    for user in users() {
+        let run = on_a_machine_with_a_resolver(|| {
+            let asks = [
+                "--delay",
+                "20ms",
+                "--",
+                "getent",
+                "ahostsv4",
+                "some.example.org",
+            ];
+            said(&mut net(*user, &asks))
+        });
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        assert!(run.out.starts_with("203.0.113.7"), "{}", run.out);
+        assert!(run.err.contains("flows of datagrams"), "{}", run.err);
+    }
+}

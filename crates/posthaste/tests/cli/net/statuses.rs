@@ -1,0 +1,119 @@
+//! What passes through, and what is said when a command cannot be run.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::{folder, net, own, users};
+use crate::command::said;
+
+#[test]
+fn output_and_status_pass_through() {
+    for user in users() {
+        let run = said(&mut net(
+            *user,
+            &["--", "sh", "-c", "echo out; echo err >&2; exit 7"],
+        ));
+        assert_eq!(
+            (run.code, run.out.as_str()),
+            (Some(7), "out\n"),
+            "{}",
+            run.err
+        );
+        assert!(
+            run.err.starts_with("err\nposthaste: 0 connections"),
+            "{}",
+            run.err
+        );
+        let run = said(&mut net(*user, &["--", "sh", "-c", "kill -TERM $$"]));
+        assert_eq!(run.code, Some(128 + 15), "{}", run.err);
+        let run = said(&mut net(
+            *user,
+            &["--", "sh", "-c", "echo $POSTHASTE_SERVER"],
+        ));
+        assert_eq!(run.out, "10.0.0.2\n");
+        let run = said(&mut net(*user, &["--quiet", "--", "true"]));
+        assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+    }
+}
+
+#[test]
+fn commands_that_cannot_be_started_are_named() {
+    let folder = folder();
+    let text = folder.path().join("text");
+    fs::write(&text, "words").unwrap();
+    let script = folder.path().join("script");
+    fs::write(&script, "#!/nowhere/at/all\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let cases = [
+        ("no-such-command", 127, "not found"),
+        (text.to_str().unwrap(), 126, "cannot be run"),
+        (script.to_str().unwrap(), 126, "interpreter"),
+    ];
+    for user in users() {
+        for (command, code, words) in cases {
+            let run = said(&mut net(*user, &["--", command]));
+            assert_eq!(run.code, Some(code), "{}", run.err);
+            assert!(
+                run.err.contains(command) && run.err.contains(words),
+                "{}",
+                run.err
+            );
+        }
+    }
+}
+
+#[test]
+fn a_server_that_does_not_serve_is_named() {
+    for user in users() {
+        let run = said(&mut net(*user, &["--server", "exit 5", "--", "true"]));
+        assert_eq!(run.code, Some(3), "{}", run.err);
+        assert!(
+            run.err.contains("--server") && run.err.contains("exit status: 5"),
+            "{}",
+            run.err
+        );
+    }
+}
+
+#[test]
+fn what_the_kernel_does_not_take_is_named() {
+    for user in users() {
+        for (option, value, words) in [
+            ("--sysctl", "net.ipv4.no_such_thing=1", "no_such_thing"),
+            ("--sysctl", "kernel.hostname=x", "kernel.hostname"),
+            (
+                "--sysctl",
+                "net.ipv4.tcp_congestion_control=cubic",
+                "congctl cubic",
+            ),
+            ("--route", "congctl no-such-control", "route"),
+        ] {
+            let run = said(&mut net(*user, &[option, value, "--", "true"]));
+            // Where cubic is the machine's own default, setting it again is no mistake.
+            if run.code != Some(0) || !value.ends_with("=cubic") {
+                assert_eq!(run.code, Some(3), "{value}: {}", run.err);
+                assert!(run.err.contains(words), "{value}: {}", run.err);
+            }
+        }
+    }
+}
+
+#[test]
+fn usage_is_checked_before_anything_is_started() {
+    for user in users() {
+        let posthaste = own(*user);
+        for options in [
+            &["--up", "--delya 3ms"][..],
+            &["--profile", "ltee"],
+            &["--drop", "8"],
+            &["--to", "nowhere"],
+        ] {
+            let run = said(net(*user, options).args(["--", &posthaste]));
+            assert_eq!(run.code, Some(2), "{options:?}: {}", run.err);
+            assert!(run.err.contains(options[0]), "{}", run.err);
+        }
+    }
+    let run = said(&mut net(super::User::Own, &["curl", "http://example.org/"]));
+    assert_eq!(run.code, Some(2));
+    assert!(run.err.contains("--"), "{}", run.err);
+}
