@@ -3,6 +3,7 @@
 //! The emulator's thread has a network of its own, which holds the middle ends of two pairs of
 //! devices and no address: its kernel has nothing to say. Dropping a [`Running`] ends everything.
 
+use std::fmt;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use thiserror::Error;
 
+use crate::Flow;
 use crate::address::{CLIENT, SERVER};
 use crate::agent::{self, DuplicateAcks};
 use crate::clock::Clock;
@@ -57,8 +59,7 @@ pub enum EmulationError {
 /// What is to be emulated.
 #[derive(Clone, Debug)]
 pub struct Emulation {
-    up: Arc<Plan>,
-    down: Arc<Plan>,
+    plans: Plans,
     sharing: Sharing,
     seed: Seed,
     client: Setup,
@@ -69,12 +70,39 @@ pub struct Emulation {
     duplicate_acks: Option<agent::Settings>,
 }
 
+/// What the links of connections do.
+#[derive(Clone)]
+enum Plans {
+    Same([Arc<Plan>; 2]),
+    Chosen(Arc<Choose>),
+}
+
+type Choose = dyn Fn(&Flow) -> [Arc<Plan>; 2] + Send + Sync;
+
+impl fmt::Debug for Plans {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Same(plans) => f.debug_tuple("Same").field(plans).finish(),
+            Self::Chosen(_) => f.write_str("Chosen"),
+        }
+    }
+}
+
 impl Emulation {
     /// Links that do this to packets from client to server and back; one for each connection.
     pub fn new(up: Arc<Plan>, down: Arc<Plan>) -> Self {
+        Self::with(Plans::Same([up, down]))
+    }
+
+    /// Links that do, up and down, what `choose` says of the connection whose first packet comes:
+    /// many experiments side by side.
+    pub fn choosing(choose: impl Fn(&Flow) -> [Arc<Plan>; 2] + Send + Sync + 'static) -> Self {
+        Self::with(Plans::Chosen(Arc::new(choose)))
+    }
+
+    fn with(plans: Plans) -> Self {
         Self {
-            up,
-            down,
+            plans,
             sharing: Sharing::default(),
             seed: Seed::default(),
             client: Setup::default(),
@@ -86,7 +114,8 @@ impl Emulation {
         }
     }
 
-    /// Whether connections have links of their own or one together.
+    /// Whether connections have links of their own or one together; those whose plans are chosen
+    /// always have links of their own.
     pub fn sharing(self, sharing: Sharing) -> Self {
         Self { sharing, ..self }
     }
@@ -233,12 +262,13 @@ impl Emulator {
         let (ready, is_ready): (SyncSender<Result<(), HostError>>, Receiver<_>) = sync_channel(1);
         let real_time = emulation.real_time;
         let agent = emulation.duplicate_acks.map(DuplicateAcks::new);
-        let links = Links::new(
-            &emulation.up,
-            &emulation.down,
-            emulation.sharing,
-            emulation.seed,
-        );
+        let links = match &emulation.plans {
+            Plans::Same([up, down]) => Links::new(up, down, emulation.sharing, emulation.seed),
+            Plans::Chosen(choose) => {
+                let choose = choose.clone();
+                Links::choosing(move |flow| choose(flow), emulation.seed)
+            }
+        };
         let loops = {
             let stop = stop.clone();
             move || {

@@ -44,6 +44,7 @@ mod sighting;
 pub mod sysctl;
 mod tcp_counters;
 pub mod trace;
+pub mod transaction;
 mod wait;
 
 pub use address::{Addresses, CLIENT, NETWORK_V4, NETWORK_V6, SERVER};

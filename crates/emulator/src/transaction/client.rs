@@ -1,8 +1,10 @@
 //! The client: begins transactions, so many at a time, and sees how each ends.
 
-use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
 
 use posthaste_units::{Instant, Span};
 use rustix::event::epoll::EventFlags;
@@ -21,31 +23,74 @@ use crate::{Addresses, Host};
 /// How soon a stop is seen.
 const GLANCE: Span = Span::from_millis(50);
 
-/// Runs `transactions` from `host` with the server at `server` and says how each ended, in their order.
-///
-/// `done` is told after each how many have ended. Once `stop` is set, no more are begun and those under
-/// way are given up.
-pub fn run(
-    host: &Host,
-    server: Addresses,
-    transactions: Vec<Transaction>,
-    course: Course,
-    stop: &std::sync::Arc<AtomicBool>,
-    mut done: impl FnMut(usize) + Send + 'static,
-) -> Result<Vec<Ended>, Errno> {
-    let (stop, from) = (stop.clone(), host.addresses());
-    let work = move || {
-        crate::priority::wake_exactly();
-        let mut running = Running::new(from, server, transactions, course)?;
-        while !running.is_over() && !stop.load(Ordering::Relaxed) {
-            running.turn()?;
-            done(running.over);
+/// A client that runs transactions in a thread of its own; dropping it gives them up.
+pub struct Client {
+    news: Arc<News>,
+    thread: Option<JoinHandle<Result<Vec<Ended>, Errno>>>,
+}
+
+/// What client and caller tell each other.
+#[derive(Default)]
+struct News {
+    stop: AtomicBool,
+    over: AtomicUsize,
+}
+
+impl Client {
+    /// Begins `transactions`, in their order, from `host` with the server at `server`.
+    pub fn start(
+        host: &Host,
+        server: Addresses,
+        transactions: Vec<Transaction>,
+        course: Course,
+    ) -> Self {
+        let (news, from) = (Arc::<News>::default(), host.addresses());
+        let work = {
+            let news = news.clone();
+            move || {
+                crate::priority::wake_exactly();
+                let mut running = Running::new(from, server, transactions, course)?;
+                while !running.is_over() && !news.stop.load(Ordering::Relaxed) {
+                    running.turn()?;
+                    news.over.store(running.over, Ordering::Relaxed);
+                }
+                Ok(running.ended)
+            }
+        };
+        Self {
+            news,
+            thread: Some(host.spawn(work)),
         }
-        Ok(running.ended)
-    };
-    match host.spawn(work).join() {
-        Ok(ended) => ended,
-        Err(panic) => std::panic::resume_unwind(panic),
+    }
+
+    /// How many have ended, in whichever way.
+    pub fn over(&self) -> usize {
+        self.news.over.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is nothing more to wait for.
+    pub fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Begins no more, and gives up those under way.
+    pub fn stop(&self) {
+        self.news.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits for all of them; how each ended, in the order in which they were given.
+    pub fn finish(mut self) -> Result<Vec<Ended>, Errno> {
+        let thread = self.thread.take().expect("finished only once");
+        match thread.join() {
+            Ok(ended) => ended,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 
@@ -84,7 +129,7 @@ impl Running {
             clock: Clock::start(),
             from,
             to: super::address(server),
-            ended: vec![Ended::NotBegun; transactions.len()],
+            ended: vec![Ended::Stopped; transactions.len()],
             transactions,
             course,
             next: 0,
@@ -141,7 +186,8 @@ impl Running {
             return Ok(());
         }
         let entry = self.connections.vacant_entry();
-        self.poll.add(&socket, entry.key() as u64, EventFlags::OUT)?;
+        self.poll
+            .add(&socket, entry.key() as u64, EventFlags::OUT)?;
         self.timeouts
             .set(now + self.course.timeout, transaction as u64);
         entry.insert(Connection {

@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use posthaste_units::Span;
 use rustix::io::Errno;
 
-pub use client::run;
+pub use client::Client;
 pub use message::SHORTEST;
 pub use server::Server;
 
@@ -57,8 +57,8 @@ pub enum Ended {
     Failed(Errno),
     /// Its time was over.
     TimedOut,
-    /// Never begun: the run was stopped.
-    NotBegun,
+    /// Not begun, or given up, since the run was stopped.
+    Stopped,
 }
 
 /// Where servers of transactions listen.

@@ -58,9 +58,11 @@ impl Poll {
         self.reports.clear();
         let spare = rustix::buffer::spare_capacity(&mut self.reports);
         match epoll::wait(&self.epoll, spare, Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => {
-                Ok(self.reports.iter().map(|report| report.data.u64()).collect())
-            }
+            Ok(_) | Err(Errno::INTR) => Ok(self
+                .reports
+                .iter()
+                .map(|report| report.data.u64())
+                .collect()),
             Err(errno) => Err(errno),
         }
     }

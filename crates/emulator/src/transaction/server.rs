@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use posthaste_units::{Instant, Span};
+use posthaste_units::Span;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
@@ -89,7 +89,10 @@ struct Connection {
 
 enum State {
     /// So many bytes of the request have come; its beginning is kept.
-    Reading { got: u32, head: [u8; LENGTH] },
+    Reading {
+        got: u32,
+        head: [u8; LENGTH],
+    },
     Processing(Order),
     /// So many bytes of the reply are left.
     Replying(u32),
@@ -168,7 +171,9 @@ impl Serving {
         let connection = &mut self.connections[slot];
         connection.state = State::Processing(order);
         let due = self.clock.now() + order.processing;
-        let quiet = self.poll.change(&connection.socket, slot as u64, EventFlags::empty());
+        let quiet = self
+            .poll
+            .change(&connection.socket, slot as u64, EventFlags::empty());
         match quiet {
             Ok(()) => self.timers.set(due, slot as u64),
             Err(_) => drop(self.connections.remove(slot)),
@@ -185,17 +190,15 @@ impl Serving {
         // A failure here is a failure of the connection, which writing will report.
         let _ = sockopt::set_tcp_cork(&connection.socket, order.fin_on_data);
         connection.state = State::Replying(order.reply);
-        let _ = self.poll.change(&connection.socket, slot as u64, EventFlags::OUT);
+        let _ = self
+            .poll
+            .change(&connection.socket, slot as u64, EventFlags::OUT);
         self.turn(slot);
     }
 }
 
 /// Reads what is there; the order, once the request is whole.
-fn read(
-    socket: &OwnedFd,
-    got: &mut u32,
-    head: &mut [u8; LENGTH],
-) -> Result<Option<Order>, Errno> {
+fn read(socket: &OwnedFd, got: &mut u32, head: &mut [u8; LENGTH]) -> Result<Option<Order>, Errno> {
     let mut buffer = FILLING;
     loop {
         let (_, length) = match net::recv(socket, &mut buffer[..], RecvFlags::empty()) {

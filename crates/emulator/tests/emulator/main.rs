@@ -46,7 +46,10 @@ fn main() -> ExitCode {
             traces::why_again,
         ),
         trial("a_capture_is_read_by_tshark", traces::read_by_tshark),
-        trial("response_times_are_what_the_client_saw", traces::response_times),
+        trial(
+            "response_times_are_what_the_client_saw",
+            traces::response_times,
+        ),
         trial("connections_have_links_of_their_own", links::own),
         trial("connections_share_a_link_when_asked", links::shared),
         trial("cubic_by_route_whatever_the_machine_has", hosts::cubic),
@@ -55,8 +58,14 @@ fn main() -> ExitCode {
         trial("commands_are_inside_and_unprivileged", hosts::commands),
         trial("work_that_panics_does_not_end_a_host", hosts::panics),
         trial("a_late_emulator_says_so", links::late),
-        trial("duplicates_do_not_help_one_late_loss", duplicate_acks::one_loss),
-        trial("duplicates_help_two_late_losses", duplicate_acks::two_losses),
+        trial(
+            "duplicates_do_not_help_one_late_loss",
+            duplicate_acks::one_loss,
+        ),
+        trial(
+            "duplicates_help_two_late_losses",
+            duplicate_acks::two_losses,
+        ),
         trial("duplicates_change_nothing_with_sack", duplicate_acks::sack),
     ];
     if allowed == Ok(()) && rustix::process::geteuid().is_root() {
