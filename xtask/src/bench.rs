@@ -55,6 +55,11 @@ const BENCHMARKS: &[Benchmark] = &[
         run: oracle::coverage,
     },
     Benchmark {
+        name: "limit",
+        about: "the same near the limit, where little errors show (twenty minutes, wants an idle machine)",
+        run: oracle::limit,
+    },
+    Benchmark {
         name: "find",
         about: "the capacity --find reports of a server with a known law",
         run: oracle::find,
