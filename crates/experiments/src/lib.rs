@@ -10,6 +10,7 @@ mod figure;
 pub mod lab;
 mod manifest;
 mod overload;
+mod packet_loss;
 mod papers;
 mod progress;
 mod records;
@@ -33,4 +34,10 @@ pub const FIGURES: &[&Figure] = &[
     &overload::fig_09::FIGURE,
     &overload::fig_10::FIGURE,
     &overload::fig_11::FIGURE,
+    &packet_loss::fig_06::FIGURE,
+    &packet_loss::fig_07::FIGURE,
+    &packet_loss::fig_08::FIGURE,
+    &packet_loss::fig_09::FIGURE,
+    &packet_loss::fig_12::FIGURE,
+    &packet_loss::fig_13::FIGURE,
 ];

@@ -1,0 +1,58 @@
+//! packet-loss/fig-06: Linux, Author, 10 ms, by position of the loss.
+
+use super::curves::{by_position, of_both, parts};
+use super::line::Line;
+use super::service::AUTHOR;
+use super::{BUDGET, DIFFERS, PAPER, instrument, sweep};
+use crate::check::Check;
+use crate::figure::{Figure, Plot};
+use crate::records::Records;
+
+const LINE: Line = Line { kbit: 300, ms: 10 };
+
+/// The paper's time without loss.
+const PAPER_MS: f64 = 661.0;
+
+pub(crate) static FIGURE: Figure = Figure {
+    id: "packet-loss/fig-06",
+    title: "Linux, Author, 10 ms: response time by position of the loss",
+    claim: "Without loss a transaction takes 661 ms. A loss of the last three data packets (positions 9 to 11) has to wait for a timeout, any other of data is repaired by fast retransmit; the loss of the SYN-ACK costs its own timeout.",
+    paper: PAPER,
+    budget: BUDGET,
+    study: &sweep::STUDY,
+    plot,
+    checks,
+    differs: DIFFERS,
+};
+
+fn plot(records: &Records) -> Vec<Plot> {
+    vec![
+        Plot::Chart(by_position(records, &AUTHOR, LINE, Some(PAPER_MS))),
+        Plot::Bars(parts(records, &AUTHOR, LINE)),
+    ]
+}
+
+fn checks(records: &Records) -> Vec<Check> {
+    let [then, today] = of_both(records, &AUTHOR);
+    let mut checks = instrument::checks(records);
+    let (lossless, sensitive) = (then.ms(LINE, 0), then.sensitive(LINE));
+    checks.push(Check::claim(
+        (lossless / PAPER_MS - 1.0).abs() < 0.05,
+        format!("Without loss {lossless:.0} ms (paper: {PAPER_MS} ms)."),
+    ));
+    checks.push(Check::claim(
+        sensitive.iter().copied().eq(AUTHOR.late()),
+        format!("With linux-2005 a loss costs more than 200 ms and a round trip, so a timeout, at positions {sensitive:?} (paper: 9, 10 and 11)."),
+    ));
+    let sensitive = today.sensitive(LINE);
+    checks.push(Check::claim(
+        !sensitive.is_empty(),
+        format!("With today's default it costs as much at positions {sensitive:?}: {:.0}, {:.0} and {:.0} ms for a loss at 9, 10 and 11, {:.0} ms without.", today.ms(LINE, 9), today.ms(LINE, 10), today.ms(LINE, 11), today.ms(LINE, 0)),
+    ));
+    let handshake = then.ms(LINE, 1) - lossless;
+    checks.push(Check::claim(
+        (handshake / 3000.0 - 1.0).abs() < 0.1,
+        format!("The loss of the SYN-ACK costs {handshake:.0} ms (paper: 3 s; today's kernels wait for one)."),
+    ));
+    checks
+}

@@ -1,0 +1,39 @@
+//! The kernels of the study: this machine's, set as another would behave.
+
+use posthaste_emulator::{Setup, preset};
+
+use crate::figure::Failure;
+
+/// A kernel at both ends.
+pub(super) struct Kernel {
+    /// Its name in pictures and sentences.
+    pub(super) name: &'static str,
+    /// Its name in records.
+    pub(super) key: &'static str,
+    /// The emulator's preset.
+    preset: &'static str,
+}
+
+/// As the paper's Linux 2.6.15 behaved.
+pub(super) static OF_2005: Kernel = Kernel {
+    name: "linux-2005",
+    key: "2005",
+    preset: "linux-2005",
+};
+
+/// As a kernel of today is by default.
+static TODAY: Kernel = Kernel {
+    name: "today's default",
+    key: "today",
+    preset: "default",
+};
+
+/// Both, the paper's first.
+pub(super) static BOTH: [&Kernel; 2] = [&OF_2005, &TODAY];
+
+impl Kernel {
+    /// How each end is set.
+    pub(super) fn setup(&self) -> Result<Setup, Failure> {
+        Ok(preset::named(self.preset)?.setup())
+    }
+}

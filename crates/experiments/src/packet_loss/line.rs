@@ -1,0 +1,82 @@
+//! The lines of the study: bandwidth and delay, as plans of links.
+
+use std::sync::Arc;
+
+use posthaste_link::pattern::Pattern;
+use posthaste_link::{Direction, Plan};
+use posthaste_units::{BitRate, Span};
+
+use super::service::Service;
+use crate::figure::Failure;
+
+/// Bandwidths, each way, in kbit/s.
+pub(super) const BANDWIDTHS: [u32; 7] = [160, 300, 500, 1000, 2000, 4000, 10_000];
+
+/// End-to-end delays in ms.
+pub(super) const DELAYS: [u32; 8] = [5, 10, 20, 40, 60, 100, 150, 200];
+
+/// How the paper's delays vary: normally, their variance 50 % of the mean, both in milliseconds.
+pub(super) const JITTER: &str = "variance:50%";
+
+/// A line: the same both ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) kbit: u32,
+    pub(super) ms: u32,
+}
+
+/// The 56 combinations.
+pub(super) fn all() -> impl Iterator<Item = Line> {
+    let of = |kbit| DELAYS.map(|ms| Line { kbit, ms });
+    BANDWIDTHS.into_iter().flat_map(of)
+}
+
+impl Line {
+    /// What its links do, up and down, where the server's packet at `lost` is dropped; none at 0.
+    /// Delays vary as in the paper, or not at all.
+    pub(super) fn plans(self, lost: u32, varies: bool) -> Result<[Arc<Plan>; 2], Failure> {
+        let up = Plan {
+            bandwidth: BitRate::per_second(u64::from(self.kbit) * 1000),
+            delay: Span::from_millis(u64::from(self.ms)),
+            jitter: if varies { Some(JITTER.parse()?) } else { None },
+            ..Plan::default()
+        };
+        let mut down = up.clone();
+        if lost > 0 {
+            let text = format!("posthaste pattern 1\ndown drop {lost}\nend\n");
+            let pattern = Pattern::parse(&text)?;
+            down.script = Some(pattern.script(Direction::Down).clone());
+        }
+        Ok([Arc::new(up), Arc::new(down)])
+    }
+
+    /// What a transaction takes without loss and with steady delays, where the whole reply goes into the
+    /// first window: each packet's time on the line, four delays, and processing.
+    pub(super) fn lossless(self, service: &Service, processing: Span) -> Span {
+        const HEADERS: u64 = 52;
+        const HANDSHAKE: u64 = 60 + 60 + HEADERS;
+        let data = u64::from(service.request) + u64::from(service.reply);
+        let segments = u64::from(service.segments()) + 1;
+        let bytes = HANDSHAKE + data + segments * HEADERS;
+        let line = Span::from_nanos(bytes * 8 * 1_000_000 / u64::from(self.kbit));
+        line + Span::from_millis(u64::from(self.ms)) * 4 + processing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::service::AUTHOR;
+    use super::*;
+
+    #[test]
+    fn there_are_56() {
+        assert_eq!(all().count(), 56);
+    }
+
+    #[test]
+    fn a_lossless_transaction_is_computed() {
+        let line = Line { kbit: 300, ms: 10 };
+        let computed = line.lossless(&AUTHOR, Span::from_millis(200));
+        assert!((computed.as_millis_f64() - 642.8).abs() < 0.1, "{computed}");
+    }
+}

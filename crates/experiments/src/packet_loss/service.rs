@@ -1,0 +1,95 @@
+//! The two services of the study, and where in their connections a packet can be lost.
+
+use std::ops::RangeInclusive;
+
+/// A service: what is asked and what is answered.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Service {
+    /// Its name in the paper.
+    pub(super) name: &'static str,
+    /// Its name in records.
+    pub(super) key: &'static str,
+    /// Bytes of the request.
+    pub(super) request: u32,
+    /// Bytes of the reply.
+    pub(super) reply: u32,
+}
+
+pub(super) static AUTHOR: Service = Service {
+    name: "Author",
+    key: "author",
+    request: 1438,
+    reply: 12_974,
+};
+
+pub(super) static SELLERPROFILE: Service = Service {
+    name: "Sellerprofile",
+    key: "sellerprofile",
+    request: 1283,
+    reply: 8031,
+};
+
+/// Both, in the paper's order.
+pub(super) static BOTH: [&Service; 2] = [&AUTHOR, &SELLERPROFILE];
+
+/// Bytes of data in a segment: MTU 1500 without the headers of IPv4 and TCP with time stamps.
+const SEGMENT: u32 = 1448;
+
+/// Packets from the server before the first with data: the SYN-ACK and the ACK of the request.
+const BEFORE: u32 = 2;
+
+/// Data packets at the end that three duplicate ACKs cannot repair: the paper's late positions for Linux.
+const LATE: u32 = 3;
+
+/// The position whose loss is repaired by fast retransmit, and against which the paper compares.
+pub(super) const REFERENCE: u32 = 6;
+
+impl Service {
+    /// Packets with data.
+    pub(super) const fn segments(&self) -> u32 {
+        self.reply.div_ceil(SEGMENT)
+    }
+
+    /// The position of the last data.
+    pub(super) const fn last_data(&self) -> u32 {
+        BEFORE + self.segments()
+    }
+
+    /// Packets from the server, counted from 1, the FIN riding on the last data: SYN-ACK, ACK of the
+    /// request, data, ACK of the client's FIN.
+    pub(super) const fn packets(&self) -> u32 {
+        self.last_data() + 1
+    }
+
+    /// The positions of the last data packets, for which there are too few duplicate ACKs.
+    pub(super) const fn late(&self) -> RangeInclusive<u32> {
+        self.last_data() - LATE + 1..=self.last_data()
+    }
+
+    /// What a position is, in words.
+    pub(super) fn packet(&self, position: u32) -> String {
+        match position {
+            0 => "no loss".to_owned(),
+            1 => "the SYN-ACK".to_owned(),
+            2 => "the ACK of the request".to_owned(),
+            data if data <= self.last_data() => {
+                format!("data packet {} of {}", data - BEFORE, self.segments())
+            }
+            _ => "after the data".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The counts of the paper for Author, and of its other service by the same rule.
+    #[test]
+    fn packets_are_counted_as_in_the_paper() {
+        assert_eq!((AUTHOR.packets(), AUTHOR.last_data()), (12, 11));
+        assert_eq!(AUTHOR.late(), 9..=11);
+        assert_eq!((SELLERPROFILE.packets(), SELLERPROFILE.late()), (9, 6..=8));
+        assert_eq!(AUTHOR.packet(11), "data packet 9 of 9");
+    }
+}
