@@ -35,9 +35,9 @@ struct Run {
 /// Constant arrivals at 1,000/s, their variation and lateness; Poisson arrivals against theory.
 pub(crate) fn arrivals(bench: &Bench) -> Outcome<Vec<Row>> {
     let witness = watch(bench)?;
-    let runs: Vec<Run> = (0..bench.or_quick(60, 5))
-        .map(|_| second(bench))
-        .collect::<Outcome<_>>()?;
+    let seconds: Vec<Outcome<Run>> = (0..bench.or_quick(60, 5)).map(|_| second(bench)).collect();
+    let (runs, failed): (Vec<_>, Vec<_>) = seconds.into_iter().partition(Result::is_ok);
+    let runs: Vec<Run> = runs.into_iter().flatten().collect();
     let said = witness.words();
     drop(witness);
     let pauses = pauses(&said);
@@ -58,11 +58,13 @@ pub(crate) fn arrivals(bench: &Bench) -> Outcome<Vec<Row>> {
         Row::told(
             format!("pauses of the generator's core, seen by a witness ({priority})"),
             format!(
-                "{}, the longest {:.1} ms; {} of {} runs without one",
+                "{}, the longest {:.1} ms; {} of {} runs without one; {} more ended with requests that failed{}",
                 pauses.len(),
                 longest as f64 / 1e6,
                 quiet.len(),
-                runs.len()
+                runs.len(),
+                failed.len(),
+                first_trouble(&failed)
             ),
         ),
         Row::judged(
@@ -89,6 +91,12 @@ pub(crate) fn arrivals(bench: &Bench) -> Outcome<Vec<Row>> {
             )
         }),
     ])
+}
+
+/// Why the first of the runs that failed did, in brackets.
+fn first_trouble(failed: &[Outcome<Run>]) -> String {
+    let trouble = failed.iter().find_map(|run| run.as_ref().err());
+    trouble.map_or_else(String::new, |trouble| format!(" (the first: {trouble})"))
 }
 
 /// Median and range.
