@@ -1,4 +1,4 @@
-//! Benchmarks: what issue and docs promise, measured side by side with peers in one run.
+//! Benchmarks: what is promised, measured side by side with peers in one run.
 //!
 //! A shared machine drifts, so that what is compared runs in turns (A B A B) and medians are
 //! taken. CPU time is a process's own, which holds even where rates do not.

@@ -71,8 +71,21 @@ impl Checkout {
 }
 
 /// The cargo that started us, in the checkout.
+///
+/// Without what it told us of xtask's own package: build scripts that ask for such a variable
+/// would be run again, and what depends on them compiled again, after each direct `cargo build`.
 pub(crate) fn cargo(checkout: &Checkout) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(checkout.root());
+    for (name, _) in std::env::vars_os() {
+        if is_about_a_package(&name.to_string_lossy()) {
+            command.env_remove(name);
+        }
+    }
     command
+}
+
+/// Whether this is a variable that cargo sets for a program of one package.
+fn is_about_a_package(name: &str) -> bool {
+    name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
 }
