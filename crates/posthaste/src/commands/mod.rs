@@ -3,6 +3,7 @@
 mod bookshop;
 mod compare;
 mod doctor;
+mod drops;
 mod load;
 mod net;
 mod pattern;

@@ -20,7 +20,7 @@ use posthaste_units::Seed;
 
 use self::path::PathArgs;
 use self::target::Target;
-use super::Failure;
+use super::{Failure, drops};
 
 /// Run a command behind an emulated network, its kernel's own TCP at both ends
 ///
@@ -154,16 +154,7 @@ impl Args {
                 draft.add(entry).map_err(|error| named(&error))?;
             }
         }
-        for given in &self.drop {
-            let (direction, places) = given.split_once(':').ok_or_else(|| {
-                Failure::usage(format!("--drop {given}: write a direction first: down:8"))
-            })?;
-            draft
-                .add_line(&format!("{direction} drop {places}"))
-                .map_err(|error| {
-                    Failure::usage(format!("--drop {given}: {}: {}", error.what, error.remedy))
-                })?;
-        }
+        drops::add(&self.drop, &mut draft)?;
         Ok(draft.finish())
     }
 

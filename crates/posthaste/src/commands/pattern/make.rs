@@ -11,7 +11,7 @@ use posthaste_link::{Direction, Jitter, Loss};
 use posthaste_units::{Ratio, Seed, Size, Span};
 
 use super::capture::{Connections, Packet, Remarks, read};
-use crate::commands::{Failure, print};
+use crate::commands::{Failure, drops, print};
 
 /// Longest packet: what an IP header can say.
 const LONGEST: u64 = 65_535;
@@ -159,16 +159,7 @@ impl Args {
     }
 
     fn lists(&self, draft: &mut Draft) -> Result<(), Failure> {
-        for given in &self.drop {
-            let (direction, places) = given.split_once(':').ok_or_else(|| {
-                Failure::usage(format!("--drop {given}: write a direction first: down:8"))
-            })?;
-            draft
-                .add_line(&format!("{direction} drop {places}"))
-                .map_err(|error| {
-                    Failure::usage(format!("--drop {given}: {}: {}", error.what, error.remedy))
-                })?;
-        }
+        drops::add(&self.drop, draft)?;
         for line in &self.add {
             draft.add_line(line).map_err(|error| {
                 let (column, what, remedy) = (error.column, error.what, error.remedy);
