@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use posthaste_link::record::{self, Blank, Input};
-use posthaste_link::{Direction, Fate, IDLE, Link, Network, Plan, Reason, Sharing};
+use posthaste_link::{Arrived, Direction, Fate, IDLE, Link, Network, Plan, Reason, Sharing};
 use posthaste_units::{Instant, Seed, Span};
 use proptest::prelude::*;
 
@@ -19,6 +19,12 @@ fn network(plan: &Plan, sharing: Sharing) -> Net {
 /// Direction, connection, key, position, arrival, departure, fate: all that was decided.
 type Decision = (Direction, u64, u64, u32, Instant, Instant, Fate);
 
+fn decision<K, P>((direction, number, _, passage): Arrived<K, P>) -> Decision {
+    let (position, copy) = (passage.position, passage.copy);
+    let (arrived, left, fate) = (passage.arrived, passage.left, passage.fate);
+    (direction, number, position, copy, arrived, left, fate)
+}
+
 /// What is pushed: ns since the last, direction, key, bytes; and how far ahead it is popped.
 type Push = (u64, bool, u8, u32, u64);
 
@@ -33,34 +39,14 @@ fn run(network: &mut Net, pushes: &[Push]) -> (Vec<Input>, Vec<Decision>) {
     let (mut now, mut inputs, mut out) = (0, Vec::new(), Vec::new());
     for (id, (gap, up, key, bytes, ahead)) in pushes.iter().enumerate() {
         now += gap;
-        while let Some((direction, number, _, passage)) = network.pop(at(now + ahead)) {
-            out.push((
-                direction,
-                number,
-                passage.position,
-                passage.copy,
-                passage.arrived,
-                passage.left,
-                passage.fate,
-            ));
-        }
+        out.extend(std::iter::from_fn(|| network.pop(at(now + ahead))).map(decision));
         let direction = if *up { Direction::Up } else { Direction::Down };
         // One of the two directions is stamped a little earlier.
         let stamp = at(if *up { now } else { now.saturating_sub(40_000) });
         inputs.push(network.push(stamp, direction, *key, parcel(id, *bytes)));
     }
     while let Some(wake) = network.wake() {
-        while let Some((direction, number, _, passage)) = network.pop(wake) {
-            out.push((
-                direction,
-                number,
-                passage.position,
-                passage.copy,
-                passage.arrived,
-                passage.left,
-                passage.fate,
-            ));
-        }
+        out.extend(std::iter::from_fn(|| network.pop(wake)).map(decision));
     }
     (inputs, out)
 }
@@ -69,17 +55,9 @@ fn replay(plan: &Plan, sharing: Sharing, inputs: &[Input]) -> Vec<Decision> {
     let plan = Arc::new(plan.clone());
     let mut network: Network<u64, Blank> = Network::new(&plan, &plan, sharing, Seed(3));
     let mut out = Vec::new();
-    network.replay(inputs, |(direction, number, key, passage)| {
-        assert_eq!(number, key, "the same numbers");
-        out.push((
-            direction,
-            number,
-            passage.position,
-            passage.copy,
-            passage.arrived,
-            passage.left,
-            passage.fate,
-        ));
+    network.replay(inputs, |arrived| {
+        assert_eq!(arrived.1, arrived.2, "the same numbers");
+        out.push(decision(arrived));
     });
     out
 }
