@@ -34,6 +34,20 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// All of them, by the names that reports use.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let others = [
+            ("considered", self.considered),
+            ("started", self.started),
+            ("injected", self.injected),
+            ("given_up", self.given_up),
+            ("damaged", self.damaged),
+            ("unreadable", self.unreadable),
+            ("beyond_window", self.beyond_window),
+        ];
+        others.into_iter().chain(self.ends())
+    }
+
     /// The ways in which a timer ends, by name.
     pub const fn ends(&self) -> [(&'static str, u64); 6] {
         [

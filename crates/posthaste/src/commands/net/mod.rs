@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::ArgGroup;
+use posthaste_emulator::agent::{Settings, Trigger};
 use posthaste_link::pattern::{Draft, Pattern, Script};
 use posthaste_link::{Direction, Plan, Sharing};
 use posthaste_units::Seed;
@@ -64,6 +65,20 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Directions")]
     shared: bool,
 
+    /// Repeat the client's last acknowledgement where packets are missing at the end of a reply, until
+    /// the server has three duplicates: fin looks once the server's FIN has come, silence whenever a
+    /// hole stays [default where it is given: fin]
+    #[arg(
+        long,
+        value_name = "WHEN",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = Trigger::Fin.name(),
+        hide_possible_values = true,
+        help_heading = "At the client's end of the link"
+    )]
+    duplicate_acks: Option<Trigger>,
+
     #[command(flatten)]
     hosts: hosts::HostArgs,
 
@@ -108,6 +123,9 @@ Examples:
     posthaste net --profile 3g --loss 2% --to localhost:8080 -- posthaste load http://10.0.0.2:8080/ --rate 5/s
   Reno without SACK at both ends, as in 2005, and a slow way up:
     posthaste net --kernel linux-2005 --delay 50ms --up '--bandwidth 64kbit' -- ./client
+  The same with two packets lost late, and help from the client's end:
+    posthaste net --kernel linux-2005 --bandwidth 300kbit --delay 10ms --drop down:8-9 \\
+      --duplicate-acks --to localhost:8080 -- ./client
   The server's kernel only:
     posthaste net --route 'server:initcwnd 3' --sysctl server:net.ipv4.tcp_sack=0 --server ./service -- ./client
 
@@ -156,6 +174,14 @@ impl Args {
         }
         drops::add(&self.drop, &mut draft)?;
         Ok(draft.finish())
+    }
+
+    /// The rules of the duplicate-ACK agent, where there is to be one.
+    fn agent(&self) -> Option<Settings> {
+        self.duplicate_acks.map(|trigger| Settings {
+            trigger,
+            ..Settings::default()
+        })
     }
 
     fn sharing(&self) -> Sharing {
@@ -224,6 +250,18 @@ mod tests {
     }
 
     #[test]
+    fn the_agent_looks_from_the_fin_on_unless_told_otherwise() {
+        let trigger = |options: &[&str]| {
+            let agent = typed(options).unwrap().agent();
+            agent.map(|settings| settings.trigger)
+        };
+        assert_eq!(trigger(&[]), None);
+        assert_eq!(trigger(&["--duplicate-acks"]), Some(Trigger::Fin));
+        let silence = trigger(&["--duplicate-acks=silence"]);
+        assert_eq!(silence, Some(Trigger::Silence));
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_the_remedy() {
         let cases: &[(&[&str], &[&str])] = &[
             (&["--profile", "ltee"], &["--profile", "lte"]),
@@ -242,6 +280,10 @@ mod tests {
             (&["--sysctl", "tcp_sack"], &["--sysctl", "=0"]),
             (&["--to", "example.org"], &["--to", "example.org:80"]),
             (&["--to", "a:1", "--server", "b"], &["--to", "--server"]),
+            (
+                &["--duplicate-acks=ack"],
+                &["--duplicate-acks", "fin or silence"],
+            ),
         ];
         for (options, words) in cases {
             let error = plans(options).unwrap_err();

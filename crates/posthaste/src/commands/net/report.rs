@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
+use posthaste_emulator::agent;
 use posthaste_emulator::relay::Relayed;
 use posthaste_emulator::{Outcome, Verdict, Way};
 use posthaste_link::{Counters, Reason};
@@ -27,6 +28,8 @@ pub(super) struct Report {
     unrecorded: u64,
     untraced: u64,
     relay: Relay,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duplicate_acks: Option<DuplicateAcks>,
 }
 
 #[derive(Debug, Serialize)]
@@ -63,6 +66,16 @@ struct Relay {
     refused: u64,
 }
 
+/// What the duplicate-ACK agent did.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+struct DuplicateAcks {
+    counts: BTreeMap<&'static str, u64>,
+    /// How holes ended; those that did not happen are left out.
+    #[serde(skip)]
+    ends: BTreeMap<&'static str, u64>,
+}
+
 impl Report {
     pub(super) fn new(outcome: &Outcome, relayed: Relayed, seed: Seed, status: u8) -> Self {
         let late = |quantile| outcome.lateness.quantile(quantile).as_micros_f64();
@@ -88,6 +101,7 @@ impl Report {
             pauses: outcome.pauses,
             unrecorded: outcome.unrecorded,
             untraced: outcome.unseen,
+            duplicate_acks: outcome.duplicate_acks.as_ref().map(DuplicateAcks::new),
             relay: Relay {
                 connections: relayed.connections,
                 unreachable: relayed.unreachable,
@@ -169,6 +183,30 @@ impl Direction {
     }
 }
 
+impl DuplicateAcks {
+    fn new(counters: &agent::Counters) -> Self {
+        let ends = counters.ends().into_iter();
+        Self {
+            counts: counters.named().collect(),
+            ends: ends.filter(|(_, count)| *count > 0).collect(),
+        }
+    }
+
+    /// One line: what it sent, then how the holes that it saw ended.
+    fn line(&self) -> String {
+        let [injected, started, given_up] =
+            ["injected", "started", "given_up"].map(|name| self.counts[name]);
+        let mut line = format!("{injected} duplicates sent; {started} holes seen");
+        if !self.ends.is_empty() {
+            let _ = write!(line, ": {}", list(&self.ends));
+        }
+        if given_up > 0 {
+            let _ = write!(line, "; {given_up} connections given up for want of room");
+        }
+        line
+    }
+}
+
 fn list(counts: &BTreeMap<&'static str, u64>) -> String {
     let words: Vec<String> = counts
         .iter()
@@ -204,6 +242,9 @@ impl fmt::Display for Report {
                     "  {missing} packets are missing in the {file}: its file was too slow"
                 )?;
             }
+        }
+        if let Some(acks) = &self.duplicate_acks {
+            writeln!(f, "  acks  {}", acks.line())?;
         }
         let relay = &self.relay;
         let counts = [

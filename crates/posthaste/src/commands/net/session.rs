@@ -87,6 +87,7 @@ impl Session {
             .seed(args.seed)
             .client(client)
             .server(server)
+            .duplicate_acks(args.agent())
             .real_time(true);
         let running = files
             .ask(emulation)

@@ -4,6 +4,7 @@
 //! Where a kernel forbids namespaces the tests say so and pass, except in CI, where everything has
 //! to be possible.
 
+mod duplicate_acks;
 mod ends;
 mod links;
 mod relay;

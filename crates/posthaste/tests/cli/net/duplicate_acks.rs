@@ -1,0 +1,78 @@
+//! The duplicate-ACK agent by its option: two late losses against the kernel of 2005 cost less.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{own, reported, users};
+use crate::command::Said;
+
+/// A reply of nine segments, the paper's smallest service, after the paper's processing time.
+const REPLY: usize = 12_974;
+const PROCESSING: Duration = Duration::from_millis(200);
+/// Each on a link of its own.
+const TRANSACTIONS: u64 = 5;
+
+/// A service of this machine, for as long as the test.
+fn service() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            thread::spawn(|| answer(stream.unwrap()));
+        }
+    });
+    address
+}
+
+fn answer(mut stream: TcpStream) {
+    assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+    thread::sleep(PROCESSING);
+    let reply = |length: usize| {
+        let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length";
+        format!("{head}: {length:05}\r\n\r\n{}", "r".repeat(length))
+    };
+    let head = reply(0).len();
+    stream.write_all(reply(REPLY - head).as_bytes()).unwrap();
+}
+
+/// Transactions that lose the server's packets 8 and 9, and what was said of them; median in ms.
+fn transactions(user: super::User, options: &[&str]) -> (f64, Said, Value) {
+    let outside = service();
+    let to = outside.to_string();
+    let url = format!("http://10.0.0.2:{}/", outside.port());
+    let common = "--kernel linux-2005 --bandwidth 300kbit --delay 10ms --drop down:8-9 --to";
+    let load = "--rate 10/s --duration 500ms --connection new --json";
+    let posthaste = own(user);
+    let words: Vec<&str> = common
+        .split(' ')
+        .chain([to.as_str()])
+        .chain(options.iter().copied())
+        .chain(["--", posthaste.as_str(), "load", url.as_str()])
+        .chain(load.split(' '))
+        .collect();
+    let (run, report) = reported(user, &words);
+    let measured: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(measured["outcomes"]["ok"], TRANSACTIONS, "{}", run.err);
+    let median = measured["response_time_ms"]["p50"].as_f64().unwrap();
+    (median, run, report)
+}
+
+#[test]
+fn duplicates_shorten_two_late_losses() {
+    for user in users() {
+        let (without, _, report) = transactions(*user, &[]);
+        assert_eq!(report.get("duplicate_acks"), None);
+        let (with, run, report) = transactions(*user, &["--duplicate-acks"]);
+        let acks = &report["duplicate_acks"];
+        // One for each: the kernel has sent two duplicates itself.
+        assert_eq!(acks["injected"], TRANSACTIONS, "{report}");
+        assert_eq!(acks["served"], TRANSACTIONS, "{report}");
+        assert!(run.err.contains("  acks  5 duplicates sent"), "{}", run.err);
+        // About 960 and 750 ms: a timeout, and a fast retransmission.
+        assert!(with < without - 100.0, "{with} ms, without {without} ms");
+    }
+}
