@@ -6,6 +6,7 @@
 //! file; how traffic is made and answered is left to the rooms below.
 
 mod check;
+mod estimate;
 mod figure;
 pub mod lab;
 mod manifest;

@@ -8,7 +8,7 @@ use posthaste_load::Pace;
 use posthaste_units::{Seed, Span};
 
 use super::bench::{Bench, Form, SLOWDOWN, Shop, runs};
-use super::curves::estimate;
+use crate::estimate::estimate;
 use crate::figure::{Conditions, Failure, Study};
 use crate::records::{Records, Table};
 

@@ -4,52 +4,8 @@ use posthaste_draw::{Along, Axis, Chart, Mark, Point, Role, Series, TopAxis, Uni
 
 use super::bench::{Form, SHARED_CORE};
 use super::paper;
+use crate::estimate::{MEDIANS, estimate};
 use crate::records::Records;
-
-/// Said beneath every picture of [`Estimate`]s.
-pub(super) const MEDIANS: &str =
-    "Medians of runs; whiskers are 95 % intervals, or all runs where they are fewer than six.";
-
-/// The middle of some runs: one that was disturbed does not move it, as it would move the mean.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Estimate {
-    pub(super) median: f64,
-    /// A 95 % interval of the median by order statistics; all runs where they are fewer than six.
-    pub(super) low: f64,
-    pub(super) high: f64,
-}
-
-/// The middle of `values`, which come from independent runs.
-pub(super) fn estimate(values: &[f64]) -> Estimate {
-    let mut sorted: Vec<f64> = values
-        .iter()
-        .copied()
-        .filter(|value| value.is_finite())
-        .collect();
-    sorted.sort_by(f64::total_cmp);
-    let count = sorted.len();
-    if count == 0 {
-        return Estimate {
-            median: f64::NAN,
-            low: f64::NAN,
-            high: f64::NAN,
-        };
-    }
-    // Values to be left out at each end: while as few as these below the median are unlikely.
-    let (mut out, mut share) = (0, 0.5f64.powi(count as i32));
-    let mut likely = share;
-    while likely + share * (count - out) as f64 / (out + 1) as f64 <= 0.025 && 2 * out + 3 <= count
-    {
-        share *= (count - out) as f64 / (out + 1) as f64;
-        likely += share;
-        out += 1;
-    }
-    Estimate {
-        median: f64::midpoint(sorted[(count - 1) / 2], sorted[count / 2]),
-        low: sorted[out],
-        high: sorted[count - 1 - out],
-    }
-}
 
 /// Places along the curve of `form` in the open loop: (rate / capacity of the page, value).
 pub(super) fn places(records: &Records, form: Form, column: &str) -> Vec<(f64, f64)> {
@@ -210,22 +166,6 @@ mod tests {
     use super::*;
 
     const CURVE: [(f64, f64); 4] = [(0.5, 1.0), (1.0, 2.0), (1.5, 10.0), (2.0, 12.0)];
-
-    #[test]
-    fn medians_come_with_the_interval_that_so_few_runs_allow() {
-        let of = |count: u32| {
-            let values: Vec<f64> = (1..=count).rev().map(f64::from).collect();
-            let Estimate { median, low, high } = estimate(&values);
-            (median, low, high)
-        };
-        assert_eq!(of(1), (1.0, 1.0, 1.0));
-        assert_eq!(of(3), (2.0, 1.0, 3.0));
-        // The tables: from 6 runs on all of them are 95 %, from 9 on all but the outermost.
-        assert_eq!(of(8), (4.5, 1.0, 8.0));
-        assert_eq!(of(9), (5.0, 2.0, 8.0));
-        assert_eq!(of(12), (6.5, 3.0, 10.0));
-        assert!(estimate(&[f64::NAN]).median.is_nan());
-    }
 
     #[test]
     fn curves_are_read_between_their_points() {

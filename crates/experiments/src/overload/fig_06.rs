@@ -4,9 +4,10 @@ use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 use posthaste_units::Span;
 
 use super::bench::Form;
-use super::curves::{MEDIANS, Quantity, RESPONSE, fit, reservations};
+use super::curves::{Quantity, RESPONSE, fit, reservations};
 use super::{PAPER, closed, instrument};
 use crate::check::Check;
+use crate::estimate::MEDIANS;
 use crate::figure::{Figure, Plot};
 use crate::records::Records;
 

@@ -9,7 +9,8 @@ use posthaste_load::{Arrivals, Pace, Plan, Step};
 use posthaste_units::{Rate, Seed, Span};
 
 use super::bench::{Bench, Form, SLOWDOWN, Shop, runs};
-use super::curves::{REJECTED, RESPONSE, THROUGHPUT, estimate};
+use super::curves::{REJECTED, RESPONSE, THROUGHPUT};
+use crate::estimate::estimate;
 use crate::figure::{Conditions, Failure, Study};
 use crate::records::{Records, Table, Value};
 

@@ -1,0 +1,71 @@
+//! The middle of a few runs, and how far it can be believed.
+//!
+//! Runs here are few and not of one distribution (a machine pauses, a timer has two values), so the
+//! middle is the median and its interval comes from order statistics, which assume nothing of the
+//! kind. Means and quantiles of one long run are `posthaste-stats`'.
+
+/// Said beneath every picture of [`Estimate`]s.
+pub(crate) const MEDIANS: &str =
+    "Medians of runs; whiskers are 95 % intervals, or all runs where they are fewer than six.";
+
+/// The middle of some runs: one that was disturbed does not move it, as it would move the mean.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Estimate {
+    pub(crate) median: f64,
+    /// A 95 % interval of the median by order statistics; all runs where they are fewer than six.
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+/// The middle of `values`, which come from independent runs; those that are not finite are none.
+pub(crate) fn estimate(values: &[f64]) -> Estimate {
+    let mut sorted: Vec<f64> = values
+        .iter()
+        .copied()
+        .filter(|value| value.is_finite())
+        .collect();
+    sorted.sort_by(f64::total_cmp);
+    let count = sorted.len();
+    if count == 0 {
+        return Estimate {
+            median: f64::NAN,
+            low: f64::NAN,
+            high: f64::NAN,
+        };
+    }
+    // Values to be left out at each end: while as few as these below the median are unlikely.
+    let (mut out, mut share) = (0, 0.5f64.powi(count as i32));
+    let mut likely = share;
+    while likely + share * (count - out) as f64 / (out + 1) as f64 <= 0.025 && 2 * out + 3 <= count
+    {
+        share *= (count - out) as f64 / (out + 1) as f64;
+        likely += share;
+        out += 1;
+    }
+    Estimate {
+        median: f64::midpoint(sorted[(count - 1) / 2], sorted[count / 2]),
+        low: sorted[out],
+        high: sorted[count - 1 - out],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_come_with_the_interval_that_so_few_runs_allow() {
+        let of = |count: u32| {
+            let values: Vec<f64> = (1..=count).rev().map(f64::from).collect();
+            let Estimate { median, low, high } = estimate(&values);
+            (median, low, high)
+        };
+        assert_eq!(of(1), (1.0, 1.0, 1.0));
+        assert_eq!(of(3), (2.0, 1.0, 3.0));
+        // The tables: from 6 runs on all of them are 95 %, from 9 on all but the outermost.
+        assert_eq!(of(8), (4.5, 1.0, 8.0));
+        assert_eq!(of(9), (5.0, 2.0, 8.0));
+        assert_eq!(of(12), (6.5, 3.0, 10.0));
+        assert!(estimate(&[f64::NAN]).median.is_nan());
+    }
+}
