@@ -112,6 +112,29 @@ impl Responses {
         self.read();
     }
 
+    /// Takes in a step of a chronicle that the caller keeps, in its order: instead of
+    /// [`note`](Self::note), where the packets are looked at for other reasons, too.
+    pub fn follow(&mut self, step: &Step) {
+        let (Step::Came(seen) | Step::Reached(seen)) = step;
+        let Some(tcp) = &seen.tcp else {
+            return;
+        };
+        let now = step.time();
+        self.forget(now);
+        let sighting = &seen.sighting;
+        let new = || Connection::new(sighting);
+        let connection = self
+            .connections
+            .entry(sighting.connection)
+            .or_insert_with(new);
+        connection.last = now;
+        if matches!(step, Step::Reached(_)) {
+            connection.reached(now, seen, tcp);
+        } else if let Some(before) = connection.came(now, seen, tcp) {
+            self.judge(before);
+        }
+    }
+
     /// Those that are known to be complete, since the next of their connection has begun, or
     /// since the connection was forgotten to give its memory back. The rest comes at the end.
     pub fn take(&mut self) -> Vec<Response> {
@@ -135,24 +158,7 @@ impl Responses {
 
     fn read(&mut self) {
         while let Some(step) = self.chronicle.pop() {
-            let (Step::Came(seen) | Step::Reached(seen)) = &step;
-            let Some(tcp) = &seen.tcp else {
-                continue;
-            };
-            let now = step.time();
-            self.forget(now);
-            let sighting = &seen.sighting;
-            let new = || Connection::new(sighting);
-            let connection = self
-                .connections
-                .entry(sighting.connection)
-                .or_insert_with(new);
-            connection.last = now;
-            if matches!(step, Step::Reached(_)) {
-                connection.reached(now, seen, tcp);
-            } else if let Some(before) = connection.came(now, seen, tcp) {
-                self.judge(before);
-            }
+            self.follow(&step);
         }
     }
 
