@@ -2,7 +2,7 @@
 
 use super::curves::{by_position, of_both, parts};
 use super::line::Line;
-use super::service::{AUTHOR, REFERENCE};
+use super::service::AUTHOR;
 use super::{BUDGET, DIFFERS, PAPER, instrument, sweep};
 use crate::check::Check;
 use crate::figure::{Figure, Plot};
@@ -33,11 +33,12 @@ fn plot(records: &Records) -> Vec<Plot> {
 fn checks(records: &Records) -> Vec<Check> {
     let [then, _] = of_both(records, &AUTHOR);
     let mut checks = instrument::checks(records);
-    let penalty = |line| then.increase(line) / 100.0 * then.ms(line, REFERENCE);
+    let reference = AUTHOR.reference();
+    let penalty = |line| then.late_ms(line) - then.ms(line, reference);
     let (near, far) = (penalty(NEAR), penalty(LINE));
     checks.push(Check::claim(
         far > near,
-        format!("With linux-2005 a late loss costs {far:.0} ms more than one at position {REFERENCE}, at 10 ms it costs {near:.0} ms."),
+        format!("With linux-2005 a late loss costs {far:.0} ms more than one at position {reference}, at 10 ms it costs {near:.0} ms."),
     ));
     let (near, far) = (then.increase(NEAR), then.increase(LINE));
     checks.push(Check::claim(

@@ -1,7 +1,9 @@
 //! The kernels of the study: this machine's, set as another would behave.
 
-use posthaste_emulator::{Setup, preset};
+use posthaste_emulator::preset;
 
+use super::rig::Ends;
+use super::service::SEGMENT;
 use crate::figure::Failure;
 
 /// A kernel at both ends.
@@ -22,7 +24,7 @@ pub(super) static OF_2005: Kernel = Kernel {
 };
 
 /// As a kernel of today is by default.
-static TODAY: Kernel = Kernel {
+pub(super) static TODAY: Kernel = Kernel {
     name: "today's default",
     key: "today",
     preset: "default",
@@ -32,8 +34,15 @@ static TODAY: Kernel = Kernel {
 pub(super) static BOTH: [&Kernel; 2] = [&OF_2005, &TODAY];
 
 impl Kernel {
-    /// How each end is set.
-    pub(super) fn setup(&self) -> Result<Setup, Failure> {
-        Ok(preset::named(self.preset)?.setup())
+    /// Both ends with it, and nothing else.
+    pub(super) fn ends(&self) -> Result<Ends, Failure> {
+        let setup = preset::named(self.preset)?.setup();
+        Ok(Ends {
+            client: setup.clone(),
+            server: setup,
+            segment: SEGMENT,
+            fin_on_data: false,
+            agent: None,
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! The lines of the study: bandwidth and delay, as plans of links.
+//! The lines of the study: bandwidth and delay, and what they drop, as plans of links.
 
 use std::sync::Arc;
 
@@ -25,16 +25,37 @@ pub(super) struct Line {
     pub(super) ms: u32,
 }
 
+/// Which packets of the server a line drops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Drops {
+    /// Those at these positions, from 1 and in order; 0 is none.
+    At([u32; 2]),
+}
+
 /// The 56 combinations.
 pub(super) fn all() -> impl Iterator<Item = Line> {
     let of = |kbit| DELAYS.map(|ms| Line { kbit, ms });
     BANDWIDTHS.into_iter().flat_map(of)
 }
 
+impl Drops {
+    pub(super) const NONE: Self = Self::At([0; 2]);
+
+    /// The one at this position, or none at 0.
+    pub(super) const fn one(position: u32) -> Self {
+        Self::At([position, 0])
+    }
+
+    /// The positions, where they are known beforehand.
+    pub(super) fn positions(self) -> impl Iterator<Item = u32> {
+        let Self::At(positions) = self;
+        positions.into_iter().filter(|position| *position > 0)
+    }
+}
+
 impl Line {
-    /// What its links do, up and down, where the server's packet at `lost` is dropped; none at 0.
-    /// Delays vary as in the paper, or not at all.
-    pub(super) fn plans(self, lost: u32, varies: bool) -> Result<[Arc<Plan>; 2], Failure> {
+    /// What its links do, up and down. Delays vary as in the paper, or not at all.
+    pub(super) fn plans(self, drops: Drops, varies: bool) -> Result<[Arc<Plan>; 2], Failure> {
         let up = Plan {
             bandwidth: BitRate::per_second(u64::from(self.kbit) * 1000),
             delay: Span::from_millis(u64::from(self.ms)),
@@ -42,10 +63,15 @@ impl Line {
             ..Plan::default()
         };
         let mut down = up.clone();
-        if lost > 0 {
-            let text = format!("posthaste pattern 1\ndown drop {lost}\nend\n");
-            let pattern = Pattern::parse(&text)?;
-            down.script = Some(pattern.script(Direction::Down).clone());
+        match drops {
+            Drops::NONE => {}
+            Drops::At(_) => {
+                let positions: Vec<String> = drops.positions().map(|at| at.to_string()).collect();
+                let positions = positions.join(", ");
+                let text = format!("posthaste pattern 1\ndown drop {positions}\nend\n");
+                let pattern = Pattern::parse(&text)?;
+                down.script = Some(pattern.script(Direction::Down).clone());
+            }
         }
         Ok([Arc::new(up), Arc::new(down)])
     }

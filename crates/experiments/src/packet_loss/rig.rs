@@ -1,19 +1,16 @@
-//! Many transactions at a time, each on a line of its own, between two ends set as one kernel.
+//! Many transactions at a time, each on a line of its own, between two ends.
 //!
-//! A transaction's line is known by the client's port. Times are read from what the emulator saw
-//! of the packets at both ends, so that what the programs at the ends take does not count.
+//! A transaction's line is known by the client's port. What became of each is read from what the
+//! emulator saw of its packets, so that what the programs at the ends take does not count.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
-use posthaste_emulator::response::{Response, Responses};
 use posthaste_emulator::transaction::{Client, Course, Ended, Server, Transaction};
-use posthaste_emulator::{Emulation, Flow, Outcome, SERVER, Sighting, trace};
-use posthaste_link::{Direction, Fate, Reason};
+use posthaste_emulator::{Emulation, Flow, Outcome, SERVER, Setup, agent, trace};
 use posthaste_units::{Seed, Span};
 
-use super::kernel::Kernel;
-use super::line::Line;
+use super::line::{Drops, Line};
+use super::seen::{Seen, Traced};
 use super::service::Service;
 use crate::figure::{Conditions, Failure};
 
@@ -36,25 +33,37 @@ const COURSE: Course = Course {
 /// How often is looked at how far it is.
 const GLANCE: Duration = Duration::from_millis(20);
 
+/// What stands at both ends of the lines.
+#[derive(Clone, Debug)]
+pub(super) struct Ends {
+    /// How the client's kernel is set.
+    pub(super) client: Setup,
+    /// How the server's is.
+    pub(super) server: Setup,
+    /// Bytes of data in a full segment of the server.
+    pub(super) segment: u32,
+    /// Whether the FIN rides on the last of them whatever the window allows.
+    pub(super) fin_on_data: bool,
+    /// The agent before the client, or none.
+    pub(super) agent: Option<agent::Settings>,
+}
+
 /// One transaction that is to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Job {
     pub(super) service: &'static Service,
     pub(super) line: Line,
-    /// The position of the server's packet that is lost, or 0.
-    pub(super) lost: u32,
+    pub(super) drops: Drops,
     /// Whether the line's delays vary as in the paper.
     pub(super) varies: bool,
 }
 
 /// What became of it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Measured {
     pub(super) ended: Ended,
-    /// Its response time, if it is whole.
-    pub(super) response: Option<Response>,
-    /// Whether the link dropped what it was to drop, and nothing else.
-    pub(super) exact: bool,
+    /// What its packets show.
+    pub(super) traced: Traced,
 }
 
 /// All of them, in their order, and how far the emulator can be believed.
@@ -65,13 +74,13 @@ pub(super) struct Run {
 
 /// Makes the transactions and tells how many are over; `None` when stopped.
 pub(super) fn run(
-    kernel: &Kernel,
+    ends: &Ends,
     jobs: &[Job],
     seed: Seed,
     conditions: &Conditions<'_>,
     told: impl Fn(usize),
 ) -> Result<Option<Run>, Failure> {
-    let plans = jobs.iter().map(|job| job.line.plans(job.lost, job.varies));
+    let plans = jobs.iter().map(|job| job.line.plans(job.drops, job.varies));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     let choose = move |flow: &Flow| {
         let job = flow.client.port().checked_sub(FIRST_PORT);
@@ -79,8 +88,9 @@ pub(super) fn run(
         plans.cloned().unwrap_or_default()
     };
     let mut running = Emulation::choosing(choose)
-        .client(kernel.setup()?)
-        .server(kernel.setup()?)
+        .client(ends.client.clone())
+        .server(ends.server.clone())
+        .duplicate_acks(ends.agent)
         .seed(seed)
         .real_time(true)
         .sightings(trace::BUFFER)
@@ -92,7 +102,7 @@ pub(super) fn run(
         request: job.service.request,
         reply: job.service.reply,
         processing: PROCESSING,
-        fin_on_data: false,
+        fin_on_data: ends.fin_on_data,
     });
     let client = Client::start(&running.client, SERVER, transactions.collect(), COURSE);
     let (mut seen, mut twentieths) = (Seen::default(), 0);
@@ -111,50 +121,13 @@ pub(super) fn run(
     drop(server);
     let outcome = running.finish()?;
     sightings.drain().for_each(|sighting| seen.note(sighting));
-    let measured = seen.measured(jobs, &ended);
-    Ok(Some(Run { measured, outcome }))
-}
-
-/// What was seen of all transactions.
-#[derive(Default)]
-struct Seen {
-    responses: Responses,
-    /// What the links dropped, by port: direction, position, and why.
-    dropped: HashMap<u16, Vec<(Direction, u64, Reason)>>,
-}
-
-impl Seen {
-    fn note(&mut self, sighting: Sighting) {
-        if let Fate::Dropped(reason) = sighting.fate {
-            let what = (sighting.direction, sighting.position, reason);
-            let port = sighting.flow.client.port();
-            self.dropped.entry(port).or_default().push(what);
-        }
-        self.responses.note(sighting);
-    }
-
-    fn measured(self, jobs: &[Job], ended: &[Ended]) -> Vec<Measured> {
-        let responses = self.responses.finish().responses;
-        let responses: HashMap<u16, Response> = responses
-            .into_iter()
-            .map(|response| (response.flow.client.port(), response))
-            .collect();
-        let jobs = (FIRST_PORT..).zip(jobs).zip(ended);
-        jobs.map(|((port, job), ended)| {
-            let dropped = self.dropped.get(&port).map_or(&[][..], Vec::as_slice);
-            let exact = match (job.lost, dropped) {
-                (0, []) => true,
-                (lost, [(Direction::Down, position, Reason::Pattern)]) => {
-                    u64::from(lost) == *position
-                }
-                _ => false,
-            };
-            Measured {
-                ended: *ended,
-                response: responses.get(&port).copied(),
-                exact,
-            }
-        })
-        .collect()
-    }
+    let mut traced = seen.finish();
+    let measured = (FIRST_PORT..).zip(ended).map(|(port, ended)| Measured {
+        ended,
+        traced: traced.remove(&port).unwrap_or_default(),
+    });
+    Ok(Some(Run {
+        measured: measured.collect(),
+        outcome,
+    }))
 }

@@ -33,7 +33,7 @@ pub(super) static SELLERPROFILE: Service = Service {
 pub(super) static BOTH: [&Service; 2] = [&AUTHOR, &SELLERPROFILE];
 
 /// Bytes of data in a segment: MTU 1500 without the headers of IPv4 and TCP with time stamps.
-const SEGMENT: u32 = 1448;
+pub(super) const SEGMENT: u32 = 1448;
 
 /// Packets from the server before the first with data: the SYN-ACK and the ACK of the request.
 const BEFORE: u32 = 2;
@@ -42,28 +42,42 @@ const BEFORE: u32 = 2;
 const LATE: u32 = 3;
 
 /// The position whose loss is repaired by fast retransmit, and against which the paper compares.
-pub(super) const REFERENCE: u32 = 6;
+const REFERENCE: u32 = 6;
 
+/// Positions count packets from the server from 1, the FIN riding on the last data. Where nothing
+/// else is said, segments are of [`SEGMENT`] bytes.
 impl Service {
     /// Packets with data.
     pub(super) const fn segments(&self) -> u32 {
         self.reply.div_ceil(SEGMENT)
     }
 
-    /// The position of the last data.
-    pub(super) const fn last_data(&self) -> u32 {
-        BEFORE + self.segments()
+    /// The position of the last data, in segments of so many bytes.
+    pub(super) const fn last_data(&self, segment: u32) -> u32 {
+        BEFORE + self.reply.div_ceil(segment)
     }
 
-    /// Packets from the server, counted from 1, the FIN riding on the last data: SYN-ACK, ACK of the
-    /// request, data, ACK of the client's FIN.
+    /// All packets: SYN-ACK, ACK of the request, data, ACK of the client's FIN.
     pub(super) const fn packets(&self) -> u32 {
-        self.last_data() + 1
+        self.last_data(SEGMENT) + 1
     }
 
     /// The positions of the last data packets, for which there are too few duplicate ACKs.
-    pub(super) const fn late(&self) -> RangeInclusive<u32> {
-        self.last_data() - LATE + 1..=self.last_data()
+    pub(super) const fn late(&self, segment: u32) -> RangeInclusive<u32> {
+        self.last_data(segment) - LATE + 1..=self.last_data(segment)
+    }
+
+    /// The position that the late ones are compared with: the paper's for Author, the last one before
+    /// the late ones where the reply is shorter.
+    pub(super) fn reference(&self) -> u32 {
+        REFERENCE.min(self.last_data(SEGMENT) - LATE)
+    }
+
+    /// Where in the reply the data at a position begins; none where there is none.
+    pub(super) fn place(&self, position: u32, segment: u32) -> Option<u64> {
+        let data = BEFORE + 1..=self.last_data(segment);
+        let at = data.contains(&position);
+        at.then(|| u64::from(position - BEFORE - 1) * u64::from(segment))
     }
 
     /// What a position is, in words.
@@ -72,7 +86,7 @@ impl Service {
             0 => "no loss".to_owned(),
             1 => "the SYN-ACK".to_owned(),
             2 => "the ACK of the request".to_owned(),
-            data if data <= self.last_data() => {
+            data if data <= self.last_data(SEGMENT) => {
                 format!("data packet {} of {}", data - BEFORE, self.segments())
             }
             _ => "after the data".to_owned(),
@@ -87,9 +101,19 @@ mod tests {
     /// The counts of the paper for Author, and of its other service by the same rule.
     #[test]
     fn packets_are_counted_as_in_the_paper() {
-        assert_eq!((AUTHOR.packets(), AUTHOR.last_data()), (12, 11));
-        assert_eq!(AUTHOR.late(), 9..=11);
-        assert_eq!((SELLERPROFILE.packets(), SELLERPROFILE.late()), (9, 6..=8));
+        assert_eq!((AUTHOR.packets(), AUTHOR.last_data(SEGMENT)), (12, 11));
+        assert_eq!((AUTHOR.late(SEGMENT), AUTHOR.reference()), (9..=11, 6));
+        assert_eq!(SELLERPROFILE.packets(), 9);
+        assert_eq!(SELLERPROFILE.late(SEGMENT), 6..=8);
+        assert_eq!(SELLERPROFILE.reference(), 5);
         assert_eq!(AUTHOR.packet(11), "data packet 9 of 9");
+    }
+
+    #[test]
+    fn data_has_its_place_in_the_reply() {
+        let places = [2, 3, 11, 12].map(|position| AUTHOR.place(position, SEGMENT));
+        assert_eq!(places, [None, Some(0), Some(8 * 1448), None]);
+        assert_eq!(AUTHOR.late(524), 25..=27);
+        assert_eq!(AUTHOR.place(27, 524), Some(24 * 524));
     }
 }

@@ -1,0 +1,157 @@
+//! What the packets show of each transaction: its response time, what was dropped of it, and whether
+//! an end had to wait for a timeout.
+//!
+//! Response times are the emulator's reading, and why a segment came again is its chronicle's: both
+//! from one pass over the sightings. Here they are put together by transaction.
+
+use std::collections::HashMap;
+
+use posthaste_emulator::Sighting;
+use posthaste_emulator::response::{Response, Responses};
+use posthaste_emulator::trace::{Chronicle, Seen as Packet, Sending, Step};
+use posthaste_link::{Direction, Fate, Reason};
+use posthaste_units::{Instant, Span};
+
+use super::line::Drops;
+use super::rig::Job;
+use super::service::Service;
+
+/// What the packets of one transaction show.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Traced {
+    /// Its response time, if it is whole.
+    pub(super) response: Option<Response>,
+    /// What the links dropped, in order.
+    pub(super) dropped: Vec<Dropped>,
+    /// Packets that the server sent.
+    pub(super) packets: u32,
+    /// When either end sent again because a timeout had run out.
+    timeouts: [Vec<Instant>; 2],
+}
+
+/// A packet that a link dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Dropped {
+    direction: Direction,
+    position: u64,
+    reason: Reason,
+    /// Its first byte's place in the reply, from 0, if it has data that was not sent before.
+    place: Option<u64>,
+}
+
+/// What was seen of all transactions.
+#[derive(Default)]
+pub(super) struct Seen {
+    chronicle: Chronicle,
+    responses: Responses,
+    /// By the client's port.
+    transactions: HashMap<u16, Traced>,
+}
+
+impl Seen {
+    /// Takes in a sighting, in the order in which the emulator gives them.
+    pub(super) fn note(&mut self, sighting: Sighting) {
+        self.chronicle.push(sighting);
+        self.read();
+    }
+
+    /// Everything, by the client's port.
+    pub(super) fn finish(mut self) -> HashMap<u16, Traced> {
+        self.chronicle.end();
+        self.read();
+        for response in self.responses.finish().responses {
+            let port = response.flow.client.port();
+            self.transactions.entry(port).or_default().response = Some(response);
+        }
+        self.transactions
+    }
+
+    fn read(&mut self) {
+        while let Some(step) = self.chronicle.pop() {
+            self.responses.follow(&step);
+            if let Step::Came(packet) = &step {
+                let port = packet.sighting.flow.client.port();
+                self.transactions.entry(port).or_default().came(packet);
+            }
+        }
+    }
+}
+
+impl Traced {
+    fn came(&mut self, packet: &Packet) {
+        let Sighting {
+            direction,
+            position,
+            arrived,
+            fate,
+            ..
+        } = packet.sighting;
+        let sending = packet.tcp.as_ref().and_then(|tcp| tcp.sending);
+        self.packets += u32::from(direction == Direction::Down);
+        // A single outstanding segment is never probed before its timeout (Linux,
+        // tcp_schedule_loss_probe): where the two look the same, they took the same time.
+        if let Some(Sending::Timeout | Sending::TimeoutOrProbe) = sending {
+            self.timeouts[direction as usize].push(arrived);
+        }
+        if let Fate::Dropped(reason) = fate {
+            let data = packet.tcp.as_ref().filter(|tcp| tcp.payload > 0);
+            let first = data.filter(|_| sending == Some(Sending::First));
+            self.dropped.push(Dropped {
+                direction,
+                position,
+                reason,
+                place: first.map(|tcp| tcp.sequence - 1),
+            });
+        }
+    }
+
+    /// The study's response time, of which the time that the client's program takes is no part.
+    pub(super) fn response_time(&self) -> Option<Span> {
+        let parts = |of: Response| of.t_conn + of.t_req + of.t_proc + of.t_resp;
+        self.response.map(parts)
+    }
+
+    /// How many timeouts ran out at the client's and at the server's end before the reply was complete.
+    pub(super) fn timeouts(&self) -> [u32; 2] {
+        let end = self.response.map_or(Instant::FAR_FUTURE, |response| {
+            response.began + response.total()
+        });
+        let before = |times: &Vec<Instant>| times.iter().filter(|time| **time < end).count() as u32;
+        [before(&self.timeouts[0]), before(&self.timeouts[1])]
+    }
+
+    /// Whether the links dropped the packets that they were to drop, and no other.
+    pub(super) fn is_exact(&self, drops: Drops) -> bool {
+        let down = |reason| {
+            move |dropped: &&Dropped| {
+                dropped.direction == Direction::Down && dropped.reason == reason
+            }
+        };
+        match drops {
+            Drops::At(_) => {
+                let as_planned = self.dropped.iter().filter(down(Reason::Pattern));
+                let positions = as_planned.map(|dropped| dropped.position);
+                self.dropped.len() == drops.positions().count()
+                    && positions.eq(drops.positions().map(u64::from))
+            }
+        }
+    }
+
+    /// Whether something had been sent again before, so that other data stood at a position than belongs
+    /// there in segments of this size.
+    pub(super) fn is_displaced(&self, job: &Job, segment: u32) -> bool {
+        let other = |(dropped, position): (&Dropped, u32)| {
+            let place = job.service.place(position, segment);
+            place.is_some() && place != dropped.place
+        };
+        self.dropped.iter().zip(job.drops.positions()).any(other)
+    }
+
+    /// Whether one of the last data packets was dropped when it was sent for the first time.
+    pub(super) fn is_late_loss(&self, service: &Service, segment: u32) -> bool {
+        let first_late = service.late(segment).next();
+        let first_late = first_late.and_then(|position| service.place(position, segment));
+        let is_late = |dropped: &Dropped| dropped.place.is_some() && dropped.place >= first_late;
+        self.dropped.iter().any(is_late)
+    }
+}
