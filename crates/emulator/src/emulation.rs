@@ -25,7 +25,7 @@ use crate::device::Device;
 use crate::engine::{Engine, EngineError, Links, Pens, Ports};
 use crate::host::{DEVICE, Host, HostError, Setup, has_ipv6, index_of};
 use crate::namespace::own_network;
-use crate::netlink::{End, Mac, Netlink};
+use crate::netlink::{End, MTU, Mac, Netlink};
 use crate::offload;
 use crate::outcome::Outcome;
 use crate::priority;
@@ -39,6 +39,10 @@ const MIDDLE: [(&str, Mac); 2] = [
     ("client", [2, 0, 0, 0, 1, 1]),
     ("server", [2, 0, 0, 0, 1, 2]),
 ];
+
+/// Largest packet that a device can be set to take. What is longer than the device it comes to
+/// allows is dropped without a name; here it is to be refused with one.
+const ANY_LENGTH: u32 = 65_535;
 
 /// Why an emulation did not start, or ended before it was asked to.
 #[derive(Debug, Error)]
@@ -334,11 +338,13 @@ fn open_ports(networks: [OwnedFd; 2]) -> Result<Ports, HostError> {
         let here = End {
             name,
             mac,
+            mtu: ANY_LENGTH,
             network: None,
         };
         let there = End {
             name: DEVICE,
             mac: mac_there,
+            mtu: MTU,
             network: Some(network.as_fd()),
         };
         netlink.make_pair([here, there])?;

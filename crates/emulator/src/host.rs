@@ -67,9 +67,11 @@ pub enum HostError {
 
 /// Settings of every host: no traffic but what commands cause, no memory of earlier connections.
 ///
-/// For `default`, since the device comes later: no addresses from outside or of its own making.
+/// For `default`, since the device comes later: IPv6 even where new networks have it switched off,
+/// and no addresses from outside or of its own making.
 const BASE: &[(&str, &str)] = &[("net.ipv4.tcp_no_metrics_save", "1")];
 const BASE_V6: &[(&str, &str)] = &[
+    ("net.ipv6.conf.default.disable_ipv6", "0"),
     ("net.ipv6.conf.default.accept_ra", "0"),
     ("net.ipv6.conf.default.router_solicitations", "0"),
     ("net.ipv6.conf.default.accept_dad", "0"),

@@ -57,11 +57,13 @@ pub type Mac = [u8; 6];
 pub(crate) struct End<'a> {
     pub(crate) name: &'a str,
     pub(crate) mac: Mac,
+    /// Largest IP packet that it sends and takes.
+    pub(crate) mtu: u32,
     /// The network it is put into; the maker's own where there is none.
     pub(crate) network: Option<BorrowedFd<'a>>,
 }
 
-/// Largest IP packet that passes a device, in bytes: Ethernet's.
+/// Largest IP packet that a host sends and a link takes, in bytes: Ethernet's.
 pub const MTU: u32 = 1500;
 
 /// A conversation with the kernel about the network that the opening thread is in.
@@ -96,7 +98,7 @@ impl Netlink {
             message.attributes = vec![
                 LinkAttribute::IfName(end.name.to_owned()),
                 LinkAttribute::Address(end.mac.to_vec()),
-                LinkAttribute::Mtu(MTU),
+                LinkAttribute::Mtu(end.mtu),
             ];
             if let Some(network) = end.network {
                 let network = LinkAttribute::NetNsFd(network.as_raw_fd());

@@ -48,6 +48,10 @@ const MAY: &[(&str, &str)] = &[
         "sched_setscheduler, which rustix lacks",
     ),
     (
+        "crates/emulator/tests/emulator/strange.rs",
+        "a packet socket, and ioctls that set a device as it should not be",
+    ),
+    (
         "crates/load/src/socket.rs",
         "TCP_INFO, which no crate wraps safely",
     ),

@@ -12,6 +12,7 @@ mod inside;
 mod links;
 mod positions;
 mod record;
+mod strange;
 mod traces;
 
 use std::os::unix::process::CommandExt as _;
@@ -31,6 +32,9 @@ fn main() -> ExitCode {
         trial("ping_passes_in_both_versions", echo::ping),
         trial("fragments_pass_together", echo::fragments),
         trial("groups_are_refused_by_name", echo::multicast),
+        trial("frames_that_are_no_packets_are_refused", strange::frames),
+        trial("jumbo_frames_are_refused", strange::jumbo),
+        trial("what_a_device_was_to_finish_is_refused", strange::offloads),
         trial(
             "exactly_the_eighth_packet_of_each_connection",
             positions::drop_8,

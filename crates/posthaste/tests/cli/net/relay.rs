@@ -3,6 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use posthaste_emulator::namespace::own_network;
 use posthaste_emulator::relay::Names;
@@ -127,6 +128,30 @@ fn a_refusal_outside_is_a_reset_inside() {
             "{}",
             run.err
         );
+    }
+}
+
+/// Where the machine has no way for IPv6, the command is told so at once and tries IPv4.
+#[test]
+fn without_a_way_for_ipv6_nobody_waits() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can stand up a machine without IPv6");
+        return;
+    }
+    for user in users() {
+        let posthaste = own(*user);
+        let url = "http://[2001:db8::1]:80/";
+        let words = "--rate 10/s --duration 300ms --connect-timeout 20s --json";
+        let load: Vec<&str> = ["--", &posthaste, "load", url]
+            .into_iter()
+            .chain(words.split(' '))
+            .collect();
+        let asked = Instant::now();
+        let (run, report) = on_a_machine_with_a_resolver(|| reported(*user, &load));
+        assert!(asked.elapsed() < Duration::from_secs(10));
+        let outcomes = &serde_json::from_str::<Value>(&run.out).unwrap()["outcomes"];
+        assert_eq!(outcomes["connect-aborted"], 3, "{outcomes}");
+        assert_eq!(report["up"]["packets"], 0, "{report}");
     }
 }
 
