@@ -310,19 +310,16 @@ fn user_namespaces() -> Finding {
     )
 }
 
-/// CAP_SYS_NICE is bit 23 of the effective set (capabilities(7)).
-const CAP_SYS_NICE: u32 = 23;
-
+/// Whether `net` may have it: by limit, or as root, who needs no user namespace. A capability of the
+/// file alone is lost in one.
 fn real_time() -> Finding {
-    let capable = setting("/proc/self/status")
-        .and_then(|status| {
-            let line = status
-                .lines()
-                .find_map(|line| line.strip_prefix("CapEff:"))?
-                .trim();
-            u64::from_str_radix(line, 16).ok()
-        })
-        .is_some_and(|set| set >> CAP_SYS_NICE & 1 == 1);
+    use rustix::thread::CapabilitySet;
+    let needed = CapabilitySet::SYS_NICE
+        | CapabilitySet::SYS_ADMIN
+        | CapabilitySet::NET_ADMIN
+        | CapabilitySet::NET_RAW;
+    let capable = rustix::thread::capabilities(None)
+        .is_ok_and(|capabilities| capabilities.effective.contains(needed));
     let limit = rustix::process::getrlimit(Resource::Rtprio)
         .maximum
         .unwrap_or(u64::MAX);
@@ -336,6 +333,6 @@ fn real_time() -> Finding {
         state,
         found,
         "exact emulated delays on a busy machine",
-        "setcap cap_sys_nice+ep on the binary, or an rtprio limit in limits.conf",
+        "an rtprio limit of 1 or more (/etc/security/limits.conf, LimitRTPRIO= of a service), or run as root",
     )
 }

@@ -226,7 +226,7 @@ impl fmt::Display for Report {
         let priority = if self.real_time {
             ""
         } else {
-            ", without real-time priority"
+            ", without real-time priority (`posthaste doctor` says how to get it)"
         };
         writeln!(
             f,

@@ -1,8 +1,9 @@
 //! Nothing is left behind: whatever a command does, and whoever is killed.
 
+use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,6 +25,38 @@ fn expect_ended(processes: &[u32]) {
     while processes.iter().any(|process| lives(*process)) {
         assert!(Instant::now() < patience, "{processes:?} are left");
         thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The networks that the threads of a process are in, by the kernel's name for each.
+fn networks(process: u32) -> HashSet<PathBuf> {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task"));
+    let threads = threads.into_iter().flatten().flatten();
+    threads
+        .filter_map(|thread| std::fs::read_link(thread.path().join("ns/net")).ok())
+        .collect()
+}
+
+/// Those that a run has made for itself: both hosts', and the emulator's between them.
+fn own_networks(ward: u32) -> HashSet<PathBuf> {
+    let machine = networks(std::process::id());
+    let made: HashSet<PathBuf> = networks(ward).difference(&machine).cloned().collect();
+    assert_eq!(made.len(), 3, "{made:?}");
+    made
+}
+
+/// Fails unless these networks are soon empty, and with them their devices gone. A number that has
+/// become free may meanwhile be the network of another test's run, which will not last either.
+fn expect_empty(made: &HashSet<PathBuf>) {
+    let patience = Instant::now() + Duration::from_secs(20);
+    let someone = || {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        numbers.find(|process| !networks(*process).is_disjoint(made))
+    };
+    while let Some(process) = someone() {
+        assert!(Instant::now() < patience, "{process} is left");
+        thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -81,10 +114,12 @@ fn a_killed_guard_leaves_nothing() {
     for user in users() {
         let mut run = start(*user);
         let ward = ward(run.guard.id());
+        let networks = own_networks(ward);
         signal("KILL", run.guard.id());
         run.guard.wait().unwrap();
         run.inside.push(ward);
         expect_ended(&run.inside);
+        expect_empty(&networks);
     }
 }
 
@@ -92,9 +127,12 @@ fn a_killed_guard_leaves_nothing() {
 fn a_killed_run_leaves_nothing() {
     for user in users() {
         let mut run = start(*user);
-        signal("KILL", ward(run.guard.id()));
+        let ward = ward(run.guard.id());
+        let networks = own_networks(ward);
+        signal("KILL", ward);
         assert_eq!(run.guard.wait().unwrap().code(), Some(3));
         expect_ended(&run.inside);
+        expect_empty(&networks);
     }
 }
 

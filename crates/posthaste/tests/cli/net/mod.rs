@@ -7,8 +7,10 @@
 mod duplicate_acks;
 mod ends;
 mod links;
+mod privileges;
 mod relay;
 mod statuses;
+mod terminal;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;

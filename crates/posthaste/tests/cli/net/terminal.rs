@@ -1,0 +1,179 @@
+//! A terminal inside: it belongs to the command while that runs, and to whoever had it before afterwards.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::tcgetattr;
+
+use super::{NOBODY, User, own, users};
+
+/// After so long a key is pressed again: it may have come before the program that it is meant for.
+/// What was typed and not read yet goes with it, as in every terminal.
+const AGAIN: Duration = Duration::from_millis(300);
+const CTRL_C: &str = "\x03";
+const CTRL_Z: &str = "\x1a";
+
+/// A shell in a session and a terminal of its own, and who sits before it.
+struct Terminal {
+    shell: Child,
+    keys: File,
+    /// Kept open, so that its settings can be read at any time.
+    line: OwnedFd,
+    screen: Receiver<Vec<u8>>,
+    seen: String,
+}
+
+impl Terminal {
+    fn open(user: User) -> Self {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
+        let keys = openpt(flags).unwrap();
+        grantpt(&keys).unwrap();
+        unlockpt(&keys).unwrap();
+        let line = ioctl_tiocgptpeer(&keys, flags).unwrap();
+        let end = || line.try_clone().unwrap();
+        let mut shell = Command::new("setsid");
+        shell
+            .args(["--ctty", "sh", "-i"])
+            .env_remove("ENV")
+            .current_dir("/")
+            .stdin(end())
+            .stdout(end())
+            .stderr(end());
+        if matches!(user, User::Nobody) {
+            shell.uid(NOBODY).gid(NOBODY);
+        }
+        let shell = shell.spawn().unwrap();
+        let keys = File::from(keys);
+        let mut glass = keys.try_clone().unwrap();
+        let (shown, screen) = channel();
+        thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(length @ 1..) = glass.read(&mut bytes) {
+                let _ = shown.send(bytes[..length].to_vec());
+            }
+        });
+        Self {
+            shell,
+            keys,
+            line,
+            screen,
+            seen: String::new(),
+        }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Whether these words appear within that time; what was shown up to them is then forgotten.
+    fn shows(&mut self, words: &str, within: Duration) -> bool {
+        let patience = Instant::now() + within;
+        loop {
+            if let Some(place) = self.seen.find(words) {
+                self.seen.drain(..place + words.len());
+                return true;
+            }
+            let left = patience.saturating_duration_since(Instant::now());
+            let Ok(bytes) = self.screen.recv_timeout(left) else {
+                return false;
+            };
+            self.seen += &String::from_utf8_lossy(&bytes);
+        }
+    }
+
+    fn expect(&mut self, words: &str) {
+        let shown = self.shows(words, Duration::from_secs(30));
+        assert!(shown, "no {words:?} in {:?}", self.seen);
+    }
+
+    /// Presses until the words appear.
+    fn press_until(&mut self, keys: &str, words: &str) {
+        let patience = Instant::now() + Duration::from_secs(30);
+        self.press(keys);
+        while !self.shows(words, AGAIN) {
+            assert!(Instant::now() < patience, "no {words:?} in {:?}", self.seen);
+            self.press(keys);
+        }
+    }
+
+    /// Everything about the line but the keys that nobody has read.
+    fn settings(&self) -> String {
+        format!("{:?}", tcgetattr(&self.line).unwrap())
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.shell.kill();
+        let _ = self.shell.wait();
+    }
+}
+
+/// What a user types is told from what a shell answers by sums that only the shell has done.
+#[test]
+fn a_shell_inside_has_job_control_and_gives_the_terminal_back() {
+    let inner = ["bash --norc -i", "sh -i"];
+    for (user, inner) in users()
+        .iter()
+        .flat_map(|user| inner.map(|shell| (user, shell)))
+    {
+        if inner.starts_with("bash") && !Path::new("/bin/bash").exists() {
+            continue;
+        }
+        let posthaste = own(*user);
+        let mut terminal = Terminal::open(*user);
+        terminal.press("echo outer$((40+1))\n");
+        terminal.expect("outer41");
+        let before = terminal.settings();
+        terminal.press(&format!("{posthaste} net -- {inner}\n"));
+        terminal.press("echo in$POSTHASTE_SERVER\n");
+        terminal.expect("in10.0.0.2");
+        // Ctrl-Z stops what is in the foreground inside, and nothing else.
+        terminal.press("echo run$((40+5)); sleep 300\n");
+        terminal.expect("run45");
+        terminal.press_until(CTRL_Z, "Stopped");
+        terminal.press("kill -9 %1; wait; echo job$((40+2))\n");
+        terminal.expect("job42");
+        // So does Ctrl-C: the shell goes on.
+        terminal.press("echo wait$((40+3)); sleep 300\n");
+        terminal.expect("wait43");
+        terminal.press_until(&format!("{CTRL_C}echo on$((40+4))\n"), "on44");
+        terminal.press("exit 5\n");
+        terminal.expect("posthaste: 0 connections");
+        terminal.press("echo code$?\n");
+        terminal.expect("code5");
+        assert_eq!(terminal.settings(), before);
+    }
+}
+
+#[test]
+fn the_terminals_keys_reach_the_command() {
+    for user in users() {
+        let posthaste = own(*user);
+        let mut terminal = Terminal::open(*user);
+        let script = "trap \"echo caught; exit 9\" INT; echo ready; while :; do sleep 0.1; done";
+        terminal.press(&format!("{posthaste} net -- sh -c '{script}'\n"));
+        terminal.expect("ready\r\n");
+        terminal.press(CTRL_C);
+        terminal.expect("caught\r\n");
+        terminal.expect("posthaste: 0 connections");
+        terminal.press("echo code$?\n");
+        terminal.expect("code9");
+        // The whole run is a job of the shell outside.
+        terminal.press(&format!("{posthaste} net -- sh -c 'echo here; sleep 1'\n"));
+        terminal.expect("here\r\n");
+        terminal.press_until(CTRL_Z, "Stopped");
+        terminal.press("fg\n");
+        terminal.expect("posthaste: 0 connections");
+        terminal.press("echo end$?\n");
+        terminal.expect("end0");
+    }
+}
