@@ -2,10 +2,11 @@
 //!
 //! One turn of the loop reads top to bottom in [`Engine::run`]. Time is precise where it
 //! matters: the loop sleeps in the kernel until shortly before the next request is due and
-//! polls from there on, so that a request leaves within microseconds of its time.
+//! polls from there on (module `margin`), so that a request leaves within microseconds of its time.
 
 mod connect;
 mod exchange;
+mod margin;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use slab::Slab;
 
+use self::margin::Margin;
 use crate::clock::Clock;
 use crate::connection::{Connection, Exchange, State};
 use crate::fifo::Fifo;
@@ -30,9 +32,6 @@ use crate::source::{Due, Source};
 use crate::tally::{Ending, Moments, Tally, Tick};
 use crate::target::Origin;
 
-/// From here to a request's time the loop polls instead of sleeping: longer than a wake-up
-/// takes on an idle machine, short enough to cost 6 % of a core at 1,000 requests per second.
-const POLLING: Span = Span::from_micros(60);
 /// How long a server that was asked to close may take before the connection is reset.
 const CLOSING: Span = Span::from_secs(1);
 /// A client whose request could not be sent at all waits this long before its next.
@@ -74,6 +73,7 @@ pub(crate) struct Engine<'r> {
     tally: Tally,
     ticks: Sender<Tick>,
     next_tick: Instant,
+    margin: Margin,
     buffer: Vec<u8>,
     scratch: Vec<u8>,
 }
@@ -98,6 +98,7 @@ impl<'r> Engine<'r> {
             tally: Tally::new(shared.plan.step_ends(), shared.mix.len()),
             ticks,
             next_tick: Instant::ORIGIN + TICK,
+            margin: Margin::new(),
             buffer: vec![0; 64 * 1024],
             scratch: Vec::new(),
         })
@@ -183,13 +184,16 @@ impl<'r> Engine<'r> {
     /// Waits for the kernel's reports and acts on them; whether these were all there are.
     fn poll(&mut self, events: &mut Vec<epoll::Event>) -> Result<bool, Errno> {
         events.clear();
-        let patience = self.patience();
+        let now = self.shared.clock.now();
+        let until = self.awaited(now);
+        let patience = until.since(now);
         let timeout = rustix::event::Timespec {
             tv_sec: (patience.as_nanos() / 1_000_000_000) as i64,
             tv_nsec: (patience.as_nanos() % 1_000_000_000) as _,
         };
         let spare = rustix::buffer::spare_capacity(events);
         match epoll::wait(&self.epoll, spare, Some(&timeout)) {
+            Ok(0) if !patience.is_zero() => self.margin.slept(until, self.shared.clock.now()),
             Ok(_) => {}
             Err(Errno::INTR) => return Ok(true),
             Err(errno) => return Err(errno),
@@ -208,18 +212,16 @@ impl<'r> Engine<'r> {
         Ok(events.len() < events.capacity())
     }
 
-    /// How long the loop may sleep.
-    fn patience(&self) -> Span {
-        let now = self.shared.clock.now();
+    /// Until when the loop may sleep.
+    fn awaited(&self, now: Instant) -> Instant {
         let deadlines = [&self.connecting, &self.replying, &self.closing];
         let earliest = deadlines.into_iter().filter_map(Fifo::next_due).min();
         let look_around = now + LOOK_AROUND;
         let until = earliest.map_or(look_around, |due| due.min(look_around));
-        let until = match self.source.next_due() {
-            Some(due) => until.min(due - POLLING),
+        match self.source.next_due() {
+            Some(due) => until.min(due - self.margin.span()),
             None => until,
-        };
-        until.since(now)
+        }
     }
 
     /// Ends what has taken too long.
