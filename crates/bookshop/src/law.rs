@@ -36,8 +36,11 @@ use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use thiserror::Error;
 
-/// The last stretch before a departure is spun through: a sleep may end this much late.
+/// The last stretch before a departure is spun through, in ns: a sleep may end this much late...
 const SPIN: u64 = 60_000;
+/// ... but never more than this part of the mean service, which is exact enough: many long services
+/// then share a processor.
+const SPIN_PART: u64 = 1000;
 
 /// A service law, written `md1:5ms`, `mm1:5ms` or `mm1k:5ms:10`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +69,7 @@ pub struct LawError {
 /// The one server of a law.
 pub(crate) struct Clock {
     law: Law,
+    spin: u64,
     idle: Arc<Idle>,
     state: RefCell<State>,
 }
@@ -180,6 +184,7 @@ impl Clock {
         };
         Self {
             law,
+            spin: SPIN.min(law.mean().as_nanos() / SPIN_PART),
             idle,
             state: RefCell::new(state),
         }
@@ -192,7 +197,7 @@ impl Clock {
         let arrival = self.idle.woke.load(Relaxed).max(left.get());
         let service = self.law.draw(&mut state.random);
         state.departure = arrival.max(state.departure).saturating_add(service);
-        sleep_until(state.departure);
+        sleep_until(state.departure, self.spin);
         left.set(now());
     }
 }
@@ -213,8 +218,8 @@ fn sleeps() -> u64 {
     usage.ru_nvcsw.unsigned_abs()
 }
 
-fn sleep_until(end: u64) {
-    let wake = end.saturating_sub(SPIN);
+fn sleep_until(end: u64, spin: u64) {
+    let wake = end.saturating_sub(spin);
     while now() < wake {
         let at = Timespec {
             tv_sec: (wake / 1_000_000_000) as i64,
