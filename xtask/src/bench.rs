@@ -51,12 +51,12 @@ const BENCHMARKS: &[Benchmark] = &[
     },
     Benchmark {
         name: "oracle",
-        about: "what load reports of a server with a known law, against queueing theory (an hour and five minutes)",
+        about: "what load reports of a server with a known law, against queueing theory (an hour and a half)",
         run: oracle::coverage,
     },
     Benchmark {
         name: "limit",
-        about: "the same near the limit, where little errors show (twenty minutes, wants an idle machine)",
+        about: "the same near the limit, where little errors show (half an hour)",
         run: oracle::limit,
     },
     Benchmark {

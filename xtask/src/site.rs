@@ -54,11 +54,6 @@ impl Site {
         })
     }
 
-    /// The binary, to be given arguments.
-    pub(crate) fn posthaste(&self) -> Command {
-        Command::new(&self.binary)
-    }
-
     /// Runs a command to its end and wants exit 0.
     pub(crate) fn run(&self, name: &str, command: &mut Command, seconds: u64) -> Outcome<Finished> {
         process::run(name, command, Duration::from_secs(seconds), &self.logs)
@@ -66,14 +61,20 @@ impl Site {
 
     /// A bookshop with these options beside `--listen`.
     pub(crate) fn bookshop(&self, options: &[&str]) -> Outcome<Server> {
+        self.bookshop_on(&[], options)
+    }
+
+    /// The same, with a `wrapper` before its command, such as `taskset`.
+    pub(crate) fn bookshop_on(&self, wrapper: &[&str], options: &[&str]) -> Outcome<Server> {
         let address = free_address()?;
-        let mut command = self.posthaste();
-        command
-            .arg("bookshop")
-            .arg("--listen")
-            .arg(address.to_string())
-            .args(options);
-        self.serve("bookshop", &mut command, address)
+        let (program, listen) = (self.binary.display().to_string(), address.to_string());
+        let own = [program.as_str(), "bookshop", "--listen", &listen];
+        let words = [wrapper, &own, options].concat();
+        self.serve(
+            "bookshop",
+            Command::new(words[0]).args(&words[1..]),
+            address,
+        )
     }
 
     /// A Python script of ours as a server; it is given its port.

@@ -2,25 +2,21 @@
 //!
 //! The law's time includes reading and writing, so that theory holds for what a client sees. What
 //! limits this benchmark is requests per second on the whole machine, not the time of any one run:
-//! so all runs of all laws go side by side for the same time, hundreds of pairs of a bookshop and a
-//! generator, and service times are as long as the run allows. That makes small what no law
-//! contains, the way of a request through a busy machine. Both of a pair are on one core, so that a
-//! reply wakes its reader where it was written. Some 4,000 requests a second and 1,100 processes
-//! take one core of two at 2.6 GHz; other work on the machine delays them unless they have
-//! real-time priority (`chrt -f 10 cargo xtask bench oracle`).
+//! so the runs of a law go side by side, hundreds of pairs of a bookshop and a generator, and their
+//! service times are long. That makes small what no law contains, the way of a request through a
+//! busy machine. Both of a pair are on one core, so that a reply wakes its reader where it was
+//! written. Other work on the machine delays them unless they may have real-time priority.
 
 use posthaste_stats::theory::{Md1, Mm1, Mm1k};
 use posthaste_units::Span;
 
-use crate::bench::pinned::number;
+use crate::bench::pinned::{number, real_time};
 use crate::bench::{Bench, Row, median};
 use crate::load::{Loading, Report};
 use crate::peers::generators::first_isbn;
 use crate::site::Server;
 use crate::trouble::{Outcome, Trouble};
 
-/// How long the short runs last after their warm-up, and with `--quick`.
-const LENGTH: (Span, Span) = (Span::from_secs(3600), Span::from_secs(20));
 /// Every run begins empty: so many relaxation times of its queue are not counted, fewer with `--quick`.
 const WARM_UP: (u64, u64) = (10, 1);
 /// How long a load may outlast its schedule, in seconds: start-up, warm-up, and hundreds of reports
@@ -37,42 +33,44 @@ struct Runs {
     /// The room of `mm1k`, after a colon; empty for the others.
     room: &'static str,
     count: usize,
+    /// Of each run, after its warm-up.
+    requests: u64,
 }
 
 /// Short runs, whose intervals are to hold theory. In virtual time the median width is below 10 %
 /// of the mean from 4 k requests (M/D/1 at 0.5), 14 k (M/D/1 at 0.7), 17 k (M/M/1 at 0.5) and 55 k
 /// (M/M/1 at 0.7) on; that of p99 is within 10 % to either side of it from 8 k, 28 k, 19 k and
-/// 62 k on. Here a run of an hour has 12 k, 28 k, 18.2 k and 56 k; there are fewer of the laws that
-/// take more requests.
+/// 62 k on. From end to end it is below 10 % at four times as many.
 const SHORT: [Runs; 4] = [
-    runs("md1", 0.5, 150, 200),
-    runs("md1", 0.7, 90, 120),
-    runs("mm1", 0.5, 99, 150),
-    runs("mm1", 0.7, 45, 60),
+    runs("md1", 0.5, 18, 200, 8_600),
+    runs("md1", 0.7, 25, 200, 30_000),
+    runs("mm1", 0.5, 18, 200, 20_500),
+    runs("mm1", 0.7, 25, 200, 64_000),
 ];
 
-/// Long runs near the limit, by themselves: at 0.9 a service that takes 1 % longer makes a response that
-/// takes 9 % longer, so that the machine must not be busy. Two standard errors of their mean are 3 % of
-/// it at 440 k requests (M/D/1) and 1.45 M (M/M/1), of p99 at 2.8 M and 8.8 M; here the runs of either law
-/// have 1.7 M together.
-const LONG: [Runs; 2] = [runs("md1", 0.9, 5, 8), runs("mm1", 0.9, 5, 8)];
-/// How long they last, and with `--quick`.
-const LONG_LENGTH: (Span, Span) = (Span::from_secs(1200), Span::from_secs(20));
+/// Long runs near the limit: at 0.9 a service that takes 1 % longer makes a response that takes 9 %
+/// longer. Two standard errors of their mean are 3 % of it at 440 k requests (M/D/1) and 1.45 M
+/// (M/M/1), of p99 at 2.8 M and 8.8 M; here they have 2.7 M and 6 M together.
+const LONG: [Runs; 2] = [
+    runs("md1", 0.9, 20, 120, 22_500),
+    runs("mm1", 0.9, 20, 120, 50_000),
+];
 
 /// With room for five those who find no room wait in vain.
 const ROOM: u32 = 5;
 const FULL: Runs = Runs {
     room: ":5",
-    ..runs("mm1k", 0.9, 20, 2)
+    ..runs("mm1k", 0.9, 20, 24, 12_000)
 };
 
-const fn runs(law: &'static str, load: f64, service_ms: u64, count: usize) -> Runs {
+const fn runs(law: &'static str, load: f64, service_ms: u64, count: usize, requests: u64) -> Runs {
     Runs {
         law,
         load,
         service: Span::from_millis(service_ms),
         room: "",
         count,
+        requests,
     }
 }
 
@@ -97,6 +95,11 @@ impl Runs {
 
     fn rate(&self) -> f64 {
         self.load / self.service.as_secs_f64()
+    }
+
+    fn length(&self, bench: &Bench) -> Span {
+        let requests = bench.or_quick(self.requests, self.requests / 100);
+        Span::from_secs_f64(number(requests) / self.rate())
     }
 
     fn warm_up(&self, bench: &Bench) -> Span {
@@ -145,7 +148,7 @@ impl Runs {
                     "--seed",
                     &seed,
                 ];
-                let shop = bench.site.bookshop(&options)?;
+                let shop = bench.site.bookshop_on(real_time(), &options)?;
                 let url = shop.url(&format!("/page/{}", first_isbn(&bench.site, &shop)?));
                 Ok(Pair {
                     _shop: shop,
@@ -158,11 +161,11 @@ impl Runs {
     }
 
     /// The generators, one for each bookshop.
-    fn load(&self, bench: &Bench, pairs: &[Pair], length: Span) -> Outcome<Vec<Loading>> {
+    fn load(&self, bench: &Bench, pairs: &[Pair]) -> Outcome<Vec<Loading>> {
         let rate = format!("{:.6}/s", self.rate());
         let warm_up = self.warm_up(bench);
-        let length = length + warm_up;
-        let (warm_up, length) = (seconds(warm_up), seconds(length));
+        let length = seconds(warm_up + self.length(bench));
+        let warm_up = seconds(warm_up);
         let connection = if self.room.is_empty() {
             "keep-alive"
         } else {
@@ -188,16 +191,32 @@ impl Runs {
                     "--seed",
                     &pair.seed,
                 ];
-                bench.site.start_load(&[], &options)
+                bench.site.start_load(real_time(), &options)
             })
             .collect()
+    }
+
+    /// The reports of all runs, made at the same time, with seeds from this one on.
+    fn side_by_side(&self, bench: &Bench, first_seed: usize) -> Outcome<Vec<Report>> {
+        // All shops first: a generator under way would be held up by the start of others.
+        let pairs = self.open(bench, first_seed)?;
+        let loading = self.load(bench, &pairs)?;
+        let longest = self.length(bench) + self.warm_up(bench);
+        let limit = longest.as_nanos() / 1_000_000_000 + PATIENCE;
+        // All are waited for before one that failed ends the others.
+        let finished: Vec<_> = loading.into_iter().map(|run| run.finish(limit)).collect();
+        finished.into_iter().collect()
     }
 }
 
 /// How the intervals of many short runs lie to theory, and who is turned away.
 pub(crate) fn coverage(bench: &Bench) -> Outcome<Vec<Row>> {
-    let all: Vec<&Runs> = SHORT.iter().chain([&FULL]).collect();
-    let reports = side_by_side(bench, &all, bench.or_quick(LENGTH.0, LENGTH.1))?;
+    let mut seed = 0;
+    let mut reports = Vec::new();
+    for runs in SHORT.iter().chain([&FULL]) {
+        reports.push(runs.side_by_side(bench, seed)?);
+        seed += runs.count;
+    }
     let (short, full) = reports.split_at(SHORT.len());
     let mut rows = vec![instrument(short)?];
     rows.extend(covered(&SHORT, short)?);
@@ -209,38 +228,13 @@ pub(crate) fn coverage(bench: &Bench) -> Outcome<Vec<Row>> {
 
 /// How long runs near the limit lie to theory.
 pub(crate) fn limit(bench: &Bench) -> Outcome<Vec<Row>> {
-    let all: Vec<&Runs> = LONG.iter().collect();
-    let reports = side_by_side(bench, &all, bench.or_quick(LONG_LENGTH.0, LONG_LENGTH.1))?;
-    let mut rows = vec![instrument(&reports)?];
-    for (runs, reports) in LONG.iter().zip(&reports) {
-        rows.extend(near_the_limit(runs, reports)?);
+    let mut rows = Vec::new();
+    for (index, runs) in LONG.iter().enumerate() {
+        let reports = runs.side_by_side(bench, index * runs.count)?;
+        rows.push(instrument(std::slice::from_ref(&reports))?);
+        rows.extend(near_the_limit(runs, &reports)?);
     }
     Ok(rows)
-}
-
-/// The reports of all these runs, made at the same time for so long.
-fn side_by_side(bench: &Bench, all: &[&Runs], length: Span) -> Outcome<Vec<Vec<Report>>> {
-    // All shops first: a generator under way would be held up by the start of others.
-    let mut pairs = Vec::new();
-    for (index, runs) in all.iter().enumerate() {
-        pairs.push(runs.open(bench, index * 1000)?);
-    }
-    let mut loading = Vec::new();
-    for (runs, pairs) in all.iter().zip(&pairs) {
-        loading.push(runs.load(bench, pairs, length)?);
-    }
-    let longest = all.iter().map(|runs| runs.warm_up(bench)).max();
-    let limit = length + longest.unwrap_or(Span::ZERO);
-    let limit = limit.as_nanos() / 1_000_000_000 + PATIENCE;
-    // All are waited for before one that failed ends the others.
-    let finished: Vec<Vec<Outcome<Report>>> = loading
-        .into_iter()
-        .map(|runs| runs.into_iter().map(|run| run.finish(limit)).collect())
-        .collect();
-    finished
-        .into_iter()
-        .map(|runs| runs.into_iter().collect())
-        .collect()
 }
 
 /// What became of the requests, and how late they were sent.
@@ -253,9 +247,10 @@ fn instrument(reports: &[Vec<Report>]) -> Outcome<Row> {
         late += report.number("send_lateness_ms/mean")?;
     }
     let (count, late) = (all.len(), 1000.0 * late / all.len() as f64);
+    let priority = ["ordinary", "real-time"][usize::from(!real_time().is_empty())];
     Ok(Row::told(
         format!("all {count} runs: requests, and how late they were sent"),
-        format!("{sent}, {ok} of them ok; mean lateness {late:.0} µs"),
+        format!("{sent}, {ok} of them ok; mean lateness {late:.0} µs; {priority} priority"),
     ))
 }
 

@@ -2,12 +2,13 @@
 //!
 //! On a machine with one core both share it; the tables then compare less than they seem to.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use crate::bench::Bench;
 use crate::load::Report;
-use crate::site::{Server, free_address};
+use crate::site::Server;
 use crate::trouble::{Outcome, check};
 
 /// Goes before a generator's command.
@@ -23,26 +24,24 @@ pub(crate) fn server() -> &'static [&'static str] {
     }
 }
 
+/// Goes before a command that other work is not to hold up; nothing where that is not allowed.
+///
+/// Not for the benchmark itself: the kernel frees what /proc knew of an ended child in a loop that a
+/// real-time parent never leaves while an ordinary program on its core is half-way through the same.
+pub(crate) fn real_time() -> &'static [&'static str] {
+    static ALLOWED: LazyLock<bool> = LazyLock::new(|| {
+        let mut trial = Command::new("chrt");
+        trial.args(["-f", "10", "true"]).stderr(Stdio::null());
+        trial.status().is_ok_and(|status| status.success())
+    });
+    if *ALLOWED { &["chrt", "-f", "10"] } else { &[] }
+}
+
 impl Bench {
     /// A bookshop with one thread on the server's core.
     pub(crate) fn bookshop(&self, options: &[&str]) -> Outcome<Server> {
-        let address = free_address()?;
-        let program = self.site.binary.display().to_string();
-        let listen = address.to_string();
-        let own = [
-            program.as_str(),
-            "bookshop",
-            "--listen",
-            &listen,
-            "--threads",
-            "1",
-        ];
-        let words = [server(), &own, options].concat();
-        self.site.serve(
-            "bookshop",
-            Command::new(words[0]).args(&words[1..]),
-            address,
-        )
+        let options = [&["--threads", "1"], options].concat();
+        self.site.bookshop_on(server(), &options)
     }
 
     /// `posthaste load` with one thread on the generator's core, to its end.
