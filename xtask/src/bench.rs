@@ -4,11 +4,13 @@
 //! taken. CPU time is a process's own, which holds even where rates do not.
 
 mod cost;
+mod emulator;
 mod oracle;
 mod past_limit;
 pub(crate) mod pinned;
 mod reply;
 mod schedule;
+mod witness;
 
 use std::process::ExitCode;
 
@@ -73,6 +75,36 @@ const BENCHMARKS: &[Benchmark] = &[
         name: "page",
         about: "the bookshop's capacity as a Web service against as a page",
         run: reply::page,
+    },
+    Benchmark {
+        name: "delay",
+        about: "how exactly emulated packets arrive: every core busy, and without privilege (wants an idle machine)",
+        run: emulator::delay,
+    },
+    Benchmark {
+        name: "flows",
+        about: "the same for 256 and 1,024 flows on lines of their own",
+        run: emulator::flows,
+    },
+    Benchmark {
+        name: "rate",
+        about: "an emulated bandwidth over each second, beside the kernel's token bucket filter",
+        run: emulator::rate,
+    },
+    Benchmark {
+        name: "capacity",
+        about: "how many of the largest packets a second one emulator passes on, none lost",
+        run: emulator::capacity,
+    },
+    Benchmark {
+        name: "positions",
+        about: "a million packets: exactly the planned ones are missing, and the trace says so",
+        run: emulator::positions,
+    },
+    Benchmark {
+        name: "toxiproxy",
+        about: "delay and throughput through an emulated network and through toxiproxy",
+        run: emulator::toxiproxy,
     },
     Benchmark {
         name: "newcomer",

@@ -56,8 +56,18 @@ impl Checkout {
 
     /// Builds `posthaste` and returns its path.
     pub(crate) fn binary(&self, build: Build) -> Outcome<PathBuf> {
+        self.built(build, &["--package", "posthaste"], "posthaste")
+    }
+
+    /// Builds the emulator's example that benchmarks let measure, and returns its path.
+    pub(crate) fn measure(&self) -> Outcome<PathBuf> {
+        let what = ["--package", "posthaste-emulator", "--example", "measure"];
+        self.built(Build::Release, &what, "examples/measure")
+    }
+
+    fn built(&self, build: Build, what: &[&str], program: &str) -> Outcome<PathBuf> {
         let mut cargo = cargo(self);
-        cargo.args(["build", "--package", "posthaste"]);
+        cargo.arg("build").args(what);
         let folder = match build {
             Build::Dev => "debug",
             Build::Release => {
@@ -66,7 +76,7 @@ impl Checkout {
             }
         };
         process::pass_through("cargo build", &mut cargo, Duration::from_secs(1200), |_| ())?;
-        Ok(self.target.join(folder).join("posthaste"))
+        Ok(self.target.join(folder).join(program))
     }
 }
 

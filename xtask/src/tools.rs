@@ -131,6 +131,23 @@ pub(crate) fn jars(checkout: &Checkout, name: &str, pom: &str) -> Outcome<PathBu
     Ok(jars)
 }
 
+/// The program that this Go module (`path@version`) builds.
+pub(crate) fn go(checkout: &Checkout, name: &str, module: &str) -> Outcome<PathBuf> {
+    let go = debian(checkout, "go", "golang-go")?;
+    let folder = checkout.peer_folder(name)?;
+    let logs = checkout.peer_folder("logs")?;
+    let path = module.split('@').next().unwrap_or(module);
+    let program = folder.join(path.rsplit('/').next().unwrap_or(path));
+    if !program.is_file() {
+        eprintln!("  getting {module} with go install");
+        let mut install = Command::new(go);
+        install.args(["install", module]).env("GOBIN", &folder);
+        process::run("go", &mut install, DOWNLOAD, &logs)
+            .map_err(|error| missing(module, &error))?;
+    }
+    Ok(program)
+}
+
 /// Where a program is: on the path, or in the system folders that a user's path often lacks.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();

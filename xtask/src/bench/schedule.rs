@@ -1,11 +1,8 @@
 //! How evenly requests leave: seen by a server that reads the kernel's receive stamps.
 //!
-//! A virtual machine may lose its processor for milliseconds, and no generator can send meanwhile:
-//! a pause of 2 ms makes the variation of a thousand intervals 0.08. So a witness of its own, on
-//! the generator's core, with a priority that no program here can hold up, says when the core was
-//! gone. What the generator does is judged by the runs without such a pause; beside them stands
-//! what was seen in all. The witness knows nothing of the generator, and the generator's own
-//! lateness excuses nothing. Other programs on the core are no pause: the core should be idle.
+//! A pause of the machine of 2 ms makes the variation of a thousand intervals 0.08. What the
+//! generator does is therefore judged by the runs without a pause of its core, of which a witness
+//! knows; beside them stands what was seen in all. The generator's own lateness excuses nothing.
 
 use posthaste_stats::goodness::{coefficient_of_variation, exponential_gaps};
 use posthaste_units::Span;
@@ -14,9 +11,7 @@ use crate::bench::pinned::{generator, number, server};
 use crate::bench::{Bench, Row, median};
 use crate::load::Report;
 use crate::peers::generators::get;
-use crate::process::Running;
 use crate::site::Server;
-use crate::tools;
 use crate::trouble::{Outcome, Trouble, check};
 
 /// Gaps that the test of Poisson arrivals takes.
@@ -34,33 +29,28 @@ struct Run {
 
 /// Constant arrivals at 1,000/s, their variation and lateness; Poisson arrivals against theory.
 pub(crate) fn arrivals(bench: &Bench) -> Outcome<Vec<Row>> {
-    let witness = watch(bench)?;
+    let witness = bench.watch(&[0], 200)?;
     let seconds: Vec<Outcome<Run>> = (0..bench.or_quick(60, 5)).map(|_| second(bench)).collect();
     let (runs, failed): (Vec<_>, Vec<_>) = seconds.into_iter().partition(Result::is_ok);
     let runs: Vec<Run> = runs.into_iter().flatten().collect();
-    let said = witness.words();
-    drop(witness);
-    let pauses = pauses(&said);
+    let pauses = witness.end();
     let quiet: Vec<&Run> = runs
         .iter()
         .filter(|run| {
             let (first, last) = run.arrived;
-            !pauses.iter().any(|(from, to)| *from < last && first < *to)
+            !pauses.hit(first, last)
         })
         .collect();
     let all: Vec<&Run> = runs.iter().collect();
-    let priority = said.lines().next().unwrap_or("priority unknown");
-    let longest = pauses.iter().map(|(from, to)| to - from).max().unwrap_or(0);
     let variation = |runs: &[&Run]| runs.iter().map(|run| run.variation).collect::<Vec<_>>();
     let lateness = |runs: &[&Run]| runs.iter().map(|run| run.lateness).collect::<Vec<_>>();
     let (variations, latenesses) = (variation(&quiet), lateness(&quiet));
     Ok(vec![
         Row::told(
-            format!("pauses of the generator's core, seen by a witness ({priority})"),
+            format!("pauses of the generator's core, {}", pauses.seen_by()),
             format!(
-                "{}, the longest {:.1} ms; {} of {} runs without one; {} more ended with requests that failed{}",
-                pauses.len(),
-                longest as f64 / 1e6,
+                "{}; {} of {} runs without one; {} more ended with requests that failed{}",
+                pauses.told(),
                 quiet.len(),
                 runs.len(),
                 failed.len(),
@@ -110,25 +100,6 @@ fn told(values: &[f64], digits: usize, unit: &str) -> String {
             "median {middle:.digits$}{unit} of {count} runs ({low:.digits$} to {high:.digits$})"
         ),
     }
-}
-
-/// Starts the witness on the generator's core.
-fn watch(bench: &Bench) -> Outcome<Running> {
-    let python = tools::debian(&bench.site.checkout, "python3", "python3")?;
-    let script = bench.site.checkout.path("peers/arrivals/witness.py");
-    let mut command = std::process::Command::new(python);
-    command.arg(script).arg("0");
-    Running::start("witness", &mut command, &bench.site.logs)
-}
-
-/// Between which times the witness did not run.
-fn pauses(said: &str) -> Vec<(u64, u64)> {
-    said.lines()
-        .filter_map(|line| {
-            let (from, to) = line.split_once(' ')?;
-            Some((from.parse().ok()?, to.parse().ok()?))
-        })
-        .collect()
 }
 
 /// A second at 1,000/s.
@@ -221,15 +192,8 @@ fn gaps(stamps: &[u64]) -> Vec<Span> {
 
 #[cfg(test)]
 mod tests {
-    use super::{gaps, pauses};
+    use super::gaps;
     use posthaste_units::Span;
-
-    #[test]
-    fn the_witness_is_understood() {
-        let said = "priority real-time\n1000 2500\nTraceback: 3 4\n5000 7000\n";
-        assert_eq!(pauses(said), [(1000, 2500), (5000, 7000)]);
-        assert_eq!(pauses(""), []);
-    }
 
     #[test]
     fn gaps_lie_between_stamps() {

@@ -16,7 +16,11 @@ const MAY: &[(&str, &str)] = &[
         "getrusage of a thread, which rustix lacks",
     ),
     (
-        "crates/emulator/examples/measure.rs",
+        "crates/emulator/examples/measure/flood.rs",
+        "sendmmsg, which rustix lacks",
+    ),
+    (
+        "crates/emulator/examples/measure/sink.rs",
         "the ioctl that reads a packet's stamp",
     ),
     (

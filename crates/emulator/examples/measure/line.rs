@@ -1,0 +1,94 @@
+//! What is measured: an emulation of ours, or whatever stands on loopback.
+
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use posthaste_emulator::{Emulation, Notes, Running, SERVER, Sighting};
+use posthaste_link::Plan;
+
+use crate::Failure;
+
+/// The port of the receiver.
+pub(crate) const PORT: u16 = 9;
+
+/// Which line, and how.
+#[derive(Clone, Copy)]
+pub(crate) struct Line {
+    pub(crate) fifo: bool,
+    pub(crate) loopback: bool,
+}
+
+/// A line that packets pass.
+pub(crate) enum Started {
+    Emulator(Box<Running>),
+    Loopback,
+}
+
+/// Makes a client's socket, connected to the receiver.
+pub(crate) type Connect = fn() -> UdpSocket;
+
+impl Line {
+    /// One direction's plan; nothing happens on the way back.
+    pub(crate) fn start(self, up: Plan) -> Result<Started, Failure> {
+        Ok(match self.loopback {
+            true => Started::Loopback,
+            false => Started::Emulator(Box::new(self.emulation(up).start()?)),
+        })
+    }
+
+    /// The emulator, and what its trace says of each packet.
+    pub(crate) fn start_seen(self, up: Plan) -> Result<(Started, Notes<Sighting>), Failure> {
+        let mut running = self.emulation(up).sightings(1 << 14).start()?;
+        let sightings = running.sightings.take().ok_or("no sightings")?;
+        Ok((Started::Emulator(Box::new(running)), sightings))
+    }
+
+    fn emulation(self, up: Plan) -> Emulation {
+        Emulation::new(Arc::new(up), Arc::new(Plan::default())).real_time(self.fifo)
+    }
+}
+
+impl Started {
+    /// Does `work` at the client's end, in a thread of its own.
+    pub(crate) fn at_client<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(Connect) -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        match self {
+            Self::Emulator(running) => running.client.spawn(|| work(|| connected(SERVER.v4))),
+            Self::Loopback => thread::spawn(|| work(|| connected(Ipv4Addr::LOCALHOST))),
+        }
+    }
+
+    /// Does `work` at the server's end, in a thread of its own.
+    pub(crate) fn at_server<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        match self {
+            Self::Emulator(running) => running.server.spawn(work),
+            Self::Loopback => thread::spawn(work),
+        }
+    }
+
+    /// Says how the emulator did.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        let Self::Emulator(running) = self else {
+            return Ok(());
+        };
+        let outcome = running.finish()?;
+        println!("real-time {}", outcome.real_time);
+        println!("lost-before {}", outcome.up.bypassed.overrun);
+        println!("lost-behind {}", outcome.up.bypassed.unsent);
+        println!("unseen {}", outcome.unseen);
+        println!("verdict {}", outcome.verdict());
+        Ok(())
+    }
+}
+
+fn connected(to: impl Into<IpAddr>) -> UdpSocket {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a free port");
+    socket.connect((to.into(), PORT)).expect("connected");
+    socket
+}

@@ -1,0 +1,95 @@
+//! The receiver: the first eight bytes of each packet, and the stamp that its kernel put on it.
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::AsRawFd as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
+
+use crate::line::{PORT, Started};
+
+/// A packet that has come.
+pub(crate) struct Arrival {
+    /// What its first eight bytes say.
+    pub(crate) first: u64,
+    /// When its kernel received it, in ns of the wall clock.
+    pub(crate) stamp: u64,
+}
+
+/// A thread that receives.
+pub(crate) struct Sink {
+    /// The first eight bytes of the packet that came last.
+    pub(crate) latest: Arc<AtomicU64>,
+    ended: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<Arrival>>,
+}
+
+impl Sink {
+    /// Receives until so many have come, or until finished and nothing comes any more.
+    pub(crate) fn start(line: &Started, expected: usize) -> Self {
+        // Bound before anything is sent.
+        let socket = line.at_server(socket).join().expect("a receiver");
+        let ended = Arc::new(AtomicBool::new(false));
+        let latest = Arc::new(AtomicU64::new(0));
+        let (asked, shown) = (ended.clone(), latest.clone());
+        let thread = line.at_server(move || {
+            let mut arrivals = Vec::with_capacity(1 << 20);
+            let mut bytes = [0; 2048];
+            while arrivals.len() < expected {
+                match socket.recv(&mut bytes) {
+                    Ok(_) => {
+                        let first = bytes[..8].try_into().expect("eight bytes");
+                        let first = u64::from_ne_bytes(first);
+                        let stamp = stamp(&socket);
+                        arrivals.push(Arrival { first, stamp });
+                        shown.store(first, Ordering::Relaxed);
+                    }
+                    Err(_) if asked.load(Ordering::Relaxed) => break,
+                    Err(_) => {}
+                }
+            }
+            arrivals
+        });
+        Self {
+            latest,
+            ended,
+            thread,
+        }
+    }
+
+    /// Waits for the sender, then for what it has sent.
+    pub(crate) fn finish_after(self, sender: JoinHandle<()>) -> Vec<Arrival> {
+        sender.join().expect("a sender");
+        self.ended.store(true, Ordering::Relaxed);
+        self.thread.join().expect("a receiver")
+    }
+}
+
+/// A socket that stamps what it receives, with as much room as there may be.
+fn socket() -> UdpSocket {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT)).expect("a free port");
+    let pause = Some(Duration::from_millis(300));
+    socket.set_read_timeout(pause).expect("a timeout");
+    if set_socket_recv_buffer_size_force(&socket, 64 << 20).is_err() {
+        // As an ordinary user: what the machine allows.
+        let _ = set_socket_recv_buffer_size(&socket, 64 << 20);
+    }
+    let _ = stamp(&socket);
+    socket
+}
+
+/// When the packet that was read last arrived, by the kernel; asking for the first time has it
+/// stamp packets.
+fn stamp(socket: &UdpSocket) -> u64 {
+    const SIOCGSTAMPNS: u64 = 0x8907;
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the descriptor is open, and the operation writes one timespec.
+    unsafe { libc::ioctl(socket.as_raw_fd(), SIOCGSTAMPNS as _, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -1,0 +1,68 @@
+//! The emulator's benchmarks: what it does to real packets, judged from what stands at both ends.
+//!
+//! The emulator's own example sends, receives and prints; here is only read and judged. What a
+//! pause of the machine fell into is told apart by the [witness](super::witness), and every table
+//! has a line for all that was measured.
+
+mod capacity;
+mod positions;
+mod punctuality;
+mod rate;
+mod toxiproxy;
+mod worker;
+
+pub(super) use capacity::capacity;
+pub(super) use positions::positions;
+pub(super) use punctuality::{delay, flows};
+pub(super) use rate::rate;
+pub(super) use toxiproxy::toxiproxy;
+
+use crate::bench::Row;
+use crate::bench::witness::Pauses;
+
+/// Goes before a command that is to run as nobody, without any privilege.
+const NOBODY: &[&str] = &[
+    "setpriv",
+    "--reuid=65534",
+    "--regid=65534",
+    "--clear-groups",
+];
+
+/// What else went on: how many programs wanted a core in the last minute, and who took them away.
+fn surroundings(load: &str, pauses: &Pauses) -> Row {
+    Row::told(
+        format!("pauses of a core, {}", pauses.seen_by()),
+        format!(
+            "{}; before it, {load} programs wanted a core",
+            pauses.told()
+        ),
+    )
+}
+
+/// The machine's load over the last minute.
+fn load() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().unwrap_or("unknown").into()
+}
+
+/// The value that this share of all does not exceed; not a number for none.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted
+        .get(rank.saturating_sub(1))
+        .copied()
+        .unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quantile;
+
+    #[test]
+    fn quantiles_are_values() {
+        let values = [1.0, 2.0, 3.0, 4.0];
+        let at = |share| quantile(&values, share);
+        assert_eq!([at(0.0), at(0.5), at(0.51), at(1.0)], [1.0, 2.0, 3.0, 4.0]);
+        assert!(quantile(&[], 0.5).is_nan());
+    }
+}

@@ -1,0 +1,94 @@
+//! The emulator's example as a program that measures, and what it prints.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+use std::str::FromStr;
+
+use crate::bench::Bench;
+use crate::trouble::{Outcome, Trouble};
+
+/// The program, built.
+pub(super) struct Worker<'a> {
+    bench: &'a Bench,
+    program: PathBuf,
+}
+
+/// What a run of it printed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Ran {
+    /// When each packet was sent and when it arrived, in ns of the wall clock.
+    pub(super) packets: Vec<(u64, u64)>,
+    /// From when, until when, and how many packets arrived meanwhile.
+    pub(super) windows: Vec<(u64, u64, u64)>,
+    pub(super) words: BTreeMap<String, String>,
+}
+
+impl<'a> Worker<'a> {
+    pub(super) fn build(bench: &'a Bench) -> Outcome<Self> {
+        let program = bench.site.checkout.measure()?;
+        Ok(Self { bench, program })
+    }
+
+    /// Runs it to its end; `wrapper` goes before it.
+    pub(super) fn run(&self, wrapper: &[&str], arguments: &str) -> Outcome<Ran> {
+        let program = self.program.display().to_string();
+        let words = [wrapper, &[&program]].concat();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).args(arguments.split(' '));
+        let said = self.bench.site.run("measure", &mut command, 300)?.stdout;
+        Ran::read(&said)
+    }
+}
+
+impl Ran {
+    fn read(said: &str) -> Outcome<Self> {
+        let mut ran = Self::default();
+        for line in said.lines() {
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            let numbers: Vec<u64> = rest
+                .split(' ')
+                .filter_map(|number| number.parse().ok())
+                .collect();
+            match (word, numbers.as_slice()) {
+                ("packet", [sent, arrived]) => ran.packets.push((*sent, *arrived)),
+                ("window", [from, to, packets]) => ran.windows.push((*from, *to, *packets)),
+                ("packet" | "window", _) => {
+                    return Err(Trouble::Failed(format!("measure said: {line}")));
+                }
+                _ => {
+                    ran.words.insert(word.into(), rest.into());
+                }
+            }
+        }
+        Ok(ran)
+    }
+
+    /// What it said of this.
+    pub(super) fn word<T: FromStr>(&self, name: &str) -> Outcome<T> {
+        let word = self.words.get(name).and_then(|word| word.parse().ok());
+        word.ok_or_else(|| Trouble::Failed(format!("measure did not say {name}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_printed_is_read() {
+        let said = "packet 1 2\nwindow 3 4 5\nsent 77\nverdict late: by 3 ms\n";
+        let ran = Ran::read(said).expect("it is right");
+        assert_eq!(
+            (ran.packets.as_slice(), ran.windows.as_slice()),
+            ([(1, 2)].as_slice(), [(3, 4, 5)].as_slice())
+        );
+        assert_eq!(ran.word::<u64>("sent").expect("said"), 77);
+        assert_eq!(
+            ran.word::<String>("verdict").expect("said"),
+            "late: by 3 ms"
+        );
+        assert!(ran.word::<bool>("real-time").is_err());
+        assert!(Ran::read("packet 1\n").is_err());
+    }
+}
