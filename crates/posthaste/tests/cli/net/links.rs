@@ -1,18 +1,15 @@
 //! What the link does to a service inside, by the report and by who measures inside.
 
-use posthaste_link::{Direction, Network, Plan, Sharing, record};
-use posthaste_units::{Seed, Span};
 use serde_json::Value;
-use std::sync::Arc;
 
 use super::{folder, net, own, reported, users};
 use crate::command::said;
 
-fn load(posthaste: &str, options: &str) -> String {
+pub(super) fn load(posthaste: &str, options: &str) -> String {
     format!("{posthaste} load http://$POSTHASTE_SERVER:8080/ --json {options}")
 }
 
-fn bookshop(posthaste: &str) -> String {
+pub(super) fn bookshop(posthaste: &str) -> String {
     format!("{posthaste} bookshop --listen 0.0.0.0:8080")
 }
 
@@ -56,46 +53,6 @@ fn each_connection_loses_exactly_what_was_asked() {
         assert_eq!(report["connections"], 10, "{report}");
         assert_eq!(report["down"]["dropped"]["pattern"], 10, "{report}");
         assert_eq!(report["up"]["dropped"].as_object().unwrap().len(), 0);
-    }
-}
-
-#[test]
-fn a_record_replays_to_the_same_decisions() {
-    for user in users() {
-        let posthaste = own(*user);
-        let folder = folder();
-        let record = folder.path().join("record.csv");
-        let load = load(&posthaste, "--rate 50/s --duration 1s --connection new");
-        let shop = bookshop(&posthaste);
-        let options = [
-            "--loss",
-            "10%",
-            "--seed",
-            "5",
-            "--record",
-            record.to_str().unwrap(),
-        ];
-        let rest = ["--server", &shop, "--", "sh", "-c", &load];
-        let (run, report) = reported(*user, &[&options[..], &rest].concat());
-        assert_eq!(run.code, Some(0), "{}", run.err);
-        let text = std::fs::read_to_string(&record).unwrap();
-        assert!(text.contains("--loss 10%"), "{}", &text[..200]);
-        let inputs = record::parse(&text).unwrap();
-        let plan = Arc::new(Plan {
-            loss: Some("10%".parse().unwrap()),
-            delay: Span::ZERO,
-            ..Plan::default()
-        });
-        let mut again = Network::new(&plan, &plan, Sharing::PerConnection, Seed(5));
-        again.replay(&inputs, |_| {});
-        for direction in Direction::BOTH {
-            let counted = again.counters(direction);
-            let said = &report[direction.name()];
-            assert_eq!(said["packets"], counted.pushed.packets);
-            let lost = counted.dropped_in_all().packets;
-            assert!(lost > 0, "{said}");
-            assert_eq!(said["dropped"]["random"], lost, "{direction}");
-        }
     }
 }
 

@@ -8,6 +8,7 @@ mod duplicate_acks;
 mod ends;
 mod links;
 mod privileges;
+mod record;
 mod relay;
 mod statuses;
 mod terminal;

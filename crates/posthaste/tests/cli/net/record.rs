@@ -1,0 +1,154 @@
+//! Conformance: what real kernels pushed into the links in real time replays, in virtual time, to the
+//! same decisions, byte for byte as a trace writes them.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use posthaste_link::pattern::Pattern;
+use posthaste_link::record::{self, Blank};
+use posthaste_link::{Arrived, Direction, Fate, Network, Packet as _, Plan, Sharing};
+use posthaste_units::{BitRate, Seed, Span};
+
+use super::links::{bookshop, load};
+use super::{User, folder, own, reported, users};
+
+/// Something of every kind that a link decides.
+const OPTIONS: &str = "--bandwidth 4Mbit --delay 5ms --jitter uniform:2ms --overtake --loss 5% \
+    --bit-errors 0.001% --duplicate 3% --reorder hold:2%:3 --queue 20 --drop down:7 --seed 5";
+
+/// The columns of a trace that are decisions, or what they were made of.
+const DECIDED: [&str; 11] = [
+    "connection",
+    "direction",
+    "position",
+    "copy",
+    "arrived_ns",
+    "left_ns",
+    "bytes",
+    "fate",
+    "reason",
+    "flipped",
+    "order",
+];
+
+/// The same as [`OPTIONS`] without the command line's help.
+fn plan(direction: Direction) -> Arc<Plan> {
+    let pattern = Pattern::parse("posthaste pattern 1\ndown drop 7\nend\n").unwrap();
+    let script = (direction == Direction::Down).then(|| pattern.script(direction).clone());
+    Arc::new(Plan {
+        bandwidth: BitRate::per_second(4_000_000),
+        delay: Span::from_millis(5),
+        jitter: Some("uniform:2ms".parse().unwrap()),
+        keeps_order: false,
+        loss: Some("5%".parse().unwrap()),
+        bit_error_rate: "0.001%".parse().unwrap(),
+        duplication: "3%".parse().unwrap(),
+        reordering: Some("hold:2%:3".parse().unwrap()),
+        queue: "20".parse().unwrap(),
+        script,
+        ..Plan::default()
+    })
+}
+
+/// Each packet's decision as the trace has it, sorted: packets leave in an order that two directions
+/// do not share.
+fn traced(trace: &str) -> Vec<String> {
+    let mut lines = trace.lines();
+    let names: HashMap<&str, usize> = lines
+        .next()
+        .unwrap()
+        .split(',')
+        .enumerate()
+        .map(|(place, name)| (name, place))
+        .collect();
+    let decided = |line: &str| {
+        let fields: Vec<&str> = line.split(',').collect();
+        DECIDED.map(|name| fields[names[name]]).join(",")
+    };
+    sorted(lines.map(decided))
+}
+
+fn replayed(record: &str, sharing: Sharing) -> Vec<String> {
+    let inputs = record::parse(record).unwrap();
+    let [up, down] = Direction::BOTH.map(plan);
+    let mut network = Network::new(&up, &down, sharing, Seed(5));
+    let mut decided = Vec::new();
+    network.replay(&inputs, |arrived| decided.push(line(&arrived)));
+    sorted(decided.into_iter())
+}
+
+fn line((direction, connection, _, passage): &Arrived<u64, Blank>) -> String {
+    let (fate, reason, marks) = match passage.fate {
+        Fate::Delivered(marks) => ("delivered", "", marks),
+        Fate::Dropped(reason) => ("dropped", reason.name(), Default::default()),
+    };
+    let order = match marks {
+        marks if marks.overtook => "overtook",
+        marks if marks.held => "held",
+        _ => "",
+    };
+    let (arrived, left) = (passage.arrived.as_nanos(), passage.left.as_nanos());
+    let (position, copy) = (passage.position, passage.copy);
+    let (bytes, flipped) = (passage.packet.bytes(), marks.flipped);
+    format!(
+        "{connection},{direction},{position},{copy},{arrived},{left},{bytes},{fate},{reason},{flipped},{order}"
+    )
+}
+
+fn sorted(lines: impl Iterator<Item = String>) -> Vec<String> {
+    let mut lines: Vec<String> = lines.collect();
+    lines.sort();
+    lines
+}
+
+fn replays(user: User, sharing: Sharing) {
+    let (posthaste, folder) = (own(user), folder());
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (record, trace) = (file("record.csv"), file("trace.csv"));
+    let shop = bookshop(&posthaste);
+    let load = load(
+        &posthaste,
+        "--rate 100/s --duration 500ms --connection new --connect-timeout 1500ms --timeout 2s",
+    );
+    let mut words: Vec<&str> = OPTIONS.split_whitespace().collect();
+    if sharing == Sharing::Whole {
+        words.push("--shared");
+    }
+    words.extend(["--record", &record, "--trace", &trace, "--server", &shop]);
+    words.extend(["--", "sh", "-c", &load]);
+    let (run, report) = reported(user, &words);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert_eq!(
+        (&report["unrecorded"], &report["untraced"]),
+        (&0.into(), &0.into())
+    );
+    let read = |path: &str| std::fs::read_to_string(Path::new(path)).unwrap();
+    let record = read(&record);
+    assert!(record.contains("--loss 5%"), "{}", &record[..300]);
+    let (traced, replayed) = (traced(&read(&trace)), replayed(&record, sharing));
+    assert!(traced.len() > 400, "{} packets", traced.len());
+    for place in ["dropped/pattern", "dropped/random", "copied", "reordered"] {
+        let count = report.pointer(&format!("/down/{place}"));
+        assert!(count.is_some_and(|count| *count != 0), "{place}: {report}");
+    }
+    // What had not left when the run ended was recorded and cannot be in the trace.
+    let held = |way: &str| report[way]["held"].as_u64().unwrap();
+    let (missing, held) = (replayed.len() - traced.len(), held("up") + held("down"));
+    assert_eq!(
+        missing as u64, held,
+        "packets that were under way at the end"
+    );
+    let wrong = traced
+        .iter()
+        .find(|line| replayed.binary_search(line).is_err());
+    assert_eq!(wrong, None, "was decided otherwise");
+}
+
+#[test]
+fn a_record_replays_to_the_same_decisions() {
+    for user in users() {
+        replays(*user, Sharing::PerConnection);
+        replays(*user, Sharing::Whole);
+    }
+}
