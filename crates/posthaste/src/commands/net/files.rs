@@ -1,22 +1,37 @@
-//! The files that follow a run: a record of what goes into the links, a trace of what comes out.
+//! The files of a run: a record of what goes into the links, a trace of what comes out, the report.
+//!
+//! All are made before anything starts, so that a name that cannot be written to costs no run.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 use posthaste_emulator::record::{self, Recorder, Recording};
-use posthaste_emulator::trace::{self, Writer};
+use posthaste_emulator::trace::{self, TraceError, Writer};
 use posthaste_emulator::{Emulation, Running};
 
 use super::Args;
+use super::report::Report;
 use crate::commands::Failure;
 
 /// Files that are there and empty.
 pub(super) struct Blank {
     record: Option<Recorder>,
     trace: Option<Writer>,
+    report: Option<Page>,
 }
 
 /// Files that are being written.
 pub(super) struct Open {
     record: Option<Recording>,
     trace: Option<trace::Following>,
+    report: Option<Page>,
+}
+
+/// The file that the report goes to.
+struct Page {
+    path: PathBuf,
+    file: File,
 }
 
 impl Blank {
@@ -27,9 +42,14 @@ impl Blank {
         let record = args.record.as_ref();
         let record = record.map(|path| Recorder::create(path, &words));
         let trace = args.trace.as_ref().map(|path| Writer::create(path));
+        let report = args.report.as_ref().map(|path| Page::create(path));
         Ok(Self {
             record: record.transpose().map_err(Failure::run)?,
-            trace: trace.transpose().map_err(Failure::usage)?,
+            trace: trace.transpose().map_err(|error| match error {
+                TraceError::Ending(_) => Failure::usage(error),
+                error => Failure::run(error),
+            })?,
+            report: report.transpose()?,
         })
     }
 
@@ -53,17 +73,40 @@ impl Blank {
         Ok(Open {
             record: record.transpose().map_err(Failure::run)?,
             trace: trace.transpose().map_err(Failure::run)?,
+            report: self.report,
         })
     }
 }
 
 impl Open {
-    /// Writes the rest, which is all there is once the emulator has ended.
-    pub(super) fn finish(self) -> Result<(), Failure> {
+    /// Writes the rest, which is all there is once the emulator has ended. What can be written is,
+    /// whatever cannot.
+    pub(super) fn finish(self, report: &Report) -> Result<(), Failure> {
         let record = self.record.map(Recording::finish).transpose();
         let trace = self.trace.map(trace::Following::finish).transpose();
+        let page = self.report.map(|page| page.write(report)).transpose();
         record.map_err(Failure::run)?;
         trace.map_err(Failure::run)?;
-        Ok(())
+        page.map(|_| ())
+    }
+}
+
+impl Page {
+    fn create(path: &Path) -> Result<Self, Failure> {
+        let file = File::create(path).map_err(|error| {
+            let path = path.display();
+            let remedy = "name a file in a folder that can be written to";
+            Failure::run(format!("--report {path}: {error}; {remedy}"))
+        })?;
+        let path = path.to_owned();
+        Ok(Self { path, file })
+    }
+
+    fn write(mut self, report: &Report) -> Result<(), Failure> {
+        let json = serde_json::to_string_pretty(report).map_err(Failure::run)?;
+        writeln!(self.file, "{json}").map_err(|error| {
+            let path = self.path.display();
+            Failure::run(format!("--report {path}: {error}; make room"))
+        })
     }
 }

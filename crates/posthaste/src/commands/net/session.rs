@@ -51,7 +51,6 @@ pub(super) fn run(args: Args, plans: [Arc<Plan>; 2]) -> Result<ExitCode, Failure
     let relayed = session.relay.relayed();
     // What ends from here on is the run's own end and no part of it.
     let outcome = session.running.finish().map_err(Failure::run)?;
-    files.finish()?;
     let report = Report::new(&outcome, relayed, args.seed, shell_status(status));
     let left = session.ward.end_all();
     if left > 0 {
@@ -60,9 +59,7 @@ pub(super) fn run(args: Args, plans: [Arc<Plan>; 2]) -> Result<ExitCode, Failure
     if !args.quiet || !report.is_well() {
         eprint!("{report}");
     }
-    if let Some(path) = &args.report {
-        write(path, &report)?;
-    }
+    files.finish(&report)?;
     Ok(report.status.into())
 }
 
@@ -230,10 +227,4 @@ fn shell_status(status: ExitStatus) -> u8 {
     let code = status.code().or(status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok())
         .unwrap_or(u8::MAX)
-}
-
-fn write(path: &Path, report: &Report) -> Result<(), Failure> {
-    let json = serde_json::to_string_pretty(report).map_err(Failure::run)?;
-    std::fs::write(path, json + "\n")
-        .map_err(|error| Failure::run(format!("--report {}: {error}", path.display())))
 }

@@ -117,3 +117,51 @@ fn usage_is_checked_before_anything_is_started() {
     assert_eq!(run.code, Some(2));
     assert!(run.err.contains("--"), "{}", run.err);
 }
+
+#[test]
+fn a_file_that_cannot_be_made_costs_no_run() {
+    for user in users() {
+        for (option, file) in [
+            ("--report", "/proc/none.json"),
+            ("--record", "/proc/none.csv"),
+            ("--trace", "/proc/none.csv"),
+        ] {
+            let run = said(&mut net(*user, &[option, file, "--", "echo", "ran"]));
+            assert_eq!((run.code, run.out.as_str()), (Some(3), ""), "{}", run.err);
+            let remedy = "name a file in a folder that can be written to";
+            assert!(
+                run.err.contains(file) && run.err.contains(remedy),
+                "{}",
+                run.err
+            );
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_costs_the_file_and_not_the_report() {
+    let folder = folder();
+    for user in users() {
+        for (option, name) in [
+            ("--report", "report.json"),
+            ("--record", "record.csv"),
+            ("--trace", "trace.csv"),
+            ("--trace", "trace.pcapng"),
+            ("--trace", "trace.txt"),
+        ] {
+            let file = folder.path().join(name);
+            let _ = std::os::unix::fs::symlink("/dev/full", &file);
+            let file = file.to_str().unwrap();
+            let run = said(&mut net(*user, &[option, file, "--", "echo", "ran"]));
+            assert_eq!(
+                (run.code, run.out.as_str()),
+                (Some(3), "ran\n"),
+                "{}",
+                run.err
+            );
+            for words in ["posthaste: 0 connections", file, "make room"] {
+                assert!(run.err.contains(words), "{words}: {}", run.err);
+            }
+        }
+    }
+}
