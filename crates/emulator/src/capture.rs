@@ -1,21 +1,30 @@
 //! Captures as pcap and pcapng files: whose packets they are, which way they went, what TCP says.
 //!
-//! What losses and delays follow from it is left to `posthaste_link::pattern::infer`.
+//! What losses and delays follow from it is left to `posthaste_link::pattern::infer`; captures of
+//! runs are written by [`trace`](crate::trace).
+//!
+//! ```no_run
+//! use posthaste_emulator::capture::{Connections, read};
+//!
+//! let mut connections = Connections::default();
+//! let file = std::fs::File::open("here.pcap")?;
+//! let remarks = read(file, &mut connections, |packet| println!("{:?}", packet.seen))?;
+//! println!("{} connections; {} frames were no IP", connections.count(), remarks.other);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
-use std::fs::File;
 use std::hash::{Hash as _, Hasher as _};
+use std::io::Read;
 use std::net::IpAddr;
-use std::path::Path;
 
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TcpSlice, TransportSlice};
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 use posthaste_link::Direction;
 use posthaste_link::pattern::infer::{Seen, Segment};
 use posthaste_units::Instant;
-
-use crate::commands::Failure;
+use thiserror::Error;
 
 /// What is read at once, and the most that one packet may take.
 const BUFFER: usize = 1 << 20;
@@ -26,33 +35,35 @@ const MARKED: usize = 96;
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// A packet of a capture.
-pub(super) struct Packet {
-    pub(super) seen: Seen,
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    /// What is known of it.
+    pub seen: Seen,
     /// Made of everything that does not change on the way.
-    pub(super) mark: u64,
+    pub mark: u64,
 }
 
 /// What stood in a capture beside the packets.
-#[derive(Default)]
-pub(super) struct Remarks {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Remarks {
     /// Frames that hold no IP packet.
-    pub(super) other: u64,
+    pub other: u64,
     /// Packets longer than Ethernet carries.
-    pub(super) joined: u64,
+    pub joined: u64,
     /// The file ends in the middle of a packet.
-    pub(super) cut_off: bool,
+    pub cut_off: bool,
 }
 
 /// Who is client in which connection; shared by the captures of both ends.
-#[derive(Default)]
-pub(super) struct Connections {
+#[derive(Debug, Default)]
+pub struct Connections {
     known: HashMap<(End, End, u8), Connection>,
     count: u64,
 }
 
 type End = (IpAddr, u16);
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Connection {
     number: u64,
     client: End,
@@ -60,16 +71,39 @@ struct Connection {
     opened: Option<u32>,
 }
 
-/// Goes through a capture; `look` gets each IP packet.
-pub(super) fn read(
-    path: &Path,
+/// Why a capture could not be read to its end. A file that merely ends too early is no error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum CaptureError {
+    /// It begins with something else.
+    #[error("not a pcap or pcapng file: make one with `tcpdump -w FILE`")]
+    NotACapture,
+    /// The system.
+    #[error("reading it failed: is the disk all right?")]
+    Reading,
+    /// One packet, or what the file says of itself, is longer than a capture of packets can need.
+    #[error("a packet of more than 1 MiB: capture it again")]
+    Oversized,
+    /// Lengths that contradict each other.
+    #[error("damaged: capture it again, or repair it with `editcap`")]
+    Damaged,
+    /// Frames of another kind of network.
+    #[error(
+        "captured on a link of type {0}, which is not read: capture on Ethernet or with `-i any`"
+    )]
+    Link(i32),
+}
+
+/// Goes through a capture; `look` gets each IP packet. At most 1 MiB of it is in memory at once,
+/// beside a little for each connection.
+pub fn read(
+    source: impl Read + Send,
     connections: &mut Connections,
     mut look: impl FnMut(&Packet),
-) -> Result<Remarks, Failure> {
-    let wrong = |what: &str| Failure::usage(format!("{}: {what}", path.display()));
-    let file = File::open(path).map_err(|error| wrong(&error.to_string()))?;
-    let not_one = "not a pcap or pcapng file: make one with `tcpdump -w FILE`";
-    let mut reader = create_reader(BUFFER, file).map_err(|_| wrong(not_one))?;
+) -> Result<Remarks, CaptureError> {
+    let mut reader = create_reader(BUFFER, source).map_err(|error| match error {
+        PcapError::ReadError => CaptureError::Reading,
+        _ => CaptureError::NotACapture,
+    })?;
     let mut remarks = Remarks::default();
     let mut clocks = Clocks::default();
     let mut starved = false;
@@ -78,8 +112,7 @@ pub(super) fn read(
             Ok((used, block)) => {
                 starved = false;
                 if let Some((at, link, frame)) = clocks.frame(&block) {
-                    let decoded = decode(link, frame).map_err(|what| wrong(&what))?;
-                    match decoded {
+                    match decode(link, frame)? {
                         Some(decoded) => {
                             remarks.joined += u64::from(decoded.length > MTU);
                             look(&connections.place(at, &decoded));
@@ -92,22 +125,14 @@ pub(super) fn read(
             Err(PcapError::Eof) => break,
             Err(PcapError::Incomplete(_)) if !starved => {
                 starved = true;
-                reader
-                    .refill()
-                    .map_err(|_| wrong("reading it failed: is the disk all right?"))?;
+                reader.refill().map_err(|_| CaptureError::Reading)?;
             }
             Err(PcapError::Incomplete(_) | PcapError::UnexpectedEof) => {
                 remarks.cut_off = true;
                 break;
             }
-            Err(PcapError::BufferTooSmall) => {
-                return Err(wrong("a packet of more than 1 MiB: capture it again"));
-            }
-            Err(_) => {
-                return Err(wrong(
-                    "damaged: capture it again, or repair it with `editcap`",
-                ));
-            }
+            Err(PcapError::BufferTooSmall) => return Err(CaptureError::Oversized),
+            Err(_) => return Err(CaptureError::Damaged),
         }
     }
     Ok(remarks)
@@ -188,7 +213,7 @@ enum Opens {
 }
 
 /// The IP packet in a frame; `None` where there is none. An unknown kind of link is an error.
-fn decode(link: Linktype, frame: &[u8]) -> Result<Option<Decoded>, String> {
+fn decode(link: Linktype, frame: &[u8]) -> Result<Option<Decoded>, CaptureError> {
     let behind = |bytes: usize| frame.get(bytes..).unwrap_or_default();
     let packet = match link {
         Linktype::ETHERNET => LaxSlicedPacket::from_ethernet(frame).ok(),
@@ -196,11 +221,7 @@ fn decode(link: Linktype, frame: &[u8]) -> Result<Option<Decoded>, String> {
         Linktype::NULL | Linktype::LOOP => LaxSlicedPacket::from_ip(behind(4)).ok(),
         Linktype::LINUX_SLL => LaxSlicedPacket::from_ip(behind(16)).ok(),
         Linktype::LINUX_SLL2 => LaxSlicedPacket::from_ip(behind(20)).ok(),
-        Linktype(other) => {
-            return Err(format!(
-                "captured on a link of type {other}, which is not read: capture on Ethernet or with `-i any`"
-            ));
-        }
+        Linktype(other) => return Err(CaptureError::Link(other)),
     };
     Ok(packet.as_ref().and_then(content))
 }
@@ -350,7 +371,7 @@ impl Connections {
     }
 
     /// How many connections have been seen.
-    pub(super) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.count
     }
 }

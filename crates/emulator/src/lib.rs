@@ -22,6 +22,7 @@
 
 mod address;
 pub mod agent;
+pub mod capture;
 mod clock;
 mod device;
 mod emulation;

@@ -61,11 +61,15 @@ impl Names {
     pub fn read(text: &str) -> Self {
         let mut names = Self::default();
         for line in text.lines() {
-            match line.trim().strip_prefix("nameserver") {
-                Some(address) => names
-                    .resolvers
-                    .extend(address.trim().parse::<IpAddr>().ok()),
-                None => names.other += &format!("{line}\n"),
+            let mut words = line.split_whitespace();
+            match words.next() {
+                Some("nameserver") => {
+                    // Behind the address may stand whatever: the C library does not read it either.
+                    if let Some(Ok(address)) = words.next().map(str::parse) {
+                        names.resolvers.push(address);
+                    }
+                }
+                _ => names.other += &format!("{line}\n"),
             }
         }
         names.resolvers.truncate(INSIDE.len());
@@ -122,7 +126,7 @@ mod tests {
     #[test]
     fn resolvers_move_and_the_rest_stays() {
         let names = Names::read(
-            "# by hand\nsearch example.org\nnameserver 127.0.0.53\nnameserver fe80::1%eth0\n\
+            "# by hand\nsearch example.org\nnameserver\t127.0.0.53 # local\nnameserver fe80::1%eth0\n\
              nameserver 2001:db8::1\noptions edns0\n",
         );
         let moved: Vec<String> = names

@@ -1,16 +1,17 @@
 //! `posthaste pattern make`: patterns from lists, from chance and from what was recorded.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use posthaste_emulator::capture::{self, Connections, Packet, Remarks};
 use posthaste_link::pattern::infer::{Findings, Pair, Receiver, Sender};
 use posthaste_link::pattern::{Chances, Draft, mahimahi};
 use posthaste_link::{Direction, Jitter, Loss};
 use posthaste_units::{Ratio, Seed, Size, Span};
 
-use super::capture::{Connections, Packet, Remarks, read};
 use crate::commands::{Failure, drops, print};
 
 /// Longest packet: what an IP header can say.
@@ -338,6 +339,17 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// Goes through the capture in a file.
+fn read(
+    path: &Path,
+    connections: &mut Connections,
+    look: impl FnMut(&Packet),
+) -> Result<Remarks, Failure> {
+    let wrong = |error: &dyn Display| Failure::usage(format!("{}: {error}", path.display()));
+    let file = File::open(path).map_err(|error| wrong(&error))?;
+    capture::read(file, connections, look).map_err(|error| wrong(&error))
 }
 
 /// Adds a mahimahi trace; says what it held.

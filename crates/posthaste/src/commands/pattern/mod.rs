@@ -1,6 +1,5 @@
 //! `posthaste pattern`: what happens to which packet, made and shown.
 
-mod capture;
 mod coverage;
 mod make;
 mod picture;
