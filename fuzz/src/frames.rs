@@ -8,6 +8,7 @@ use posthaste_link::{Direction, Network, Plan, Sharing};
 use posthaste_units::{Instant, Ratio, Seed, Span};
 
 use crate::cuts::Cut;
+use crate::trace::{seen, told};
 use crate::within;
 
 /// Bytes of an Ethernet header.
@@ -40,12 +41,11 @@ pub fn frames(input: &[u8]) {
         }
         direction = direction.reverse();
     }
-    let mut out = 0;
-    while let Some((_, _, _, passage)) = network.pop(Instant::FAR_FUTURE) {
-        out += u64::from(passage.copy == 0);
-    }
-    assert_eq!(out, pushed, "packets that went in and came out");
+    let sightings = seen(&mut network);
+    let out = sightings.iter().filter(|sighting| sighting.copy == 0);
+    assert_eq!(out.count(), pushed, "packets that went in and came out");
     assert!(network.wake().is_none(), "nothing is left to wait for");
+    told(sightings);
 }
 
 /// An admitted packet is all there, depends on nothing behind it, and has the same ends whichever

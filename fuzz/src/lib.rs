@@ -6,6 +6,7 @@
 //! into a program that replays files elsewhere; `tests/replay.rs` replays every corpus on stable.
 
 mod bookshop;
+mod capture;
 mod cuts;
 mod duplicate_acks;
 mod envelope;
@@ -13,7 +14,11 @@ mod frames;
 mod http_reply;
 mod pattern;
 mod quantities;
+mod record;
 mod reply_inspect;
+mod resolv_conf;
+mod segments;
+mod trace;
 mod wsdl;
 
 use std::alloc::System;
@@ -21,13 +26,17 @@ use std::alloc::System;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 pub use bookshop::bookshop;
+pub use capture::capture;
 pub use duplicate_acks::duplicate_acks;
 pub use envelope::envelope;
 pub use frames::frames;
 pub use http_reply::http_reply;
 pub use pattern::pattern;
 pub use quantities::quantities;
+pub use record::record;
 pub use reply_inspect::reply_inspect;
+pub use resolv_conf::resolv_conf;
+pub use trace::trace;
 pub use wsdl::wsdl;
 
 /// One property over the bytes of one input.
@@ -44,6 +53,10 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("pattern", pattern),
     ("frames", frames),
     ("duplicate_acks", duplicate_acks),
+    ("trace", trace),
+    ("capture", capture),
+    ("record", record),
+    ("resolv_conf", resolv_conf),
     ("bookshop", bookshop),
 ];
 

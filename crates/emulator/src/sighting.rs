@@ -48,7 +48,8 @@ impl Sighting {
 }
 
 impl Sighting {
-    pub(crate) fn new(
+    /// A packet that has come out of a link, whoever drove it: its connection and when it was sent.
+    pub fn new(
         (direction, connection, flow): (Direction, u64, Flow),
         passage: &Passage<Vec<u8>>,
         sent: Instant,

@@ -144,15 +144,17 @@ impl Network<u64, Blank> {
     pub fn replay(&mut self, inputs: &[Input], mut each: impl FnMut(Arrived<u64, Blank>)) {
         // Two directions are stamped apart, so that times may run back a little from one input to
         // the next: nothing is popped that a later input could still change.
-        let mut settled = vec![Instant::FAR_FUTURE; inputs.len()];
+        let mut later = vec![None; inputs.len()];
         for at in (1..inputs.len()).rev() {
-            settled[at - 1] = settled[at].min(inputs[at].at);
+            let next = inputs[at].at;
+            later[at - 1] = Some(later[at].map_or(next, |later| next.min(later)));
         }
-        for (input, settled) in inputs.iter().zip(settled) {
+        for (input, later) in inputs.iter().zip(later) {
             let Input { bytes, dscp, .. } = *input;
             let packet = Blank { bytes, dscp };
             self.push(input.at, input.direction, input.connection, packet);
-            while let Some(wake) = self.wake().filter(|wake| *wake < settled) {
+            let settled = |wake: &Instant| later.is_none_or(|later| *wake < later);
+            while let Some(wake) = self.wake().filter(settled) {
                 if let Some(passage) = self.pop(wake) {
                     each(passage);
                 }

@@ -6,11 +6,14 @@ use posthaste_units::{Instant, Span};
 
 use super::{Findings, Seen, Segment, first, unwrapped};
 use crate::Direction;
+use crate::pattern::ENTRIES;
 
 /// A hole that closes sooner than this closed by reordering, where no round trip was seen.
 const NO_ROUND_TRIP: Span = Span::from_millis(3);
 /// Most packets that one hole can stand for; beyond, the sequence numbers jumped.
 const HOLE: u64 = 65_536;
+/// Most packets that all holes together can stand for: no pattern holds more entries.
+const HOLES: u64 = ENTRIES as u64;
 
 /// Reads one direction of a capture that was made where its packets arrive.
 ///
@@ -30,6 +33,8 @@ pub struct Receiver {
     connections: BTreeMap<u64, Connection>,
     position: u64,
     arrived: u64,
+    /// Packets that holes have stood for so far.
+    missed: u64,
     findings: Findings,
 }
 
@@ -63,6 +68,7 @@ impl Receiver {
             connections: BTreeMap::new(),
             position: 0,
             arrived: 0,
+            missed: 0,
             findings: Findings::default(),
         }
     }
@@ -83,9 +89,13 @@ impl Receiver {
             return;
         };
         connection.acknowledged(seen.at, segment);
-        match connection.arrive(seen.at, segment, self.position, before) {
+        let room = HOLE.min(HOLES - self.missed);
+        match connection.arrive(seen.at, segment, (self.position, before), room) {
             Arrival::Next => self.position += 1,
-            Arrival::Behind(missing) => self.position += missing + 1,
+            Arrival::Behind(missing) => {
+                self.missed += missing;
+                self.position += missing + 1;
+            }
             Arrival::Jump => {
                 self.findings.jumps += 1;
                 self.position += 1;
@@ -129,7 +139,15 @@ enum Arrival {
 }
 
 impl Connection {
-    fn arrive(&mut self, at: Instant, segment: &Segment, position: u64, arrived: u64) -> Arrival {
+    /// A segment arrives, at this position and after so many packets; a hole before it may stand for
+    /// as many as there is room for.
+    fn arrive(
+        &mut self,
+        at: Instant,
+        segment: &Segment,
+        (position, arrived): (u64, u64),
+        room: u64,
+    ) -> Arrival {
         if segment.length == 0 {
             return Arrival::Next;
         }
@@ -141,7 +159,7 @@ impl Connection {
             let size = u64::from(self.largest);
             let packets = (start - expected).div_ceil(size);
             self.expected = Some(end);
-            if packets > HOLE {
+            if packets > room {
                 return Arrival::Jump;
             }
             for number in 0..packets {

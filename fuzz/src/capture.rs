@@ -1,0 +1,78 @@
+//! Captures: whatever a file holds, what is made of it is a pattern, or refused by name.
+
+use posthaste_emulator::capture::{CaptureError, Connections, read};
+use posthaste_link::Direction;
+use posthaste_link::pattern::infer::{Findings, Pair, Receiver, Sender};
+use posthaste_link::pattern::{Draft, Pattern};
+use posthaste_units::Span;
+
+use crate::within;
+
+/// Bytes that may be allocated for each byte read: a connection is remembered for each packet.
+const PER_BYTE: usize = 100;
+/// The buffer of a reader, which is zeroed once and may be moved once.
+const FIXED: usize = 4 << 20;
+
+/// Any bytes as a capture from either end, and from both.
+pub fn capture(bytes: &[u8]) {
+    let mut connections = Connections::default();
+    let mut packets = 0;
+    let done = within("capture::read", bytes.len(), PER_BYTE, FIXED, || {
+        read(bytes, &mut connections, |packet| {
+            packets += 1;
+            assert!(packet.seen.connection > 0);
+        })
+    });
+    if let Err(error) = &done {
+        assert!(!error.to_string().is_empty() && *error != CaptureError::Reading);
+    }
+    assert!(connections.count() <= packets);
+    for towards in Direction::BOTH {
+        let (mut receiver, mut sender) = (Receiver::new(towards), Sender::new(towards.reverse()));
+        let mut pair = Pair::default();
+        let mut arrived = Vec::new();
+        let again = read(bytes, &mut Connections::default(), |packet| {
+            receiver.push(&packet.seen);
+            sender.push(&packet.seen);
+            // Half of them sent, the other half arrived: some match.
+            match packet.seen.direction == towards {
+                true => pair.sent(packet.seen.at, packet.mark),
+                false => arrived.push((packet.seen.at, packet.mark)),
+            }
+        });
+        assert_eq!(again, done, "the same file read twice");
+        for (at, mark) in arrived {
+            pair.arrived(at, mark);
+        }
+        for findings in [receiver.finish(), sender.finish(), pair.finish(Span::ZERO)] {
+            found(towards, &findings);
+        }
+    }
+}
+
+/// What was found stands at positions that there are, and makes a pattern that reads back.
+fn found(direction: Direction, findings: &Findings) {
+    let Findings {
+        packets,
+        lost,
+        overtaken,
+        copied,
+        delayed,
+        ..
+    } = findings;
+    let positions = (lost.iter())
+        .chain(overtaken.iter().map(|(position, _)| position))
+        .chain(copied.iter().map(|(position, _)| position))
+        .chain(delayed.iter().map(|(position, _)| position));
+    for position in positions {
+        assert!((1..=*packets).contains(position), "{position} of {packets}");
+    }
+    assert!(lost.is_sorted());
+    let mut draft = Draft::default();
+    if let Err(refusal) = findings.add_to(direction, &mut draft) {
+        return assert!(!refusal.to_string().is_empty());
+    }
+    let pattern = draft.finish();
+    let text = pattern.to_string();
+    assert_eq!(Pattern::parse(&text).as_ref(), Ok(&pattern), "{text}");
+}
