@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
+use std::sync::Arc;
 
 use posthaste_emulator::agent;
 use posthaste_emulator::relay::Relayed;
 use posthaste_emulator::{Outcome, Verdict, Way};
-use posthaste_link::{Counters, Reason};
+use posthaste_link::pattern::Effect;
+use posthaste_link::{Counters, Plan, Reason};
 use posthaste_units::{Seed, Size};
 use serde::Serialize;
 
@@ -41,6 +43,8 @@ struct Direction {
     corrupted: u64,
     reordered: u64,
     dropped: BTreeMap<&'static str, u64>,
+    /// Whether the pattern was to drop packets that never came.
+    pattern_missed: bool,
     refused: BTreeMap<&'static str, u64>,
     overrun: u64,
     unsent: u64,
@@ -77,15 +81,21 @@ struct DuplicateAcks {
 }
 
 impl Report {
-    pub(super) fn new(outcome: &Outcome, relayed: Relayed, seed: Seed, status: u8) -> Self {
+    pub(super) fn new(
+        outcome: &Outcome,
+        plans: &[Arc<Plan>; 2],
+        relayed: Relayed,
+        seed: Seed,
+        status: u8,
+    ) -> Self {
         let late = |quantile| outcome.lateness.quantile(quantile).as_micros_f64();
         let judgement = outcome.verdict();
         Self {
             status,
             seed: seed.0,
             connections: outcome.connections,
-            up: Direction::new(&outcome.up),
-            down: Direction::new(&outcome.down),
+            up: Direction::new(&outcome.up, &plans[0]),
+            down: Direction::new(&outcome.down, &plans[1]),
             lateness_us: Lateness {
                 p50: late(0.5),
                 p99: late(0.99),
@@ -115,19 +125,19 @@ impl Report {
 
     /// Whether there is nothing that a reader has to know.
     pub(super) fn is_well(&self) -> bool {
-        let refused = [&self.up, &self.down]
-            .iter()
-            .any(|way| !way.refused.is_empty());
+        let odd = |way: &Direction| way.pattern_missed || !way.refused.is_empty();
         self.judgement == Verdict::OnTime
-            && !refused
+            && ![&self.up, &self.down].into_iter().any(odd)
             && self.unrecorded + self.untraced == 0
             && self.relay.refused + self.relay.datagrams_lost + self.relay.unreachable == 0
     }
 }
 
 impl Direction {
-    fn new(way: &Way) -> Self {
+    fn new(way: &Way, plan: &Plan) -> Self {
         let link: &Counters = &way.link;
+        let mut scripted = plan.script.iter().flat_map(|script| script.entries());
+        let drops = scripted.any(|(_, effect)| effect == Effect::Drop);
         let dropped = Reason::ALL
             .into_iter()
             .map(|reason| (reason.name(), link.dropped(reason)));
@@ -142,6 +152,7 @@ impl Direction {
                 .map(|(name, tally)| (name, tally.packets))
                 .filter(|(_, packets)| *packets > 0)
                 .collect(),
+            pattern_missed: drops && link.dropped(Reason::Pattern).packets == 0,
             refused: way
                 .bypassed
                 .refusals()
@@ -164,6 +175,9 @@ impl Direction {
         let lost: u64 = self.dropped.values().sum();
         if lost > 0 {
             let _ = write!(line, "; {lost} dropped: {}", list(&self.dropped));
+        }
+        if self.pattern_missed {
+            line.push_str("; none that the pattern drops ever came");
         }
         for (count, what) in [
             (self.copied, "copied"),

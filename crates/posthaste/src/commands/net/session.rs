@@ -43,7 +43,7 @@ pub(super) fn run(args: Args, plans: [Arc<Plan>; 2]) -> Result<ExitCode, Failure
     let ward = guard::post().map_err(Failure::run)?;
     // Files come before there is a network that a mistake could take down again.
     let files = Blank::create(&args)?;
-    let mut session = Session::start(&args, plans, ward, &files)?;
+    let mut session = Session::start(&args, plans.clone(), ward, &files)?;
     let files = files.begin(&mut session.running)?;
     let server = args.server.as_deref();
     let server = server.map(|line| session.start_server(line)).transpose()?;
@@ -51,7 +51,7 @@ pub(super) fn run(args: Args, plans: [Arc<Plan>; 2]) -> Result<ExitCode, Failure
     let relayed = session.relay.relayed();
     // What ends from here on is the run's own end and no part of it.
     let outcome = session.running.finish().map_err(Failure::run)?;
-    let report = Report::new(&outcome, relayed, args.seed, shell_status(status));
+    let report = Report::new(&outcome, &plans, relayed, args.seed, shell_status(status));
     let left = session.ward.end_all();
     if left > 0 {
         eprintln!("posthaste: {left} processes could not be ended");

@@ -53,6 +53,18 @@ fn each_connection_loses_exactly_what_was_asked() {
         assert_eq!(report["connections"], 10, "{report}");
         assert_eq!(report["down"]["dropped"]["pattern"], 10, "{report}");
         assert_eq!(report["up"]["dropped"].as_object().unwrap().len(), 0);
+        assert_eq!(report["down"]["pattern_missed"], false);
+    }
+}
+
+#[test]
+fn a_loss_that_never_came_is_told_even_to_the_quiet() {
+    for user in users() {
+        let (run, report) = reported(*user, &["--quiet", "--drop", "down:8", "--", "true"]);
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        assert!(run.err.contains("ever came"), "{}", run.err);
+        let missed = ["up", "down"].map(|way| report[way]["pattern_missed"].as_bool());
+        assert_eq!(missed, [Some(false), Some(true)]);
     }
 }
 
