@@ -101,7 +101,20 @@ impl RouteOptions {
                 _ => None,
             }
         };
-        self.0.iter().filter_map(metric).collect()
+        let locks = self.0.iter().filter_map(|(name, _)| lock(name));
+        let locks = locks.fold(0, |locks, number| locks | 1 << number);
+        let lock = (locks != 0).then_some(RouteMetric::Lock(locks));
+        self.0.iter().filter_map(metric).chain(lock).collect()
+    }
+}
+
+/// The number of an option that the kernel ignores unless its metric is locked (RTAX_LOCK in
+/// linux/rtnetlink.h; net/ipv4/tcp_output.c and tcp_metrics.c ask for the lock).
+fn lock(name: &str) -> Option<u32> {
+    match name {
+        "cwnd" => Some(7),
+        "rto_min" => Some(13),
+        _ => None,
     }
 }
 
@@ -184,8 +197,10 @@ mod tests {
                 RouteMetric::InitCwnd(3),
                 RouteMetric::RtoMin(200),
                 RouteMetric::CcAlgo("cubic".to_owned()),
+                RouteMetric::Lock(1 << 13),
             ]
         );
+        assert_eq!(read("initcwnd 3").unwrap().metrics().len(), 1);
         let over = options.with(&read("congctl reno quickack 1").unwrap());
         assert_eq!(
             over.to_string(),

@@ -10,7 +10,7 @@ use posthaste_emulator::{CLIENT, Emulation, Running, SERVER, Setup};
 use posthaste_link::{Direction, Plan};
 use posthaste_units::Span;
 
-use crate::inside::{Service, delay, emulation, seen, servers, tcp, transact};
+use crate::inside::{Service, delay, emulation, patterned, seen, servers, tcp, transact};
 
 /// What a connection from the client runs with.
 fn congestion_control(running: &Running) -> String {
@@ -67,6 +67,38 @@ pub(crate) fn initial_window() {
         .iter()
         .take_while(|sighting| sighting.arrived.since(data[0].arrived) < Span::from_millis(20));
     assert_eq!(at_once.count(), 3);
+}
+
+/// The only segment of a reply is lost: what comes again comes after the timeout.
+pub(crate) fn smallest_timeout() {
+    let silence = |route: &str| {
+        let setup = Setup {
+            sysctls: vec![("net.ipv4.tcp_sack".to_owned(), "0".to_owned())],
+            route: route.parse().expect("options"),
+        };
+        let [up, down] = patterned(&delay(5), "posthaste pattern 1\ndown drop 3\nend\n");
+        let emulation = Emulation::new(up, down).real_time(true).sightings(4096);
+        let running = emulation.server(setup).start().expect("an emulation");
+        let service = Service {
+            request: 1,
+            reply: 1000,
+            processing: Duration::from_millis(60),
+            connections: 1,
+        };
+        let (at, served) = service.start(&running, servers()[0]);
+        running.client.run(move || transact(at, 1, 1000));
+        served.join().expect("served");
+        let seen = seen(&running);
+        let data = seen
+            .iter()
+            .filter(|sighting| sighting.direction == Direction::Down && tcp(sighting).payload > 0);
+        let times: Vec<_> = data.map(|sighting| sighting.arrived).collect();
+        times[1].since(times[0])
+    };
+    assert!(silence("congctl reno") >= Span::from_millis(200));
+    let short = silence("congctl reno rto_min 50ms");
+    assert!(short >= Span::from_millis(50), "{short}");
+    assert!(short < Span::from_millis(200), "{short}");
 }
 
 pub(crate) fn sysctls() {

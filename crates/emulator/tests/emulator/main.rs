@@ -58,6 +58,7 @@ fn main() -> ExitCode {
         trial("connections_share_a_link_when_asked", links::shared),
         trial("cubic_by_route_whatever_the_machine_has", hosts::cubic),
         trial("routes_set_the_initial_window", hosts::initial_window),
+        trial("routes_set_the_smallest_timeout", hosts::smallest_timeout),
         trial("settings_are_kept_or_refused", hosts::sysctls),
         trial("commands_are_inside_and_unprivileged", hosts::commands),
         trial("work_that_panics_does_not_end_a_host", hosts::panics),
