@@ -15,6 +15,14 @@ pub struct TcpCounters {
     pub syn_retransmits: u64,
     /// TcpRetransSegs: segments sent again.
     pub retransmitted_segments: u64,
+    /// TcpExtTCPTimeouts: retransmission timeouts that ran out.
+    pub timeouts: u64,
+    /// TcpExtTCPFastRetrans: segments sent again in fast recovery.
+    pub fast_retransmits: u64,
+    /// TcpExtTCPLossProbes: tail loss probes sent.
+    pub loss_probes: u64,
+    /// TcpExtTCPRenoReorder: times that a sender without SACK took duplicate ACKs for reordering.
+    pub taken_for_reordering: u64,
 }
 
 impl TcpCounters {
@@ -36,6 +44,10 @@ impl TcpCounters {
             listen_overflows: counter(netstat, "TcpExt:", "ListenOverflows")?,
             syn_retransmits: counter(netstat, "TcpExt:", "TCPSynRetrans")?,
             retransmitted_segments: counter(snmp, "Tcp:", "RetransSegs")?,
+            timeouts: counter(netstat, "TcpExt:", "TCPTimeouts")?,
+            fast_retransmits: counter(netstat, "TcpExt:", "TCPFastRetrans")?,
+            loss_probes: counter(netstat, "TcpExt:", "TCPLossProbes")?,
+            taken_for_reordering: counter(netstat, "TcpExt:", "TCPRenoReorder")?,
         })
     }
 }
@@ -45,15 +57,16 @@ impl Sub for TcpCounters {
 
     /// What was counted since `earlier`.
     fn sub(self, earlier: Self) -> Self {
+        let since = |count: fn(&Self) -> u64| count(&self).saturating_sub(count(&earlier));
         Self {
-            listen_drops: self.listen_drops.saturating_sub(earlier.listen_drops),
-            listen_overflows: self
-                .listen_overflows
-                .saturating_sub(earlier.listen_overflows),
-            syn_retransmits: self.syn_retransmits.saturating_sub(earlier.syn_retransmits),
-            retransmitted_segments: self
-                .retransmitted_segments
-                .saturating_sub(earlier.retransmitted_segments),
+            listen_drops: since(|counters| counters.listen_drops),
+            listen_overflows: since(|counters| counters.listen_overflows),
+            syn_retransmits: since(|counters| counters.syn_retransmits),
+            retransmitted_segments: since(|counters| counters.retransmitted_segments),
+            timeouts: since(|counters| counters.timeouts),
+            fast_retransmits: since(|counters| counters.fast_retransmits),
+            loss_probes: since(|counters| counters.loss_probes),
+            taken_for_reordering: since(|counters| counters.taken_for_reordering),
         }
     }
 }
@@ -72,8 +85,9 @@ fn counter(file: &str, group: &str, name: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const NETSTAT: &str = "TcpExt: SyncookiesSent ListenOverflows ListenDrops TCPSynRetrans\n\
-        TcpExt: 0 7 9 3\nIpExt: ListenDrops\nIpExt: 1\n";
+    const NETSTAT: &str = "TcpExt: SyncookiesSent ListenOverflows ListenDrops TCPSynRetrans \
+        TCPTimeouts TCPFastRetrans TCPLossProbes TCPRenoReorder\n\
+        TcpExt: 0 7 9 3 11 12 13 14\nIpExt: ListenDrops\nIpExt: 1\n";
     const SNMP: &str = "Ip: RetransSegs\nIp: 5\nTcp: RtoMin MaxConn RetransSegs\nTcp: 200 -1 4\n";
 
     #[test]
@@ -83,6 +97,11 @@ mod tests {
         assert_eq!(counters.listen_overflows, 7);
         assert_eq!(counters.syn_retransmits, 3);
         assert_eq!(counters.retransmitted_segments, 4);
+        assert_eq!((counters.timeouts, counters.fast_retransmits), (11, 12));
+        assert_eq!(
+            (counters.loss_probes, counters.taken_for_reordering),
+            (13, 14)
+        );
         assert_eq!((counters - counters), TcpCounters::default());
         assert_eq!(TcpCounters::parse("TcpExt: A\n", SNMP), None);
     }
