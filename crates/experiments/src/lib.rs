@@ -41,4 +41,6 @@ pub const FIGURES: &[&Figure] = &[
     &packet_loss::fig_09::FIGURE,
     &packet_loss::fig_12::FIGURE,
     &packet_loss::fig_13::FIGURE,
+    &packet_loss::loss_2_percent::FIGURE,
+    &packet_loss::late_loss_2026::FIGURE,
 ];

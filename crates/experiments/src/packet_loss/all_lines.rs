@@ -38,7 +38,7 @@ fn chart(cells: &Cells<'_>) -> Chart {
         "The mean of a loss at positions {} to {} over one at position {}.",
         late.start(),
         late.end(),
-        cells.service.reference()
+        cells.service.reference(SEGMENT)
     ));
     chart
 }

@@ -6,6 +6,7 @@
 
 use posthaste_emulator::response::Response;
 use posthaste_emulator::transaction::Ended;
+use posthaste_emulator::{TcpCounters, agent};
 use posthaste_stats::Histogram;
 
 use super::line::JITTER;
@@ -28,6 +29,15 @@ pub(super) struct Campaign<'a> {
     unseen: u64,
 }
 
+/// What came of some transactions.
+pub(super) struct Results {
+    pub(super) measured: Vec<Measured>,
+    /// What the server's kernel has counted.
+    pub(super) kernel: TcpCounters,
+    /// What the agent did, where there was one.
+    pub(super) agent: Option<agent::Counters>,
+}
+
 impl<'a> Campaign<'a> {
     pub(super) fn new(conditions: &'a Conditions<'a>) -> Self {
         Self {
@@ -47,7 +57,7 @@ impl<'a> Campaign<'a> {
         (key, name): (&str, &str),
         ends: &Ends,
         jobs: &[Job],
-    ) -> Result<Option<Vec<Measured>>, Failure> {
+    ) -> Result<Option<Results>, Failure> {
         if jobs.len() > MOST {
             return Err(format!("{} transactions in one run: {MOST} at most", jobs.len()).into());
         }
@@ -71,7 +81,11 @@ impl<'a> Campaign<'a> {
         for (job, measured) in jobs.iter().zip(&run.measured) {
             self.table.push(row(key, ends, job, measured));
         }
-        Ok(Some(run.measured))
+        Ok(Some(Results {
+            measured: run.measured,
+            kernel: run.kernel,
+            agent: outcome.duplicate_acks,
+        }))
     }
 
     /// Everything that was measured, and what it was measured with.

@@ -130,7 +130,7 @@ impl<'a> Cells<'a> {
 
     /// The same over a loss at the paper's reference.
     pub(super) fn increase(&self, line: Line) -> f64 {
-        self.increase_over(line, self.service.reference())
+        self.increase_over(line, self.service.reference(self.segment))
     }
 
     /// `value` on all lines where it was measured, in order.

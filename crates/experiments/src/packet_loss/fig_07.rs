@@ -2,7 +2,7 @@
 
 use super::curves::{by_position, of_both, parts};
 use super::line::Line;
-use super::service::AUTHOR;
+use super::service::{AUTHOR, SEGMENT};
 use super::{BUDGET, DIFFERS, PAPER, instrument, sweep};
 use crate::check::Check;
 use crate::figure::{Figure, Plot};
@@ -33,7 +33,7 @@ fn plot(records: &Records) -> Vec<Plot> {
 fn checks(records: &Records) -> Vec<Check> {
     let [then, _] = of_both(records, &AUTHOR);
     let mut checks = instrument::checks(records);
-    let reference = AUTHOR.reference();
+    let reference = AUTHOR.reference(SEGMENT);
     let penalty = |line| then.late_ms(line) - then.ms(line, reference);
     let (near, far) = (penalty(NEAR), penalty(LINE));
     checks.push(Check::claim(

@@ -3,7 +3,7 @@
 use super::cells::{Cells, quantile};
 use super::curves::of_both;
 use super::line::Line;
-use super::service::{AUTHOR, SELLERPROFILE};
+use super::service::{AUTHOR, SEGMENT, SELLERPROFILE};
 use super::{BUDGET, DIFFERS, PAPER, all_lines, sweep};
 use crate::check::Check;
 use crate::figure::Figure;
@@ -38,9 +38,9 @@ fn is_larger(shorter: &Cells<'_>, longer: &Cells<'_>) -> Check {
     };
     let [here, there] = median(&|cells, line| cells.increase(line));
     let [over_none, over_none_there] = median(&|cells, line| cells.increase_over(line, 0));
-    let at = |cells: &Cells<'_>, line| cells.ms(line, cells.service.reference());
+    let at = |cells: &Cells<'_>, line| cells.ms(line, cells.service.reference(SEGMENT));
     let [cost, cost_there] = median(&|cells, line| at(cells, line) - cells.ms(line, 0));
-    let [position, position_there] = both.map(|cells| cells.service.reference());
+    let [position, position_there] = both.map(|cells| cells.service.reference(SEGMENT));
     Check::claim(
         here > there,
         format!(

@@ -30,6 +30,8 @@ pub(super) struct Line {
 pub(super) enum Drops {
     /// Those at these positions, from 1 and in order; 0 is none.
     At([u32; 2]),
+    /// So many percent of all, each by itself.
+    Percent(u32),
 }
 
 /// The 56 combinations.
@@ -48,7 +50,10 @@ impl Drops {
 
     /// The positions, where they are known beforehand.
     pub(super) fn positions(self) -> impl Iterator<Item = u32> {
-        let Self::At(positions) = self;
+        let positions = match self {
+            Self::At(positions) => positions,
+            Self::Percent(_) => [0; 2],
+        };
         positions.into_iter().filter(|position| *position > 0)
     }
 }
@@ -72,6 +77,7 @@ impl Line {
                 let pattern = Pattern::parse(&text)?;
                 down.script = Some(pattern.script(Direction::Down).clone());
             }
+            Drops::Percent(share) => down.loss = Some(format!("{share}%").parse()?),
         }
         Ok([Arc::new(up), Arc::new(down)])
     }
@@ -104,5 +110,19 @@ mod tests {
         let line = Line { kbit: 300, ms: 10 };
         let computed = line.lossless(&AUTHOR, Span::from_millis(200));
         assert!((computed.as_millis_f64() - 642.8).abs() < 0.1, "{computed}");
+    }
+
+    #[test]
+    fn what_is_dropped_becomes_a_plan() {
+        let line = Line { kbit: 300, ms: 10 };
+        let down = |drops| line.plans(drops, true).unwrap()[1].clone();
+        assert!(down(Drops::NONE).script.is_none() && down(Drops::NONE).loss.is_none());
+        assert!(down(Drops::At([8, 9])).script.is_some());
+        assert!(down(Drops::Percent(2)).loss.is_some());
+        assert!(
+            line.plans(Drops::Percent(2), true).unwrap()[0]
+                .loss
+                .is_none()
+        );
     }
 }

@@ -8,6 +8,7 @@ mod all_delays;
 mod all_lines;
 mod campaign;
 mod cells;
+mod chance;
 mod curves;
 pub(crate) mod fig_06;
 pub(crate) mod fig_07;
@@ -17,13 +18,18 @@ pub(crate) mod fig_12;
 pub(crate) mod fig_13;
 mod instrument;
 mod kernel;
+pub(crate) mod late_loss_2026;
+mod late_loss_plots;
 mod line;
+pub(crate) mod loss_2_percent;
+mod remedies;
 mod rig;
 mod seen;
 mod service;
 mod sweep;
 #[cfg(test)]
 mod tiny;
+mod variants;
 
 use posthaste_units::Span;
 

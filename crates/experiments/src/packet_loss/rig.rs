@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use posthaste_emulator::transaction::{Client, Course, Ended, Server, Transaction};
-use posthaste_emulator::{Emulation, Flow, Outcome, SERVER, Setup, agent, trace};
+use posthaste_emulator::{Emulation, Flow, Outcome, SERVER, Setup, TcpCounters, agent, trace};
 use posthaste_units::{Seed, Span};
 
 use super::line::{Drops, Line};
@@ -70,6 +70,8 @@ pub(super) struct Measured {
 pub(super) struct Run {
     pub(super) measured: Vec<Measured>,
     pub(super) outcome: Outcome,
+    /// What the server's kernel has counted.
+    pub(super) kernel: TcpCounters,
 }
 
 /// Makes the transactions and tells how many are over; `None` when stopped.
@@ -119,6 +121,7 @@ pub(super) fn run(
     }
     let ended = client.finish()?;
     drop(server);
+    let kernel = running.server.run(TcpCounters::read)?;
     let outcome = running.finish()?;
     sightings.drain().for_each(|sighting| seen.note(sighting));
     let mut traced = seen.finish();
@@ -129,5 +132,6 @@ pub(super) fn run(
     Ok(Some(Run {
         measured: measured.collect(),
         outcome,
+        kernel,
     }))
 }

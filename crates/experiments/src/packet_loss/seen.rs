@@ -134,6 +134,9 @@ impl Traced {
                 self.dropped.len() == drops.positions().count()
                     && positions.eq(drops.positions().map(u64::from))
             }
+            Drops::Percent(_) => {
+                self.dropped.iter().filter(down(Reason::Random)).count() == self.dropped.len()
+            }
         }
     }
 

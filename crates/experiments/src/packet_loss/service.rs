@@ -68,9 +68,10 @@ impl Service {
     }
 
     /// The position that the late ones are compared with: the paper's for Author, the last one before
-    /// the late ones where the reply is shorter.
-    pub(super) fn reference(&self) -> u32 {
-        REFERENCE.min(self.last_data(SEGMENT) - LATE)
+    /// the late ones where the reply is shorter; in other segments, with as many behind it.
+    pub(super) fn reference(&self, segment: u32) -> u32 {
+        let usual = self.last_data(SEGMENT);
+        REFERENCE.min(usual - LATE) + self.last_data(segment) - usual
     }
 
     /// Where in the reply the data at a position begins; none where there is none.
@@ -102,10 +103,13 @@ mod tests {
     #[test]
     fn packets_are_counted_as_in_the_paper() {
         assert_eq!((AUTHOR.packets(), AUTHOR.last_data(SEGMENT)), (12, 11));
-        assert_eq!((AUTHOR.late(SEGMENT), AUTHOR.reference()), (9..=11, 6));
+        assert_eq!(
+            (AUTHOR.late(SEGMENT), AUTHOR.reference(SEGMENT)),
+            (9..=11, 6)
+        );
         assert_eq!(SELLERPROFILE.packets(), 9);
         assert_eq!(SELLERPROFILE.late(SEGMENT), 6..=8);
-        assert_eq!(SELLERPROFILE.reference(), 5);
+        assert_eq!(SELLERPROFILE.reference(SEGMENT), 5);
         assert_eq!(AUTHOR.packet(11), "data packet 9 of 9");
     }
 
@@ -113,7 +117,7 @@ mod tests {
     fn data_has_its_place_in_the_reply() {
         let places = [2, 3, 11, 12].map(|position| AUTHOR.place(position, SEGMENT));
         assert_eq!(places, [None, Some(0), Some(8 * 1448), None]);
-        assert_eq!(AUTHOR.late(524), 25..=27);
+        assert_eq!((AUTHOR.late(524), AUTHOR.reference(524)), (25..=27, 22));
         assert_eq!(AUTHOR.place(27, 524), Some(24 * 524));
     }
 }

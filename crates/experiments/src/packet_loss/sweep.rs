@@ -47,10 +47,10 @@ fn sweep(
     let steady = steady();
     let mut jobs = steady.clone();
     jobs.extend(cells.repeat(all as usize));
-    let Some(measured) = campaign.run(names, &ends, &jobs)? else {
+    let Some(results) = campaign.run(names, &ends, &jobs)? else {
         return Ok(false);
     };
-    let of_cells = &measured[steady.len()..];
+    let of_cells = &results.measured[steady.len()..];
     let waited = |place: usize| {
         let mut repetitions = of_cells.iter().skip(place).step_by(cells.len());
         repetitions.any(|measured| measured.traced.timeouts() != [0, 0])

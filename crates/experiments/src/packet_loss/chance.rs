@@ -1,0 +1,72 @@
+//! Real transactions over a line that loses packets by chance, from server to client only.
+//!
+//! Nothing is chosen here but the share of losses: how often, where and how much they cost comes out.
+
+use super::campaign::Campaign;
+use super::instrument::steady;
+use super::kernel;
+use super::line::{Drops, Line};
+use super::rig::Job;
+use super::service::AUTHOR;
+use crate::figure::{Conditions, Failure, Study};
+use crate::records::Records;
+
+pub(super) static STUDY: Study = Study {
+    name: "packet-loss-by-chance",
+    run: |conditions| study(conditions, if conditions.full { 20_000 } else { 5000 }),
+};
+
+/// Of a hundred packets.
+pub(super) const PERCENT: u32 = 2;
+
+/// The paper's line within a country.
+pub(super) const LINE: Line = Line { kbit: 300, ms: 10 };
+
+fn study(conditions: &Conditions<'_>, transactions: usize) -> Result<Records, Failure> {
+    let mut campaign = Campaign::new(conditions);
+    let job = Job {
+        service: &AUTHOR,
+        line: LINE,
+        drops: Drops::Percent(PERCENT),
+        varies: true,
+    };
+    for kernel in kernel::BOTH {
+        let mut jobs = steady();
+        jobs.extend(vec![job; transactions]);
+        let names = (kernel.key, kernel.name);
+        if campaign.run(names, &kernel.ends()?, &jobs)?.is_none() {
+            break;
+        }
+    }
+    let mut records = campaign.records();
+    records.set_parameter("transactions", format!("{transactions} with each kernel"));
+    records.set_parameter(
+        "loss",
+        format!("{PERCENT} %, server to client, independent"),
+    );
+    Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{instrument, loss_2_percent, tiny};
+    use super::*;
+    use crate::records::Row;
+
+    #[test]
+    fn a_tiny_study_loses_by_chance_and_from_the_server_only() {
+        let Some(records) = tiny::study(|conditions| study(conditions, 60)) else {
+            return;
+        };
+        for check in [instrument::exact(&records), instrument::well(&records)] {
+            assert!(check.holds, "{}", check.sentence);
+        }
+        let lost = |row: &Row<'_>| row.number("dropped") > 0.0;
+        let with_loss = records.table("transactions").rows().filter(lost).count();
+        // A fifth of 120: fewer than 5 or more than 60 are one in a million.
+        assert!((5..=60).contains(&with_loss), "{with_loss}");
+        assert_eq!((loss_2_percent::FIGURE.plot)(&records).len(), 3);
+        let told = (loss_2_percent::FIGURE.checks)(&records);
+        assert_eq!(told.len(), 12);
+    }
+}

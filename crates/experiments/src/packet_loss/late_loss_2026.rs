@@ -1,0 +1,285 @@
+//! packet-loss/late-loss-2026: what of the penalty of a late loss is left, and what each remedy does.
+
+use posthaste_units::Span;
+
+use super::cells::{Cells, quantile};
+use super::late_loss_plots::{behind, cells, last_alone, plot, quartiles};
+use super::line::{Drops, Line, all};
+use super::remedies::{self, PAIRS};
+use super::variants::{
+    AGENT, DEFAULT, FIN, NEITHER, NO_PROBE, NO_RACK, NO_SACK, NO_SACK_AGENT, NOTHING, OLD,
+    REORDERING, SMALL, TIMER, Variant, of,
+};
+use super::{PAPER, instrument};
+use crate::check::Check;
+use crate::figure::Figure;
+use crate::records::Records;
+
+pub(crate) static FIGURE: Figure = Figure {
+    id: "packet-loss/late-loss-2026",
+    title: "beyond the paper: what of the late-loss penalty is left in 2026",
+    claim: "The loss of one of the last packets waits for a timeout. The paper names remedies: a shorter timer, smaller segments, an earlier retransmission, and its own, a receiver that repeats its acknowledgement until the sender takes it for a loss. Today's kernels have others: SACK, RACK and tail loss probes.",
+    paper: PAPER,
+    budget: Span::from_secs(60),
+    study: &remedies::STUDY,
+    plot,
+    checks,
+    differs: "The paper discusses remedies and measures none. Early retransmit (RFC 5827) is in no kernel any more: its nearest kin is a reordering threshold of 1. RACK cannot be taken out while SACK is on (tcp_recovery = 0 changes nothing), so the variant without SACK shows what both RACK and probes are worth. Segments are made smaller for the whole connection, by the size that the client announces; smart framing would do so at the end alone. The agent stands before the client and waits as its timer says (the paper leaves the timer open); a sender without SACK believes at most one duplicate less than it has packets out, which is never three after a single loss among the last three.",
+};
+
+fn checks(records: &Records) -> Vec<Check> {
+    let figures = Figures { records };
+    let mut checks = instrument::checks(records);
+    checks.push(figures.is_left());
+    checks.push(figures.fin());
+    checks.extend(figures.taken_apart());
+    checks.extend(figures.remedies());
+    checks.extend(figures.agent());
+    checks
+}
+
+/// What the claims are made of.
+struct Figures<'a> {
+    records: &'a Records,
+}
+
+/// The median of percents in words, with the quartiles.
+fn told(percents: &[f64]) -> String {
+    let [low, median, high] = quartiles(percents);
+    format!("{median:.0} % (quartiles {low:.0} and {high:.0} %)")
+}
+
+fn median(values: &[f64]) -> f64 {
+    quantile(values, 0.5)
+}
+
+impl<'a> Figures<'a> {
+    fn cells(&self, variant: &'static Variant) -> Cells<'a> {
+        cells(self.records, variant)
+    }
+
+    /// What a loss among the last three takes over one in the middle, on all lines, in percent.
+    fn late(&self, variant: &'static Variant) -> Vec<f64> {
+        self.cells(variant).on_all_lines(Cells::increase)
+    }
+
+    /// The same for the last packet of data alone.
+    fn last(&self, variant: &'static Variant) -> Vec<f64> {
+        self.cells(variant).on_all_lines(last_alone)
+    }
+
+    /// The same for the two losses of which the agent can make something.
+    fn pair(&self, variant: &'static Variant) -> Vec<f64> {
+        let of_pair = |cells: &Cells<'_>, line: Line| {
+            let drops = Drops::At(PAIRS[0].map(|count| behind(cells, count)));
+            let time = cells.row(line, drops).map(|row| row.number("median_ms"));
+            let middle = cells.service.reference(cells.segment);
+            100.0 * (time.unwrap_or(f64::NAN) / cells.ms(line, middle) - 1.0)
+        };
+        self.cells(variant).on_all_lines(of_pair)
+    }
+
+    /// Of all transactions with these losses, so many percent waited for a timeout.
+    fn waited(&self, variant: &'static Variant, losses: &[&[u32]]) -> f64 {
+        let cells = self.cells(variant);
+        let drops = losses.iter().map(|losses| match losses {
+            [first, second] => Drops::At([behind(&cells, *first), behind(&cells, *second)]),
+            [only] => Drops::one(behind(&cells, *only)),
+            _ => Drops::NONE,
+        });
+        let rows = drops.flat_map(|drops| all().filter_map(move |line| cells.row(line, drops)));
+        let (timed_out, transactions) = rows.fold((0.0, 0.0), |(some, all), row| {
+            let [timed_out, transactions] =
+                ["timed_out", "transactions"].map(|name| row.number(name));
+            (some + timed_out, all + transactions)
+        });
+        100.0 * timed_out / transactions
+    }
+
+    /// Segments sent again in a hundred transactions although they were not lost.
+    fn for_nothing(&self, variant: &'static Variant) -> f64 {
+        let rows = self.records.table("transactions").rows();
+        let rows = rows.filter(|row| row.text("kernel") == variant.key);
+        let needless = rows.map(|row| (row.number("again") - row.number("dropped")).max(0.0));
+        let (sum, count) =
+            needless.fold((0.0, 0.0), |(sum, count), more| (sum + more, count + 1.0));
+        100.0 * sum / count
+    }
+
+    /// What was counted in a variant's whole run.
+    fn counted(&self, variant: &'static Variant, what: &str) -> f64 {
+        let mut rows = self.records.table("variants").rows();
+        let row = rows.find(|row| row.text("kernel") == variant.key);
+        row.map_or(f64::NAN, |row| row.number(what))
+    }
+
+    fn is_left(&self) -> Check {
+        let [then, today] = [&OLD, &DEFAULT].map(|base| self.late(of(base, &NOTHING)));
+        Check::claim(
+            median(&today) < median(&then) / 4.0,
+            format!(
+                "The loss of one of the last three packets of data takes {} longer than one in the middle with linux-2005, with today's default {}; on {} lines.",
+                told(&then),
+                told(&today),
+                then.len()
+            ),
+        )
+    }
+
+    fn fin(&self) -> Check {
+        let [apart, on_data] = [of(&DEFAULT, &NOTHING), of(&FIN, &NOTHING)];
+        let [without, with] = [apart, on_data].map(|variant| self.last(variant));
+        Check::claim(
+            median(&with) < 2.0 * median(&without),
+            format!(
+                "The last packet of data is safe today because the FIN follows it: its loss takes {} longer, and {:.0} % of transactions wait for a timer. With the FIN on it nothing follows: {} longer, and {:.0} % wait.",
+                told(&without),
+                self.waited(apart, &[&[0]]),
+                told(&with),
+                self.waited(on_data, &[&[0]])
+            ),
+        )
+    }
+
+    /// What probes, RACK and SACK do, where the FIN is on the data.
+    fn taken_apart(&self) -> [Check; 3] {
+        let [both, no_probe, no_rack, neither, no_sack] =
+            [NOTHING, NO_PROBE, NO_RACK, NEITHER, NO_SACK].map(|change| of(&FIN, &change));
+        let last = |variant| median(&self.last(variant));
+        let late = |variant| median(&self.late(variant));
+        [
+            Check::claim(
+                last(both) < last(no_probe),
+                format!(
+                    "Tail loss probes shorten the wait for the last packet of data: it takes {:.0} % longer with them and {:.0} % without; a single packet is probed no sooner than its timeout.",
+                    last(both),
+                    last(no_probe)
+                ),
+            ),
+            Check::claim(
+                late(no_rack) > 1.1 * late(both),
+                format!(
+                    "RACK switched off alone: a loss among the last three takes {:.0} % longer, {:.0} % with it; probes switched off, too: {:.0} %. While SACK is on, this kernel has no other way to find a loss.",
+                    late(no_rack),
+                    late(both),
+                    late(neither)
+                ),
+            ),
+            Check::claim(
+                late(both) < late(no_sack),
+                format!(
+                    "Without SACK neither works, and the penalty is back: {} for the last three, {} with SACK.",
+                    told(&self.late(no_sack)),
+                    told(&self.late(both))
+                ),
+            ),
+        ]
+    }
+
+    /// The paper's remedies with its kernel.
+    fn remedies(&self) -> [Check; 3] {
+        let [plain, timer, reordering, small] =
+            [NOTHING, TIMER, REORDERING, SMALL].map(|change| of(&OLD, &change));
+        let late = |variant| median(&self.late(variant));
+        let lossless = |variant| {
+            median(
+                &self
+                    .cells(variant)
+                    .on_all_lines(|cells, line| cells.ms(line, 0)),
+            )
+        };
+        [
+            Check::claim(
+                late(timer) < late(plain),
+                format!(
+                    "A timeout of 50 ms at least instead of 200 ms, linux-2005: {:.0} % instead of {:.0} %; for nothing were sent {:.0} segments in a hundred transactions instead of {:.0}. On slow lines the timeout is long because round-trip times vary.",
+                    late(timer),
+                    late(plain),
+                    self.for_nothing(timer),
+                    self.for_nothing(plain)
+                ),
+            ),
+            Check::claim(
+                late(reordering) < late(plain),
+                format!(
+                    "A reordering threshold of 1, linux-2005: {:.0} % instead of {:.0} %. A timeout is waited for in {:.0} and {:.0} % of transactions when two or one packets follow the lost one, in {:.0} % when none does.",
+                    late(reordering),
+                    late(plain),
+                    self.waited(reordering, &[&[2]]),
+                    self.waited(reordering, &[&[1]]),
+                    self.waited(reordering, &[&[0]])
+                ),
+            ),
+            Check::claim(
+                late(small) < late(plain),
+                format!(
+                    "Segments of {} bytes for the whole connection, linux-2005: {:.0} % instead of {:.0} %, since the last three carry less; without loss a transaction takes {:.0} ms instead of {:.0} ms at the median, since more round trips fill the line.",
+                    SMALL.segment,
+                    late(small),
+                    late(plain),
+                    lossless(small),
+                    lossless(plain)
+                ),
+            ),
+        ]
+    }
+
+    /// What the agent gains and what it does not.
+    fn agent(&self) -> [Check; 4] {
+        let [old, old_agent] = [NOTHING, AGENT].map(|change| of(&OLD, &change));
+        let [no_sack, no_sack_agent] = [NO_SACK, NO_SACK_AGENT].map(|change| of(&FIN, &change));
+        let [sack, sack_agent] = [NOTHING, AGENT].map(|change| of(&FIN, &change));
+        let single: [&[u32]; 3] = [&[2], &[1], &[0]];
+        let pair: [&[u32]; 1] = [&PAIRS[0]];
+        let one = |variant| median(&self.late(variant));
+        let two = |variant| median(&self.pair(variant));
+        let timer = of(&OLD, &TIMER);
+        [
+            Check::claim(
+                one(old_agent) < 0.9 * one(old),
+                format!(
+                    "The agent at one loss among the last three, linux-2005: {:.0} % longer, {:.0} % without it; {:.0} % wait for a timeout, {:.0} % without it: no gain from a sender that takes the duplicates for reordering. In the whole run the agent sent {} at {} holes, and the kernel took duplicates for reordering {} times, {} without it.",
+                    one(old_agent),
+                    one(old),
+                    self.waited(old_agent, &single),
+                    self.waited(old, &single),
+                    self.counted(old_agent, "injected"),
+                    self.counted(old_agent, "holes"),
+                    self.counted(old_agent, "taken_for_reordering"),
+                    self.counted(old, "taken_for_reordering")
+                ),
+            ),
+            Check::claim(
+                two(old_agent) < 0.9 * two(old) && two(no_sack_agent) < 0.9 * two(no_sack),
+                format!(
+                    "The agent at two losses with two packets of data behind them: {:.0} % longer with linux-2005, {:.0} % without it, and {:.0} instead of {:.0} % wait for a timeout; today without SACK {:.0} instead of {:.0} % longer.",
+                    two(old_agent),
+                    two(old),
+                    self.waited(old_agent, &pair),
+                    self.waited(old, &pair),
+                    two(no_sack_agent),
+                    two(no_sack)
+                ),
+            ),
+            Check::claim(
+                one(sack_agent) < 0.9 * one(sack),
+                format!(
+                    "The agent where the sender has SACK: {:.0} % longer at one loss, {:.0} % without it; at two {:.0} and {:.0} %. Duplicates without new SACK blocks say nothing to it.",
+                    one(sack_agent),
+                    one(sack),
+                    two(sack_agent),
+                    two(sack)
+                ),
+            ),
+            Check::claim(
+                self.for_nothing(old_agent) < self.for_nothing(timer),
+                format!(
+                    "The paper expects of it fewer segments sent for nothing than of a shorter timer: {:.0} in a hundred transactions, with the timer {:.0}, with neither {:.0}.",
+                    self.for_nothing(old_agent),
+                    self.for_nothing(timer),
+                    self.for_nothing(old)
+                ),
+            ),
+        ]
+    }
+}

@@ -1,0 +1,204 @@
+//! The ways of setting both ends that the figure of 2026 compares: as Linux was in 2005 and as it is
+//! today, and one thing changed at a time.
+//!
+//! Remedies are tried where there is something to remedy: with today's default the FIN is a packet of
+//! its own behind the last data, and shows what is missing. So they are tried with the FIN on the last
+//! data, as it is with a server that closes before the window lets the last data go.
+
+use posthaste_emulator::agent;
+
+use super::kernel::{Kernel, OF_2005, TODAY};
+use super::rig::Ends;
+use super::service::SEGMENT;
+use crate::figure::Failure;
+
+/// What is changed of.
+pub(super) struct Base {
+    pub(super) name: &'static str,
+    kernel: &'static Kernel,
+    fin_on_data: bool,
+}
+
+pub(super) static OLD: Base = Base {
+    name: "linux-2005",
+    kernel: &OF_2005,
+    fin_on_data: false,
+};
+
+pub(super) static DEFAULT: Base = Base {
+    name: "today's default",
+    kernel: &TODAY,
+    fin_on_data: false,
+};
+
+pub(super) static FIN: Base = Base {
+    name: "today, FIN on the data",
+    kernel: &TODAY,
+    fin_on_data: true,
+};
+
+/// What is changed.
+#[derive(Clone, Copy)]
+pub(super) struct Change {
+    pub(super) name: &'static str,
+    /// Settings of both kernels.
+    sysctls: &'static [(&'static str, &'static str)],
+    /// Of the route of the client, and of the server, beside what the kernel's preset says.
+    routes: [&'static str; 2],
+    /// Bytes of data in a full segment of the server.
+    pub(super) segment: u32,
+    /// Whether there is a duplicate-ACK agent before the client.
+    agent: bool,
+}
+
+const SACK_OFF: (&str, &str) = ("net.ipv4.tcp_sack", "0");
+const PROBE_OFF: (&str, &str) = ("net.ipv4.tcp_early_retrans", "0");
+const RACK_OFF: (&str, &str) = ("net.ipv4.tcp_recovery", "0");
+
+pub(super) const NOTHING: Change = Change {
+    name: "as it is",
+    sysctls: &[],
+    routes: [""; 2],
+    segment: SEGMENT,
+    agent: false,
+};
+
+pub(super) const TIMER: Change = Change {
+    name: "timeout of 50 ms at least",
+    routes: ["", "rto_min 50ms"],
+    ..NOTHING
+};
+
+pub(super) const REORDERING: Change = Change {
+    name: "reordering threshold 1",
+    sysctls: &[("net.ipv4.tcp_reordering", "1")],
+    ..NOTHING
+};
+
+/// What the client asks for; 12 of the 536 bytes are the time stamp's.
+pub(super) const SMALL: Change = Change {
+    name: "segments of 524 bytes",
+    routes: ["advmss 536", ""],
+    segment: 524,
+    ..NOTHING
+};
+
+pub(super) const AGENT: Change = Change {
+    name: "duplicate-ACK agent",
+    agent: true,
+    ..NOTHING
+};
+
+pub(super) const NO_PROBE: Change = Change {
+    name: "no tail loss probe",
+    sysctls: &[PROBE_OFF],
+    ..NOTHING
+};
+
+pub(super) const NO_RACK: Change = Change {
+    name: "tcp_recovery = 0",
+    sysctls: &[RACK_OFF],
+    ..NOTHING
+};
+
+pub(super) const NEITHER: Change = Change {
+    name: "neither of them",
+    sysctls: &[PROBE_OFF, RACK_OFF],
+    ..NOTHING
+};
+
+pub(super) const NO_SACK: Change = Change {
+    name: "no SACK",
+    sysctls: &[SACK_OFF],
+    ..NOTHING
+};
+
+pub(super) const NO_SACK_AGENT: Change = Change {
+    name: "no SACK, agent",
+    agent: true,
+    ..NO_SACK
+};
+
+/// One way of setting both ends.
+pub(super) struct Variant {
+    /// Its name in records.
+    pub(super) key: &'static str,
+    pub(super) base: &'static Base,
+    pub(super) change: Change,
+}
+
+const fn variant(key: &'static str, base: &'static Base, change: Change) -> Variant {
+    Variant { key, base, change }
+}
+
+/// All of them, in the order in which they are run.
+pub(super) static VARIANTS: [Variant; 16] = [
+    variant("2005", &OLD, NOTHING),
+    variant("2005 timer", &OLD, TIMER),
+    variant("2005 reordering", &OLD, REORDERING),
+    variant("2005 small", &OLD, SMALL),
+    variant("2005 agent", &OLD, AGENT),
+    variant("today", &DEFAULT, NOTHING),
+    variant("fin", &FIN, NOTHING),
+    variant("fin timer", &FIN, TIMER),
+    variant("fin reordering", &FIN, REORDERING),
+    variant("fin small", &FIN, SMALL),
+    variant("fin agent", &FIN, AGENT),
+    variant("fin no probe", &FIN, NO_PROBE),
+    variant("fin no rack", &FIN, NO_RACK),
+    variant("fin neither", &FIN, NEITHER),
+    variant("fin no sack", &FIN, NO_SACK),
+    variant("fin no sack agent", &FIN, NO_SACK_AGENT),
+];
+
+/// The variant of that change; every pair that a picture asks for is in the table.
+pub(super) fn of(base: &Base, change: &Change) -> &'static Variant {
+    let is =
+        |variant: &&Variant| variant.base.name == base.name && variant.change.name == change.name;
+    VARIANTS.iter().find(is).expect("a pair of the table")
+}
+
+impl Variant {
+    /// How the ends are set.
+    pub(super) fn ends(&self) -> Result<Ends, Failure> {
+        let Change {
+            sysctls,
+            routes,
+            segment,
+            agent,
+            ..
+        } = self.change;
+        let mut ends = self.base.kernel.ends()?;
+        for (setup, route) in [&mut ends.client, &mut ends.server].into_iter().zip(routes) {
+            let sysctls = sysctls.iter();
+            setup
+                .sysctls
+                .extend(sysctls.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+            setup.route = std::mem::take(&mut setup.route).with(&route.parse()?);
+        }
+        Ok(Ends {
+            segment,
+            fin_on_data: self.base.fin_on_data,
+            agent: agent.then(agent::Settings::default),
+            ..ends
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variant_can_be_set_up_and_has_a_name_of_its_own() {
+        for (place, variant) in VARIANTS.iter().enumerate() {
+            variant.ends().unwrap();
+            let found = of(variant.base, &variant.change);
+            assert_eq!(found.key, variant.key, "{place}");
+        }
+        let small = of(&FIN, &SMALL).ends().unwrap();
+        assert_eq!(small.client.route.to_string(), "congctl cubic advmss 536");
+        assert_eq!(small.server.route.to_string(), "congctl cubic");
+        assert!(small.fin_on_data && small.agent.is_none());
+    }
+}
