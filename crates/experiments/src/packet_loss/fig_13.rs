@@ -44,7 +44,7 @@ fn is_larger(shorter: &Cells<'_>, longer: &Cells<'_>) -> Check {
     Check::claim(
         here > there,
         format!(
-            "{}: the increase is {here:.0} % at the median, Author's {there:.0} %. The reference decides: a loss at position {position} costs {cost:.0} ms itself, at Author's position {position_there} {cost_there:.0} ms. Over no loss at all a late one takes {over_none:.0} % longer, with Author {over_none_there:.0} %.",
+            "{}: the increase is {here:.0} % at the median, Author's {there:.0} %. The reference matters: a loss at position {position} costs {cost:.0} ms itself, at Author's position {position_there} {cost_there:.0} ms. Over no loss at all a late one takes {over_none:.0} % longer, with Author {over_none_there:.0} %.",
             shorter.name()
         ),
     )

@@ -98,12 +98,13 @@ pub(super) fn quartiles(sorted: &[f64]) -> [f64; 3] {
     [0.25, 0.5, 0.75].map(|share| quantile(sorted, share))
 }
 
-/// A bar of the median of percents over all lines, its whisker from quartile to quartile.
+/// A bar of the median of percents over all lines, its whisker from quartile to quartile; whole
+/// percents, as many as so few lines support.
 fn over_lines(name: &str, percents: &[f64]) -> Bar {
     let [low, median, high] = quartiles(percents).map(|percent| percent / 100.0);
     Bar {
         label: String::new(),
-        parts: vec![(name.to_owned(), median)],
+        parts: vec![(name.to_owned(), (100.0 * median).round() / 100.0)],
         interval: Some((low, high)),
         ..Bar::default()
     }
@@ -188,7 +189,7 @@ fn agent(records: &Records, base: &'static Base, changes: [Change; 2]) -> Bars {
             let number = |name| row.map_or(f64::NAN, |row| row.number(name));
             Bar {
                 label: String::new(),
-                parts: vec![(name.to_owned(), number("median_ms"))],
+                parts: vec![(name.to_owned(), number("median_ms").round())],
                 interval: Some((number("low_ms"), number("high_ms"))),
                 ..Bar::default()
             }

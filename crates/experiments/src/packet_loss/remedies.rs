@@ -60,17 +60,16 @@ fn study(
     let mut campaign = Campaign::new(conditions);
     let mut counted = counted();
     for variant in variants {
-        let mut jobs = Vec::new();
-        if variant.key == TODAY.key {
-            jobs.extend(steady());
-        }
         let cells: Vec<Job> = lines
             .iter()
             .flat_map(|line| cells(*line, variant))
             .collect();
-        jobs.extend(cells.repeat(repetitions as usize));
+        let mut jobs = cells.repeat(repetitions as usize);
         // The slowest first, so that the last ones to end are quick.
         jobs.sort_by_key(|job| Reverse(job.line.lossless(&AUTHOR, PROCESSING)));
+        if variant.key == TODAY.key {
+            jobs.splice(0..0, steady());
+        }
         let name = format!("{}, {}", variant.base.name, variant.change.name);
         let results = campaign.run((variant.key, &name), &variant.ends()?, &jobs)?;
         let Some(results) = results else {
