@@ -65,11 +65,15 @@ pub enum HostError {
     },
 }
 
-/// Settings of every host: no traffic but what commands cause, no memory of earlier connections.
+/// Settings of every host: no traffic but what commands cause, no memory of earlier connections, and
+/// every port for everybody, since the network belongs to who made it.
 ///
 /// For `default`, since the device comes later: IPv6 even where new networks have it switched off,
 /// and no addresses from outside or of its own making.
-const BASE: &[(&str, &str)] = &[("net.ipv4.tcp_no_metrics_save", "1")];
+const BASE: &[(&str, &str)] = &[
+    ("net.ipv4.tcp_no_metrics_save", "1"),
+    ("net.ipv4.ip_unprivileged_port_start", "0"),
+];
 const BASE_V6: &[(&str, &str)] = &[
     ("net.ipv6.conf.default.disable_ipv6", "0"),
     ("net.ipv6.conf.default.accept_ra", "0"),

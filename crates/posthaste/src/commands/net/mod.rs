@@ -117,8 +117,8 @@ Examples:
     posthaste net --profile gprs -- curl -s https://example.org/
     posthaste net --profile geo-satellite -- bash
   Lose the eighth packet of each connection from the server, exactly:
-    posthaste net --bandwidth 300kbit --delay 10ms --drop down:8 --server 'nginx -g \"daemon off;\"' \\
-      -- sh -c 'curl http://$POSTHASTE_SERVER/'
+    posthaste net --bandwidth 300kbit --delay 10ms --drop down:8 \\
+      --server 'posthaste bookshop --listen 0.0.0.0:80' -- sh -c 'curl http://$POSTHASTE_SERVER/'
   A service of this machine, which inside is 10.0.0.2:8080:
     posthaste net --profile 3g --loss 2% --to localhost:8080 -- posthaste load http://10.0.0.2:8080/ --rate 5/s
   Reno without SACK at both ends, as in 2005, and a slow way up:

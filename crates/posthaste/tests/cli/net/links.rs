@@ -130,3 +130,20 @@ fn kernels_are_set_by_name_and_by_side() {
         );
     }
 }
+
+/// The network is the user's own, and so are its ports.
+#[test]
+fn every_port_may_be_listened_on() {
+    for user in users() {
+        let posthaste = own(*user);
+        let shop = format!("{posthaste} bookshop --listen 0.0.0.0:80");
+        let load =
+            format!("{posthaste} load http://$POSTHASTE_SERVER/ --rate 5/s --duration 200ms");
+        let run = said(&mut net(
+            *user,
+            &["--server", &shop, "--", "sh", "-c", &load],
+        ));
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        assert!(run.out.contains("1 ok"), "{}", run.out);
+    }
+}
