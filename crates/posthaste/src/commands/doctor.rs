@@ -2,10 +2,15 @@
 
 use std::fs;
 use std::io::IsTerminal as _;
+use std::net::UdpSocket;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use posthaste_emulator::{CLIENT, Emulation, Outcome, SERVER, Verdict, namespace};
+use posthaste_link::Plan;
+use posthaste_units::Span;
 use rustix::process::Resource;
 use serde::Serialize;
 
@@ -53,6 +58,8 @@ impl Args {
             congestion_control(),
             user_namespaces(),
             real_time(),
+            // Last: it may move this process into a user namespace.
+            emulated_delays(),
         ];
         if self.json {
             let json = serde_json::to_string_pretty(&findings).map_err(Failure::run)?;
@@ -335,4 +342,51 @@ fn real_time() -> Finding {
         "exact emulated delays on a busy machine",
         "an rtprio limit of 1 or more (/etc/security/limits.conf, LimitRTPRIO= of a service), or run as root",
     )
+}
+
+/// How late an emulator here sends: 10 ms for a packet each millisecond, a quarter of a second long.
+fn emulated_delays() -> Finding {
+    let (state, found) = match try_emulator() {
+        Ok(outcome) => {
+            let state = match outcome.verdict() {
+                Verdict::OnTime => State::Good,
+                Verdict::Late { .. } | Verdict::Lost { .. } => State::Limited,
+            };
+            let late = |share| outcome.lateness.quantile(share);
+            (
+                state,
+                format!("{} late at p50, {} at p99", late(0.5), late(0.99)),
+            )
+        }
+        Err(error) => (State::Missing, error.to_string()),
+    };
+    Finding::new(
+        "emulated delays",
+        state,
+        found,
+        "posthaste net, reproduce packet-loss",
+        "end other work, or allow user namespaces and real-time priority (above)",
+    )
+}
+
+fn try_emulator() -> Result<Outcome, Box<dyn std::error::Error>> {
+    namespace::enter()?;
+    let plan = Arc::new(Plan {
+        delay: Span::from_millis(10),
+        ..Plan::default()
+    });
+    let emulation = Emulation::new(plan.clone(), plan).real_time(true);
+    let running = emulation.start()?;
+    let receiver = running.server.run(|| UdpSocket::bind((SERVER.v4, 0)))?;
+    let to = receiver.local_addr()?;
+    running.client.run(move || -> std::io::Result<()> {
+        let sender = UdpSocket::bind((CLIENT.v4, 0))?;
+        for _ in 0..250 {
+            sender.send_to(&[0; 100], to)?;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_millis(15));
+        Ok(())
+    })?;
+    Ok(running.finish()?)
 }
