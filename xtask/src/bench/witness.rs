@@ -5,10 +5,12 @@
 //! is measured. What it saw tells apart and throws nothing away: a benchmark shows what was
 //! measured without a pause beside all that was measured. Other programs on a core are no pause.
 
+use std::time::{Duration, Instant};
+
 use crate::bench::Bench;
 use crate::process::Running;
 use crate::tools;
-use crate::trouble::Outcome;
+use crate::trouble::{Outcome, check};
 
 /// A witness on each of some cores.
 pub(crate) struct Witness(Vec<Running>);
@@ -20,14 +22,24 @@ pub(crate) struct Pauses {
 }
 
 impl Bench {
-    /// Has each of these cores looked at every so many microseconds, which takes about ten of them.
+    /// Has each of these cores looked at every so many microseconds, which takes about ten of them;
+    /// returns when all are.
     pub(crate) fn watch(&self, cores: &[usize], period: u32) -> Outcome<Witness> {
         let python = tools::debian(&self.site.checkout, "python3", "python3")?;
         let script = self.site.checkout.path("peers/arrivals/witness.py");
         let start = |core: &usize| {
             let mut command = std::process::Command::new(&python);
             let words = [core.to_string(), period.to_string()];
-            Running::start("witness", command.arg(&script).args(words), &self.site.logs)
+            let command = command.arg(&script).args(words);
+            let running = Running::start("witness", command, &self.site.logs)?;
+            // It says its priority first, and then stands ready.
+            let patience = Instant::now() + Duration::from_secs(30);
+            while running.words().is_empty() {
+                let late = running.has_ended() || Instant::now() > patience;
+                check(!late, || "the witness does not start".into())?;
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Ok(running)
         };
         Ok(Witness(cores.iter().map(start).collect::<Outcome<_>>()?))
     }

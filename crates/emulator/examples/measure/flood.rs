@@ -38,9 +38,13 @@ pub(crate) fn capacity(line: Line, seconds: u64) -> Result<(), Failure> {
             }
             println!("window {from} {} {}", wall_clock(), received - before);
         }
-        // What is still on its way, if it comes at all.
-        std::thread::sleep(Duration::from_millis(100));
-        println!("received {}", far_end.received() - first);
+        // What is still on its way; what has not come by then is lost.
+        let patience = Instant::now() + Duration::from_secs(5);
+        while received < sent && Instant::now() < patience {
+            std::thread::sleep(Duration::from_millis(1));
+            received = far_end.received() - first;
+        }
+        println!("received {received}");
         sent
     });
     println!("sent {}", sender.join().expect("a sender"));
