@@ -43,7 +43,7 @@ fn lost(runs: &[Ran]) -> Outcome<Row> {
     let (sent, received) = (sum("sent")?, sum("received")?);
     Ok(Row::judged(
         "lost of these, by the counters of the far end's kernel",
-        format!("{} of {sent}", sent - received),
+        format!("{} of {sent}", sent.abs_diff(received)),
         "0",
         sent == received,
     ))

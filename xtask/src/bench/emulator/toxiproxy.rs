@@ -49,10 +49,8 @@ pub(in crate::bench) fn toxiproxy(bench: &Bench) -> Outcome<Vec<Row>> {
         let (p50, p99): (Vec<f64>, Vec<f64>) = errors.iter().copied().unzip();
         (median(&p50), median(&p99))
     };
-    let ([ours, theirs], [fast, peer]) = (
-        [of(&errors[0]), of(&errors[1])],
-        throughput(bench, &proxy, &path, rounds)?,
-    );
+    let [ours, theirs] = [of(&errors[0]), of(&errors[1])];
+    let [fast, peer] = throughput(bench, &proxy, &path, rounds)?;
     Ok(vec![
         Row::judged(
             "what a request takes beyond 2 x 5 ms and its time without, 200/s, posthaste net",
