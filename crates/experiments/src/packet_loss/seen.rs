@@ -100,7 +100,7 @@ impl Traced {
                 direction,
                 position,
                 reason,
-                place: first.map(|tcp| tcp.sequence - 1),
+                place: first.and_then(|tcp| tcp.sequence.checked_sub(1)),
             });
         }
     }
