@@ -69,7 +69,7 @@ impl Names {
                         names.resolvers.push(address);
                     }
                 }
-                _ => names.other += &format!("{line}\n"),
+                _ => names.other += &format!("{}\n", line.trim_end()),
             }
         }
         names.resolvers.truncate(INSIDE.len());
