@@ -42,9 +42,9 @@ struct Runs {
 /// (M/M/1 at 0.7) on; that of p99 is within 10 % to either side of it from 8 k, 28 k, 19 k and
 /// 62 k on. From end to end it is below 10 % at four times as many.
 const SHORT: [Runs; 4] = [
-    runs("md1", 0.5, 18, 200, 8_600),
+    runs("md1", 0.5, 36, 200, 8_600),
     runs("md1", 0.7, 25, 200, 30_000),
-    runs("mm1", 0.5, 18, 200, 20_500),
+    runs("mm1", 0.5, 36, 200, 20_500),
     runs("mm1", 0.7, 25, 200, 64_000),
 ];
 
