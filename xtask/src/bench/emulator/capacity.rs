@@ -17,22 +17,18 @@ pub(in crate::bench) fn capacity(bench: &Bench) -> Outcome<Vec<Row>> {
         plain.push(worker.run(&[], &arguments)?);
     }
     let pauses = witness.end();
-    let quiet = |from, to| !pauses.hit(from, to);
-    let (words, middle) = told(&first, quiet);
+    // A median withstands pauses, and few seconds are without one.
+    let (words, middle) = told(&first);
     Ok(vec![
         surroundings(&load, &pauses),
         Row::judged(
-            "packets of 1,500 bytes a second, SCHED_FIFO, seconds without a pause",
+            "packets of 1,500 bytes a second, SCHED_FIFO",
             words,
             "at least 150,000",
             middle >= 150_000.0,
         ),
-        Row::told("the same, all seconds", told(&first, |_, _| true).0),
         lost(&first)?,
-        Row::told(
-            "without precedence, all seconds",
-            told(&plain, |_, _| true).0,
-        ),
+        Row::told("the same without precedence", told(&plain).0),
         lost(&plain)?,
     ])
 }
@@ -50,11 +46,10 @@ fn lost(runs: &[Ran]) -> Outcome<Row> {
 }
 
 /// Packets a second by the far end's kernel: in words, and the median.
-fn told(runs: &[Ran], which: impl Fn(u64, u64) -> bool) -> (String, f64) {
+fn told(runs: &[Ran]) -> (String, f64) {
     let rates: Vec<f64> = runs
         .iter()
         .flat_map(|ran| &ran.windows)
-        .filter(|(from, to, _)| which(*from, *to))
         .map(|(from, to, packets)| *packets as f64 * 1e9 / (to - from) as f64)
         .collect();
     let middle = median(&rates);
