@@ -1,6 +1,6 @@
 //! Connections: each one inside gets one outside, and both end alike.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,10 +43,20 @@ pub(super) fn serve(
 
 async fn carry(mut inside: TcpStream, targets: Arc<[SocketAddr]>, counters: Arc<Counters>) {
     let connected = timeout(CONNECT, TcpStream::connect(&targets[..])).await;
-    let Ok(Ok(mut outside)) = connected else {
-        count(&counters.unreachable);
-        reset(&inside);
-        return;
+    let mut outside = match connected {
+        Ok(Ok(outside)) => outside,
+        failed => {
+            // A refusal is another error: who is reset had been connected, be it for a moment.
+            match failed {
+                Ok(Err(error)) if error.kind() == ErrorKind::ConnectionReset => {
+                    count(&counters.connections);
+                    count(&counters.resets);
+                }
+                _ => count(&counters.unreachable),
+            }
+            reset(&inside);
+            return;
+        }
     };
     count(&counters.connections);
     // What one side sends in small pieces leaves in small pieces on the other. Without it they
