@@ -7,6 +7,7 @@ use crate::checkout::{Build, Checkout, cargo};
 use crate::peers::{self, PEERS, Peer};
 use crate::process;
 use crate::site::Site;
+use crate::tools;
 use crate::trouble::{Outcome, Trouble};
 
 /// Longest time for building and running the workspace's own tests.
@@ -58,8 +59,16 @@ struct Own {
     failed: usize,
 }
 
+/// Programs that the workspace's tests hold our results against, and the Debian packages they come in.
+const ORACLES: [(&str, &str); 1] = [("tshark", "tshark")];
+
 fn own_tests(checkout: &Checkout) -> Own {
     let mut own = Own::default();
+    for (program, package) in ORACLES {
+        if let Err(error) = tools::debian(checkout, program, package) {
+            eprintln!("{error}");
+        }
+    }
     own_test(checkout, &mut own, &["--workspace"]);
     // Everything that fuzzing has kept, on the stable toolchain and with what is built already.
     let replay = [

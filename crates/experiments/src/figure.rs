@@ -71,6 +71,20 @@ pub struct Conditions<'a> {
     pub progress: &'a dyn Progress,
 }
 
+#[cfg(test)]
+impl<'a> Conditions<'a> {
+    /// Of a test: a short run with the first seed, told to nobody.
+    pub(crate) fn of_a_test(lab: &'a Lab, stop: &'a AtomicBool) -> Self {
+        Self {
+            full: false,
+            seed: Seed(1),
+            lab,
+            stop,
+            progress: &crate::progress::Silent,
+        }
+    }
+}
+
 impl Conditions<'_> {
     /// Whether the study should finish now.
     pub fn stopped(&self) -> bool {

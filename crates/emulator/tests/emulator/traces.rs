@@ -113,9 +113,10 @@ pub(crate) fn every_packet() {
     assert!(arrivals.is_sorted());
 }
 
-/// Skipped, and said so, where tshark is not there.
+/// Skipped, and said so, where tshark is not there and may be missing.
 pub(crate) fn read_by_tshark() {
     if Command::new("tshark").arg("--version").output().is_err() {
+        assert!(!crate::in_ci(), "no tshark here");
         eprintln!("skipped: no tshark here");
         return;
     }

@@ -127,17 +127,12 @@ mod tests {
     use super::*;
     use crate::lab::Lab;
     use crate::overload::instrument;
-    use crate::progress::Silent;
 
     #[test]
     fn a_tiny_study_serves_every_client() {
-        let conditions = Conditions {
-            full: false,
-            seed: Seed(1),
-            lab: &Lab::Shared("a test".to_owned()),
-            stop: &AtomicBool::new(false),
-            progress: &Silent,
-        };
+        let lab = Lab::Shared("a test".to_owned());
+        let stop = AtomicBool::new(false);
+        let conditions = Conditions::of_a_test(&lab, &stop);
         let case = Case {
             clients: &[1, 20],
             repetitions: 2,

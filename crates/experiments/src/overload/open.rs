@@ -253,12 +253,9 @@ fn summarise(records: &mut Records) {
 mod tests {
     use std::sync::atomic::AtomicBool;
 
-    use posthaste_units::Seed;
-
     use super::*;
     use crate::lab::Lab;
     use crate::overload::{curves, instrument};
-    use crate::progress::Silent;
 
     const TINY: Case = Case {
         rates: &[0.4, 2.0],
@@ -270,13 +267,9 @@ mod tests {
     };
 
     fn with(stop: bool) -> Records {
-        let conditions = Conditions {
-            full: false,
-            seed: Seed(1),
-            lab: &Lab::Shared("a test".to_owned()),
-            stop: &AtomicBool::new(stop),
-            progress: &Silent,
-        };
+        let lab = Lab::Shared("a test".to_owned());
+        let stop = AtomicBool::new(stop);
+        let conditions = Conditions::of_a_test(&lab, &stop);
         study(&conditions, &TINY).unwrap()
     }
 

@@ -11,7 +11,7 @@ use rustix::mount::{UnmountFlags, mount_bind, unmount};
 
 use serde_json::Value;
 
-use super::{net, own, reported, users};
+use super::{net, own, reported, skip, users};
 use crate::command::{Shop, said};
 
 #[test]
@@ -53,8 +53,7 @@ fn address_outside() -> Option<IpAddr> {
 #[test]
 fn any_host_outside_is_reached() {
     let Some(address) = address_outside() else {
-        eprintln!("skipped: this machine has no address but its loopback's");
-        return;
+        return skip("this machine has no address but its loopback's");
     };
     let listener = TcpListener::bind((address, 0)).unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -96,8 +95,7 @@ fn any_host_outside_is_reached() {
 #[test]
 fn a_refusal_outside_is_a_reset_inside() {
     let Some(address) = address_outside() else {
-        eprintln!("skipped: this machine has no address but its loopback's");
-        return;
+        return skip("this machine has no address but its loopback's");
     };
     let closed = TcpListener::bind((address, 0))
         .unwrap()
@@ -135,8 +133,7 @@ fn a_refusal_outside_is_a_reset_inside() {
 #[test]
 fn without_a_way_for_ipv6_nobody_waits() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can stand up a machine without IPv6");
-        return;
+        return skip("only root can stand up a machine without IPv6");
     }
     for user in users() {
         let posthaste = own(*user);
@@ -198,8 +195,7 @@ fn answer(query: &[u8]) -> Vec<u8> {
 #[test]
 fn names_resolve_inside() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can stand up a machine with a resolver of its own");
-        return;
+        return skip("only root can stand up a machine with a resolver of its own");
     }
     for user in users() {
         let run = on_a_machine_with_a_resolver(|| {
