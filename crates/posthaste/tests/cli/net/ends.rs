@@ -90,10 +90,7 @@ fn process(out: &mut BufReader<ChildStdout>) -> u32 {
 
 /// The process that the guard watches.
 fn ward(guard: u32) -> u32 {
-    let output = Command::new("ps")
-        .args(["-o", "pid=", "--ppid", &guard.to_string()])
-        .output();
-    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    let text = std::fs::read_to_string(format!("/proc/{guard}/task/{guard}/children")).unwrap();
     text.split_whitespace().next().unwrap().parse().unwrap()
 }
 
