@@ -3,8 +3,8 @@
 use posthaste_units::Span;
 
 use super::cells::{Cells, quantile};
-use super::late_loss_plots::{behind, cells, last_alone, plot, quartiles};
-use super::line::{Drops, all};
+use super::late_loss_plots::{cells, drops, last_alone, plot, quartiles};
+use super::line::all;
 use super::remedies::{self, PAIRS};
 use super::variants::{
     AGENT, DEFAULT, FIN, NEITHER, NO_PROBE, NO_RACK, NO_SACK, NO_SACK_AGENT, NOTHING, OLD,
@@ -54,12 +54,6 @@ fn told(percents: &[f64]) -> String {
 
 fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
-}
-
-/// What a line drops to lose the packets with so many of data behind them.
-fn drops(cells: &Cells<'_>, lost: &[u32]) -> Drops {
-    let position = |place: usize| lost.get(place).map_or(0, |count| behind(cells, *count));
-    Drops::At([position(0), position(1)])
 }
 
 impl<'a> Figures<'a> {

@@ -5,7 +5,7 @@ use posthaste_draw::{Along, Axis, Bar, Bars, Chart, Group, Mark, Point, Role, Se
 use super::cells::{Cells, quantile};
 use super::line::{Drops, Line};
 use super::remedies::{FARTHEST, PAIRS, SHOWN};
-use super::service::AUTHOR;
+use super::service::{AUTHOR, SEGMENT};
 use super::variants::{
     AGENT, Base, Change, DEFAULT, FIN, NEITHER, NO_PROBE, NO_RACK, NO_SACK, NO_SACK_AGENT, NOTHING,
     OLD, REORDERING, SMALL, TIMER, Variant, of,
@@ -48,6 +48,12 @@ pub(super) fn behind(cells: &Cells<'_>, count: u32) -> u32 {
     AUTHOR.last_data(cells.segment) - count
 }
 
+/// What a line drops to lose the packets with so many of data behind them.
+pub(super) fn drops(cells: &Cells<'_>, lost: &[u32]) -> Drops {
+    let position = |place: usize| lost.get(place).map_or(0, |count| behind(cells, *count));
+    Drops::At([position(0), position(1)])
+}
+
 /// Response time by how far from the end the loss is, on one line.
 fn by_position(records: &Records, line: Line) -> Chart {
     let shown = [
@@ -66,7 +72,8 @@ fn by_position(records: &Records, line: Line) -> Chart {
     chart.series = shown
         .iter()
         .map(|(base, change)| {
-            let cells = cells(records, of(base, change));
+            let variant = of(base, change);
+            let cells = cells(records, variant);
             let points = (0..=FARTHEST).rev().filter_map(|count| {
                 let row = cells.row(line, Drops::one(behind(&cells, count)))?;
                 let mut point = Point::new(-f64::from(count), row.number("median_ms"))
@@ -75,11 +82,7 @@ fn by_position(records: &Records, line: Line) -> Chart {
                 point.hint = format!("{timed_out} of {all} transactions with a timeout");
                 Some(point)
             });
-            let name = match change.name {
-                name if name == NOTHING.name => base.name.to_owned(),
-                name => format!("{}, {name}", base.name),
-            };
-            Series::line(name, points)
+            Series::line(variant.name(), points)
         })
         .collect();
     let none = cells(records, of(&DEFAULT, &NOTHING)).ms(line, 0);
@@ -176,16 +179,11 @@ fn taken_apart(records: &Records) -> Bars {
 /// Losses of one and of two at the end, without and with the agent.
 fn agent(records: &Records, base: &'static Base, changes: [Change; 2]) -> Bars {
     let line = SHOWN[0];
-    let one = [3, 2, 1, 0].map(|count| [count, count]);
-    let group = |pair: [u32; 2]| {
+    let one: [&[u32]; 4] = [&[3], &[2], &[1], &[0]];
+    let group = |lost: &[u32]| {
         let bar = |(name, change): (&str, &Change)| {
             let cells = cells(records, of(base, change));
-            let [first, second] = pair.map(|count| behind(&cells, count));
-            let drops = match first == second {
-                true => Drops::one(first),
-                false => Drops::At([first, second]),
-            };
-            let row = cells.row(line, drops);
+            let row = cells.row(line, drops(&cells, lost));
             let number = |name| row.map_or(f64::NAN, |row| row.number(name));
             Bar {
                 label: String::new(),
@@ -194,12 +192,10 @@ fn agent(records: &Records, base: &'static Base, changes: [Change; 2]) -> Bars {
                 ..Bar::default()
             }
         };
-        let [first, second] = pair.map(|count| AUTHOR.last_data(super::service::SEGMENT) - count);
+        let positions = lost.iter().map(|count| AUTHOR.last_data(SEGMENT) - count);
+        let positions: Vec<String> = positions.map(|position| position.to_string()).collect();
         Group {
-            label: match first == second {
-                true => format!("{first}"),
-                false => format!("{first} and {second}"),
-            },
+            label: positions.join(" and "),
             bars: ["without the agent", "with the agent"]
                 .into_iter()
                 .zip(&changes)
@@ -207,14 +203,12 @@ fn agent(records: &Records, base: &'static Base, changes: [Change; 2]) -> Bars {
                 .collect(),
         }
     };
-    let of_what = match changes[0].name {
-        name if name == NOTHING.name => base.name.to_owned(),
-        name => format!("{}, {name}", base.name),
-    };
+    let pairs = PAIRS.iter().map(|pair| pair.as_slice());
+    let of_what = of(base, &changes[0]).name();
     Bars {
         title: format!("{of_what}: {} kbit/s, {} ms", line.kbit, line.ms),
         value: Axis::linear("response time", Unit::Millis),
-        groups: one.into_iter().chain(PAIRS).map(group).collect(),
+        groups: one.into_iter().chain(pairs).map(group).collect(),
         notes: vec![
             "By the positions that are lost; 11 is the last data.".to_owned(),
             MEDIANS.to_owned(),

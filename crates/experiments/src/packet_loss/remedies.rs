@@ -70,8 +70,7 @@ fn study(
         if variant.key == TODAY.key {
             jobs.splice(0..0, steady());
         }
-        let name = format!("{}, {}", variant.base.name, variant.change.name);
-        let results = campaign.run((variant.key, &name), &variant.ends()?, &jobs)?;
+        let results = campaign.run((variant.key, &variant.name()), &variant.ends()?, &jobs)?;
         let Some(results) = results else {
             break;
         };

@@ -159,6 +159,14 @@ pub(super) fn of(base: &Base, change: &Change) -> &'static Variant {
 }
 
 impl Variant {
+    /// In words: the base, and what is changed of it, if anything is.
+    pub(super) fn name(&self) -> String {
+        match self.change.name {
+            change if change == NOTHING.name => self.base.name.to_owned(),
+            change => format!("{}, {change}", self.base.name),
+        }
+    }
+
     /// How the ends are set.
     pub(super) fn ends(&self) -> Result<Ends, Failure> {
         let Change {
