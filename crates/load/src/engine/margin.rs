@@ -2,7 +2,7 @@
 //!
 //! A sleep ends late, by a few microseconds on a busy core and by fifty on one that had fallen
 //! asleep itself. Polling from further ahead than that buys nothing and takes the core away from
-//! whatever shares it.
+//! whatever shares it; so does polling at the end of a wait so long that nobody can tell.
 
 use posthaste_units::{Instant, Span};
 
@@ -13,6 +13,10 @@ const SHORTEST: Span = Span::from_micros(4);
 /// Sleeps in which the margin falls to a third: a margin too short delays one request in so many.
 const MEMORY: u64 = 128;
 
+/// Waits at least so many times as long as the margin are slept to their end: what is late then is
+/// half a percent of them.
+const LONG_WAIT: u64 = 200;
+
 /// The margin: rises at once, falls slowly.
 pub(super) struct Margin(Span);
 
@@ -21,8 +25,13 @@ impl Margin {
         Self(LONGEST)
     }
 
-    pub(super) fn span(&self) -> Span {
-        self.0
+    /// Until when to sleep of a wait from `now` until `due`.
+    pub(super) fn before(&self, due: Instant, now: Instant) -> Instant {
+        if due.since(now) >= self.0 * LONG_WAIT {
+            due
+        } else {
+            due - self.0
+        }
     }
 
     /// Takes in that a sleep which was to end at `asked` ended at `now`.
@@ -42,13 +51,13 @@ mod tests {
         for _ in 0..sleeps {
             margin.slept(Instant::ORIGIN, Instant::ORIGIN + late);
         }
-        margin.span()
+        margin.0
     }
 
     #[test]
     fn it_comes_down_to_what_sleeps_need_and_goes_up_at_once() {
         let mut margin = Margin::new();
-        assert_eq!(margin.span(), LONGEST);
+        assert_eq!(margin.0, LONGEST);
         let quick = Span::from_micros(6);
         assert!(after(&mut margin, MEMORY, quick) > LONGEST / 3);
         assert_eq!(after(&mut margin, 4 * MEMORY, quick), Span::from_micros(9));
@@ -56,6 +65,15 @@ mod tests {
             after(&mut margin, 1, Span::from_micros(30)),
             Span::from_micros(45)
         );
+    }
+
+    #[test]
+    fn long_waits_are_slept_to_their_end() {
+        let margin = Margin::new();
+        let sleeps = |wait| margin.before(Instant::ORIGIN + wait, Instant::ORIGIN);
+        let (short, long) = (Span::from_millis(1), Span::from_millis(12));
+        assert_eq!(sleeps(short), Instant::ORIGIN + short - LONGEST);
+        assert_eq!(sleeps(long), Instant::ORIGIN + long);
     }
 
     #[test]

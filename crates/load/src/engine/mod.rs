@@ -219,7 +219,7 @@ impl<'r> Engine<'r> {
         let look_around = now + LOOK_AROUND;
         let until = earliest.map_or(look_around, |due| due.min(look_around));
         match self.source.next_due() {
-            Some(due) => until.min(due - self.margin.span()),
+            Some(due) => until.min(self.margin.before(due, now)),
             None => until,
         }
     }
