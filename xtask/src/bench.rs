@@ -53,7 +53,7 @@ const BENCHMARKS: &[Benchmark] = &[
     },
     Benchmark {
         name: "oracle",
-        about: "what load reports of a server with a known law, against queueing theory (an hour and a half)",
+        about: "what load reports of a server with a known law, against queueing theory (two hours)",
         run: oracle::coverage,
     },
     Benchmark {
