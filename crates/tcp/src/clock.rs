@@ -1,0 +1,80 @@
+//! How coarse a stack's clock is: when a timer that is set really runs out.
+
+use posthaste_units::{Instant, Span};
+
+/// The clock behind a stack's timers. The clock's ticks lie at multiples from the origin of time;
+/// runs that should not depend on the phase begin at instants that differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// Timers run out when they should.
+    Exact,
+    /// At ticks: a timer of n ticks runs out at the n-th tick after the one before it was set
+    /// (FreeBSD's callout of 2005).
+    Ticks(Span),
+    /// Linux since 4.8 (kernel/time/timer.c, calc_wheel_index): nine wheels of 64 slots, each
+    /// eight times as coarse as the one before, never early. The span is a jiffy.
+    Wheel(Span),
+}
+
+/// Slots of one wheel, and by how many bits each wheel is coarser (LVL_SIZE, LVL_CLK_SHIFT).
+const SLOTS: u64 = 64;
+const COARSER: u32 = 3;
+const WHEELS: u32 = 9;
+
+impl Clock {
+    /// When a timer of `span` that is set at `now` runs out.
+    pub fn expiry(self, now: Instant, span: Span) -> Instant {
+        match self {
+            Self::Exact => now + span,
+            Self::Ticks(tick) => {
+                let tick = tick.as_nanos().max(1);
+                let began = now.as_nanos() / tick;
+                let ticks = began.saturating_add(span.as_nanos().div_ceil(tick).max(1));
+                Instant::from_nanos(ticks.saturating_mul(tick))
+            }
+            Self::Wheel(jiffy) => {
+                let jiffy = jiffy.as_nanos().max(1);
+                let ticks = span.as_nanos().div_ceil(jiffy).max(1);
+                let expires = (now.as_nanos() / jiffy).saturating_add(ticks);
+                let wheel = (0..WHEELS - 1)
+                    .find(|wheel| ticks < (SLOTS - 1) << (COARSER * wheel))
+                    .unwrap_or(WHEELS - 1);
+                let shift = COARSER * wheel;
+                let slot = ((expires >> shift) + 1) << shift;
+                Instant::from_nanos(slot.saturating_mul(jiffy))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_wheel_is_as_coarse_as_the_kernel_says() {
+        let clock = Clock::Wheel(Span::from_millis(4));
+        let late = |ms| {
+            let due = clock.expiry(Instant::ORIGIN, Span::from_millis(ms));
+            due.as_nanos() / 1_000_000 - ms
+        };
+        assert_eq!(late(40), 4);
+        assert_eq!(late(248), 4);
+        assert_eq!(late(256), 32);
+        assert_eq!(late(300), 20);
+        assert_eq!(late(2048), 256);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_runs_out_early_by_more_than_a_tick(now in 0u64..1 << 50, ns in 1u64..1 << 45) {
+            let (now, span) = (Instant::from_nanos(now), Span::from_nanos(ns));
+            prop_assert_eq!(Clock::Exact.expiry(now, span), now + span);
+            let tick = Span::from_millis(1);
+            let due = Clock::Ticks(tick).expiry(now, span);
+            prop_assert!(due + tick >= now + span && due <= now + span + tick);
+            prop_assert!(Clock::Wheel(tick).expiry(now, span) >= now + span);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Sequence numbers unwrapped, so that no comparison can go wrong at 2^32.
+
+/// A place in one direction of a connection: the SYN is 0, the first byte of data 1, the FIN
+/// comes after the last byte. Never wraps.
+pub type Offset = u64;
+
+/// The 32-bit number of an offset in a stream that begins at `isn`.
+pub const fn wrap(isn: u32, offset: Offset) -> u32 {
+    isn.wrapping_add(offset as u32)
+}
+
+/// The offset of a 32-bit number that is nearest to `near` in a stream that begins at `isn`.
+///
+/// None where the nearest would lie before the SYN, more than half the number space being no
+/// distance that a living connection can have (RFC 9293, section 3.4).
+pub const fn unwrap(isn: u32, number: u32, near: Offset) -> Option<Offset> {
+    let distance = number.wrapping_sub(wrap(isn, near)) as i32;
+    near.checked_add_signed(distance as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_wrapped_unwraps_near_by(isn: u32, near in 0u64..1 << 40, off in -(1i64 << 31)..1 << 31) {
+            prop_assume!(near as i64 + off >= 0);
+            let offset = (near as i64 + off) as u64;
+            prop_assert_eq!(unwrap(isn, wrap(isn, offset), near), Some(offset));
+        }
+    }
+
+    #[test]
+    fn nothing_lies_before_the_syn() {
+        assert_eq!(unwrap(5, 4, 0), None);
+        assert_eq!(unwrap(u32::MAX, 0, 0), Some(1));
+    }
+}

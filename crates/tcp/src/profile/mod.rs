@@ -1,0 +1,222 @@
+//! What a stack does, as data: every choice and constant of an endpoint.
+//!
+//! One file per stack, each constant with its source. A profile is chosen by name; remedies on
+//! top of it by theirs (`remedy`).
+
+mod rfc;
+
+use posthaste_units::Span;
+use thiserror::Error;
+
+use crate::Clock;
+use crate::receive::ack::AckRule;
+use crate::receive::duplicates::AdaptiveAcks;
+use crate::receive::window::WindowRule;
+use crate::send::congestion::Control;
+use crate::send::reduction::ReductionRule;
+use crate::send::rtt::{RttRule, TimeoutRule};
+
+/// A stack.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// The name on command lines.
+    pub name: &'static str,
+    /// What it is.
+    pub about: &'static str,
+    /// What timers run by.
+    pub clock: Clock,
+    /// What a SYN offers.
+    pub offer: Offer,
+    /// How connections begin and end.
+    pub handshake: Handshake,
+    /// Room for bytes written and not acknowledged.
+    pub send_buffer: u64,
+    /// Room for bytes received and not read.
+    pub receive_buffer: u64,
+    /// Round-trip times.
+    pub rtt: RttRule,
+    /// The retransmission timeout made of them.
+    pub timeout: TimeoutRule,
+    /// The first flight.
+    pub initial_window: InitialWindow,
+    /// Congestion control.
+    pub control: Control,
+    /// The window during recovery.
+    pub reduction: ReductionRule,
+    /// When something counts as lost, and what is sent then.
+    pub recovery: Recovery,
+    /// When small segments wait (RFC 9293, section 3.7.4), unless the application says no delay.
+    pub nagle: Nagle,
+    /// When acknowledgements are sent.
+    pub ack: AckRule,
+    /// When windows are opened.
+    pub window: WindowRule,
+    /// Which strange segments are believed.
+    pub strictness: Strictness,
+    /// Duplicate acknowledgements made by a timer of the receiver; a remedy.
+    pub adaptive_acks: Option<AdaptiveAcks>,
+}
+
+/// The options of a SYN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// Largest payload taken, and the largest sent: the MTU less 40.
+    pub mss: u16,
+    /// Shift of the windows offered.
+    pub window_scale: Option<u8>,
+    /// RFC 7323 timestamps.
+    pub timestamps: bool,
+    /// One tick of their clock.
+    pub timestamp_tick: Span,
+    /// RFC 2018.
+    pub sack: bool,
+}
+
+/// Beginning and end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handshake {
+    /// Timer of the SYN.
+    pub syn: Retries,
+    /// Timer of the SYN-ACK.
+    pub syn_ack: Retries,
+    /// Retransmissions of data before the connection is given up.
+    pub retries: u32,
+    /// How long TIME-WAIT is.
+    pub time_wait: Span,
+    /// How long FIN-WAIT-2 waits for the peer once the application has closed; none for ever.
+    pub fin_wait_2: Option<Span>,
+}
+
+/// A timer that is set again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retries {
+    /// The first timeout.
+    pub initial: Span,
+    /// Timeouts that follow it at the same length, before they double.
+    pub linear: u32,
+    /// Retransmissions before it is given up.
+    pub count: u32,
+}
+
+/// The first flight of data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitialWindow {
+    /// Full segments.
+    Segments(u32),
+    /// `min(4 mss, max(2 mss, 4380))` (RFC 3390).
+    Rfc3390,
+}
+
+impl InitialWindow {
+    /// In bytes, for segments of `mss` bytes of payload.
+    pub fn bytes(self, mss: u32) -> u64 {
+        let mss = u64::from(mss);
+        match self {
+            Self::Segments(count) => u64::from(count) * mss,
+            Self::Rfc3390 => (4 * mss).min((2 * mss).max(4380)),
+        }
+    }
+}
+
+/// Small segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nagle {
+    /// A small segment waits while anything is unacknowledged (RFC 9293, section 3.7.4), unless a
+    /// FIN ends it.
+    Any,
+    /// Only while an earlier small segment is unacknowledged (Minshall; Linux tcp_nagle_check).
+    Small,
+}
+
+/// Loss: seeing it and repairing it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recovery {
+    /// Which machine decides.
+    pub engine: Engine,
+    /// Duplicate acknowledgements after which a segment counts as lost.
+    pub threshold: u32,
+    /// New data on the first two duplicates (RFC 3042).
+    pub limited_transmit: bool,
+    /// Early retransmit (RFC 5827), with the delay of a quarter round trip where one is given.
+    pub early_retransmit: Option<EarlyRetransmit>,
+    /// Tail loss probe (RFC 8985, section 7).
+    pub tail_probe: Option<TailProbe>,
+    /// RACK (RFC 8985, section 6); needs SACK.
+    pub rack: bool,
+    /// F-RTO (RFC 5682).
+    pub frto: bool,
+    /// Undo by timestamps (Eifel, RFC 3522) and D-SACK (RFC 3708).
+    pub undo: bool,
+    /// RTO restart (RFC 7765).
+    pub rto_restart: bool,
+    /// Copies of the last segments of a flight, sent at once; 0 for none. A remedy.
+    pub tail_copies: u32,
+}
+
+/// The two families of senders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// BSD: a place to send from that is pulled back; the window is inflated.
+    Bsd {
+        /// A duplicate counts only if its window equals the last one, also with SACK.
+        window_must_match: bool,
+    },
+    /// Linux and RFC 6675: marks on segments, and what is on its way counted.
+    Pipe {
+        /// FACK: everything below the highest SACKed less the threshold is lost.
+        fack: bool,
+        /// Counts segments, not bytes: a short one is a full one.
+        in_segments: bool,
+    },
+}
+
+/// Early retransmit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EarlyRetransmit {
+    /// Waits a quarter round-trip time before (Linux 3.5).
+    pub delayed: bool,
+}
+
+/// Tail loss probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TailProbe {
+    /// Added to two round-trip times.
+    pub extra: Span,
+    /// Added where a single segment is out, for the peer's delayed ACK.
+    pub delayed_ack: Span,
+}
+
+/// Segments that attackers and accidents send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strictness {
+    /// RFC 5961: a RST must hit exactly, a SYN is challenged, an old ACK too.
+    pub rfc5961: bool,
+    /// Receives D-SACK and sends it (RFC 2883).
+    pub dsack: bool,
+}
+
+/// Every profile: name and maker.
+const PROFILES: &[fn() -> Profile] = &[rfc::profile];
+
+/// No profile has that name.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("there is no TCP {name:?}: write one of {}", names().join(", "))]
+pub struct UnknownProfile {
+    name: String,
+}
+
+/// The names of all profiles.
+pub fn names() -> Vec<&'static str> {
+    PROFILES.iter().map(|make| make().name).collect()
+}
+
+/// The profile of that name.
+pub fn named(name: &str) -> Result<Profile, UnknownProfile> {
+    PROFILES
+        .iter()
+        .map(|make| make())
+        .find(|profile| profile.name == name)
+        .ok_or_else(|| UnknownProfile {
+            name: name.to_owned(),
+        })
+}

@@ -1,0 +1,74 @@
+//! `rfc`: the letter of the standards as of 2026.
+
+use posthaste_units::Span;
+
+use super::*;
+
+pub(super) fn profile() -> Profile {
+    Profile {
+        name: "rfc",
+        about: "the standards' letter: RFC 9293, 5681, 6298, 6675, 6582, 7323",
+        clock: Clock::Exact,
+        offer: Offer {
+            mss: 1460,
+            window_scale: Some(2),
+            timestamps: true,
+            timestamp_tick: Span::from_millis(1),
+            sack: true,
+        },
+        handshake: Handshake {
+            syn: Retries {
+                initial: Span::from_secs(1),
+                linear: 0,
+                count: 6,
+            },
+            syn_ack: Retries {
+                initial: Span::from_secs(1),
+                linear: 0,
+                count: 5,
+            },
+            retries: 15,
+            time_wait: Span::from_secs(240),
+            fin_wait_2: None,
+        },
+        send_buffer: 131_072,
+        receive_buffer: 131_072,
+        rtt: RttRule::Rfc6298,
+        timeout: TimeoutRule {
+            initial: Span::from_secs(1),
+            minimum: Span::from_secs(1),
+            slop: Span::ZERO,
+            variance_floor: Span::ZERO,
+            granularity: Span::from_millis(1),
+            maximum: Span::from_secs(60),
+        },
+        initial_window: InitialWindow::Rfc3390,
+        control: Control::Reno {},
+        reduction: ReductionRule::Inflation,
+        recovery: Recovery {
+            engine: Engine::Pipe {
+                fack: false,
+                in_segments: false,
+            },
+            threshold: 3,
+            limited_transmit: true,
+            early_retransmit: None,
+            tail_probe: None,
+            rack: false,
+            frto: false,
+            undo: false,
+            rto_restart: false,
+            tail_copies: 0,
+        },
+        nagle: Nagle::Any,
+        ack: AckRule::Rfc {
+            delay: Span::from_millis(200),
+        },
+        window: WindowRule::Bsd,
+        strictness: Strictness {
+            rfc5961: true,
+            dsack: true,
+        },
+        adaptive_acks: None,
+    }
+}

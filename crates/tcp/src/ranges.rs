@@ -1,0 +1,157 @@
+//! A bounded set of ranges of offsets: what has come out of order, and which of it last.
+
+use crate::Offset;
+
+/// Ranges remembered. A receiver with more holes refuses what would make another one, as stacks
+/// with a limited reassembly queue do; a window of 64 kB has no room for more than 45 segments.
+const MOST: usize = 256;
+
+/// Disjoint ranges that do not touch, in order, each with the number of its last change.
+#[derive(Clone, Debug, Default)]
+pub struct Ranges {
+    ranges: Vec<Range>,
+    changes: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Range {
+    start: Offset,
+    end: Offset,
+    changed: u64,
+}
+
+impl Ranges {
+    /// Adds `start..end`; false where that would be one range too many, and nothing is added.
+    pub fn add(&mut self, start: Offset, end: Offset) -> bool {
+        if start >= end {
+            return true;
+        }
+        let first = self.ranges.partition_point(|range| range.end < start);
+        let after = self.ranges.partition_point(|range| range.start <= end);
+        if first == after && self.ranges.len() >= MOST {
+            return false;
+        }
+        self.changes += 1;
+        let joined = &self.ranges[first..after];
+        let range = Range {
+            start: joined.first().map_or(start, |range| range.start.min(start)),
+            end: joined.last().map_or(end, |range| range.end.max(end)),
+            changed: self.changes,
+        };
+        if first == after {
+            self.ranges.insert(first, range);
+        } else {
+            self.ranges[first] = range;
+            self.ranges.drain(first + 1..after);
+        }
+        true
+    }
+
+    /// The end of what is there without a hole from `from` on, forgetting everything up to it.
+    pub fn advance(&mut self, from: Offset) -> Offset {
+        let reached = self
+            .ranges
+            .iter()
+            .take_while(|range| range.start <= from)
+            .map(|range| range.end)
+            .last()
+            .map_or(from, |end| end.max(from));
+        self.ranges.retain(|range| range.end > reached);
+        reached
+    }
+
+    /// Whether all of `start..end` is there.
+    pub fn covers(&self, start: Offset, end: Offset) -> bool {
+        let next = self.ranges.partition_point(|range| range.end < end);
+        self.ranges
+            .get(next)
+            .is_some_and(|range| range.start <= start && end <= range.end)
+    }
+
+    /// The range that holds `offset`.
+    pub fn around(&self, offset: Offset) -> Option<(Offset, Offset)> {
+        self.ranges
+            .iter()
+            .find(|range| range.start <= offset && offset < range.end)
+            .map(|range| (range.start, range.end))
+    }
+
+    /// The ranges, the one that changed last first.
+    pub fn newest_first(&self) -> impl Iterator<Item = (Offset, Offset)> + '_ {
+        let mut before = u64::MAX;
+        std::iter::from_fn(move || {
+            let next = self
+                .ranges
+                .iter()
+                .filter(|range| range.changed < before)
+                .max_by_key(|range| range.changed)?;
+            before = next.changed;
+            Some((next.start, next.end))
+        })
+    }
+
+    /// The ranges in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Offset, Offset)> + '_ {
+        self.ranges.iter().map(|range| (range.start, range.end))
+    }
+
+    /// The end of the last range.
+    pub fn end(&self) -> Option<Offset> {
+        self.ranges.last().map(|range| range.end)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// Forgets all, keeping the memory.
+    pub fn clear(&mut self) {
+        self.ranges.clear();
+        self.changes = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn it_agrees_with_a_list_of_places(
+            parts in proptest::collection::vec((0u64..60, 1u64..12), 1..30),
+            from in 0u64..60,
+        ) {
+            let mut ranges = Ranges::default();
+            let mut places = [false; 80];
+            let mut newest = None;
+            for (start, length) in parts {
+                prop_assert!(ranges.add(start, start + length));
+                places[start as usize..(start + length) as usize].fill(true);
+                newest = ranges.around(start);
+            }
+            prop_assert_eq!(ranges.newest_first().next(), newest);
+            prop_assert_eq!(ranges.newest_first().count(), ranges.iter().count());
+            for (start, end) in ranges.iter() {
+                prop_assert!(ranges.covers(start, end) && !ranges.covers(start, end + 1));
+                prop_assert!(places[start as usize..end as usize].iter().all(|come| *come));
+                prop_assert!(!places[end as usize] && (start == 0 || !places[start as usize - 1]));
+            }
+            let expected = (from..).find(|place| !places[*place as usize]).unwrap();
+            prop_assert_eq!(ranges.advance(from), expected);
+            prop_assert!(ranges.iter().all(|(start, _)| start > expected));
+        }
+    }
+
+    #[test]
+    fn it_is_bounded() {
+        let mut ranges = Ranges::default();
+        for hole in 0..MOST as u64 {
+            assert!(ranges.add(3 * hole, 3 * hole + 1));
+        }
+        assert!(!ranges.add(10_000, 10_001));
+        assert!(ranges.add(1, 3), "closes a hole");
+        assert!(ranges.add(10_000, 10_001));
+    }
+}

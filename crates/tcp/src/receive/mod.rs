@@ -1,0 +1,5 @@
+//! The receiving half.
+
+pub mod ack;
+pub mod duplicates;
+pub mod window;

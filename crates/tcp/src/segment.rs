@@ -1,0 +1,150 @@
+//! A TCP segment as headers say it: real fields, the payload only as a length.
+
+/// Bytes of a header without options (RFC 9293, section 3.1).
+const HEADER: u32 = 20;
+
+/// One segment; plain data, copied freely.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// Number of the first byte, or of the SYN.
+    pub seq: u32,
+    /// The next number expected; none without the ACK flag.
+    pub ack: Option<u32>,
+    /// Opens the sender's direction.
+    pub syn: bool,
+    /// Closes the sender's direction.
+    pub fin: bool,
+    /// Ends the connection at once.
+    pub rst: bool,
+    /// The sender's buffer is empty after this.
+    pub psh: bool,
+    /// The window as it stands in the header, not scaled.
+    pub window: u16,
+    /// What the options say.
+    pub options: Options,
+    /// Bytes of payload.
+    pub len: u32,
+}
+
+/// The options that the profiles use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Largest payload that the sender takes; on a SYN only (RFC 9293, section 3.7.1).
+    pub mss: Option<u16>,
+    /// How far the sender's windows are to be shifted; on a SYN only (RFC 7323, section 2.2).
+    pub window_scale: Option<u8>,
+    /// The sender takes SACK blocks; on a SYN only (RFC 2018, section 2).
+    pub sack_permitted: bool,
+    /// RFC 7323, section 3.2.
+    pub timestamps: Option<Timestamps>,
+    /// RFC 2018, section 3; the first may be a D-SACK (RFC 2883).
+    pub sack: SackBlocks,
+}
+
+/// The timestamps option.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timestamps {
+    /// The sender's clock.
+    pub value: u32,
+    /// The receiver's clock, as it last came in order; 0 where ACK is not set.
+    pub echo: u32,
+}
+
+/// Up to four ranges of numbers, first and after the last, newest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlocks {
+    blocks: [[u32; 2]; 4],
+    count: u8,
+}
+
+impl SackBlocks {
+    /// Adds a block behind the others; false where there are four already.
+    pub fn push(&mut self, start: u32, end: u32) -> bool {
+        let Some(slot) = self.blocks.get_mut(usize::from(self.count)) else {
+            return false;
+        };
+        *slot = [start, end];
+        self.count += 1;
+        true
+    }
+
+    /// The blocks in their order.
+    pub fn as_slice(&self) -> &[[u32; 2]] {
+        &self.blocks[..usize::from(self.count)]
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+impl Options {
+    /// Bytes that they take in a header, padded to a multiple of four as stacks lay them out:
+    /// each option is aligned by itself, except SACK-permitted, which fills the timestamps' padding.
+    pub fn bytes(&self) -> u32 {
+        let mut bytes = 0;
+        if self.mss.is_some() {
+            bytes += 4;
+        }
+        if self.window_scale.is_some() {
+            bytes += 4;
+        }
+        match (self.timestamps.is_some(), self.sack_permitted) {
+            (true, _) => bytes += 12,
+            (false, true) => bytes += 4,
+            (false, false) => {}
+        }
+        if !self.sack.is_empty() {
+            bytes += 4 + 8 * u32::from(self.sack.count);
+        }
+        bytes
+    }
+}
+
+impl Segment {
+    /// Bytes of the TCP header, options included.
+    pub fn header_bytes(&self) -> u32 {
+        HEADER + self.options.bytes()
+    }
+
+    /// Places that it takes in the stream: SYN and FIN have one each.
+    pub fn places(&self) -> u32 {
+        self.len + u32::from(self.syn) + u32::from(self.fin)
+    }
+
+    /// Whether it does nothing but acknowledge.
+    pub fn is_pure_ack(&self) -> bool {
+        self.ack.is_some() && self.places() == 0 && !self.rst
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_as_long_as_on_the_wire() {
+        let mut segment = Segment::default();
+        assert_eq!(segment.header_bytes(), 20);
+        segment.options.timestamps = Some(Timestamps::default());
+        assert_eq!(segment.header_bytes(), 32);
+        assert!(segment.options.sack.push(1, 2));
+        assert_eq!(segment.header_bytes(), 44);
+        segment.options.sack = SackBlocks::default();
+        segment.options.mss = Some(1460);
+        segment.options.sack_permitted = true;
+        segment.options.window_scale = Some(7);
+        assert_eq!(segment.header_bytes(), 40, "the SYN of Linux");
+    }
+
+    #[test]
+    fn there_are_four_blocks_at_most() {
+        let mut blocks = SackBlocks::default();
+        for number in 0..4 {
+            assert!(blocks.push(number, number + 1));
+        }
+        assert!(!blocks.push(9, 10));
+        assert_eq!(blocks.as_slice().len(), 4);
+    }
+}

@@ -1,0 +1,5 @@
+//! The sending half.
+
+pub mod congestion;
+pub mod reduction;
+pub mod rtt;

@@ -1,0 +1,1 @@
+//! Real bytes beside the offsets: send buffer and reassembly.

@@ -1,0 +1,1 @@
+//! Segments as IP packets, and back.
