@@ -2,7 +2,7 @@
 //!
 //! The distance between two errors is drawn, not each bit: a packet without errors costs nothing.
 
-use posthaste_units::{Ratio, Stream};
+use posthaste_units::{Ratio, Seed, Stream};
 use rand::RngExt as _;
 
 use crate::Packet;
@@ -17,15 +17,18 @@ pub(crate) struct BitErrors {
 }
 
 impl BitErrors {
-    /// `None` at rate zero.
-    pub(crate) fn new(rate: Ratio, draws: Stream) -> Option<Self> {
+    /// By the stream of `seed` that is called bits; `None` at rate zero.
+    pub(crate) fn new(rate: Ratio, seed: Seed) -> Option<Self> {
+        if rate.get() == 0.0 {
+            return None;
+        }
         let mut errors = Self {
-            draws,
+            draws: seed.stream("bits"),
             scale: (-rate.get()).ln_1p(),
             sound: 0,
         };
         errors.sound = errors.draw();
-        (rate.get() > 0.0).then_some(errors)
+        Some(errors)
     }
 
     /// Flips what is to flip in the next packet; returns how many bits.

@@ -1,22 +1,22 @@
 //! What a link decides by chance when a packet arrives.
 //!
 //! Every kind of decision has a stream of its own and draws for every packet, whatever befell it:
-//! one more drop in a pattern moves no other packet's delay.
+//! one more drop in a pattern moves no other packet's delay. A stream nobody draws from is not begun.
 
 use posthaste_units::{Seed, Stream};
 use rand::RngExt as _;
 
 use crate::Plan;
-use crate::loss::Process;
+use crate::loss::Losing;
 use crate::reordering::Turn;
 
 /// The draws of one link.
 pub(crate) struct Chance {
-    loss: Option<(Box<dyn Process + Send>, Stream)>,
-    copies: Stream,
-    jitter: Stream,
-    jitter_of_copies: Stream,
-    order: Stream,
+    loss: Option<(Losing, Stream)>,
+    copies: Option<Stream>,
+    jitter: Option<Stream>,
+    jitter_of_copies: Option<Stream>,
+    order: Option<Stream>,
     since_overtaking: u32,
 }
 
@@ -31,15 +31,21 @@ pub(crate) struct Draw {
 
 impl Chance {
     pub(crate) fn new(plan: &Plan, seed: Seed) -> Self {
+        let copies = plan.duplication.get() > 0.0;
+        let stream = |name, used: bool| used.then(|| seed.stream(name));
         Self {
             loss: plan.loss.map(|loss| {
                 let mut draws = seed.stream("loss");
                 (loss.start(&mut draws), draws)
             }),
-            copies: seed.stream("copies"),
-            jitter: seed.stream("jitter"),
-            jitter_of_copies: seed.stream("jitter of copies"),
-            order: seed.stream("order"),
+            copies: stream("copies", copies),
+            jitter: stream("jitter", plan.jitter.is_some()),
+            // A pattern may copy what chance does not.
+            jitter_of_copies: stream(
+                "jitter of copies",
+                plan.jitter.is_some() && (copies || plan.script.is_some()),
+            ),
+            order: stream("order", plan.reordering.is_some()),
             since_overtaking: 0,
         }
     }
@@ -48,17 +54,23 @@ impl Chance {
         let share = plan.duplication.get();
         Draw {
             lost: self.loses(),
-            copied: share > 0.0 && self.copies.random::<f64>() < share,
+            copied: match &mut self.copies {
+                Some(draws) => draws.random::<f64>() < share,
+                None => false,
+            },
             deviation: deviation(plan, &mut self.jitter),
-            turn: plan.reordering.map_or_else(Turn::default, |reordering| {
-                reordering.draw(&mut self.since_overtaking, &mut self.order)
-            }),
+            turn: match (plan.reordering, &mut self.order) {
+                (Some(reordering), Some(draws)) => {
+                    reordering.draw(&mut self.since_overtaking, draws)
+                }
+                _ => Turn::default(),
+            },
         }
     }
 
     pub(crate) fn loses(&mut self) -> bool {
         match &mut self.loss {
-            Some((process, draws)) => process.loses(draws),
+            Some((losing, draws)) => losing.loses(draws),
             None => false,
         }
     }
@@ -69,6 +81,9 @@ impl Chance {
     }
 }
 
-fn deviation(plan: &Plan, draws: &mut Stream) -> f64 {
-    plan.jitter.map_or(0.0, |jitter| jitter.draw(draws))
+fn deviation(plan: &Plan, draws: &mut Option<Stream>) -> f64 {
+    match (plan.jitter, draws) {
+        (Some(jitter), Some(draws)) => jitter.draw(draws),
+        _ => 0.0,
+    }
 }

@@ -51,6 +51,14 @@ impl<P: Packet> Exit<P> {
         }
     }
 
+    /// Nothing is on its way any more.
+    pub(crate) fn restart(&mut self, errors: Option<BitErrors>) {
+        self.due.clear();
+        self.held.clear();
+        self.latest = Instant::ORIGIN;
+        self.errors = errors;
+    }
+
     /// The packet is dropped at `left`.
     pub(crate) fn drop(&mut self, entry: Entry<P>, left: Instant, reason: Reason) {
         self.insert(entry.passage(left, Fate::Dropped(reason)));

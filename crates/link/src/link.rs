@@ -40,7 +40,6 @@ enum Path<P> {
 impl<P: Packet> Link<P> {
     /// A link that does what `plan` says, by the streams of `seed`; see [`Plan::check`].
     pub fn new(plan: &Arc<Plan>, seed: Seed) -> Self {
-        let errors = BitErrors::new(plan.bit_error_rate, seed.stream("bits"));
         Self {
             position: 0,
             began: Instant::ORIGIN,
@@ -51,10 +50,27 @@ impl<P: Packet> Link<P> {
                 Order::Dummynet => Path::Pipe(Pipe::new(plan)),
                 Order::Netem => Path::Netem(Netem::new(plan)),
             },
-            exit: Exit::new(errors),
+            exit: Exit::new(BitErrors::new(plan.bit_error_rate, seed)),
             counters: Counters::default(),
             plan: plan.clone(),
         }
+    }
+
+    /// Begins anew, as a new link with the same plan and this seed would, in the memory it has:
+    /// what is inside is forgotten, and the next packet is the first.
+    pub fn restart(&mut self, seed: Seed) {
+        let plan = &self.plan;
+        self.position = 0;
+        (self.began, self.decided) = (Instant::ORIGIN, Instant::ORIGIN);
+        self.cursor = plan.script.as_ref().map(|script| script.cursor());
+        self.chance = Chance::new(plan, seed);
+        match &mut self.path {
+            Path::Pipe(pipe) => pipe.restart(plan),
+            Path::Netem(netem) => netem.restart(plan),
+        }
+        let errors = BitErrors::new(plan.bit_error_rate, seed);
+        self.exit.restart(errors);
+        self.counters = Counters::default();
     }
 
     /// A packet arrives at `now`; returns the arrival as it counts.

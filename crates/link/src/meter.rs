@@ -42,22 +42,33 @@ impl Meter {
                 self.part = 0;
                 return self.free();
             };
-            let bits = u128::from(bits.as_bits());
-            let whole = u64::try_from(work / bits).unwrap_or(u64::MAX);
+            let bits = bits.as_bits();
+            let (whole, part) = divided(work, bits);
             let left = until.map(|until| until.as_nanos().saturating_sub(self.whole));
             match left.filter(|left| *left > 0 && *left < whole) {
                 Some(left) => {
                     self.whole += left;
-                    work -= u128::from(left) * bits;
+                    work -= u128::from(left) * u128::from(bits);
                 }
                 None => {
                     self.whole = self.whole.saturating_add(whole);
-                    self.part = work % bits;
+                    self.part = part;
                     return self.free();
                 }
             }
         }
     }
+}
+
+/// Whole nanoseconds of `work`, and the rest: in one division of 64 bits for packets of up to 2 GB,
+/// several times as fast as the long one.
+fn divided(work: u128, bits: u64) -> (u64, u128) {
+    if let Ok(work) = u64::try_from(work) {
+        return (work / bits, u128::from(work % bits));
+    }
+    let bits = u128::from(bits);
+    let whole = u64::try_from(work / bits).unwrap_or(u64::MAX);
+    (whole, work % bits)
 }
 
 #[cfg(test)]

@@ -33,6 +33,14 @@ impl Netem {
         }
     }
 
+    /// As new, in the same memory.
+    pub(crate) fn restart(&mut self, plan: &Plan) {
+        self.held.clear();
+        self.meter = Meter::default();
+        self.conditions = Conditions::new(plan);
+        self.latest = Instant::ORIGIN;
+    }
+
     pub(crate) fn push<P: Packet>(
         &mut self,
         entry: Entry<P>,

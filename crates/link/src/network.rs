@@ -25,11 +25,18 @@ pub enum Sharing {
     Whole,
 }
 
+/// The seed of connection `number`'s link in one direction, where each has links of its own: a
+/// simulation draws what the emulated connection of that number draws.
+pub fn seed_of(seed: Seed, number: u64, direction: Direction) -> Seed {
+    seed.child(&format!("connection {number}"))
+        .child(direction.name())
+}
+
 /// Links for connections that callers tell apart by `K`.
 ///
 /// Connections are numbered from 1 in the order of their first packets. The links of connection
-/// `n` draw from `seed.child("connection n").child("up")` and `("down")`, shared links from
-/// `seed.child("up")` and `("down")`.
+/// `n` draw from the seeds that [`seed_of`] names, shared links from `seed.child("up")` and
+/// `("down")`.
 pub struct Network<K, P> {
     plans: Plans<K>,
     seed: Seed,
@@ -113,7 +120,8 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         let plans = [up.clone(), down.clone()];
         let mut network = Self::empty(Plans::Same(plans.clone()), sharing, seed);
         if sharing == Sharing::Whole {
-            network.add_pair(0, seed, &plans);
+            let seeds = Direction::BOTH.map(|direction| seed.child(direction.name()));
+            network.add_pair(0, seeds, &plans);
         }
         network
     }
@@ -232,8 +240,9 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
                     Plans::Same(plans) => plans.clone(),
                     Plans::Chosen(choose) => choose(key),
                 };
-                let seed = self.seed.child(&format!("connection {number}"));
-                self.add_pair(number, seed, &plans)
+                let seed = |direction| seed_of(self.seed, number, direction);
+                let seeds = Direction::BOTH.map(seed);
+                self.add_pair(number, seeds, &plans)
             }
         };
         self.rounds.push_back(Known {
@@ -247,13 +256,11 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         (number, slot)
     }
 
-    fn add_pair(&mut self, number: u64, seed: Seed, [up, down]: &[Arc<Plan>; 2]) -> usize {
+    fn add_pair(&mut self, number: u64, seeds: [Seed; 2], plans: &[Arc<Plan>; 2]) -> usize {
+        let [up, down] = plans;
         let pair = Pair {
             number,
-            links: [
-                Link::new(up, seed.child(Direction::Up.name())),
-                Link::new(down, seed.child(Direction::Down.name())),
-            ],
+            links: [Link::new(up, seeds[0]), Link::new(down, seeds[1])],
             wakes: [None; 2],
         };
         match self.empty.pop() {

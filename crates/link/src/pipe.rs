@@ -69,6 +69,22 @@ impl<P: Packet> Pipe<P> {
         }
     }
 
+    /// As new, in the same memory.
+    pub(crate) fn restart(&mut self, plan: &Plan) {
+        for lane in &mut self.lanes {
+            lane.waiting.clear();
+            lane.bytes = 0;
+            lane.sent.clear();
+            lane.policy = plan.queue.discipline.start();
+        }
+        if let (Some(shares), Some(classes)) = (&mut self.shares, plan.classes.as_deref()) {
+            *shares = Shares::new(classes);
+        }
+        self.meter = Meter::default();
+        self.conditions = Conditions::new(plan);
+        self.tail = Instant::ORIGIN;
+    }
+
     /// Takes a packet, or drops it where there is no room.
     pub(crate) fn push(
         &mut self,
@@ -92,11 +108,12 @@ impl<P: Packet> Pipe<P> {
         if !lane.has_room(plan, bytes) {
             return exit.drop(entry, now, Reason::QueueFull);
         }
+        if self.ahead {
+            let at = now.max(self.meter.free());
+            return self.transmit(0, entry, at, plan, began, exit);
+        }
         lane.bytes += u64::from(bytes);
         lane.waiting.push_back(entry);
-        if self.ahead {
-            self.run(Instant::FAR_FUTURE, plan, began, exit);
-        }
     }
 
     /// Sends what can be sent up to `now`, unless that was done beforehand; returns when the last
@@ -170,9 +187,22 @@ impl<P: Packet> Pipe<P> {
         let Some(entry) = lane.waiting.pop_front() else {
             return;
         };
+        lane.bytes -= u64::from(entry.packet.bytes());
+        self.transmit(class, entry, now, plan, began, exit);
+    }
+
+    /// Puts a packet on the line at `now`, when those before it are through.
+    fn transmit(
+        &mut self,
+        class: usize,
+        entry: Entry<P>,
+        now: Instant,
+        plan: &Plan,
+        began: Instant,
+        exit: &mut Exit<P>,
+    ) {
         let (position, bytes) = (entry.position, entry.packet.bytes());
         let length = plan.length(bytes);
-        lane.bytes -= u64::from(bytes);
         if let Some(shares) = &mut self.shares {
             shares.charge(class, now, length, bytes);
         }
@@ -180,7 +210,7 @@ impl<P: Packet> Pipe<P> {
         let through = self.meter.send(now, length, |now| {
             conditions.rate(plan, began, position, now)
         });
-        lane.sent.take(through, bytes);
+        self.lanes[class].sent.take(through, bytes);
         if entry.at_once {
             return exit.deliver(entry, through);
         }

@@ -12,6 +12,12 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
+    /// Gives all room back.
+    pub(crate) fn clear(&mut self) {
+        self.taken.clear();
+        self.bytes = 0;
+    }
+
     /// Takes room for one packet.
     pub(crate) fn take(&mut self, until: Instant, bytes: u32) {
         let place = match self.taken.back() {

@@ -7,11 +7,13 @@
 mod bit_rate;
 mod parse;
 mod quantity;
+mod response;
 mod seed;
 mod time;
 
 pub use bit_rate::BitRate;
 pub use parse::ParseError;
 pub use quantity::{Rate, Ratio, Size};
+pub use response::ResponseTime;
 pub use seed::{Seed, Stream};
 pub use time::{Instant, Span};

@@ -69,7 +69,7 @@ impl GilbertElliott {
 }
 
 /// A line in one of the two states.
-pub(super) struct Line {
+pub(crate) struct Line {
     model: GilbertElliott,
     bad: bool,
 }

@@ -23,16 +23,32 @@ pub enum Loss {
 }
 
 /// A model at work on one link.
-pub(crate) trait Process {
+trait Process {
     /// Whether the next packet is lost.
     fn loses(&mut self, draws: &mut Stream) -> bool;
 }
 
+/// Whichever model is at work: kept in place, so that a link that begins anew allocates nothing.
+pub(crate) enum Losing {
+    Independent(Independent),
+    GilbertElliott(gilbert_elliott::Line),
+}
+
+impl Losing {
+    /// Whether the next packet is lost.
+    pub(crate) fn loses(&mut self, draws: &mut Stream) -> bool {
+        match self {
+            Self::Independent(model) => model.loses(draws),
+            Self::GilbertElliott(line) => line.loses(draws),
+        }
+    }
+}
+
 impl Loss {
-    pub(crate) fn start(&self, draws: &mut Stream) -> Box<dyn Process + Send> {
+    pub(crate) fn start(&self, draws: &mut Stream) -> Losing {
         match *self {
-            Self::Independent(model) => Box::new(model),
-            Self::GilbertElliott(model) => Box::new(model.start(draws)),
+            Self::Independent(model) => Losing::Independent(model),
+            Self::GilbertElliott(model) => Losing::GilbertElliott(model.start(draws)),
         }
     }
 

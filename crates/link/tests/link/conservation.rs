@@ -41,6 +41,27 @@ fn by_position(mut out: Vec<Passage<Parcel>>) -> Vec<Passage<Parcel>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
+    /// Whatever it had inside when it began anew.
+    #[test]
+    fn begun_anew_it_is_as_new(plan in plans(), before in arrivals(), after in arrivals(), popped in 0usize..200) {
+        let plan = Arc::new(plan);
+        let passed = |mut link: Link<Parcel>| {
+            for (id, (ns, bytes)) in after.iter().enumerate() {
+                link.push(at(*ns), parcel(id, *bytes));
+            }
+            (drain(&mut link), *link.counters(), link.class_counters())
+        };
+        let mut used = Link::new(&plan, Seed(6));
+        for (id, (ns, bytes)) in before.iter().enumerate() {
+            used.push(at(*ns), parcel(id, *bytes));
+        }
+        for _ in 0..popped {
+            used.pop(Instant::FAR_FUTURE);
+        }
+        used.restart(Seed(7));
+        prop_assert_eq!(passed(used), passed(Link::new(&plan, Seed(7))));
+    }
+
     #[test]
     fn everything_comes_out_once_in_order(plan in plans(), arrivals in arrivals()) {
         let mut link = Link::new(&Arc::new(plan.clone()), Seed(7));
