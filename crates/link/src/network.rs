@@ -25,18 +25,17 @@ pub enum Sharing {
     Whole,
 }
 
-/// The seed of connection `number`'s link in one direction, where each has links of its own: a
-/// simulation draws what the emulated connection of that number draws.
-pub fn seed_of(seed: Seed, number: u64, direction: Direction) -> Seed {
+/// The seed of connection `number`, from 1, where each has links of its own: they draw from its
+/// children `up` and `down`. So a simulation draws what the emulated connection of that number does.
+pub fn seed_of(seed: Seed, number: u64) -> Seed {
     seed.child(&format!("connection {number}"))
-        .child(direction.name())
 }
 
 /// Links for connections that callers tell apart by `K`.
 ///
 /// Connections are numbered from 1 in the order of their first packets. The links of connection
-/// `n` draw from the seeds that [`seed_of`] names, shared links from `seed.child("up")` and
-/// `("down")`.
+/// `n` draw from the children `up` and `down` of [`seed_of`] it, shared links from those of the
+/// network's own seed.
 pub struct Network<K, P> {
     plans: Plans<K>,
     seed: Seed,
@@ -120,8 +119,7 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         let plans = [up.clone(), down.clone()];
         let mut network = Self::empty(Plans::Same(plans.clone()), sharing, seed);
         if sharing == Sharing::Whole {
-            let seeds = Direction::BOTH.map(|direction| seed.child(direction.name()));
-            network.add_pair(0, seeds, &plans);
+            network.add_pair(0, seed, &plans);
         }
         network
     }
@@ -240,9 +238,7 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
                     Plans::Same(plans) => plans.clone(),
                     Plans::Chosen(choose) => choose(key),
                 };
-                let seed = |direction| seed_of(self.seed, number, direction);
-                let seeds = Direction::BOTH.map(seed);
-                self.add_pair(number, seeds, &plans)
+                self.add_pair(number, seed_of(self.seed, number), &plans)
             }
         };
         self.rounds.push_back(Known {
@@ -256,11 +252,13 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         (number, slot)
     }
 
-    fn add_pair(&mut self, number: u64, seeds: [Seed; 2], plans: &[Arc<Plan>; 2]) -> usize {
-        let [up, down] = plans;
+    fn add_pair(&mut self, number: u64, seed: Seed, [up, down]: &[Arc<Plan>; 2]) -> usize {
         let pair = Pair {
             number,
-            links: [Link::new(up, seeds[0]), Link::new(down, seeds[1])],
+            links: [
+                Link::new(up, seed.child(Direction::Up.name())),
+                Link::new(down, seed.child(Direction::Down.name())),
+            ],
             wakes: [None; 2],
         };
         match self.empty.pop() {

@@ -1,0 +1,231 @@
+//! Playing transactions: one loop over what pushes, pops and wakes, in virtual time.
+//!
+//! Four things can happen by themselves: a packet leaves a link, up or down, and the client or the
+//! server has a timer, of its TCP or its program. The loop takes what comes first; of the same
+//! nanosecond in this order. Memory is kept from one transaction to the next: after the first few
+//! nothing is allocated.
+
+use posthaste_link::{Direction, Fate, Link, seed_of};
+use posthaste_tcp::{End, Endpoint, State};
+use posthaste_units::{Instant, Seed, Span};
+
+use crate::application::{Client, Server};
+use crate::stopwatch::Stopwatch;
+use crate::witness::{Nobody, Sent, Witness};
+use crate::{Carried, Ending, Scenario, ScenarioError, Transaction};
+
+/// Transactions begin at any of 2^33 nanoseconds, 8.6 s, by chance: what a stack's coarse clock does
+/// depends on where in its ticks a timer is set.
+const PHASE_BITS: u32 = 33;
+
+/// Events after which a transaction that stands still is given up: far more than any packet needs.
+const STANDSTILL: u32 = 1 << 16;
+
+/// Plays the transactions of a scenario.
+pub struct Simulator {
+    scenario: Scenario,
+    seed: Seed,
+    links: [Link<Carried>; 2],
+    ends: [Endpoint; 2],
+    client: Client,
+    server: Server,
+    stopwatch: Stopwatch,
+    /// When each link and each end wants its turn: links up and down, client, server.
+    wakes: [Instant; 4],
+    now: Instant,
+}
+
+/// Places in `wakes` of the ends; links have that of their direction.
+const CLIENT: usize = 2;
+const SERVER: usize = 3;
+
+impl Simulator {
+    /// A transaction that is not over after so long is [given up](Ending::Unfinished).
+    pub const PATIENCE: Span = Span::from_secs(3 * 3600);
+
+    /// A simulator for the transactions of `scenario`, by the streams of `seed`.
+    pub fn new(scenario: Scenario, seed: Seed) -> Result<Self, ScenarioError> {
+        scenario.check()?;
+        let [up, down] = &scenario.plans;
+        Ok(Self {
+            links: [Link::new(up, seed), Link::new(down, seed)],
+            ends: [
+                Endpoint::connect(&scenario.client, 0, Instant::ORIGIN),
+                Endpoint::listen(&scenario.server, 0),
+            ],
+            client: Client::default(),
+            server: Server::default(),
+            stopwatch: Stopwatch::default(),
+            wakes: [Instant::FAR_FUTURE; 4],
+            now: Instant::ORIGIN,
+            scenario,
+            seed,
+        })
+    }
+
+    /// What is simulated.
+    pub const fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// Plays transaction `number`, from 1. Its links draw what those of an emulated connection of this
+    /// number draw.
+    pub fn play(&mut self, number: u64) -> Transaction<'_> {
+        self.play_before(number, &mut Nobody)
+    }
+
+    /// The same before a witness of every packet.
+    pub fn play_before(&mut self, number: u64, witness: &mut impl Witness) -> Transaction<'_> {
+        let began = self.begin(number);
+        self.turn(Direction::Up, witness);
+        let ending = self.run(began, witness);
+        let [client, server] = &self.ends;
+        Transaction {
+            number,
+            began,
+            ended: self.now,
+            responses: &self.stopwatch.responses,
+            ending,
+            client: client.counters(),
+            server: server.counters(),
+            links: [self.links[0].counters(), self.links[1].counters()],
+        }
+    }
+
+    fn begin(&mut self, number: u64) -> Instant {
+        let seed = seed_of(self.seed, number);
+        for (link, direction) in self.links.iter_mut().zip(Direction::BOTH) {
+            link.restart(seed.child(direction.name()));
+        }
+        let chance = seed.child("begin").0;
+        self.now = Instant::from_nanos(chance >> (u64::BITS - PHASE_BITS));
+        let isns = [chance as u32, (chance >> 16) as u32];
+        let Scenario { client, server, .. } = &self.scenario;
+        self.ends[0].reconnect(client, isns[0], self.now);
+        self.ends[1].relisten(server, isns[1]);
+        self.client = Client::default();
+        self.server = Server::default();
+        self.stopwatch.start(self.now);
+        self.wakes = [Instant::FAR_FUTURE; 4];
+        self.now
+    }
+
+    fn run(&mut self, began: Instant, witness: &mut impl Witness) -> Ending {
+        let mut standing = 0;
+        loop {
+            if self.is_over() {
+                return self.ending();
+            }
+            let (next, at) = self.next();
+            if at == Instant::FAR_FUTURE {
+                return self.ending();
+            }
+            standing = if at > self.now { 0 } else { standing + 1 };
+            if at.since(began) > Self::PATIENCE || standing > STANDSTILL {
+                return Ending::Unfinished;
+            }
+            self.now = self.now.max(at);
+            match next {
+                CLIENT => self.turn(Direction::Up, witness),
+                SERVER => self.turn(Direction::Down, witness),
+                up if up == Direction::Up as usize => self.arrive(Direction::Up, witness),
+                _ => self.arrive(Direction::Down, witness),
+            }
+        }
+    }
+
+    /// What happens next, and when.
+    fn next(&self) -> (usize, Instant) {
+        let mut next = (0, self.wakes[0]);
+        for (index, at) in self.wakes.into_iter().enumerate().skip(1) {
+            if at < next.1 {
+                next = (index, at);
+            }
+        }
+        next
+    }
+
+    /// Whether both ends are done and nothing is on its way.
+    fn is_over(&self) -> bool {
+        let [up, down, ..] = self.wakes;
+        let done = |end: &Endpoint| matches!(end.state(), State::Closed(_) | State::TimeWait);
+        up == Instant::FAR_FUTURE && down == Instant::FAR_FUTURE && self.ends.iter().all(done)
+    }
+
+    fn ending(&self) -> Ending {
+        let broken = self.ends.iter().find_map(|end| match end.state() {
+            State::Closed(End::Finished) => None,
+            State::Closed(end) => Some(end),
+            _ => None,
+        });
+        let answered = self.stopwatch.responses.len() == self.scenario.service.exchanges.len();
+        match broken {
+            Some(end) => Ending::Broken(end),
+            None if answered && self.is_over() => Ending::Complete,
+            None => Ending::Unfinished,
+        }
+    }
+
+    /// What leaves a link now is delivered.
+    fn arrive(&mut self, direction: Direction, witness: &mut impl Witness) {
+        let (now, way) = (self.now, direction as usize);
+        let passage = self.links[way].pop(now);
+        self.wakes[way] = self.links[way].wake().unwrap_or(Instant::FAR_FUTURE);
+        let Some(passage) = passage else {
+            return;
+        };
+        witness.left(direction, &passage);
+        let carried = &passage.packet;
+        if matches!(passage.fate, Fate::Dropped(_)) || carried.damaged {
+            return;
+        }
+        let receiver = &mut self.ends[1 - way];
+        receiver.push(now, &carried.segment);
+        let service = &self.scenario.service;
+        self.stopwatch
+            .delivered(now, direction, &carried.segment, receiver, service);
+        self.turn(direction.reverse(), witness);
+    }
+
+    /// The end that sends in this direction has its turn: its TCP, its program, its TCP again.
+    fn turn(&mut self, direction: Direction, witness: &mut impl Witness) {
+        self.send(direction, witness);
+        let (now, way) = (self.now, direction as usize);
+        let (end, service) = (&mut self.ends[way], &self.scenario.service);
+        let program = match direction {
+            Direction::Up => {
+                self.client.act(now, end, service);
+                self.client.wake()
+            }
+            Direction::Down => {
+                self.server.act(now, end, service);
+                self.server.wake()
+            }
+        };
+        self.send(direction, witness);
+        let timer = self.ends[way].wake().unwrap_or(Instant::FAR_FUTURE);
+        let program = program.unwrap_or(Instant::FAR_FUTURE);
+        self.wakes[CLIENT + way] = timer.min(program);
+    }
+
+    /// Everything that an end has to send goes onto its link.
+    fn send(&mut self, direction: Direction, witness: &mut impl Witness) {
+        let (now, way) = (self.now, direction as usize);
+        let mut any = false;
+        while let Some(segment) = self.ends[way].pop(now) {
+            let end = &self.ends[way];
+            self.stopwatch.sent(now, direction, &segment, end);
+            witness.sent(Sent {
+                at: now,
+                direction,
+                segment: &segment,
+                counters: end.counters(),
+            });
+            self.links[way].push(now, Carried::new(segment));
+            any = true;
+        }
+        if any {
+            self.wakes[way] = self.links[way].wake().unwrap_or(Instant::FAR_FUTURE);
+        }
+    }
+}
