@@ -3,6 +3,7 @@
 use posthaste_units::Span;
 
 use super::*;
+use crate::send::congestion::{Avoidance, Basis, Counting, Exit, Limit, Restart, SlowStart};
 
 pub(super) fn profile() -> Profile {
     Profile {
@@ -43,8 +44,16 @@ pub(super) fn profile() -> Profile {
             maximum: Span::from_secs(60),
         },
         initial_window: InitialWindow::Rfc3390,
-        control: Control::Reno {},
-        reduction: ReductionRule::Inflation,
+        control: Control {
+            avoidance: Avoidance::Reno,
+            slow_start: SlowStart::Bytes { limit: 1 },
+            exit: Exit::AtLoss,
+            counting: Counting::Bytes,
+            limit: Limit::Full,
+            basis: Basis::Flight,
+            restart: Restart::Initial,
+        },
+        reduction: ReductionRule::AtOnce,
         recovery: Recovery {
             engine: Engine::Pipe {
                 fack: false,
@@ -64,7 +73,7 @@ pub(super) fn profile() -> Profile {
         ack: AckRule::Rfc {
             delay: Span::from_millis(200),
         },
-        window: WindowRule::Bsd,
+        window: WindowRule::Rfc,
         strictness: Strictness {
             rfc5961: true,
             dsack: true,

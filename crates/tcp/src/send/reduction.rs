@@ -1,8 +1,268 @@
-//! The window during recovery.
+//! The window during recovery: how what is out comes down to the new threshold.
+//!
+//! Entered when something was lost, asked after every acknowledgement until all is acknowledged
+//! that was out then. What is sent within the window, and when recovery ends, the sender decides.
 
 /// A way from the old window to the new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReductionRule {
-    /// RFC 6582.
-    Inflation,
+    /// RFC 6675, section 5: the threshold at once; sending waits until less is out.
+    AtOnce,
+    /// Linux until 3.1 (`tcp_cwnd_down`; Mathis, Semke, Mahdavi 1999): a segment less for every
+    /// second acknowledgement, and never more than a segment above what is out.
+    RateHalving,
+    /// RFC 6937, proportional rate reduction (Linux since 3.2, `tcp_cwnd_reduction`).
+    Proportional {
+        /// How fast the window comes back once less is out than the threshold.
+        bound: Bound,
+    },
+}
+
+/// RFC 6937's bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Packet conservation: no more than was delivered (CRB).
+    Conservative,
+    /// One segment more than was delivered (SSRB).
+    SlowStart,
+    /// Linux since 4.2: SSRB while acknowledgements advance and nothing more gets lost, else CRB.
+    Heuristic,
+}
+
+/// The window of a recovery.
+#[derive(Clone, Debug)]
+pub struct Reduction {
+    rule: ReductionRule,
+    mss: u64,
+    /// Where it leads to.
+    threshold: u64,
+    window: u64,
+    /// The window when something was lost: RFC 6937's `RecoverFS`, as Linux has it.
+    before: u64,
+    delivered: u64,
+    sent: u64,
+    odd: bool,
+}
+
+impl Reduction {
+    /// Nothing to recover from.
+    pub const fn new(rule: ReductionRule) -> Self {
+        Self {
+            rule,
+            mss: 1,
+            threshold: 0,
+            window: 0,
+            before: 1,
+            delivered: 0,
+            sent: 0,
+            odd: false,
+        }
+    }
+
+    /// Recovery begins: from a window of so many bytes down to `threshold`.
+    pub fn begin(&mut self, window: u64, threshold: u64, mss: u32) {
+        *self = Self {
+            mss: u64::from(mss).max(1),
+            threshold,
+            window: match self.rule {
+                ReductionRule::AtOnce => threshold,
+                ReductionRule::RateHalving | ReductionRule::Proportional { .. } => window,
+            },
+            before: window.max(1),
+            ..Self::new(self.rule)
+        };
+    }
+
+    /// An acknowledgement in recovery, the one that begins it included: so many bytes were newly
+    /// acknowledged or SACKed (a duplicate without SACK counts as a segment), so many are out now;
+    /// `clean` says that the cumulative acknowledgement advanced and nothing more was found lost.
+    /// Returns the window.
+    pub fn acked(&mut self, delivered: u64, in_flight: u64, clean: bool) -> u64 {
+        self.window = match self.rule {
+            ReductionRule::AtOnce => self.threshold,
+            ReductionRule::RateHalving => self.halve(in_flight),
+            ReductionRule::Proportional { bound } => {
+                self.proportional(delivered, in_flight, clean, bound)
+            }
+        };
+        self.window
+    }
+
+    fn halve(&mut self, in_flight: u64) -> u64 {
+        let less = if self.odd && self.window > self.threshold {
+            self.mss
+        } else {
+            0
+        };
+        self.odd = !self.odd;
+        self.window.saturating_sub(less).min(in_flight + self.mss)
+    }
+
+    /// RFC 6937, section 3, in whole segments (Linux) where everything is given in such.
+    fn proportional(&mut self, delivered: u64, in_flight: u64, clean: bool, bound: Bound) -> u64 {
+        if delivered == 0 {
+            return self.window;
+        }
+        self.delivered += delivered;
+        let send = if in_flight > self.threshold {
+            let share = u128::from(self.delivered) * u128::from(self.threshold);
+            let share = share.div_ceil(u128::from(self.before)) as u64;
+            self.whole(share).saturating_sub(self.sent)
+        } else {
+            let free = self.delivered.saturating_sub(self.sent);
+            let most = match bound {
+                Bound::Conservative => free,
+                Bound::Heuristic if !clean => free.max(delivered),
+                Bound::SlowStart | Bound::Heuristic => free.max(delivered) + self.mss,
+            };
+            most.min(self.threshold - in_flight)
+        };
+        // The first retransmission leaves in any case.
+        let least = if self.sent == 0 { self.mss } else { 0 };
+        in_flight + send.max(least)
+    }
+
+    /// Rounded up to segments where the windows are made of such.
+    const fn whole(&self, bytes: u64) -> u64 {
+        if self.before % self.mss == 0 && self.threshold % self.mss == 0 {
+            bytes.next_multiple_of(self.mss)
+        } else {
+            bytes
+        }
+    }
+
+    /// So many bytes were sent or sent again in recovery.
+    pub fn sent(&mut self, bytes: u64) {
+        self.sent += bytes;
+    }
+
+    /// Recovery is over: the window to go on with.
+    pub const fn end(&self) -> u64 {
+        match self.rule {
+            ReductionRule::RateHalving if self.window < self.threshold => self.window,
+            _ => self.threshold,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const M: u64 = 1000;
+
+    /// A loss of one in a window of `window` segments: who is told of every other one sends by the
+    /// rule. Returns when the segments left, as numbers of acknowledgements.
+    fn recovery(rule: ReductionRule, window: u64, losses: u64) -> (Vec<u64>, u64) {
+        let threshold = window / 2;
+        let mut reduction = Reduction::new(rule);
+        reduction.begin(window * M, threshold * M, 1000);
+        let (mut out, mut sent) = (window - losses, Vec::new());
+        let acks = window - losses;
+        for ack in 1..=acks {
+            out -= 1;
+            reduction.acked(M, out * M, false);
+            while (out + 1) * M <= reduction.window {
+                out += 1;
+                reduction.sent(M);
+                sent.push(ack);
+            }
+        }
+        (sent, out)
+    }
+
+    /// RFC 6937, section 4, the worked example: of 20 segments one is lost, the window goes from
+    /// 20 to 10: one segment leaves for every second acknowledgement, ten in all.
+    #[test]
+    fn proportional_as_in_the_example() {
+        for bound in [Bound::Conservative, Bound::SlowStart, Bound::Heuristic] {
+            let (sent, out) = recovery(ReductionRule::Proportional { bound }, 20, 1);
+            // At the seventeenth as much is out as may be, and what is left follows.
+            let expected: Vec<u64> = (0..8).map(|n| 1 + 2 * n).chain([18, 19]).collect();
+            assert_eq!(sent, expected, "{bound:?}");
+            assert_eq!(out, 10);
+        }
+    }
+
+    /// RFC 6937, section 4: when a burst was lost, the conservative bound sends what was
+    /// delivered, the other one segment more each time up to the threshold.
+    #[test]
+    fn bounds_differ_after_a_burst() {
+        let (conservative, out) = recovery(
+            ReductionRule::Proportional {
+                bound: Bound::Conservative,
+            },
+            20,
+            15,
+        );
+        assert_eq!((conservative, out), ((1..=5).collect(), 5));
+        let (slow_start, out) = recovery(
+            ReductionRule::Proportional {
+                bound: Bound::SlowStart,
+            },
+            20,
+            15,
+        );
+        assert_eq!(slow_start, [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]);
+        assert_eq!(out, 10);
+    }
+
+    /// One segment for two acknowledgements, down to half.
+    #[test]
+    fn rate_halving_halves_within_a_round_trip() {
+        let (sent, out) = recovery(ReductionRule::RateHalving, 20, 1);
+        assert!((9..=10).contains(&out), "{out}");
+        assert!((9..=10).contains(&sent.len()), "{sent:?}");
+        let gaps: Vec<u64> = sent.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(gaps.iter().all(|gap| (1..=2).contains(gap)), "{sent:?}");
+    }
+
+    proptest! {
+        /// RFC 6937, section 3: PRR sends no more than was delivered (a segment more per
+        /// acknowledgement with SSRB), and it always sends the first retransmission. No rule
+        /// lets more out than was.
+        #[test]
+        fn recovery_never_bursts(
+            window in 2u64..100, threshold in 1u64..100,
+            acks in proptest::collection::vec((1u64..4, any::<bool>()), 1..80),
+        ) {
+            let threshold = threshold.min(window).max(2);
+            for rule in [
+                ReductionRule::AtOnce,
+                ReductionRule::RateHalving,
+                ReductionRule::Proportional { bound: Bound::Conservative },
+                ReductionRule::Proportional { bound: Bound::SlowStart },
+                ReductionRule::Proportional { bound: Bound::Heuristic },
+            ] {
+                let mut reduction = Reduction::new(rule);
+                reduction.begin(window * M, threshold * M, 1000);
+                let (mut out, mut delivered, mut sent) = (window, 0, 0);
+                for (count, clean) in &acks {
+                    let count = (*count).min(out);
+                    if count == 0 {
+                        break;
+                    }
+                    out -= count;
+                    delivered += count;
+                    reduction.acked(count * M, out * M, *clean);
+                    let before = sent;
+                    while (out + 1) * M <= reduction.window {
+                        out += 1;
+                        sent += 1;
+                        reduction.sent(M);
+                    }
+                    prop_assert!(out <= window.max(threshold) + 1, "{rule:?}");
+                    if rule == (ReductionRule::Proportional { bound: Bound::Conservative }) {
+                        prop_assert!(sent <= delivered.max(1), "{sent} {delivered}");
+                    }
+                    if matches!(rule, ReductionRule::Proportional { .. }) {
+                        prop_assert!(sent >= 1);
+                        prop_assert!(sent - before <= delivered + 1);
+                    }
+                }
+                prop_assert!(reduction.end() <= window.max(threshold) * M);
+            }
+        }
+    }
 }

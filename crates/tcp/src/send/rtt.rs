@@ -1,31 +1,371 @@
-//! Round-trip times and the timeout made of them.
+//! Round-trip times smoothed, and the retransmission timeout made of them.
+//!
+//! Which segments may be timed at all (Karn's rule, timestamps) is left to the sender. Stacks differ in three things that decide results: in the scale on which they compute
+//! (BSD and old Linux in ticks, cut off), in how a falling round-trip time counts (Linux: hardly), and in what is
+//! added at the end (RFC 6298: at least a second; BSD: 200 ms always; Linux: at least 200 ms).
 
 use posthaste_units::Span;
 
-/// A way to smooth.
+use crate::Offset;
+
+/// How samples are smoothed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RttRule {
-    /// RFC 6298.
+    /// RFC 6298, section 2: gains 1/8 and 1/4, in nanoseconds.
     Rfc6298,
-    /// FreeBSD.
+    /// BSD (FreeBSD 6, `tcp_xmit_timer` in tcp_input.c): in ticks of the timeout's granularity,
+    /// the mean kept 32-fold and the deviation 16-fold. A measured time counts one tick more.
     Bsd,
-    /// Linux.
-    Linux,
+    /// Linux (`tcp_rtt_estimator` in tcp_input.c): the gains of RFC 6298, but the deviation grows
+    /// with 1/32 where the round-trip time falls; the timeout takes the largest deviation within a
+    /// round trip and lets go of it by a quarter per round trip.
+    Linux {
+        /// What is counted in: a jiffy until 3.14, a microsecond since.
+        unit: Span,
+    },
 }
 
-/// From round-trip times to a timeout.
+/// From smoothed times to a timeout: `smoothed + max(4 deviations, floor, granularity) + slop`,
+/// within its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeoutRule {
     /// Before the first sample.
     pub initial: Span,
-    /// At least.
+    /// The shortest timeout (RFC 6298: 1 s); BSD holds to it before it adds the slop.
     pub minimum: Span,
-    /// Added always.
+    /// Added to every timeout: BSD's `tcp_rexmit_slop`.
     pub slop: Span,
-    /// Least of four deviations.
+    /// The least that four deviations count for: Linux's `TCP_RTO_MIN`.
     pub variance_floor: Span,
-    /// Of the clock.
+    /// The clock's granularity (RFC 6298, section 2): BSD counts in it, Linux rounds up to it.
     pub granularity: Span,
-    /// At most.
+    /// The longest timeout.
     pub maximum: Span,
+}
+
+/// Longest round-trip time believed; a stack's arithmetic would overflow some time beyond.
+const LONGEST: Span = Span::from_secs(3600);
+
+/// What a sender knows of its round-trip time.
+#[derive(Clone, Debug)]
+pub struct Rtt {
+    rule: RttRule,
+    timeouts: TimeoutRule,
+    minimum: Option<Span>,
+    timeout: Span,
+    /// BSD: the timeout before its slop and its bounds.
+    value: Span,
+    /// The mean on the rule's scale; 0 before the first sample.
+    smoothed: i64,
+    /// The mean deviation on the rule's scale.
+    deviation: i64,
+    /// Linux: the largest deviation of this round trip, and the one that the timeout is made of.
+    largest: i64,
+    variance: i64,
+    round_end: Offset,
+}
+
+impl Rtt {
+    /// Nothing measured yet.
+    pub const fn new(rule: RttRule, timeouts: TimeoutRule) -> Self {
+        Self {
+            rule,
+            timeouts,
+            minimum: None,
+            timeout: timeouts.initial,
+            value: timeouts.initial,
+            smoothed: 0,
+            deviation: 0,
+            largest: 0,
+            variance: 0,
+            round_end: 0,
+        }
+    }
+
+    /// A segment sent `rtt` ago was acknowledged; everything below `acked` is acknowledged now,
+    /// and `next` is sent next: a round trip lasts until `next` is passed.
+    pub fn sample(&mut self, rtt: Span, acked: Offset, next: Offset) {
+        let rtt = rtt.min(LONGEST);
+        self.minimum = Some(self.minimum.map_or(rtt, |least| least.min(rtt)));
+        self.timeout = match self.rule {
+            RttRule::Rfc6298 => self.sample_rfc(rtt),
+            RttRule::Bsd => self.sample_bsd(rtt),
+            RttRule::Linux { unit } => self.sample_linux(rtt, unit, acked, next),
+        }
+        .min(self.timeouts.maximum);
+    }
+
+    fn sample_rfc(&mut self, rtt: Span) -> Span {
+        let rtt = (rtt.as_nanos() as i64).max(1);
+        if self.smoothed == 0 {
+            self.smoothed = rtt;
+            self.deviation = rtt / 2;
+        } else {
+            let error = rtt - self.smoothed;
+            self.deviation += (error.abs() - self.deviation) / 4;
+            self.smoothed = (self.smoothed + error / 8).max(1);
+        }
+        let spread = Span::from_nanos(4 * self.deviation as u64)
+            .max(self.timeouts.granularity)
+            .max(self.timeouts.variance_floor);
+        (Span::from_nanos(self.smoothed as u64) + spread + self.timeouts.slop)
+            .max(self.timeouts.minimum)
+    }
+
+    fn sample_bsd(&mut self, rtt: Span) -> Span {
+        let tick = self.timeouts.granularity.as_nanos().max(1);
+        let rtt = (rtt.as_nanos() / tick) as i64 + 1;
+        if self.smoothed == 0 {
+            self.smoothed = rtt << 5;
+            self.deviation = rtt << 3;
+        } else {
+            let error = ((rtt - 1) << 2) - (self.smoothed >> 3);
+            self.smoothed = (self.smoothed + error).max(1);
+            self.deviation = (self.deviation + error.abs() - (self.deviation >> 2)).max(1);
+        }
+        let ticks = |ticks: i64| Span::from_nanos(ticks as u64 * tick);
+        self.value = ticks(((self.smoothed >> 3) + self.deviation) >> 2).max(self.timeouts.minimum);
+        (self.value + self.timeouts.slop).max(ticks(rtt + 2))
+    }
+
+    fn sample_linux(&mut self, rtt: Span, unit: Span, acked: Offset, next: Offset) -> Span {
+        let unit = unit.as_nanos().max(1);
+        let rtt = ((rtt.as_nanos() / unit) as i64).max(1);
+        let floor = self.timeouts.variance_floor.as_nanos().div_ceil(unit) as i64;
+        if self.smoothed == 0 {
+            self.smoothed = rtt << 3;
+            self.deviation = rtt << 1;
+            self.variance = self.deviation.max(floor);
+            self.largest = self.variance;
+            self.round_end = next;
+        } else {
+            let error = rtt - (self.smoothed >> 3);
+            self.smoothed = (self.smoothed + error).max(1);
+            let change = error.abs() - (self.deviation >> 2);
+            let falls = error < 0 && change > 0;
+            self.deviation += if falls { change >> 3 } else { change };
+            self.largest = self.largest.max(self.deviation);
+            self.variance = self.variance.max(self.largest);
+            if acked > self.round_end {
+                self.variance -= (self.variance - self.largest) >> 2;
+                self.round_end = next;
+                self.largest = floor;
+            }
+        }
+        let value = ((self.smoothed >> 3) + self.variance) as u64 * unit;
+        let tick = self.timeouts.granularity.as_nanos().max(1);
+        (Span::from_nanos(value.next_multiple_of(tick)) + self.timeouts.slop)
+            .max(self.timeouts.minimum)
+    }
+
+    /// The timer ran out `times` times in a row. BSD then distrusts what it knows: after the
+    /// fourth it takes the next sample for a first one (FreeBSD 6, `tcp_timer_rexmt`).
+    pub fn backed_off(&mut self, times: u32) {
+        if self.rule == RttRule::Bsd && times > 3 {
+            self.smoothed = 0;
+        }
+    }
+
+    /// The smoothed round-trip time, once there is one.
+    pub fn smoothed(&self) -> Option<Span> {
+        self.minimum?;
+        let smoothed = self.smoothed as u64;
+        Some(Span::from_nanos(match self.rule {
+            RttRule::Rfc6298 => smoothed,
+            RttRule::Bsd => smoothed * self.timeouts.granularity.as_nanos() >> 5,
+            RttRule::Linux { unit } => smoothed * unit.as_nanos() >> 3,
+        }))
+    }
+
+    /// The shortest round-trip time seen.
+    pub const fn minimum(&self) -> Option<Span> {
+        self.minimum
+    }
+
+    /// The retransmission timeout without back-off.
+    pub const fn timeout(&self) -> Span {
+        self.timeout
+    }
+
+    /// The retransmission timeout after it ran out `times` times in a row: doubled each time
+    /// (RFC 6298, section 5.5) up to the longest; BSD doubles six times, and not its slop.
+    pub fn timeout_after(&self, times: u32) -> Span {
+        let doubled = match (self.rule, times) {
+            (_, 0) => return self.timeout,
+            (RttRule::Bsd, _) => self.value * (1 << times.min(6)) + self.timeouts.slop,
+            (RttRule::Rfc6298 | RttRule::Linux { .. }, _) => self.timeout * (1 << times.min(32)),
+        };
+        doubled.min(self.timeouts.maximum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const fn ms(ms: u64) -> Span {
+        Span::from_millis(ms)
+    }
+
+    const RFC: TimeoutRule = TimeoutRule {
+        initial: ms(1000),
+        minimum: ms(1000),
+        slop: Span::ZERO,
+        variance_floor: Span::ZERO,
+        granularity: ms(1),
+        maximum: ms(60_000),
+    };
+    const BSD: TimeoutRule = TimeoutRule {
+        initial: ms(3000),
+        minimum: ms(30),
+        slop: ms(200),
+        variance_floor: Span::ZERO,
+        granularity: ms(1),
+        maximum: ms(64_000),
+    };
+    const LINUX: TimeoutRule = TimeoutRule {
+        initial: ms(1000),
+        minimum: Span::ZERO,
+        slop: Span::ZERO,
+        variance_floor: ms(200),
+        granularity: ms(4),
+        maximum: ms(120_000),
+    };
+    const MICROSECONDS: RttRule = RttRule::Linux {
+        unit: Span::from_micros(1),
+    };
+
+    /// One sample per round trip of one segment.
+    fn after(rule: RttRule, timeouts: TimeoutRule, samples: &[Span]) -> Rtt {
+        let mut rtt = Rtt::new(rule, timeouts);
+        for (trip, sample) in (1..).zip(samples) {
+            rtt.sample(*sample, trip * 2, trip * 2 + 1);
+        }
+        rtt
+    }
+
+    /// RFC 6298, (2.2) and (2.3), by hand: R = 400 ms, then R' = 600 ms.
+    #[test]
+    fn the_standard_by_hand() {
+        let first = after(RttRule::Rfc6298, RFC, &[ms(400)]);
+        assert_eq!(first.smoothed(), Some(ms(400)));
+        assert_eq!(first.timeout(), ms(400 + 4 * 200));
+        let second = after(RttRule::Rfc6298, RFC, &[ms(400), ms(600)]);
+        assert_eq!(second.smoothed(), Some(ms(425)));
+        assert_eq!(second.timeout(), ms(425 + 4 * 200));
+        let third = after(RttRule::Rfc6298, RFC, &[ms(400), ms(600), ms(425)]);
+        assert_eq!(third.timeout(), ms(425 + 4 * 150));
+        assert_eq!(after(RttRule::Rfc6298, RFC, &[ms(10)]).timeout(), ms(1000));
+    }
+
+    /// What stacks have after one exchange at 30 ms: RFC 6298's `R + 4 R/2` with BSD's tick and
+    /// slop, and with Linux's floor.
+    #[test]
+    fn after_one_sample() {
+        assert_eq!(
+            after(RttRule::Bsd, BSD, &[ms(30)]).timeout(),
+            ms(31 + 62 + 200)
+        );
+        assert_eq!(after(MICROSECONDS, LINUX, &[ms(30)]).timeout(), ms(232));
+        assert_eq!(after(MICROSECONDS, LINUX, &[ms(400)]).timeout(), ms(1200));
+        assert_eq!(Rtt::new(RttRule::Bsd, BSD).timeout(), ms(3000));
+        assert_eq!(Rtt::new(RttRule::Bsd, BSD).smoothed(), None);
+    }
+
+    /// A falling round-trip time grows the deviation with 1/32, not with 1/4.
+    #[test]
+    fn linux_hardly_believes_a_fall() {
+        let fallen = |rule, timeouts| after(rule, timeouts, &[ms(1000), ms(100)]).timeout();
+        let (linux, rfc) = (fallen(MICROSECONDS, LINUX), fallen(RttRule::Rfc6298, RFC));
+        // mean 1000 - 900/8; deviation 500 + (900 - 500) / 32, and the largest stays.
+        assert_eq!(linux, ms(888 + 2052));
+        assert_eq!(rfc, Span::from_micros(887_500 + 4 * 600_000));
+    }
+
+    /// The largest deviation of a round trip counts, and is let go of by a quarter per round trip.
+    #[test]
+    fn linux_keeps_the_largest_deviation_of_a_round_trip() {
+        let mut rtt = Rtt::new(MICROSECONDS, LINUX);
+        rtt.sample(ms(400), 1, 100);
+        for acked in 2..100 {
+            rtt.sample(ms(400), acked, 100 + acked);
+        }
+        assert_eq!(rtt.timeout(), ms(1200), "within the first round trip");
+        rtt.sample(ms(400), 101, 200);
+        rtt.sample(ms(400), 201, 300);
+        let one = 800 - (800 - 200) / 4;
+        assert_eq!(rtt.timeout(), ms((400_u64 + one).next_multiple_of(4)));
+    }
+
+    #[test]
+    fn bsd_forgets_after_four_timeouts() {
+        let mut rtt = after(RttRule::Bsd, BSD, &[ms(30), ms(30)]);
+        rtt.backed_off(3);
+        rtt.sample(ms(3000), 9, 10);
+        assert!(rtt.smoothed() < Some(ms(1000)));
+        rtt.backed_off(4);
+        rtt.sample(ms(3000), 9, 10);
+        assert_eq!(rtt.smoothed(), Some(ms(3001)));
+    }
+
+    #[test]
+    fn back_off_doubles() {
+        let bsd = after(RttRule::Bsd, BSD, &[ms(30)]);
+        assert_eq!(
+            [0, 1, 2].map(|times| bsd.timeout_after(times)),
+            [ms(293), ms(386), ms(572)]
+        );
+        assert_eq!(bsd.timeout_after(12), ms(93 * 64 + 200));
+        let linux = after(MICROSECONDS, LINUX, &[ms(30)]);
+        assert_eq!(
+            [0, 1, 2].map(|times| linux.timeout_after(times)),
+            [ms(232), ms(464), ms(928)]
+        );
+        assert_eq!(linux.timeout_after(u32::MAX), LINUX.maximum);
+    }
+
+    fn samples() -> impl Strategy<Value = Vec<Span>> {
+        let ms = prop_oneof![1u64..50, 1u64..5_000, 100_000u64..10_000_000];
+        proptest::collection::vec(ms.prop_map(Span::from_millis), 1..60)
+    }
+
+    proptest! {
+        /// Scaled integers stay close to the standard's formula, computed in real numbers.
+        #[test]
+        fn scales_hardly_matter(samples in proptest::collection::vec(20u64..2_000, 1..40)) {
+            let (mut mean, mut deviation) = (0.0_f64, 0.0_f64);
+            for (n, sample) in samples.iter().enumerate() {
+                let sample = *sample as f64;
+                if n == 0 {
+                    (mean, deviation) = (sample, sample / 2.0);
+                } else {
+                    deviation += ((mean - sample).abs() - deviation) / 4.0;
+                    mean += (sample - mean) / 8.0;
+                }
+            }
+            let spans: Vec<Span> = samples.iter().map(|ms| Span::from_millis(*ms)).collect();
+            let rfc = after(RttRule::Rfc6298, RFC, &spans);
+            let bsd = after(RttRule::Bsd, BSD, &spans);
+            let exact = mean + 4.0 * deviation;
+            prop_assert!((rfc.smoothed().unwrap().as_millis_f64() - mean).abs() < 1e-3);
+            prop_assert!((rfc.timeout().as_millis_f64() - exact.max(1000.0)).abs() < 1e-3);
+            // A tick more at first, and what is cut off: a few ticks in all.
+            let timeout = bsd.timeout().as_millis_f64();
+            let last = samples[samples.len() - 1] as f64;
+            prop_assert!((timeout - (exact.max(30.0) + 200.0).max(last + 3.0)).abs() < 12.0, "{timeout} {exact}");
+        }
+
+        #[test]
+        fn a_timeout_lies_within_its_bounds(samples in samples()) {
+            for (rule, timeouts) in [(RttRule::Rfc6298, RFC), (RttRule::Bsd, BSD), (MICROSECONDS, LINUX)] {
+                let rtt = after(rule, timeouts, &samples);
+                prop_assert!(rtt.timeout() <= timeouts.maximum);
+                let smoothed = rtt.smoothed().unwrap();
+                let spread = timeouts.variance_floor.max(timeouts.slop);
+                prop_assert!(rtt.timeout() >= timeouts.minimum.max(smoothed + spread).min(timeouts.maximum));
+                prop_assert_eq!(rtt.minimum(), samples.iter().min().copied().map(|least| least.min(LONGEST)));
+            }
+        }
+    }
 }

@@ -1,0 +1,158 @@
+//! Leaving slow start before a queue overflows: by what round trips of data tell.
+//!
+//! Linux's HyStart (Ha and Rhee 2008; `hystart_update` in tcp_cubic.c) leaves at once, by a long
+//! train of acknowledgements or by delay. HyStart++ (RFC 9406) knows only delay, and grows more
+//! slowly for a while to see whether it was one.
+
+use posthaste_units::{Instant, Span};
+
+use super::{Exit, Progress};
+use crate::Offset;
+
+/// `hystart_low_window`: with fewer segments nothing is concluded.
+const LOW: u64 = 16;
+/// `hystart_ack_delta_us`: acknowledgements that follow one another so closely are one train.
+const TRAIN: Span = Span::from_millis(2);
+/// Samples of a round trip before its shortest counts: `HYSTART_MIN_SAMPLES`, `N_RTT_SAMPLE`.
+const SAMPLES: u32 = 8;
+/// The delay that shows a queue: an eighth of the round trip, between these (`MIN_RTT_THRESH`,
+/// `MAX_RTT_THRESH`, RFC 9406, section 4.3, and `HYSTART_DELAY_THRESH`).
+const THRESHOLD: (Span, Span) = (Span::from_millis(4), Span::from_millis(16));
+const THRESHOLD_PART: u64 = 8;
+/// `CSS_GROWTH_DIVISOR`: conservative slow start grows by a quarter.
+const SLOWER: u64 = 4;
+/// `CSS_ROUNDS`: round trips of it before slow start is over.
+const ROUNDS: u32 = 5;
+
+/// What to do in slow start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Go on.
+    Stay,
+    /// Go on, growing by this part only.
+    Slower(u64),
+    /// It is over.
+    Leave,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct State {
+    /// The shortest round-trip time of all.
+    shortest: Option<Span>,
+    round: Option<Round>,
+    /// RFC 9406: the shortest of the round trip before.
+    before: Option<Span>,
+    /// RFC 9406: conservative slow start, with its baseline and the round trips it lasts.
+    conservative: Option<(Span, u32)>,
+}
+
+/// A round trip of data.
+#[derive(Clone, Debug)]
+struct Round {
+    end: Offset,
+    start: Instant,
+    /// The last acknowledgement of the train.
+    train: Instant,
+    shortest: Option<Span>,
+    samples: u32,
+}
+
+impl Round {
+    const fn begin(progress: &Progress) -> Self {
+        Self {
+            end: progress.next,
+            start: progress.now,
+            train: progress.now,
+            shortest: None,
+            samples: 0,
+        }
+    }
+}
+
+fn least(one: Option<Span>, other: Span) -> Span {
+    one.map_or(other, |one| one.min(other))
+}
+
+/// How much longer than `shortest` shows a queue.
+fn threshold(shortest: Span) -> Span {
+    (shortest / THRESHOLD_PART).clamp(THRESHOLD.0, THRESHOLD.1)
+}
+
+impl State {
+    /// An acknowledgement in slow start, at a window of so many segments.
+    pub(super) fn acked(&mut self, exit: Exit, progress: &Progress, segments: u64) -> Verdict {
+        match (exit, progress.rtt) {
+            (Exit::AtLoss, _) => Verdict::Stay,
+            (Exit::HyStart, Some(rtt)) => self.linux(progress, rtt, segments),
+            (Exit::HyStart, None) => Verdict::Stay,
+            (Exit::HyStartPlusPlus, rtt) => self.standard(progress, rtt),
+        }
+    }
+
+    fn linux(&mut self, progress: &Progress, rtt: Span, segments: u64) -> Verdict {
+        let shortest = least(self.shortest, rtt);
+        self.shortest = Some(shortest);
+        let round = match &mut self.round {
+            Some(round) if progress.acked <= round.end => round,
+            round => round.insert(Round::begin(progress)),
+        };
+        if segments < LOW {
+            return Verdict::Stay;
+        }
+        if progress.now.since(round.train) <= TRAIN {
+            round.train = progress.now;
+            if progress.now.since(round.start) > shortest / 2 {
+                return Verdict::Leave;
+            }
+        }
+        let current = least(round.shortest, rtt);
+        round.shortest = Some(current);
+        if round.samples < SAMPLES {
+            round.samples += 1;
+            return Verdict::Stay;
+        }
+        if current > shortest + threshold(shortest) {
+            return Verdict::Leave;
+        }
+        Verdict::Stay
+    }
+
+    /// RFC 9406, section 4.2.
+    fn standard(&mut self, progress: &Progress, rtt: Option<Span>) -> Verdict {
+        if self
+            .round
+            .as_ref()
+            .is_none_or(|round| progress.acked > round.end)
+        {
+            if let Some(round) = self.round.take() {
+                self.before = round.shortest;
+                if let Some((_, rounds)) = &mut self.conservative {
+                    *rounds += 1;
+                }
+            }
+            self.round = Some(Round::begin(progress));
+        }
+        if let (Some(round), Some(rtt)) = (&mut self.round, rtt) {
+            round.shortest = Some(least(round.shortest, rtt));
+            round.samples += 1;
+            if let (true, Some(current)) = (round.samples >= SAMPLES, round.shortest) {
+                self.compare(current);
+            }
+        }
+        match self.conservative {
+            None => Verdict::Stay,
+            Some((_, rounds)) if rounds >= ROUNDS => Verdict::Leave,
+            Some(_) => Verdict::Slower(SLOWER),
+        }
+    }
+
+    fn compare(&mut self, current: Span) {
+        match (self.conservative, self.before) {
+            (Some((baseline, _)), _) if current < baseline => self.conservative = None,
+            (None, Some(before)) if current >= before + threshold(before) => {
+                self.conservative = Some((current, 0));
+            }
+            _ => {}
+        }
+    }
+}
