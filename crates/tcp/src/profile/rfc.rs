@@ -5,6 +5,17 @@ use posthaste_units::Span;
 use super::*;
 use crate::send::congestion::{Avoidance, Basis, Counting, Exit, Limit, Restart, SlowStart};
 
+/// RFC 5681, with its choices as it recommends them.
+const CONTROL: Control = Control {
+    avoidance: Avoidance::Reno,
+    slow_start: SlowStart::Bytes { limit: 1 },
+    exit: Exit::AtLoss,
+    counting: Counting::Bytes,
+    limit: Limit::Full,
+    basis: Basis::Flight,
+    restart: Restart::Initial,
+};
+
 pub(super) fn profile() -> Profile {
     Profile {
         name: "rfc",
@@ -44,15 +55,7 @@ pub(super) fn profile() -> Profile {
             maximum: Span::from_secs(60),
         },
         initial_window: InitialWindow::Rfc3390,
-        control: Control {
-            avoidance: Avoidance::Reno,
-            slow_start: SlowStart::Bytes { limit: 1 },
-            exit: Exit::AtLoss,
-            counting: Counting::Bytes,
-            limit: Limit::Full,
-            basis: Basis::Flight,
-            restart: Restart::Initial,
-        },
+        control: CONTROL,
         reduction: ReductionRule::AtOnce,
         recovery: Recovery {
             engine: Engine::Pipe {

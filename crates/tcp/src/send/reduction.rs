@@ -124,7 +124,7 @@ impl Reduction {
 
     /// Rounded up to segments where the windows are made of such.
     const fn whole(&self, bytes: u64) -> u64 {
-        if self.before % self.mss == 0 && self.threshold % self.mss == 0 {
+        if self.before.is_multiple_of(self.mss) && self.threshold.is_multiple_of(self.mss) {
             bytes.next_multiple_of(self.mss)
         } else {
             bytes

@@ -172,8 +172,8 @@ impl Rtt {
         let smoothed = self.smoothed as u64;
         Some(Span::from_nanos(match self.rule {
             RttRule::Rfc6298 => smoothed,
-            RttRule::Bsd => smoothed * self.timeouts.granularity.as_nanos() >> 5,
-            RttRule::Linux { unit } => smoothed * unit.as_nanos() >> 3,
+            RttRule::Bsd => (smoothed * self.timeouts.granularity.as_nanos()) >> 5,
+            RttRule::Linux { unit } => (smoothed * unit.as_nanos()) >> 3,
         }))
     }
 

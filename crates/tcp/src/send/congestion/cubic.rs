@@ -148,7 +148,7 @@ impl Epoch {
     /// How many segments to acknowledge for one more so as not to stay behind Reno, where that
     /// would be ahead (section 4.3).
     fn friendly(&mut self, segments: u64) -> Option<u64> {
-        let each = (segments * FRIENDLY >> 3).max(1);
+        let each = ((segments * FRIENDLY) >> 3).max(1);
         // Whoever has acknowledged exactly enough waits for one more, as in Linux.
         let grown = self.acked.saturating_sub(1) / each;
         self.acked -= grown * each;

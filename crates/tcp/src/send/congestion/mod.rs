@@ -359,7 +359,7 @@ impl Congestion {
         self.threshold = self.threshold.max(kept / self.mss * self.mss);
         let times = idle.as_nanos().saturating_sub(1) / timeout.as_nanos().max(1);
         let floor = self.initial.min(self.window);
-        let halved = self.window / self.mss >> times.min(63);
+        let halved = (self.window / self.mss) >> times.min(63);
         self.window = (halved * self.mss).max(floor);
     }
 
