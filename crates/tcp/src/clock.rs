@@ -47,6 +47,14 @@ impl Clock {
     }
 }
 
+/// A timestamp clock of such ticks; never 0, which would say that there is none.
+pub(crate) fn stamp(now: Instant, tick: Span) -> u32 {
+    match (now.as_nanos() / tick.as_nanos().max(1)) as u32 {
+        u32::MAX => u32::MAX,
+        ticks => ticks + 1,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,13 +4,23 @@
 //! and [`wake`](Endpoint::wake) says when to come back. Within one instant: push, pop until none,
 //! let the application read and write, pop until none again. A stack acknowledges before the
 //! reader wakes, and this order decides FreeBSD's window updates.
+//!
+//! This file has the public face. How connections open is `open`'s, what arrives `arrive`'s, what
+//! leaves `leave`'s; the two directions are `send` and `receive`.
+
+mod arrive;
+mod leave;
+mod open;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use posthaste_units::{Instant, Span};
 
+use crate::receive::Receiver;
+use crate::send::{Agreed, Sender};
 use crate::{Counters, End, Offset, Profile, Segment, State};
+use open::Opening;
 
 /// One end of a connection.
 #[derive(Clone, Debug)]
@@ -18,6 +28,26 @@ pub struct Endpoint {
     profile: Arc<Profile>,
     state: State,
     isn: u32,
+    peer_isn: Option<u32>,
+    opening: Opening,
+    sender: Sender,
+    receiver: Receiver,
+    /// Shift of the windows that the peer offers.
+    peer_scale: u8,
+    /// Both ends scale their windows.
+    opening_scaled: bool,
+    agreed: Agreed,
+    timestamps: bool,
+    /// The timestamp to echo, and when it came (`ts_recent`).
+    recent: Option<(u32, Instant)>,
+    /// The end of TIME-WAIT, or of the patience in FIN-WAIT-2.
+    linger: Option<Instant>,
+    /// To be sent before all else; the last segment of a connection, or to a stranger.
+    reset: Option<Segment>,
+    /// Duplicate acknowledgements that a remedy still sends.
+    repeats: u32,
+    /// Something has happened since `pop` last had nothing.
+    stirred: bool,
     counters: Counters,
 }
 
@@ -43,84 +73,189 @@ pub struct Look {
 impl Endpoint {
     /// An endpoint that opens a connection: its SYN is ready to be popped.
     pub fn connect(profile: &Arc<Profile>, isn: u32, now: Instant) -> Self {
-        let _ = now;
-        Self::new(profile, isn, State::SynSent)
+        let mut endpoint = Self::new(profile, isn);
+        endpoint.begin(State::SynSent, now);
+        endpoint
     }
 
     /// An endpoint that takes the first SYN.
     pub fn listen(profile: &Arc<Profile>, isn: u32) -> Self {
-        Self::new(profile, isn, State::Listen)
+        Self::new(profile, isn)
     }
 
-    fn new(profile: &Arc<Profile>, isn: u32, state: State) -> Self {
+    fn new(profile: &Arc<Profile>, isn: u32) -> Self {
         Self {
-            profile: profile.clone(),
-            state,
+            state: State::Listen,
             isn,
+            peer_isn: None,
+            opening: Opening::default(),
+            sender: Sender::new(profile),
+            receiver: Receiver::new(profile),
+            peer_scale: 0,
+            opening_scaled: false,
+            agreed: Agreed::default(),
+            timestamps: false,
+            recent: None,
+            linger: None,
+            reset: None,
+            repeats: 0,
+            stirred: false,
             counters: Counters::default(),
+            profile: profile.clone(),
         }
+    }
+
+    fn begin(&mut self, state: State, now: Instant) {
+        self.state = state;
+        self.opening.began = now;
+        self.opening.send = state == State::SynSent;
+        self.stirred = true;
     }
 
     /// Begins anew as [`connect`](Self::connect) does, in the memory that is there.
     pub fn reconnect(&mut self, profile: &Arc<Profile>, isn: u32, now: Instant) {
-        *self = Self::connect(profile, isn, now);
+        self.relisten(profile, isn);
+        self.begin(State::SynSent, now);
     }
 
     /// Begins anew as [`listen`](Self::listen) does, in the memory that is there.
     pub fn relisten(&mut self, profile: &Arc<Profile>, isn: u32) {
-        *self = Self::listen(profile, isn);
+        if !Arc::ptr_eq(&self.profile, profile) {
+            self.profile = profile.clone();
+        }
+        self.sender.reset(profile);
+        self.receiver.reset(profile);
+        self.state = State::Listen;
+        self.isn = isn;
+        self.peer_isn = None;
+        self.opening = Opening::default();
+        self.peer_scale = 0;
+        self.timestamps = false;
+        self.recent = None;
+        self.linger = None;
+        self.reset = None;
+        self.repeats = 0;
+        self.stirred = false;
+        self.counters = Counters::default();
     }
 
     /// A segment arrives; returns the places of its data that have been taken (in order or not),
     /// trimmed to the window; none where it brings nothing or was refused.
     pub fn push(&mut self, now: Instant, segment: &Segment) -> Option<Range<Offset>> {
-        let _ = (now, segment);
+        self.counters.segments_in += 1;
+        self.stirred = true;
+        match self.state {
+            State::Closed(_) => self.arrive_nowhere(segment),
+            State::Listen => self.arrive_in_listen(now, segment),
+            State::SynSent => self.arrive_in_syn_sent(now, segment),
+            _ => return self.arrive(now, segment),
+        }
         None
     }
 
     /// Lets timers that are due run out, then the next segment to be sent at `now`.
     pub fn pop(&mut self, now: Instant) -> Option<Segment> {
-        let _ = now;
-        None
+        let segment = self.next_segment(now);
+        match segment {
+            Some(_) => self.counters.segments_out += 1,
+            None => self.stirred = false,
+        }
+        segment
     }
 
-    /// When to pop next: the earliest timer, or an instant that has passed where something can be
-    /// sent at once; none while nothing will happen by itself.
+    /// When to pop next: the earliest timer, or the origin of time where something may be sent at
+    /// once; none while nothing will happen by itself.
     pub fn wake(&self) -> Option<Instant> {
-        None
+        if self.stirred || self.reset.is_some() {
+            return Some(Instant::ORIGIN);
+        }
+        if self.state.is_closed() {
+            return None;
+        }
+        [
+            self.opening.due,
+            self.linger,
+            self.sender.wake(),
+            self.receiver.deadline(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
-    /// The application writes; returns how many bytes the send buffer took.
+    /// The application writes; returns how many bytes the send buffer took. None are taken before
+    /// a SYN has come or gone, nor after [`close`](Self::close).
     pub fn write(&mut self, now: Instant, bytes: u64) -> u64 {
-        let _ = (now, bytes);
-        0
+        let open = matches!(
+            self.state,
+            State::SynSent | State::SynReceived | State::Established | State::CloseWait
+        );
+        if !open || self.sender.closing {
+            return 0;
+        }
+        let held = self.sender.written - self.sender.una.max(1);
+        let bytes = bytes.min(self.profile.send_buffer.saturating_sub(held));
+        self.sender.write(now, bytes);
+        self.stirred = true;
+        bytes
     }
 
     /// Bytes that can be read.
     pub fn readable(&self) -> u64 {
-        0
+        self.receiver.readable()
     }
 
     /// The application reads; returns how many bytes there were.
-    pub fn read(&mut self, now: Instant, bytes: u64) -> u64 {
-        let _ = (now, bytes);
-        0
+    pub fn read(&mut self, _now: Instant, bytes: u64) -> u64 {
+        self.stirred = true;
+        self.receiver.read(bytes)
     }
 
-    /// The application has written everything: a FIN follows the last byte.
-    pub fn close(&mut self, now: Instant) {
-        let _ = now;
+    /// The application has written everything: a FIN follows the last byte. What the peer still
+    /// sends can be read.
+    pub fn close(&mut self, _now: Instant) {
+        if self.sender.closing || self.state.is_closed() {
+            return;
+        }
+        self.stirred = true;
+        match self.state {
+            State::Listen | State::SynSent => self.finish(End::Finished),
+            State::CloseWait => {
+                self.sender.closing = true;
+                self.state = State::LastAck;
+            }
+            State::SynReceived => self.sender.closing = true,
+            _ => {
+                self.sender.closing = true;
+                self.state = State::FinWait1;
+            }
+        }
     }
 
-    /// The application gives up: a RST, and nothing after it.
-    pub fn abort(&mut self, now: Instant) {
-        let _ = now;
-        self.state = State::Closed(End::Aborted);
+    /// The application gives up: a RST where the peer knows of the connection, and nothing after
+    /// it.
+    pub fn abort(&mut self, _now: Instant) {
+        if self.state.is_closed() {
+            return;
+        }
+        if !matches!(self.state, State::Listen | State::SynSent | State::TimeWait) {
+            self.reset = Some(self.bare_reset());
+        }
+        self.finish(End::Aborted);
+    }
+
+    fn finish(&mut self, end: End) {
+        self.state = State::Closed(end);
+        self.opening = Opening::default();
+        self.linger = None;
+        self.repeats = 0;
+        self.stirred = true;
     }
 
     /// Small segments wait no more (TCP_NODELAY), or do again.
     pub fn set_no_delay(&mut self, no_delay: bool) {
-        let _ = no_delay;
+        self.sender.set_no_delay(no_delay);
+        self.stirred = true;
     }
 
     /// Where the connection is in its life.
@@ -130,17 +265,17 @@ impl Endpoint {
 
     /// The FIN has come in order: there is nothing to be read behind what is readable.
     pub fn peer_has_closed(&self) -> bool {
-        false
+        self.receiver.has_closed()
     }
 
     /// Bytes of data that the peer has acknowledged.
     pub fn acknowledged(&self) -> u64 {
-        0
+        self.sender.una.clamp(1, self.sender.written) - 1
     }
 
     /// Bytes of data that have come in order, read or not.
     pub fn received(&self) -> u64 {
-        0
+        self.receiver.received()
     }
 
     /// What it did and refused.
@@ -155,7 +290,7 @@ impl Endpoint {
 
     /// Number of the peer's SYN, once it has come.
     pub const fn peer_isn(&self) -> Option<u32> {
-        None
+        self.peer_isn
     }
 
     /// The profile it runs by.
@@ -166,13 +301,13 @@ impl Endpoint {
     /// What its sender knows.
     pub fn look(&self) -> Look {
         Look {
-            window: 0,
-            threshold: 0,
-            peer_window: 0,
-            in_flight: 0,
-            smoothed: None,
-            timeout: Span::ZERO,
-            mss: 0,
+            window: self.sender.congestion().window(),
+            threshold: self.sender.congestion().threshold(),
+            peer_window: self.sender.peer_window(),
+            in_flight: self.sender.in_flight(),
+            smoothed: self.sender.rtt().smoothed(),
+            timeout: self.sender.timeout(),
+            mss: self.sender.mss(),
         }
     }
 }

@@ -37,6 +37,10 @@ pub struct Profile {
     pub rtt: RttRule,
     /// The retransmission timeout made of them.
     pub timeout: TimeoutRule,
+    /// Where round-trip times come from.
+    pub round_trips: RoundTrips,
+    /// Looking whether a closed window has opened.
+    pub persist: Persist,
     /// The first flight.
     pub initial_window: InitialWindow,
     /// Congestion control.
@@ -98,6 +102,24 @@ pub struct Retries {
     pub count: u32,
 }
 
+/// Where round-trip times come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoundTrips {
+    /// The timestamp echoed, in ticks of its clock; without timestamps a segment sent once.
+    ByEcho,
+    /// A segment sent once, exactly; the timestamp where all were sent again.
+    BySegment,
+}
+
+/// The timer of window probes: the retransmission timeout within bounds, doubling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Persist {
+    /// At least.
+    pub minimum: Span,
+    /// At most.
+    pub maximum: Span,
+}
+
 /// The first flight of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialWindow {
@@ -151,6 +173,20 @@ pub struct Recovery {
     pub rto_restart: bool,
     /// Copies of the last segments of a flight, sent at once; 0 for none. A remedy.
     pub tail_copies: u32,
+    /// The FIN rides on the last data segment; else it travels alone. A remedy where it does not.
+    pub fin_rides: bool,
+    /// Smaller segments while the window is small. A remedy.
+    pub framing: Option<Framing>,
+}
+
+/// Smart framing (Mellia, Meo, Casetti 2005): the same bytes in more segments, so that a loss has
+/// enough of them behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Framing {
+    /// Pieces that a full segment is cut into.
+    pub parts: u32,
+    /// While the congestion window is less than so many bytes.
+    pub below: u64,
 }
 
 /// The two families of senders.
@@ -158,15 +194,16 @@ pub struct Recovery {
 pub enum Engine {
     /// BSD: a place to send from that is pulled back; the window is inflated.
     Bsd {
-        /// A duplicate counts only if its window equals the last one, also with SACK.
+        /// A duplicate counts only if its window equals the last one, also where it brings new
+        /// SACK blocks.
         window_must_match: bool,
     },
     /// Linux and RFC 6675: marks on segments, and what is on its way counted.
     Pipe {
         /// FACK: everything below the highest SACKed less the threshold is lost.
         fack: bool,
-        /// Counts segments, not bytes: a short one is a full one.
-        in_segments: bool,
+        /// The last segment with its FIN is sent whatever the congestion window.
+        free_fin: bool,
     },
 }
 

@@ -54,13 +54,18 @@ pub(super) fn profile() -> Profile {
             granularity: Span::from_millis(1),
             maximum: Span::from_secs(60),
         },
+        round_trips: RoundTrips::ByEcho,
+        persist: Persist {
+            minimum: Span::from_secs(1),
+            maximum: Span::from_secs(60),
+        },
         initial_window: InitialWindow::Rfc3390,
         control: CONTROL,
         reduction: ReductionRule::AtOnce,
         recovery: Recovery {
             engine: Engine::Pipe {
                 fack: false,
-                in_segments: false,
+                free_fin: false,
             },
             threshold: 3,
             limited_transmit: true,
@@ -71,6 +76,8 @@ pub(super) fn profile() -> Profile {
             undo: false,
             rto_restart: false,
             tail_copies: 0,
+            fin_rides: true,
+            framing: None,
         },
         nagle: Nagle::Any,
         ack: AckRule::Rfc {

@@ -1,5 +1,325 @@
-//! The receiving half.
+//! The receiving half: what has come, what is offered, what an acknowledgement says.
+//!
+//! When to acknowledge is `ack`'s, how much to offer is `window`'s; help for the peer's tail is
+//! `duplicates`'. Which segments get this far is the endpoint's.
 
 pub mod ack;
 pub mod duplicates;
 pub mod window;
+
+use std::ops::Range;
+
+use posthaste_units::{Instant, Span};
+
+use crate::{Counters, Offset, Profile, Ranges};
+use ack::{AckNow, AckPolicy, Arrival, Place};
+use duplicates::Duplicates;
+use window::{Room, Window};
+
+/// Data or a FIN, as offsets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Incoming {
+    pub(crate) start: Offset,
+    pub(crate) len: u32,
+    pub(crate) fin: bool,
+    pub(crate) push: bool,
+}
+
+/// What the sending half knows that acknowledgements depend on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OtherHalf {
+    /// This end has sent its FIN.
+    pub(crate) closed: bool,
+    pub(crate) rtt: Option<Span>,
+    pub(crate) timeout: Span,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Receiver {
+    /// The next place expected; 0 before the SYN.
+    pub(crate) next: Offset,
+    /// One past the last place that the peer may use.
+    edge: Offset,
+    /// Everything before has been read.
+    read: Offset,
+    /// The place of the peer's FIN, once it is known.
+    fin: Option<Offset>,
+    early: Ranges,
+    policy: AckPolicy,
+    window: Window,
+    scale: u8,
+    /// What the last acknowledgement said.
+    pub(crate) acknowledged: Offset,
+    /// An acknowledgement is owed at once.
+    pub(crate) owed_now: bool,
+    /// To be reported once (RFC 2883).
+    twice: Option<(Offset, Offset)>,
+    pub(crate) duplicates: Option<Duplicates>,
+    pub(crate) sack: bool,
+    dsack: bool,
+}
+
+impl Receiver {
+    pub(crate) fn new(profile: &Profile) -> Self {
+        let mss = u32::from(profile.offer.mss);
+        Self {
+            next: 0,
+            edge: 0,
+            read: 1,
+            fin: None,
+            early: Ranges::default(),
+            policy: AckPolicy::new(profile.ack, profile.clock, mss),
+            window: Window::new(profile.window, profile.receive_buffer, mss),
+            scale: 0,
+            acknowledged: 0,
+            owed_now: false,
+            twice: None,
+            duplicates: profile.adaptive_acks.map(Duplicates::new),
+            sack: false,
+            dsack: profile.strictness.dsack,
+        }
+    }
+
+    /// Begins anew in the memory that is there.
+    pub(crate) fn reset(&mut self, profile: &Profile) {
+        let mut early = std::mem::take(&mut self.early);
+        early.clear();
+        *self = Self {
+            early,
+            ..Self::new(profile)
+        };
+    }
+
+    /// The peer's SYN has come; segments of at most `mss` bytes follow.
+    pub(crate) fn open(&mut self, mss: u32, scale: u8, sack: bool) {
+        self.next = 1;
+        self.edge = self.edge.max(1);
+        self.acknowledged = self.acknowledged.max(1);
+        self.scale = scale.min(14);
+        self.window.scale(self.scale);
+        self.window.resize(mss);
+        self.policy.resize(mss);
+        self.sack = sack;
+    }
+
+    /// Bytes that the peer may still send, seen from the next one expected.
+    pub(crate) fn offered(&self) -> u64 {
+        self.edge.saturating_sub(self.next)
+    }
+
+    pub(crate) fn readable(&self) -> u64 {
+        self.data_end() - self.read
+    }
+
+    /// Bytes of data in order.
+    pub(crate) fn received(&self) -> u64 {
+        self.data_end() - 1
+    }
+
+    fn data_end(&self) -> Offset {
+        (self.next - u64::from(self.has_closed())).max(1)
+    }
+
+    /// The FIN has come in order.
+    pub(crate) fn has_closed(&self) -> bool {
+        self.fin.is_some_and(|fin| self.next > fin)
+    }
+
+    /// Something has come beyond a hole.
+    pub(crate) fn has_hole(&self) -> bool {
+        !self.early.is_empty() || self.fin.is_some_and(|fin| self.next < fin)
+    }
+
+    fn room(&self) -> Room {
+        Room {
+            unread: self.readable(),
+            early: self.early.iter().map(|(start, end)| end - start).sum(),
+            edge: self.edge,
+            next: self.next,
+        }
+    }
+
+    /// Data or a FIN that lies in the window at least in part. Returns the places taken.
+    pub(crate) fn take(
+        &mut self,
+        now: Instant,
+        incoming: Incoming,
+        other: OtherHalf,
+        counters: &mut Counters,
+    ) -> Option<Range<Offset>> {
+        let end = incoming.start + u64::from(incoming.len);
+        if self.contradicts(&incoming, end) {
+            counters.refused.after_fin += 1;
+            self.owed_now = true;
+            return None;
+        }
+        let taken = incoming.start.max(self.next)..end.min(self.edge.max(self.next));
+        let fin = incoming.fin && end < self.edge.max(self.next + 1);
+        let place = self.place(&incoming, &taken, fin);
+        match place {
+            Place::Old => {
+                counters.duplicate_data += 1;
+                self.repeated(incoming.start, end);
+            }
+            Place::Beyond => {
+                if self.early.covers(taken.start, taken.end) {
+                    counters.duplicate_data += u64::from(!taken.is_empty());
+                    self.repeated(taken.start, taken.end);
+                }
+                if !self.early.add(taken.start, taken.end) {
+                    counters.refused.holes += 1;
+                    self.owed_now = true;
+                    return None;
+                }
+                counters.out_of_order += 1;
+            }
+            Place::Next | Place::Fills => {
+                self.next = self.early.advance(taken.end.max(self.next));
+            }
+        }
+        if fin {
+            self.fin = Some(end);
+        }
+        if self.fin == Some(self.next) {
+            self.next += 1;
+            self.edge = self.edge.max(self.next);
+        }
+        self.acknowledge_later(now, &incoming, place, other);
+        if let Some(duplicates) = &mut self.duplicates {
+            let fin_seen = self.fin.is_some();
+            let hole = !self.early.is_empty() || self.fin.is_some_and(|fin| self.next < fin);
+            let new = place != Place::Old;
+            duplicates.arrived(now, new, fin_seen && hole, hole);
+        }
+        (!taken.is_empty()).then_some(taken)
+    }
+
+    /// Data behind a FIN, or a FIN elsewhere than before.
+    fn contradicts(&self, incoming: &Incoming, end: Offset) -> bool {
+        match self.fin {
+            Some(fin) => end > fin || (incoming.fin && end != fin),
+            None => incoming.fin && self.early.end().is_some_and(|early| early > end),
+        }
+    }
+
+    fn place(&self, incoming: &Incoming, taken: &Range<Offset>, fin: bool) -> Place {
+        if incoming.start > self.next {
+            Place::Beyond
+        } else if taken.is_empty() && !(fin && taken.end == self.next && !self.has_closed()) {
+            Place::Old
+        } else if self.has_hole() {
+            Place::Fills
+        } else {
+            Place::Next
+        }
+    }
+
+    fn repeated(&mut self, start: Offset, end: Offset) {
+        if self.sack && self.dsack && start < end {
+            self.twice = Some((start, end));
+        }
+    }
+
+    fn acknowledge_later(
+        &mut self,
+        now: Instant,
+        incoming: &Incoming,
+        place: Place,
+        other: OtherHalf,
+    ) {
+        let in_order = matches!(place, Place::Next | Place::Fills);
+        let window_grew = (in_order || self.sack) && self.window.arrived(incoming.len);
+        let offered = self.edge.saturating_sub(self.acknowledged);
+        let arrival = Arrival {
+            len: incoming.len,
+            place,
+            fin: incoming.fin,
+            push: incoming.push,
+            window: self.offered(),
+            window_holds: self.window.offer(&self.room()) >= offered,
+            window_grew,
+            closed: other.closed,
+            sack: self.sack,
+            rtt: other.rtt,
+            timeout: other.timeout,
+        };
+        if self.policy.arrived(now, &arrival) == AckNow::Now {
+            self.owed_now = true;
+        }
+    }
+
+    /// The application reads; returns how many bytes there were.
+    pub(crate) fn read(&mut self, bytes: u64) -> u64 {
+        let bytes = bytes.min(self.readable());
+        self.read += bytes;
+        if bytes > 0 && !self.has_closed() {
+            let emptied = self.readable() == 0;
+            if self.policy.read(emptied) == AckNow::Now || self.window.update_due(&self.room()) {
+                self.owed_now = true;
+            }
+        }
+        bytes
+    }
+
+    /// Lets what is due run out.
+    pub(crate) fn expire(&mut self, now: Instant) {
+        if self.policy.deadline().is_some_and(|due| due <= now) {
+            self.policy.expired(now);
+            self.owed_now = true;
+        }
+    }
+
+    /// The next thing that happens by itself.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let ack = self.policy.deadline();
+        let repeat = self.duplicates.as_ref().and_then(Duplicates::due);
+        [ack, repeat].into_iter().flatten().min()
+    }
+
+    /// The window of a segment that leaves now, and its field; the edge moves.
+    pub(crate) fn advertise(&mut self, is_syn: bool) -> u16 {
+        let offer = self.window.offer(&self.room());
+        let field = if is_syn {
+            offer.min(u64::from(u16::MAX)) as u16
+        } else {
+            self.window.field(offer)
+        };
+        let shown = if is_syn {
+            u64::from(field)
+        } else {
+            u64::from(field) << self.scale
+        };
+        self.edge = self.edge.max(self.next + shown);
+        field
+    }
+
+    /// A segment with an acknowledgement leaves now.
+    pub(crate) fn acknowledges(&mut self, now: Instant, has_data: bool) {
+        self.acknowledged = self.next;
+        self.owed_now = false;
+        self.policy.sent();
+        if has_data {
+            self.policy.sent_data(now);
+        }
+    }
+
+    /// The blocks to report, at most `most`, newest first; what came twice before all.
+    pub(crate) fn blocks(&mut self, most: usize) -> impl Iterator<Item = (Offset, Offset)> + '_ {
+        let twice = self.twice.take();
+        let early = self.early.newest_first();
+        twice
+            .into_iter()
+            .chain(early)
+            .take(if self.sack { most } else { 0 })
+    }
+
+    /// How many blocks an acknowledgement leaving now would hold, at most `most`.
+    pub(crate) fn block_count(&self, most: usize) -> usize {
+        (self.early.iter().count() + usize::from(self.twice.is_some())).min(most)
+    }
+
+    /// Whether an acknowledgement leaving now would hold blocks.
+    pub(crate) fn has_blocks(&self) -> bool {
+        self.sack && (!self.early.is_empty() || self.twice.is_some())
+    }
+}

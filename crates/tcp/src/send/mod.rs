@@ -1,5 +1,355 @@
-//! The sending half.
+//! The sending half: what is written, what may be sent, what has come of it.
+//!
+//! This file has what all stacks share: the stream's places, the peer's window, the timer, small
+//! segments, round-trip times. What an acknowledgement means is `bsd`'s or `pipe`'s, what is sent
+//! next `transmit`'s; `scoreboard` counts, `congestion` and `reduction` say how much may be out.
 
+mod bsd;
 pub mod congestion;
+mod episode;
+mod expire;
+mod pipe;
+mod rack;
 pub mod reduction;
 pub mod rtt;
+mod scoreboard;
+mod timer;
+mod transmit;
+mod undo;
+
+use posthaste_units::{Instant, Span};
+
+use crate::profile::{Engine, Persist, Recovery, RoundTrips};
+use crate::{Clock, Counters, Offset, Profile};
+use congestion::{Congestion, Counting, Limit, Progress};
+use episode::{Episode, Phase};
+use reduction::Reduction;
+use rtt::Rtt;
+use scoreboard::Scoreboard;
+use timer::{Purpose, Timer};
+
+pub(crate) use expire::Expired;
+pub(crate) use transmit::Chunk;
+
+/// An acknowledgement, its numbers unwrapped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ack<'a> {
+    pub(crate) number: Offset,
+    /// The window in bytes.
+    pub(crate) window: u64,
+    /// Where the segment that brought it stands in the peer's stream.
+    pub(crate) seq: Offset,
+    /// It has data, or a FIN.
+    pub(crate) carries: bool,
+    pub(crate) blocks: &'a [(Offset, Offset)],
+    /// The timestamp echoed, and how long ago it was sent.
+    pub(crate) echo: Option<(u32, Span)>,
+}
+
+/// What both ends have agreed on, as far as sending goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Agreed {
+    /// Payload of a full segment.
+    pub(crate) mss: u32,
+    pub(crate) sack: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Sender {
+    rules: Recovery,
+    clock: Clock,
+    persist: Persist,
+    round_trips: RoundTrips,
+    minshall: bool,
+    pub(crate) no_delay: bool,
+    retries: u32,
+    counting: Counting,
+    limit: Limit,
+    /// One tick of the timestamp clock.
+    tick: Span,
+    /// The timestamp that the last acknowledgement echoed.
+    echoed: Option<u32>,
+    agreed: Agreed,
+    /// Everything before is acknowledged.
+    pub(crate) una: Offset,
+    /// What is sent next; pulled back by BSD's timeout.
+    next: Offset,
+    /// One past the last place ever sent.
+    pub(crate) max: Offset,
+    /// One past the last byte written.
+    pub(crate) written: Offset,
+    /// A FIN follows the last byte.
+    pub(crate) closing: bool,
+    window: u64,
+    /// Segment and acknowledgement of the last window update (`snd_wl1`, `snd_wl2`).
+    window_from: (Offset, Offset),
+    largest_window: u64,
+    /// The end of the last segment that was not full (`snd_sml`).
+    small_end: Offset,
+    board: Scoreboard,
+    rtt: Rtt,
+    congestion: Congestion,
+    reduction: Reduction,
+    backoff: u32,
+    timer: Option<Timer>,
+    episode: Episode,
+    /// Sending stopped last because of the congestion window; what was out then, and until what
+    /// place that holds (`tcp_cwnd_validate`).
+    limited: bool,
+    most_out: usize,
+    limited_until: Offset,
+    /// When something was last sent or received.
+    heard: Instant,
+    spoke: Instant,
+    /// The tail's copies have been sent up to here.
+    copied: Offset,
+    probes: u32,
+    /// A window probe is to be sent.
+    probe_now: bool,
+}
+
+impl Sender {
+    pub(crate) fn new(profile: &Profile) -> Self {
+        let mss = u32::from(profile.offer.mss);
+        Self {
+            rules: profile.recovery,
+            clock: profile.clock,
+            persist: profile.persist,
+            round_trips: profile.round_trips,
+            minshall: profile.nagle == crate::profile::Nagle::Small,
+            no_delay: false,
+            retries: profile.handshake.retries,
+            counting: profile.control.counting,
+            limit: profile.control.limit,
+            tick: profile.offer.timestamp_tick,
+            echoed: None,
+            agreed: Agreed { mss, sack: false },
+            una: 0,
+            next: 0,
+            max: 0,
+            written: 1,
+            closing: false,
+            window: 0,
+            window_from: (0, 0),
+            largest_window: 0,
+            small_end: 0,
+            board: Scoreboard::default(),
+            rtt: Rtt::new(profile.rtt, profile.timeout),
+            congestion: Congestion::new(profile.control, mss, profile.initial_window.bytes(mss)),
+            reduction: Reduction::new(profile.reduction),
+            backoff: 0,
+            timer: None,
+            episode: Episode {
+                threshold: profile.recovery.threshold,
+                ..Episode::default()
+            },
+            limited: false,
+            most_out: 0,
+            limited_until: 0,
+            heard: Instant::ORIGIN,
+            spoke: Instant::ORIGIN,
+            copied: 0,
+            probes: 0,
+            probe_now: false,
+        }
+    }
+
+    /// Begins anew in the memory that is there.
+    pub(crate) fn reset(&mut self, profile: &Profile) {
+        let mut board = std::mem::take(&mut self.board);
+        board.clear();
+        *self = Self {
+            board,
+            ..Self::new(profile)
+        };
+    }
+
+    /// Both SYNs are acknowledged. `rtt` is what the handshake took, where that is known.
+    pub(crate) fn open(
+        &mut self,
+        profile: &Profile,
+        now: Instant,
+        agreed: Agreed,
+        window: u64,
+        rtt: Option<Span>,
+    ) {
+        self.agreed = agreed;
+        self.congestion
+            .resize(agreed.mss, profile.initial_window.bytes(agreed.mss));
+        (self.una, self.next, self.max) = (1, 1, 1);
+        self.window = window;
+        self.largest_window = window;
+        self.window_from = (1, 1);
+        self.heard = now;
+        self.spoke = now;
+        if let Some(rtt) = rtt {
+            self.rtt.sample(rtt, 1, 1);
+        }
+    }
+
+    pub(crate) fn set_no_delay(&mut self, no_delay: bool) {
+        self.no_delay = no_delay;
+    }
+
+    /// The first place that the FIN does not precede.
+    pub(crate) const fn fin_sent(&self) -> bool {
+        self.max > self.written
+    }
+
+    pub(crate) const fn fin_acknowledged(&self) -> bool {
+        self.una > self.written
+    }
+
+    /// Places written and never sent, the FIN's included.
+    const fn unsent(&self) -> u64 {
+        (self.written + self.closing as u64).saturating_sub(self.max)
+    }
+
+    pub(crate) const fn rtt(&self) -> &Rtt {
+        &self.rtt
+    }
+
+    pub(crate) const fn congestion(&self) -> &Congestion {
+        &self.congestion
+    }
+
+    pub(crate) const fn peer_window(&self) -> u64 {
+        self.window
+    }
+
+    pub(crate) const fn mss(&self) -> u32 {
+        self.agreed.mss
+    }
+
+    pub(crate) const fn peer_largest_window(&self) -> u64 {
+        self.largest_window
+    }
+
+    /// The retransmission timeout as it is now.
+    pub(crate) fn timeout(&self) -> Span {
+        self.rtt.timeout_after(self.backoff)
+    }
+
+    /// What is on its way, as the profile counts.
+    pub(crate) fn in_flight(&self) -> u64 {
+        match self.rules.engine {
+            Engine::Bsd { .. } => self.next - self.una,
+            Engine::Pipe { .. } => {
+                let heard = u64::from(self.reno_sacked()) * u64::from(self.agreed.mss);
+                self.board.in_flight().saturating_sub(heard)
+            }
+        }
+    }
+
+    /// Segments that duplicates have told of, where there is no SACK.
+    fn reno_sacked(&self) -> u32 {
+        if self.agreed.sack {
+            0
+        } else {
+            self.episode.duplicates
+        }
+    }
+
+    /// An acknowledgement of something that was sent, or that says nothing new.
+    pub(crate) fn acknowledged(&mut self, now: Instant, ack: &Ack<'_>, counters: &mut Counters) {
+        self.episode.credit = 0;
+        self.probes = 0;
+        self.echoed = ack.echo.map(|(stamp, _)| stamp);
+        match self.rules.engine {
+            Engine::Bsd { window_must_match } => {
+                self.bsd_acknowledged(now, ack, window_must_match, counters);
+                self.update_window(ack);
+            }
+            Engine::Pipe { .. } => {
+                let opened = self.update_window(ack);
+                self.pipe_acknowledged(now, ack, opened, counters);
+            }
+        }
+        self.heard = now;
+        if self.timer_is(Purpose::Persist) && self.fits_something() {
+            self.timer = None;
+            self.backoff = 0;
+        }
+    }
+
+    /// RFC 9293, section 3.10.7.4: the window of the newest segment counts. True where it is
+    /// taken for an update, as Linux does (`tcp_may_update_window`).
+    fn update_window(&mut self, ack: &Ack<'_>) -> bool {
+        let newer = ack.number > self.window_from.1
+            || ack.seq > self.window_from.0
+            || (ack.seq == self.window_from.0 && ack.window > self.window);
+        if !newer || ack.number < self.window_from.1 {
+            return false;
+        }
+        self.window = ack.window;
+        self.largest_window = self.largest_window.max(ack.window);
+        self.window_from = (ack.seq.max(self.window_from.0), ack.number);
+        true
+    }
+
+    /// Charge of a segment in the units of the window.
+    fn charge(&self, len: u64) -> u32 {
+        match self.counting {
+            Counting::Segments => self.agreed.mss,
+            Counting::Bytes => len as u32,
+        }
+    }
+
+    fn timer_is(&self, purpose: Purpose) -> bool {
+        self.timer.is_some_and(|timer| timer.purpose == purpose)
+    }
+
+    fn set_timer(&mut self, now: Instant, span: Span, purpose: Purpose) {
+        self.timer = Some(Timer {
+            due: self.clock.expiry(now, span),
+            purpose,
+        });
+    }
+
+    /// When something happens by itself.
+    pub(crate) fn wake(&self) -> Option<Instant> {
+        self.timer.map(|timer| timer.due)
+    }
+
+    /// A round-trip time. Only a fresh one ends the back-off (RFC 6298, section 5).
+    fn sample(&mut self, rtt: Span, ack: &Ack<'_>) {
+        self.rtt.sample(rtt, ack.number, self.max);
+        self.backoff = 0;
+    }
+
+    fn progress(&self, now: Instant, delivered: (u64, u32), ack: &Ack<'_>) -> Progress {
+        Progress {
+            now,
+            bytes: delivered.0,
+            segments: delivered.1,
+            rtt: None,
+            acked: ack.number,
+            next: self.max,
+            in_flight: 0,
+            limited: self.limited,
+        }
+    }
+
+    /// After a pause the window is what the profile leaves of it.
+    fn resume(&mut self, now: Instant) {
+        if self.una == self.max && self.max > 1 {
+            let since = match self.rules.engine {
+                Engine::Bsd { .. } => now.since(self.heard),
+                Engine::Pipe { .. } => now.since(self.spoke),
+            };
+            self.congestion.after_idle(now, since, self.rtt.timeout());
+        }
+    }
+
+    /// Written by the application.
+    pub(crate) fn write(&mut self, now: Instant, bytes: u64) {
+        if bytes > 0 {
+            self.resume(now);
+        }
+        self.written += bytes;
+    }
+
+    fn phase(&self) -> Phase {
+        self.episode.phase
+    }
+}

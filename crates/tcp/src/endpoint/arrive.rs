@@ -1,0 +1,249 @@
+//! What an arriving segment does once both SYNs are known (RFC 9293, section 3.10.7.4): is it
+//! believed, what does it acknowledge, what does it bring.
+
+use std::ops::Range;
+
+use posthaste_units::{Instant, Span};
+
+use super::Endpoint;
+use super::open::answer_with_reset;
+use crate::receive::{Incoming, OtherHalf};
+use crate::send::Ack;
+use crate::{End, Offset, Segment, State, unwrap};
+
+/// Timestamps older than this prove nothing (RFC 7323, section 5.5).
+const STALE: Span = Span::from_secs(24 * 24 * 3600);
+
+impl Endpoint {
+    pub(super) fn arrive_nowhere(&mut self, segment: &Segment) {
+        self.counters.refused.no_connection += 1;
+        if !segment.rst {
+            self.reset = Some(answer_with_reset(segment));
+        }
+    }
+
+    pub(super) fn arrive(&mut self, now: Instant, segment: &Segment) -> Option<Range<Offset>> {
+        let start = self.believe(now, segment)?;
+        let start = start + u64::from(segment.syn);
+        let Some(ack) = segment.ack else {
+            self.counters.refused.no_ack += 1;
+            return None;
+        };
+        self.remember_timestamp(now, segment, start);
+        if self.state == State::SynReceived {
+            if ack != crate::wrap(self.isn, 1) {
+                self.counters.refused.ack_of_unsent += 1;
+                self.reset = Some(answer_with_reset(segment));
+                return None;
+            }
+            let window = u64::from(segment.window) << self.scale_of(segment);
+            self.establish(now, segment, window);
+        } else if !self.take_ack(now, segment, ack, start) {
+            return None;
+        }
+        let taken = if segment.len > 0 || segment.fin {
+            self.take_data(now, segment, start)
+        } else {
+            None
+        };
+        self.follow(now);
+        taken
+    }
+
+    fn scale_of(&self, segment: &Segment) -> u8 {
+        if segment.syn { 0 } else { self.peer_scale }
+    }
+
+    /// The place of a segment that is to be taken seriously; answers the others.
+    fn believe(&mut self, now: Instant, segment: &Segment) -> Option<Offset> {
+        let next = self.receiver.next;
+        let Some(start) = unwrap(self.peer_isn?, segment.seq, next) else {
+            return self.out_of_window(segment);
+        };
+        let end = start + u64::from(segment.places());
+        if self.is_old_by_timestamp(now, segment) {
+            self.counters.refused.paws += 1;
+            self.receiver.owed_now = true;
+            return None;
+        }
+        let edge = next + self.receiver.offered();
+        let beyond = start > edge || (start == edge && segment.places() > 0 && edge > next);
+        let closed_window = edge == next && segment.places() > 0 && end > next && start >= next;
+        if end < self.receiver.acknowledged || beyond {
+            return self.out_of_window(segment);
+        }
+        if segment.rst {
+            self.take_reset(start, edge);
+            return None;
+        }
+        if segment.syn {
+            return self.take_syn(segment, start);
+        }
+        if closed_window && segment.len > 0 {
+            // Its acknowledgement counts all the same (RFC 9293, section 3.10.7.4).
+            self.counters.refused.out_of_window += 1;
+            self.receiver.owed_now = true;
+        }
+        Some(start)
+    }
+
+    fn out_of_window(&mut self, segment: &Segment) -> Option<Offset> {
+        self.counters.refused.out_of_window += 1;
+        self.receiver.owed_now |= !segment.rst;
+        None
+    }
+
+    /// PAWS (RFC 7323, section 5.3).
+    fn is_old_by_timestamp(&self, now: Instant, segment: &Segment) -> bool {
+        let (Some(stamps), Some((recent, since))) = (segment.options.timestamps, self.recent)
+        else {
+            return false;
+        };
+        let older = (stamps.value.wrapping_sub(recent) as i32) < 0;
+        self.timestamps && older && !segment.rst && now.since(since) < STALE
+    }
+
+    /// RFC 7323, section 4.3: the timestamp of what the last acknowledgement asked for.
+    fn remember_timestamp(&mut self, now: Instant, segment: &Segment, start: Offset) {
+        if let Some(stamps) = segment.options.timestamps
+            && self.timestamps
+            && start <= self.receiver.acknowledged
+        {
+            self.recent = Some((stamps.value, now));
+        }
+    }
+
+    fn take_reset(&mut self, start: Offset, edge: Offset) {
+        let exact = start == self.receiver.next;
+        if exact || (!self.profile.strictness.rfc5961 && start < edge) {
+            if self.state == State::TimeWait {
+                self.finish(End::Finished);
+            } else {
+                self.finish(End::Reset);
+            }
+            return;
+        }
+        self.counters.refused.rst += 1;
+        self.receiver.owed_now = true;
+    }
+
+    fn take_syn(&mut self, segment: &Segment, start: Offset) -> Option<Offset> {
+        if start == 0 && self.state == State::SynReceived {
+            if segment.ack.is_some() {
+                return Some(start);
+            }
+            self.opening.send = true;
+            return None;
+        }
+        self.counters.refused.syn += 1;
+        if start == 0 || self.profile.strictness.rfc5961 {
+            self.receiver.owed_now = true;
+        } else {
+            self.reset = Some(self.bare_reset());
+            self.finish(End::Reset);
+        }
+        None
+    }
+
+    /// This end's timestamp that the segment echoes, and how long ago it was sent.
+    pub(super) fn echo_of(&self, now: Instant, segment: &Segment) -> Option<(u32, Span)> {
+        let stamps = segment.options.timestamps.filter(|_| self.timestamps)?;
+        let ago = self.stamp(now).wrapping_sub(stamps.echo);
+        let sane = stamps.echo != 0 && (ago as i32) >= 0;
+        sane.then(|| {
+            (
+                stamps.echo,
+                self.profile.offer.timestamp_tick * u64::from(ago),
+            )
+        })
+    }
+
+    /// False where the segment is refused for what it acknowledges.
+    fn take_ack(&mut self, now: Instant, segment: &Segment, ack: u32, start: Offset) -> bool {
+        let una = self.sender.una;
+        let number = unwrap(self.isn, ack, una).filter(|number| {
+            self.sender.una.saturating_sub(*number) <= self.sender.peer_largest_window().max(1)
+        });
+        let Some(number) = number else {
+            self.counters.refused.ack_too_old += 1;
+            self.receiver.owed_now |= self.profile.strictness.rfc5961;
+            return false;
+        };
+        if number > self.sender.max {
+            self.counters.refused.ack_of_unsent += 1;
+            self.receiver.owed_now = true;
+            return false;
+        }
+        let mut blocks = [(0, 0); 4];
+        let mut count = 0;
+        if self.receiver.sack {
+            for block in segment.options.sack.as_slice() {
+                let start = unwrap(self.isn, block[0], una);
+                let end = unwrap(self.isn, block[1], una);
+                if let (Some(start), Some(end)) = (start, end)
+                    && start < end
+                {
+                    blocks[count] = (start, end);
+                    count += 1;
+                }
+            }
+        }
+        let ack = Ack {
+            number,
+            window: u64::from(segment.window) << self.scale_of(segment),
+            seq: start,
+            carries: segment.len > 0 || segment.fin,
+            blocks: &blocks[..count],
+            echo: self.echo_of(now, segment),
+        };
+        self.sender.acknowledged(now, &ack, &mut self.counters);
+        true
+    }
+
+    fn take_data(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        start: Offset,
+    ) -> Option<Range<Offset>> {
+        let incoming = Incoming {
+            start,
+            len: segment.len,
+            fin: segment.fin,
+            push: segment.psh,
+        };
+        let other = OtherHalf {
+            closed: self.sender.fin_sent(),
+            rtt: self.sender.rtt().smoothed(),
+            timeout: self.sender.timeout(),
+        };
+        self.receiver.take(now, incoming, other, &mut self.counters)
+    }
+
+    /// The states follow from what both halves have seen.
+    fn follow(&mut self, now: Instant) {
+        let acknowledged = self.sender.closing && self.sender.fin_acknowledged();
+        let closed = self.receiver.has_closed();
+        let next = match self.state {
+            State::Established if closed => State::CloseWait,
+            State::FinWait1 if acknowledged && closed => State::TimeWait,
+            State::FinWait1 if acknowledged => State::FinWait2,
+            State::FinWait1 if closed => State::Closing,
+            State::FinWait2 if closed => State::TimeWait,
+            State::Closing if acknowledged => State::TimeWait,
+            State::LastAck if acknowledged => return self.finish(End::Finished),
+            State::TimeWait if self.receiver.owed_now => State::TimeWait,
+            _ => return,
+        };
+        self.state = next;
+        self.linger = match next {
+            State::TimeWait => Some(now + self.profile.handshake.time_wait),
+            State::FinWait2 => self
+                .profile
+                .handshake
+                .fin_wait_2
+                .map(|patience| now + patience),
+            _ => None,
+        };
+    }
+}

@@ -1,0 +1,212 @@
+//! How a connection opens: SYN and SYN-ACK, both at once, and what their options settle
+//! (RFC 9293, sections 3.5 and 3.10.7.2 to 3.10.7.4).
+
+use posthaste_units::{Instant, Span};
+
+use super::Endpoint;
+use crate::profile::Retries;
+use crate::send::Agreed;
+use crate::{Options, Segment, State, wrap};
+
+/// Largest payload where a SYN does not say (RFC 9293, section 3.7.1).
+const UNSAID_MSS: u16 = 536;
+/// A smaller one is taken for this: Linux's `TCP_MIN_MSS`.
+const SMALLEST_MSS: u16 = 88;
+/// Bytes of the timestamps option, padded.
+const TIMESTAMPS: u32 = 12;
+
+/// Where a handshake stands.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Opening {
+    /// A SYN or SYN-ACK is to be sent now.
+    pub(super) send: bool,
+    /// When it was first sent.
+    pub(super) began: Instant,
+    /// When it is sent again, and how often it has been.
+    pub(super) due: Option<Instant>,
+    pub(super) tries: u32,
+    /// The peer began.
+    pub(super) passive: bool,
+}
+
+impl Retries {
+    /// The timeout after `tries` retransmissions.
+    pub fn timeout(&self, tries: u32) -> Span {
+        self.initial * (1 << tries.saturating_sub(self.linear).min(16))
+    }
+}
+
+impl Endpoint {
+    fn syn_retries(&self) -> Retries {
+        if self.opening.passive {
+            self.profile.handshake.syn_ack
+        } else {
+            self.profile.handshake.syn
+        }
+    }
+
+    /// The timer of SYN or SYN-ACK is due: once more, or false where that was often enough.
+    pub(super) fn expire_opening(&mut self) -> bool {
+        if self.opening.tries >= self.syn_retries().count {
+            return false;
+        }
+        self.opening.tries += 1;
+        self.opening.send = true;
+        self.opening.due = None;
+        self.counters.timeouts += 1;
+        self.counters.retransmissions += 1;
+        self.counters.after_timeout += 1;
+        true
+    }
+
+    /// The SYN, or the SYN-ACK once the peer's has come.
+    pub(super) fn syn(&mut self, now: Instant) -> Segment {
+        self.opening.send = false;
+        if self.opening.tries == 0 {
+            self.opening.began = now;
+        }
+        let wait = self.syn_retries().timeout(self.opening.tries);
+        self.opening.due = Some(self.profile.clock.expiry(now, wait));
+        let offer = self.profile.offer;
+        let answers = self.peer_isn.is_some();
+        let window = self.receiver.advertise(true);
+        let timestamps = if answers {
+            self.timestamps
+        } else {
+            offer.timestamps
+        };
+        let scaled = !answers || self.opening_scaled;
+        let sack = if answers {
+            self.receiver.sack
+        } else {
+            offer.sack
+        };
+        if answers {
+            self.receiver.acknowledges(now, false);
+        }
+        Segment {
+            seq: self.isn,
+            ack: self.peer_isn.map(|isn| wrap(isn, self.receiver.next)),
+            syn: true,
+            window,
+            options: Options {
+                mss: Some(offer.mss),
+                window_scale: offer.window_scale.filter(|_| scaled),
+                sack_permitted: sack,
+                timestamps: timestamps.then(|| self.timestamps_option(now)),
+                ..Options::default()
+            },
+            ..Segment::default()
+        }
+    }
+
+    /// The peer's SYN settles the options.
+    fn learn(&mut self, now: Instant, syn: &Segment) {
+        let offer = self.profile.offer;
+        self.peer_isn = Some(syn.seq);
+        self.timestamps = offer.timestamps && syn.options.timestamps.is_some();
+        self.recent = syn
+            .options
+            .timestamps
+            .filter(|_| self.timestamps)
+            .map(|stamps| (stamps.value, now));
+        let scales = offer.window_scale.zip(syn.options.window_scale);
+        self.opening_scaled = scales.is_some();
+        let (ours, theirs) = scales.unwrap_or((0, 0));
+        self.peer_scale = theirs.min(14);
+        let sack = offer.sack && syn.options.sack_permitted;
+        let stamps = if self.timestamps { TIMESTAMPS } else { 0 };
+        self.receiver
+            .open(u32::from(offer.mss) - stamps, ours, sack);
+        let mss = syn.options.mss.unwrap_or(UNSAID_MSS).max(SMALLEST_MSS);
+        self.agreed = Agreed {
+            mss: u32::from(mss.min(offer.mss)) - stamps,
+            sack,
+        };
+    }
+
+    pub(super) fn arrive_in_listen(&mut self, now: Instant, segment: &Segment) {
+        if segment.rst || !segment.syn || segment.fin {
+            self.counters.refused.no_connection += 1;
+            if segment.ack.is_some() && !segment.rst {
+                self.reset = Some(answer_with_reset(segment));
+            }
+            return;
+        }
+        if segment.ack.is_some() {
+            self.counters.refused.no_connection += 1;
+            self.reset = Some(answer_with_reset(segment));
+            return;
+        }
+        self.learn(now, segment);
+        self.opening.passive = true;
+        self.opening.send = true;
+        self.state = State::SynReceived;
+    }
+
+    pub(super) fn arrive_in_syn_sent(&mut self, now: Instant, segment: &Segment) {
+        let expected = wrap(self.isn, 1);
+        if segment.ack.is_some_and(|ack| ack != expected) {
+            self.counters.refused.ack_of_unsent += 1;
+            if !segment.rst {
+                self.reset = Some(answer_with_reset(segment));
+            }
+            return;
+        }
+        if segment.rst {
+            if segment.ack.is_some() {
+                self.finish(crate::End::Reset);
+            } else {
+                self.counters.refused.rst += 1;
+            }
+            return;
+        }
+        if !segment.syn || segment.fin {
+            self.counters.refused.syn += 1;
+            return;
+        }
+        self.learn(now, segment);
+        if segment.ack.is_some() {
+            self.establish(now, segment, u64::from(segment.window));
+            self.receiver.owed_now = true;
+        } else {
+            // Both opened at once.
+            self.opening.send = true;
+            self.state = State::SynReceived;
+        }
+    }
+
+    /// The SYN is acknowledged: both directions are open.
+    pub(super) fn establish(&mut self, now: Instant, segment: &Segment, window: u64) {
+        let rtt = match self.echo_of(now, segment) {
+            Some((_, rtt)) if self.opening.tries > 0 => Some(rtt),
+            _ if self.opening.tries == 0 => Some(now.since(self.opening.began)),
+            _ => None,
+        };
+        let agreed = self.agreed;
+        self.sender.open(&self.profile, now, agreed, window, rtt);
+        self.opening = Opening {
+            passive: self.opening.passive,
+            ..Opening::default()
+        };
+        self.state = if self.sender.closing {
+            State::FinWait1
+        } else {
+            State::Established
+        };
+    }
+}
+
+/// RFC 9293, section 3.5.2: what a segment to nobody is answered with.
+pub(super) fn answer_with_reset(segment: &Segment) -> Segment {
+    let ack = match segment.ack {
+        Some(_) => None,
+        None => Some(segment.seq.wrapping_add(segment.places())),
+    };
+    Segment {
+        seq: segment.ack.unwrap_or(0),
+        ack,
+        rst: true,
+        ..Segment::default()
+    }
+}

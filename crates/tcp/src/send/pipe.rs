@@ -1,0 +1,595 @@
+//! Recovery by marks and a pipe: Linux (tcp_input.c, `tcp_ack` and `tcp_fastretrans_alert`) and,
+//! with other rules, RFC 6675 and RFC 6582.
+//!
+//! Detectors mark segments as lost, the scoreboard says how much is out, and what is marked is
+//! sent again before anything new. Without SACK each duplicate stands for a segment that has
+//! come. Marking by time is `rack`'s, taking back is `undo`'s.
+//!
+//! Simplified: congestion signals (ECN), path MTU probes, SACK reneging beyond what a timeout does and
+//! Linux's collapsing of segments are left out; a segment is SACKed whole or not at all.
+
+use posthaste_units::{Instant, Span};
+
+use super::congestion::Limit;
+use super::episode::Phase;
+use super::timer::Purpose;
+use super::transmit::Chunk;
+use super::{Ack, Sender};
+use crate::profile::Engine;
+use crate::{Counters, Offset};
+
+/// What one acknowledgement has brought: Linux's FLAG_*.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct News {
+    /// It moved `una`.
+    pub(super) advanced: bool,
+    /// Nothing but a repetition.
+    pub(super) duplicate: bool,
+    /// Charges and segments newly acknowledged or SACKed.
+    pub(super) delivered: (u64, u32),
+    pub(super) sacked: u32,
+    /// Of these some that were never sent again and lie before `recover`: FLAG_ORIG_SACK_ACKED.
+    pub(super) original: bool,
+    pub(super) dsack: bool,
+    /// A retransmission was found lost.
+    pub(super) repeat_lost: bool,
+    /// The retransmission timer is to be set anew.
+    pub(super) timer: bool,
+    /// When the first and the last of what was never sent again were sent.
+    first_sent: Option<Instant>,
+    sack_sent: Option<Instant>,
+    /// The lowest place that came late without having been sent again.
+    late: Option<Offset>,
+}
+
+impl Sender {
+    pub(super) fn pipe_acknowledged(
+        &mut self,
+        now: Instant,
+        ack: &Ack<'_>,
+        opened: bool,
+        counters: &mut Counters,
+    ) {
+        let flight = self.in_flight();
+        let lost = self.board.lost_segments();
+        let had_nothing = self.board.is_empty();
+        let reached = self.board.highest_sacked().unwrap_or(self.una);
+        let mut news = News {
+            advanced: ack.number > self.una,
+            ..News::default()
+        };
+        let una = self.una;
+        self.episode.only_new = false;
+        self.take_sack(now, ack, &mut news, counters);
+        self.take_off(now, ack, &mut news);
+        self.measure(now, ack, &mut news);
+        if news.late.is_some_and(|late| late < reached) {
+            self.saw_reordering(news.late.unwrap_or(reached), reached);
+        }
+        let quiet = !ack.carries && !opened && ack.number == una;
+        news.duplicate = quiet && !news.advanced && !news.dsack && !had_nothing;
+        if news.duplicate {
+            counters.duplicate_acks += 1;
+        } else if !news.advanced && !ack.carries && !had_nothing {
+            counters.uncounted_acks += 1;
+        }
+        self.rack_learn(ack, &news);
+        self.probe_answered(ack, &news);
+        if had_nothing {
+            self.try_undo_dsack(counters);
+            return;
+        }
+        if news.duplicate || news.sacked > 0 || news.dsack || self.phase() != Phase::Open {
+            self.alert(now, una, &mut news, counters);
+        }
+        if news.timer {
+            self.rearm(now, true);
+        }
+        let clean = news.advanced && self.board.lost_segments() <= lost;
+        self.control(now, ack, &news, (flight, clean));
+    }
+
+    /// The congestion window after an acknowledgement (`tcp_cong_control`).
+    fn control(&mut self, now: Instant, ack: &Ack<'_>, news: &News, (flight, clean): (u64, bool)) {
+        if self.phase() == Phase::Recovery {
+            let out = self.in_flight();
+            let window = self.reduction.acked(news.delivered.0, out, clean);
+            self.congestion.set_window(window);
+        } else if news.advanced {
+            let mut progress = self.progress(now, news.delivered, ack);
+            progress.rtt = news.first_sent.map(|sent| now.since(sent));
+            progress.in_flight = match self.limit {
+                Limit::Validated => self.most_out as u64 * u64::from(self.agreed.mss),
+                Limit::Full | Limit::Ignored => flight,
+            };
+            self.congestion.acked(&progress);
+        }
+    }
+
+    /// Marks what is SACKed, and looks for a D-SACK (RFC 2883; Linux `tcp_sacktag_write_queue`).
+    fn take_sack(&mut self, now: Instant, ack: &Ack<'_>, news: &mut News, counters: &mut Counters) {
+        let mut blocks = ack.blocks;
+        if let Some((start, end)) = blocks.first().copied() {
+            let inside = blocks
+                .get(1)
+                .is_some_and(|next| next.0 <= start && end <= next.1);
+            if start < ack.number || inside {
+                blocks = &blocks[1..];
+                news.dsack = true;
+                counters.spurious += 1;
+                let counted = self.episode.undo.is_some_and(|undo| end > undo);
+                if counted {
+                    self.episode.undo_repeats = self.episode.undo_repeats.saturating_sub(1);
+                }
+            }
+        }
+        for (start, end) in blocks.iter().copied() {
+            if start < ack.number || end > self.max {
+                continue;
+            }
+            for index in self.board.at(start)..self.board.len() {
+                let Some(sent) = self
+                    .board
+                    .get(index)
+                    .filter(|sent| sent.end <= end)
+                    .copied()
+                else {
+                    break;
+                };
+                if sent.start >= start && self.board.mark_sacked(index) {
+                    self.heard_of(now, &sent, news);
+                    news.sacked += 1;
+                    if sent.repeats == 0 {
+                        news.sack_sent = Some(sent.sent);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A segment is acknowledged, or SACKed for the first time.
+    fn heard_of(&mut self, now: Instant, sent: &super::scoreboard::Sent, news: &mut News) {
+        news.delivered.0 += u64::from(sent.charge);
+        news.delivered.1 += 1;
+        if sent.repeats == 0 {
+            news.late = Some(news.late.map_or(sent.start, |late| late.min(sent.start)));
+            news.original |= sent.end <= self.episode.recover;
+        }
+        self.rack_heard(now, sent);
+    }
+
+    /// Takes off what is acknowledged (`tcp_clean_rtx_queue`).
+    fn take_off(&mut self, now: Instant, ack: &Ack<'_>, news: &mut News) {
+        if !news.advanced {
+            return;
+        }
+        let (mut segments, mut known) = (0, 0);
+        let mut all_fresh = true;
+        while let Some(sent) = self.board.acknowledge(ack.number) {
+            segments += 1;
+            if sent.repeats > 0 {
+                all_fresh = false;
+            } else if news.first_sent.is_none() && !sent.sacked {
+                news.first_sent = Some(sent.sent);
+            }
+            if sent.sacked {
+                known += 1;
+            } else {
+                self.heard_of(now, &sent, news);
+            }
+        }
+        debug_assert!(known <= segments);
+        if !all_fresh {
+            news.first_sent = None;
+        }
+        news.timer |= segments > 0;
+        self.una = ack.number;
+        self.next = self.max.max(self.una);
+        if !self.agreed.sack && segments > 0 {
+            // One acknowledges the hole, the rest were told of by duplicates.
+            let told = self.episode.duplicates;
+            self.episode.duplicates = told.saturating_sub(segments - 1);
+            let mss = u64::from(self.agreed.mss);
+            let fresh = u64::from(segments.saturating_sub(told).max(1)) * mss;
+            news.delivered.0 = news.delivered.0.min(fresh);
+        }
+    }
+
+    /// Round-trip times (Linux `tcp_ack_update_rtt`): from a segment sent once, else from the
+    /// timestamp echoed, and never from what may have been sent twice. Stacks until 2014 took the
+    /// timestamp first.
+    fn measure(&mut self, now: Instant, ack: &Ack<'_>, news: &mut News) {
+        let by_echo = ack.echo.filter(|_| news.advanced).map(|(_, rtt)| rtt);
+        let by_segment = news
+            .first_sent
+            .or(news.sack_sent)
+            .map(|sent| now.since(sent));
+        let rtt = match self.round_trips {
+            crate::profile::RoundTrips::ByEcho => by_echo.or(by_segment),
+            crate::profile::RoundTrips::BySegment => by_segment.or(by_echo),
+        };
+        if let Some(rtt) = rtt {
+            self.sample(rtt, ack);
+        }
+        let head = self.board.get(0).map(|first| now.since(first.sent));
+        if let (Some(sent), Some(age)) = (news.sack_sent, head) {
+            news.timer |= now.since(sent) > age;
+        }
+    }
+
+    /// `tcp_fastretrans_alert`.
+    fn alert(&mut self, now: Instant, una: Offset, news: &mut News, counters: &mut Counters) {
+        if self.phase() == Phase::Open {
+            self.episode.first_repeat = None;
+        } else if self.una >= self.episode.recover && self.phase() == Phase::Recovery {
+            if !self.agreed.sack {
+                self.episode.duplicates = 0;
+            }
+            if self.try_undo_recovery(counters) {
+                return;
+            }
+            self.finish_recovery();
+        }
+        match self.phase() {
+            Phase::Recovery => {
+                if !news.advanced {
+                    self.add_duplicate(news);
+                } else if self.try_undo_partial(una, counters) {
+                    return;
+                }
+                if self.try_undo_dsack(counters) {
+                    self.keep_open();
+                }
+                self.identify(now, news);
+                if self.phase() != Phase::Recovery {
+                    if !self.is_time_to_recover(now, news) {
+                        return;
+                    }
+                    self.enter_recovery(counters);
+                }
+            }
+            Phase::Loss => {
+                self.in_loss(news, counters);
+                self.identify(now, news);
+                if self.phase() != Phase::Open && !news.repeat_lost {
+                    return;
+                }
+                if self.phase() == Phase::Open {
+                    return self.suspect(now, news, counters);
+                }
+            }
+            Phase::Open | Phase::Disorder => return self.suspect(now, news, counters),
+        }
+        self.mark_by_count(news.duplicate || news.advanced || news.sacked > 0, false);
+    }
+
+    /// Not recovering: does what has come prove a loss?
+    fn suspect(&mut self, now: Instant, news: &mut News, counters: &mut Counters) {
+        if !self.agreed.sack && news.advanced {
+            self.episode.duplicates = 0;
+        }
+        self.add_duplicate(news);
+        self.try_undo_dsack(counters);
+        self.identify(now, news);
+        if self.is_time_to_recover(now, news) {
+            self.enter_recovery(counters);
+            self.mark_by_count(true, true);
+        } else {
+            self.keep_open();
+        }
+    }
+
+    /// Without SACK a duplicate stands for a segment that has come (`tcp_add_reno_sack`).
+    fn add_duplicate(&mut self, news: &mut News) {
+        if self.agreed.sack || !news.duplicate {
+            return;
+        }
+        let holes = self.board.lost_segments().max(1);
+        let most = (self.board.len() as u32).saturating_sub(holes);
+        if self.episode.duplicates < most {
+            self.episode.duplicates += 1;
+        } else {
+            self.saw_reordering(self.una, self.una);
+        }
+        news.delivered.0 += u64::from(self.agreed.mss);
+        news.delivered.1 += 1;
+    }
+
+    /// Marks what is lost, by RACK where it acts, by NewReno without SACK.
+    fn identify(&mut self, now: Instant, news: &mut News) {
+        if self.board.is_empty() {
+            return;
+        }
+        if self.has_rack() {
+            let again = self.board.again_segments();
+            if self.rack_mark(now) {
+                news.timer = false;
+            }
+            news.repeat_lost |= self.board.again_segments() < again;
+        } else if !self.agreed.sack {
+            let begins =
+                self.phase() < Phase::Recovery && self.episode.duplicates >= self.episode.threshold;
+            let partial = self.phase() == Phase::Recovery && news.advanced;
+            let first = self.board.get(0).is_some_and(|first| !first.lost);
+            if (begins || partial) && first {
+                self.board.mark_lost(0);
+            }
+        }
+    }
+
+    /// Segments from the first to the highest that has come: what duplicates prove.
+    fn proven(&self) -> u32 {
+        let sacked = self.board.sacked_segments();
+        if !self.agreed.sack || sacked == 0 {
+            return self.reno_sacked().max(sacked);
+        }
+        if self.uses_fack() {
+            let last = self.board.iter().rposition(|sent| sent.sacked);
+            return last.map_or(0, |last| last as u32);
+        }
+        sacked
+    }
+
+    fn uses_fack(&self) -> bool {
+        matches!(self.rules.engine, Engine::Pipe { fack: true, .. }) && !self.episode.reordered
+    }
+
+    /// `tcp_time_to_recover`.
+    fn is_time_to_recover(&mut self, now: Instant, news: &News) -> bool {
+        if self.board.lost_segments() > 0 {
+            return true;
+        }
+        if !self.has_rack() && self.proven() >= self.episode.threshold {
+            return true;
+        }
+        self.is_early(now, news)
+    }
+
+    /// Early retransmit (RFC 5827, section 3.2): fewer than four are out, nothing can follow, and
+    /// all but one have come.
+    fn is_early(&mut self, now: Instant, news: &News) -> bool {
+        let Some(rule) = self.rules.early_retransmit else {
+            return false;
+        };
+        let out = self.board.len() as u32;
+        let come = self.board.sacked_segments().max(self.reno_sacked());
+        let few = out < 4 && come > 0 && come + 1 >= out;
+        if !few || self.unsent() > 0 || self.board.again_segments() > 0 || news.advanced {
+            return false;
+        }
+        if !rule.delayed {
+            return true;
+        }
+        if self.timer_is(Purpose::Early) {
+            return false;
+        }
+        let quarter = self.rtt.smoothed().unwrap_or_default() / 4;
+        let wait = quarter.max(Span::from_millis(2));
+        let sooner = self.timer.is_some_and(|timer| timer.due <= now + wait);
+        if !sooner {
+            self.set_timer(now, wait, Purpose::Early);
+        }
+        false
+    }
+
+    /// The delay of an early retransmit is over, and nothing has come.
+    pub(super) fn early_expired(&mut self, now: Instant, counters: &mut Counters) {
+        if self.phase() < Phase::Recovery && !self.board.is_empty() {
+            self.enter_recovery(counters);
+            self.mark_by_count(true, true);
+            self.reduction.acked(0, self.in_flight(), false);
+        }
+        self.rearm(now, false);
+    }
+
+    /// Marks by what has come beyond (RFC 6675, IsLost; Linux `tcp_mark_head_lost`); the first
+    /// segment where recovery `begins`.
+    fn mark_by_count(&mut self, dubious: bool, begins: bool) {
+        if self.has_rack() || !dubious || !self.agreed.sack {
+            if begins && !self.has_rack() {
+                self.board.mark_lost(0);
+            }
+            return;
+        }
+        let total = self.board.sacked_segments();
+        let fack = self.uses_fack();
+        let reached = self.board.iter().rposition(|sent| sent.sacked).unwrap_or(0);
+        let mut passed = 0;
+        for index in 0..self.board.len() {
+            let Some(sent) = self.board.get(index).copied() else {
+                break;
+            };
+            if sent.end > self.episode.recover || (passed == total && index > 0) {
+                break;
+            }
+            passed += u32::from(sent.sacked);
+            let beyond = if fack {
+                reached.saturating_sub(index) as u32
+            } else {
+                total - passed
+            };
+            let proven = beyond >= self.episode.threshold || (begins && index == 0);
+            if proven && !sent.sacked && !sent.lost {
+                self.board.mark_lost(index);
+            }
+        }
+    }
+
+    /// `tcp_enter_recovery`.
+    pub(super) fn enter_recovery(&mut self, counters: &mut Counters) {
+        counters.recoveries += 1;
+        self.begin_undo();
+        let window = self.congestion.window();
+        self.congestion.lost(self.in_flight());
+        let threshold = self.congestion.threshold();
+        self.reduction.begin(window, threshold, self.agreed.mss);
+        self.episode.recover = self.max;
+        self.episode.phase = Phase::Recovery;
+        self.episode.probe = None;
+        if self.timer_is(Purpose::Early) {
+            self.timer = None;
+        }
+    }
+
+    /// `tcp_end_cwnd_reduction`, and open.
+    fn finish_recovery(&mut self) {
+        self.congestion.set_window(self.reduction.end());
+        self.congestion.finished();
+    }
+
+    /// Disorder as long as something is strange (`tcp_try_keep_open`).
+    pub(super) fn keep_open(&mut self) {
+        let strange = self.board.sacked_segments() > 0
+            || self.reno_sacked() > 0
+            || self.board.lost_segments() > 0
+            || self.board.again_segments() > 0;
+        let phase = if strange {
+            Phase::Disorder
+        } else {
+            Phase::Open
+        };
+        if self.episode.phase != phase {
+            self.episode.phase = phase;
+            self.episode.recover = self.max;
+        }
+    }
+
+    /// Something came late that had not been sent again: duplicates prove less than was thought.
+    pub(super) fn saw_reordering(&mut self, low: Offset, reached: Offset) {
+        let mss = u64::from(self.agreed.mss).max(1);
+        let distance = reached.saturating_sub(low).div_ceil(mss).min(300) as u32;
+        self.episode.threshold = self.episode.threshold.max(distance);
+        self.episode.reordered = true;
+    }
+
+    /// The retransmission timer has run out (`tcp_enter_loss`, `tcp_timeout_mark_lost`).
+    pub(super) fn pipe_timed_out(&mut self, now: Instant) {
+        if !self.agreed.sack {
+            self.episode.duplicates = 0;
+        }
+        let fresh = self.phase() <= Phase::Disorder
+            || self.una >= self.episode.recover
+            || (self.phase() == Phase::Loss && self.backoff == 1);
+        if fresh {
+            self.congestion.timed_out(self.in_flight());
+            self.begin_undo();
+        } else {
+            self.congestion.collapse();
+        }
+        if self.board.get(0).is_some_and(|first| first.sacked) {
+            self.board.forget_sacks();
+        }
+        let recent = if self.has_rack() {
+            self.episode.rack.rtt
+        } else {
+            Span::ZERO
+        };
+        for index in 0..self.board.len() {
+            let young = self
+                .board
+                .get(index)
+                .is_some_and(|sent| index > 0 && now.since(sent.sent) < recent);
+            if !young {
+                self.board.mark_lost(index);
+            }
+        }
+        let mss = u64::from(self.agreed.mss);
+        self.congestion.set_window(self.in_flight() + mss);
+        self.episode.phase = Phase::Loss;
+        self.episode.recover = self.max;
+        self.episode.force = true;
+        self.episode.only_new = false;
+        self.episode.probe = None;
+        self.episode.frto = self.rules.frto && (fresh || self.backoff > 1);
+    }
+
+    pub(super) fn pipe_transmit(
+        &mut self,
+        now: Instant,
+        room: u32,
+        counters: &mut Counters,
+    ) -> Option<Chunk> {
+        if std::mem::take(&mut self.episode.probing) {
+            return self.send_probe(now, room, counters);
+        }
+        let window = self.congestion.window();
+        let left = window.saturating_sub(self.in_flight());
+        let forced = std::mem::take(&mut self.episode.force);
+        if !self.episode.only_new
+            && let Some(index) = self.board.first_unrepaired()
+        {
+            let charge = self
+                .board
+                .get(index)
+                .map_or(0, |sent| u64::from(sent.charge));
+            if !forced && left < charge {
+                return None;
+            }
+            return self.pipe_repair(now, index, counters);
+        }
+        let counted = self.counting == super::Counting::Segments;
+        let allowed = match counted {
+            true if left >= u64::from(self.agreed.mss) => u64::MAX,
+            true => 0,
+            false => left,
+        };
+        let chunk = self.fresh(room, allowed).or_else(|| self.final_chunk(room));
+        let Some(chunk) = chunk else {
+            self.validate(left < u64::from(self.agreed.mss) && self.unsent() > 0);
+            return self.give_up_frto(now, counters);
+        };
+        let chunk = self.send_fresh(now, chunk);
+        self.validate(self.in_flight() >= window);
+        Some(chunk)
+    }
+
+    /// Linux is not strict about the congestion window for the final FIN (`tcp_cwnd_test`).
+    fn final_chunk(&self, room: u32) -> Option<Chunk> {
+        let free = matches!(self.rules.engine, Engine::Pipe { free_fin: true, .. });
+        self.fresh(room, u64::MAX).filter(|chunk| free && chunk.fin)
+    }
+
+    fn pipe_repair(
+        &mut self,
+        now: Instant,
+        index: usize,
+        counters: &mut Counters,
+    ) -> Option<Chunk> {
+        self.repeats_now(now);
+        let chunk = self.send_again(now, index, self.repair(), counters);
+        if index == 0 && !self.timer_is(Purpose::Reorder) {
+            self.set_timer(now, self.timeout(), Purpose::Retransmit);
+        }
+        self.ensure_timer(now);
+        chunk
+    }
+
+    /// F-RTO wanted new data and there is none: recovery as usual.
+    fn give_up_frto(&mut self, now: Instant, counters: &mut Counters) -> Option<Chunk> {
+        let waited = std::mem::take(&mut self.episode.only_new);
+        if !waited || self.max > self.episode.recover {
+            return None;
+        }
+        self.episode.frto = false;
+        let index = self.board.first_unrepaired()?;
+        let left = self.congestion.window().saturating_sub(self.in_flight());
+        let charge = self
+            .board
+            .get(index)
+            .map_or(0, |sent| u64::from(sent.charge));
+        if left < charge {
+            return None;
+        }
+        self.pipe_repair(now, index, counters)
+    }
+
+    /// Whether the window is what stops sending (`tcp_cwnd_validate`).
+    fn validate(&mut self, limited: bool) {
+        let out = self.board.len();
+        if self.una >= self.limited_until || limited || (!self.limited && out > self.most_out) {
+            self.limited = limited;
+            self.most_out = out;
+            self.limited_until = self.max;
+        }
+    }
+}

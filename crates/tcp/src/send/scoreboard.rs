@@ -1,0 +1,251 @@
+//! What has been sent and not acknowledged, segment by segment.
+//!
+//! Detectors mark, the scoreboard counts: `in flight = out - sacked - lost + sent again`. Each
+//! segment has a charge in bytes; stacks that count segments charge a short one as a full one.
+//! A SACK block that covers a part of a segment says nothing here; stacks split the segment, but
+//! no receiver among the profiles acknowledges parts.
+
+use std::collections::VecDeque;
+
+use posthaste_units::Instant;
+
+use crate::Offset;
+
+/// One segment that is out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(crate) start: Offset,
+    /// One past its last place, the FIN's included.
+    pub(crate) end: Offset,
+    pub(crate) fin: bool,
+    /// What it counts for in a window.
+    pub(crate) charge: u32,
+    pub(crate) first_sent: Instant,
+    /// When it was last sent.
+    pub(crate) sent: Instant,
+    /// How often it was sent again.
+    pub(crate) repeats: u32,
+    pub(crate) sacked: bool,
+    pub(crate) lost: bool,
+    /// Sent again since it was marked lost, and nothing has been heard of that.
+    pub(crate) out_again: bool,
+}
+
+/// Sums over some of the segments.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    charge: u64,
+    segments: u32,
+}
+
+impl Sum {
+    fn change(&mut self, charge: u32, before: bool, after: bool) {
+        if after && !before {
+            self.charge += u64::from(charge);
+            self.segments += 1;
+        } else if before && !after {
+            self.charge -= u64::from(charge);
+            self.segments -= 1;
+        }
+    }
+}
+
+/// Marks of a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Marks {
+    sacked: bool,
+    lost: bool,
+    out_again: bool,
+}
+
+/// The segments in order, and sums over their marks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scoreboard {
+    sent: VecDeque<Sent>,
+    out: u64,
+    sacked: Sum,
+    lost: Sum,
+    again: Sum,
+    /// Lost and not sent again.
+    unrepaired: Sum,
+}
+
+impl Scoreboard {
+    pub(crate) fn clear(&mut self) {
+        let mut sent = std::mem::take(&mut self.sent);
+        sent.clear();
+        *self = Self {
+            sent,
+            ..Self::default()
+        };
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sent.is_empty()
+    }
+
+    /// Segments out, SACKed ones included.
+    pub(crate) fn len(&self) -> usize {
+        self.sent.len()
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<&Sent> {
+        self.sent.get(index)
+    }
+
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Sent> + ExactSizeIterator {
+        self.sent.iter()
+    }
+
+    /// The first segment that ends beyond `offset`.
+    pub(crate) fn at(&self, offset: Offset) -> usize {
+        self.sent.partition_point(|sent| sent.end <= offset)
+    }
+
+    pub(crate) fn push(&mut self, sent: Sent) {
+        self.out += u64::from(sent.charge);
+        self.sent.push_back(sent);
+    }
+
+    /// On its way, as far as marks tell.
+    pub(crate) fn in_flight(&self) -> u64 {
+        (self.out + self.again.charge).saturating_sub(self.sacked.charge + self.lost.charge)
+    }
+
+    /// Charges of the segments sent again of which nothing has been heard.
+    pub(crate) fn again(&self) -> u64 {
+        self.again.charge
+    }
+
+    pub(crate) fn sacked_segments(&self) -> u32 {
+        self.sacked.segments
+    }
+
+    pub(crate) fn lost_segments(&self) -> u32 {
+        self.lost.segments
+    }
+
+    pub(crate) fn again_segments(&self) -> u32 {
+        self.again.segments
+    }
+
+    /// Takes off the first segment where `ack` covers it whole; a part is cut off in place.
+    pub(crate) fn acknowledge(&mut self, ack: Offset) -> Option<Sent> {
+        let first = self.sent.front_mut()?;
+        if first.end > ack {
+            first.start = first.start.max(ack);
+            return None;
+        }
+        let first = *first;
+        self.mark(0, |_| Marks::default());
+        self.sent.pop_front();
+        self.out -= u64::from(first.charge);
+        Some(first)
+    }
+
+    /// Changes a segment's marks; false where that changes nothing.
+    fn mark(&mut self, index: usize, change: impl Fn(Marks) -> Marks) -> bool {
+        let Some(sent) = self.sent.get_mut(index) else {
+            return false;
+        };
+        let before = Marks {
+            sacked: sent.sacked,
+            lost: sent.lost,
+            out_again: sent.out_again,
+        };
+        let after = change(before);
+        if before == after {
+            return false;
+        }
+        (sent.sacked, sent.lost, sent.out_again) = (after.sacked, after.lost, after.out_again);
+        let charge = sent.charge;
+        self.sacked.change(charge, before.sacked, after.sacked);
+        self.lost.change(charge, before.lost, after.lost);
+        self.again.change(charge, before.out_again, after.out_again);
+        let waits = |marks: Marks| marks.lost && !marks.out_again;
+        self.unrepaired.change(charge, waits(before), waits(after));
+        true
+    }
+
+    /// SACKed: no longer lost, nor on its way. False where it was before.
+    pub(crate) fn mark_sacked(&mut self, index: usize) -> bool {
+        self.mark(index, |_| Marks {
+            sacked: true,
+            ..Marks::default()
+        })
+    }
+
+    /// Lost; where it had been sent again, that is lost as well. False where nothing changes.
+    pub(crate) fn mark_lost(&mut self, index: usize) -> bool {
+        self.mark(index, |marks| match marks.sacked {
+            true => marks,
+            false => Marks {
+                lost: true,
+                ..Marks::default()
+            },
+        })
+    }
+
+    /// Nothing is lost after all; what was sent again stays out.
+    pub(crate) fn unmark_all_lost(&mut self) {
+        for index in 0..self.sent.len() {
+            self.mark(index, |marks| Marks {
+                lost: false,
+                ..marks
+            });
+        }
+    }
+
+    /// Forgets every SACK (RFC 2018, section 8).
+    pub(crate) fn forget_sacks(&mut self) {
+        for index in 0..self.sent.len() {
+            self.mark(index, |marks| Marks {
+                sacked: false,
+                ..marks
+            });
+        }
+    }
+
+    /// Nothing that was sent again counts as out any more.
+    pub(crate) fn forget_repeats(&mut self) {
+        for index in 0..self.sent.len() {
+            self.mark(index, |marks| Marks {
+                out_again: false,
+                ..marks
+            });
+        }
+    }
+
+    /// Sent again at `now`; `counted` where that is on its way as a repair, not as a probe.
+    pub(crate) fn repeat(&mut self, index: usize, now: Instant, counted: bool) {
+        if let Some(sent) = self.sent.get_mut(index) {
+            sent.sent = now;
+            sent.repeats = sent.repeats.saturating_add(1);
+        }
+        if counted {
+            self.mark(index, |marks| Marks {
+                out_again: true,
+                ..marks
+            });
+        }
+    }
+
+    /// The first segment that is lost and not sent again.
+    pub(crate) fn first_unrepaired(&self) -> Option<usize> {
+        if self.unrepaired.segments == 0 {
+            return None;
+        }
+        self.sent
+            .iter()
+            .position(|sent| sent.lost && !sent.out_again)
+    }
+
+    /// One past the last SACKed place.
+    pub(crate) fn highest_sacked(&self) -> Option<Offset> {
+        if self.sacked.segments == 0 {
+            return None;
+        }
+        let last = self.sent.iter().rev().find(|sent| sent.sacked);
+        last.map(|sent| sent.end)
+    }
+}

@@ -1,0 +1,228 @@
+//! What is sent next, if anything: a repair, new data, the FIN, a copy of the tail.
+//!
+//! How much the window leaves is the engines'; what makes a segment too small to be sent
+//! (Nagle, silly windows: RFC 9293, sections 3.7.4 and 3.8.6.2.1) is the same for all.
+
+use posthaste_units::Instant;
+
+use super::episode::Phase;
+use super::scoreboard::Sent;
+use super::timer::Purpose;
+use super::{Engine, Sender};
+use crate::profile::Framing;
+use crate::{Counters, Offset};
+
+/// A part of the stream that leaves now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chunk {
+    pub(crate) start: Offset,
+    pub(crate) len: u32,
+    pub(crate) fin: bool,
+    /// Nothing is written behind it.
+    pub(crate) last: bool,
+}
+
+/// Why something is sent once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repair {
+    Fast,
+    AfterTimeout,
+    Probe,
+}
+
+impl Sender {
+    /// The next segment with data or a FIN; `room` is what options leave of a full segment.
+    pub(crate) fn transmit(
+        &mut self,
+        now: Instant,
+        room: u32,
+        counters: &mut Counters,
+    ) -> Option<Chunk> {
+        if std::mem::take(&mut self.probe_now) {
+            counters.window_probes += 1;
+            return Some(self.window_probe(now, room));
+        }
+        let chunk = match self.rules.engine {
+            Engine::Bsd { .. } => self.bsd_transmit(now, room, counters),
+            Engine::Pipe { .. } => self.pipe_transmit(now, room, counters),
+        };
+        let chunk = chunk.or_else(|| self.copy_tail(now, counters));
+        if chunk.is_none() {
+            self.episode.credit = 0;
+            self.watch_window(now);
+        }
+        chunk
+    }
+
+    /// A part of what is written and was never sent, at most `allowed` bytes beyond `max`;
+    /// none where it should wait.
+    pub(super) fn fresh(&self, room: u32, allowed: u64) -> Option<Chunk> {
+        let data = self.written.saturating_sub(self.max);
+        if data == 0 && (!self.closing || self.fin_sent()) {
+            return None;
+        }
+        let full = u64::from(self.frame(room));
+        let open = (self.una + self.window).saturating_sub(self.max);
+        let len = data.min(full).min(open).min(allowed);
+        let ends = len == data;
+        let fin = self.closing && ends && (self.rules.fin_rides || len == 0);
+        if len == 0 && !fin {
+            return None;
+        }
+        let idle = self.una == self.max;
+        let small_out = self.small_end > self.una;
+        let passes = len == full
+            || (ends && (self.closing || self.no_delay || idle || (self.minshall && !small_out)))
+            || (!ends && 2 * len >= self.largest_window);
+        passes.then_some(Chunk {
+            start: self.max,
+            len: len as u32,
+            fin,
+            last: ends,
+        })
+    }
+
+    /// Payload of a full segment where `room` is left; smaller while smart framing acts.
+    pub(super) fn frame(&self, room: u32) -> u32 {
+        match self.rules.framing {
+            Some(Framing { parts, below }) if self.congestion.window() < below => {
+                (room / parts.max(1)).max(1)
+            }
+            _ => room,
+        }
+    }
+
+    /// Sends what was never sent.
+    pub(super) fn send_fresh(&mut self, now: Instant, chunk: Chunk) -> Chunk {
+        let end = chunk.start + u64::from(chunk.len) + u64::from(chunk.fin);
+        let charge = self.charge(end - chunk.start);
+        let was_empty = self.board.is_empty();
+        self.board.push(Sent {
+            start: chunk.start,
+            end,
+            fin: chunk.fin,
+            charge,
+            first_sent: now,
+            sent: now,
+            repeats: 0,
+            sacked: false,
+            lost: false,
+            out_again: false,
+        });
+        if chunk.len < self.agreed.mss {
+            self.small_end = end;
+        }
+        self.max = end;
+        self.next = end;
+        self.spoke = now;
+        if self.phase() == Phase::Recovery {
+            self.reduction.sent(u64::from(charge));
+        }
+        let timed = self.timer_is(Purpose::Retransmit)
+            || self.timer_is(Purpose::Reorder)
+            || self.timer_is(Purpose::Early);
+        if was_empty || !timed {
+            self.rearm(now, false);
+        }
+        chunk
+    }
+
+    /// Sends a segment once more.
+    pub(super) fn send_again(
+        &mut self,
+        now: Instant,
+        index: usize,
+        repair: Repair,
+        counters: &mut Counters,
+    ) -> Option<Chunk> {
+        self.board.repeat(index, now, repair != Repair::Probe);
+        let sent = self.board.get(index)?;
+        let chunk = Chunk {
+            start: sent.start,
+            len: (sent.end - sent.start - u64::from(sent.fin)) as u32,
+            fin: sent.fin,
+            last: sent.end >= self.written,
+        };
+        let charge = u64::from(sent.charge);
+        counters.retransmissions += 1;
+        match repair {
+            Repair::Fast => counters.fast += 1,
+            Repair::AfterTimeout => counters.after_timeout += 1,
+            Repair::Probe => counters.probes += 1,
+        }
+        if self.phase() == Phase::Recovery {
+            self.reduction.sent(charge);
+        }
+        self.spoke = now;
+        Some(chunk)
+    }
+
+    /// How a repair is to be counted in this phase.
+    pub(super) fn repair(&self) -> Repair {
+        match self.phase() {
+            Phase::Loss => Repair::AfterTimeout,
+            _ => Repair::Fast,
+        }
+    }
+
+    /// A remedy: the last segments once more, as soon as nothing is left to be sent.
+    fn copy_tail(&mut self, now: Instant, counters: &mut Counters) -> Option<Chunk> {
+        let copies = self.rules.tail_copies as usize;
+        if copies == 0 || self.unsent() > 0 || self.copied >= self.max {
+            return None;
+        }
+        let first = self.board.len().saturating_sub(copies);
+        let index = (first..self.board.len()).find(|index| {
+            self.board
+                .get(*index)
+                .is_some_and(|sent| sent.end > self.copied)
+        })?;
+        self.copied = self.board.get(index).map_or(self.max, |sent| sent.end);
+        self.send_again(now, index, Repair::Probe, counters)
+    }
+
+    /// Whether the peer's window has room for anything of what waits.
+    pub(super) fn fits_something(&self) -> bool {
+        self.fresh(self.agreed.mss, u64::MAX).is_some()
+    }
+
+    /// Nothing is out and the window holds back what waits: look from time to time.
+    fn watch_window(&mut self, now: Instant) {
+        let held = self.board.is_empty() && self.unsent() > 0 && !self.fits_something();
+        if held && self.timer.is_none() {
+            self.set_persist(now);
+        }
+    }
+
+    pub(super) fn set_persist(&mut self, now: Instant) {
+        let span = self
+            .rtt
+            .timeout_after(self.backoff)
+            .max(self.persist.minimum)
+            .min(self.persist.maximum);
+        self.set_timer(now, span, Purpose::Persist);
+    }
+
+    /// What fits a window too small for a segment, or else a place that the peer has, so that it
+    /// answers. (BSD sends one byte beyond a closed window; Linux what is here.)
+    fn window_probe(&mut self, now: Instant, room: u32) -> Chunk {
+        let open = (self.una + self.window).saturating_sub(self.max);
+        let data = self.written.saturating_sub(self.max);
+        let len = data.min(open).min(u64::from(room));
+        if len > 0 && self.board.is_empty() {
+            let chunk = Chunk {
+                start: self.max,
+                len: len as u32,
+                fin: false,
+                last: len == data,
+            };
+            return self.send_fresh(now, chunk);
+        }
+        Chunk {
+            start: self.una.saturating_sub(1),
+            len: 0,
+            fin: false,
+            last: false,
+        }
+    }
+}

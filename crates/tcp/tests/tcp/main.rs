@@ -1,0 +1,4 @@
+//! Endpoints in virtual time, held against the standards and what stacks are known to do.
+
+mod delivery;
+mod pair;
