@@ -37,6 +37,10 @@ pub struct Totals {
     pub packets: [u64; 2],
     /// Bytes of IP packets sent, up and down.
     pub bytes: [u64; 2],
+    /// Most packets that one connection had, up and down.
+    pub most_packets: [u64; 2],
+    /// The longest response time, and the first transaction that had it.
+    pub slowest: Option<(Span, u64)>,
     /// Packets lost on the links.
     pub lost: u64,
     /// Connections of which a packet was lost.
@@ -62,6 +66,7 @@ impl Totals {
         for response in transaction.responses {
             self.answered += 1;
             self.response.record(place, response.total());
+            self.slow(response.total(), transaction.number);
             let parts = [
                 response.t_conn,
                 response.t_req,
@@ -77,6 +82,7 @@ impl Totals {
         for (way, link) in transaction.links.into_iter().enumerate() {
             self.packets[way] += link.pushed.packets;
             self.bytes[way] += link.pushed.bytes;
+            self.most_packets[way] = self.most_packets[way].max(link.pushed.packets);
             lost += link.dropped_in_all().packets + link.corrupted.packets;
             copies += link.copied.packets;
         }
@@ -112,10 +118,23 @@ impl Totals {
         self.touched += other.touched;
         for way in 0..2 {
             self.packets[way] += other.packets[way];
+            self.most_packets[way] = self.most_packets[way].max(other.most_packets[way]);
             self.bytes[way] += other.bytes[way];
+        }
+        if let Some((time, number)) = other.slowest {
+            self.slow(time, number);
         }
         for (count, more) in self.endings.iter_mut().zip(other.endings) {
             *count += more;
+        }
+    }
+
+    fn slow(&mut self, time: Span, number: u64) {
+        let slower = self
+            .slowest
+            .is_none_or(|(slowest, first)| time > slowest || (time == slowest && number < first));
+        if slower {
+            self.slowest = Some((time, number));
         }
     }
 

@@ -1,0 +1,7 @@
+//! Transactions in virtual time: held against arithmetic, repetition and conservation.
+
+mod arithmetic;
+mod repetition;
+mod support;
+mod traces;
+mod worlds;
