@@ -7,12 +7,19 @@
 use std::fmt;
 use std::str::FromStr;
 
+use posthaste_units::Span;
 use thiserror::Error;
+
+use crate::Profile;
+use crate::profile::{EarlyRetransmit, Engine, Framing, TailProbe};
+use crate::receive::duplicates::AdaptiveAcks;
+use crate::send::congestion::Counting;
+use crate::send::rtt::TimeoutRule;
 
 /// A remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// A shorter minimum of the retransmission timeout: 50 ms in all.
+    /// A shorter retransmission timeout: 50 ms where 200 ms, or a second, were added at least.
     ShortTimeout,
     /// Early retransmit (RFC 5827).
     EarlyRetransmit,
@@ -22,21 +29,73 @@ pub enum Remedy {
     AdaptiveAcks,
     /// The same, and the sender's FIN travels as a packet of its own.
     AdaptiveAcksOwnFin,
-    /// Tail loss probe (RFC 8985).
+    /// Tail loss probe (RFC 8985, section 7), with early retransmit where there is no RACK to
+    /// make use of what the probe shows. Needs SACK.
     TailProbe,
-    /// RACK (RFC 8985).
+    /// RACK (RFC 8985, section 6). Needs SACK.
     Rack,
     /// RTO restart (RFC 7765).
     RtoRestart,
-    /// The tail is sent twice at once.
+    /// The last segments are sent twice at once.
     TailCopies,
-    /// A parity packet covers the tail.
-    TailParity,
+}
+
+/// The shortest timeout of [`Remedy::ShortTimeout`].
+const SHORT: Span = Span::from_millis(50);
+
+impl Profile {
+    /// This profile with remedies. Those at a receiver and those at a sender are put into the one
+    /// profile; an end feels only what its part is.
+    pub fn with(&self, remedies: &[Remedy]) -> Self {
+        let mut profile = self.clone();
+        for remedy in remedies {
+            remedy.apply(&mut profile);
+        }
+        profile
+    }
 }
 
 impl Remedy {
+    fn apply(self, profile: &mut Profile) {
+        match self {
+            Self::ShortTimeout => shorten(&mut profile.timeout),
+            Self::EarlyRetransmit => {
+                profile.recovery.early_retransmit = Some(EarlyRetransmit { delayed: false });
+            }
+            Self::SmartFraming => {
+                // Four pieces while fewer than eight segments may be out, counted in bytes.
+                profile.recovery.framing = Some(Framing {
+                    parts: 4,
+                    below: 8 * u64::from(profile.offer.mss),
+                });
+                profile.control.counting = Counting::Bytes;
+            }
+            Self::AdaptiveAcks => profile.adaptive_acks = Some(AdaptiveAcks::default()),
+            Self::AdaptiveAcksOwnFin => {
+                profile.adaptive_acks = Some(AdaptiveAcks::default());
+                profile.recovery.fin_rides = false;
+            }
+            Self::TailProbe => {
+                mark_by_pipe(profile);
+                profile.recovery.tail_probe = Some(TailProbe {
+                    extra: Span::from_millis(2),
+                    delayed_ack: Span::from_millis(200),
+                });
+                if !profile.recovery.rack {
+                    profile.recovery.early_retransmit = Some(EarlyRetransmit { delayed: false });
+                }
+            }
+            Self::Rack => {
+                mark_by_pipe(profile);
+                profile.recovery.rack = true;
+            }
+            Self::RtoRestart => profile.recovery.rto_restart = true,
+            Self::TailCopies => profile.recovery.tail_copies = 2,
+        }
+    }
+
     /// Every one, in the order of tables.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 9] = [
         Self::ShortTimeout,
         Self::EarlyRetransmit,
         Self::SmartFraming,
@@ -46,7 +105,6 @@ impl Remedy {
         Self::Rack,
         Self::RtoRestart,
         Self::TailCopies,
-        Self::TailParity,
     ];
 
     /// The name on command lines.
@@ -61,8 +119,25 @@ impl Remedy {
             Self::Rack => "rack",
             Self::RtoRestart => "rto-restart",
             Self::TailCopies => "tail-copies",
-            Self::TailParity => "tail-parity",
         }
+    }
+}
+
+/// What makes a timeout long is cut: BSD's slop, Linux's least deviation, the standard's minimum.
+fn shorten(rule: &mut TimeoutRule) {
+    rule.slop = rule.slop.min(SHORT);
+    rule.variance_floor = rule.variance_floor.min(SHORT);
+    rule.minimum = rule.minimum.min(SHORT);
+}
+
+/// Probes and RACK mark segments, which BSD's engine has no use for: such a sender gets the pipe,
+/// with FACK, as the probe's first description has it (draft-dukkipati-tcpm-tcp-loss-probe-01).
+fn mark_by_pipe(profile: &mut Profile) {
+    if matches!(profile.recovery.engine, Engine::Bsd { .. }) {
+        profile.recovery.engine = Engine::Pipe {
+            fack: true,
+            free_fin: false,
+        };
     }
 }
 

@@ -114,8 +114,10 @@ impl Endpoint {
     }
 
     fn take_reset(&mut self, start: Offset, edge: Offset) {
+        let rules = self.profile.strictness;
         let exact = start == self.receiver.next;
-        if exact || (!self.profile.strictness.rfc5961 && start < edge) {
+        let demanded = rules.rfc5961 || (rules.exact_reset && self.state == State::Established);
+        if exact || (!demanded && start < edge.max(self.receiver.next + 1)) {
             if self.state == State::TimeWait {
                 self.finish(End::Finished);
             } else {
@@ -124,7 +126,7 @@ impl Endpoint {
             return;
         }
         self.counters.refused.rst += 1;
-        self.receiver.owed_now = true;
+        self.receiver.owed_now |= rules.rfc5961;
     }
 
     fn take_syn(&mut self, segment: &Segment, start: Offset) -> Option<Offset> {

@@ -3,6 +3,10 @@
 //! One file per stack, each constant with its source. A profile is chosen by name; remedies on
 //! top of it by theirs (`remedy`).
 
+mod freebsd_14;
+mod freebsd_6_0;
+mod linux_2_6_15;
+mod linux_6;
 mod rfc;
 
 use posthaste_units::Span;
@@ -127,6 +131,9 @@ pub enum InitialWindow {
     Segments(u32),
     /// `min(4 mss, max(2 mss, 4380))` (RFC 3390).
     Rfc3390,
+    /// RFC 2414 in segments, as Linux had it until 2.6.38: 2 above 1460 bytes, 3 above 1095, else
+    /// 4 (`tcp_init_cwnd` in tcp_input.c).
+    Rfc2414,
 }
 
 impl InitialWindow {
@@ -136,6 +143,9 @@ impl InitialWindow {
         match self {
             Self::Segments(count) => u64::from(count) * mss,
             Self::Rfc3390 => (4 * mss).min((2 * mss).max(4380)),
+            Self::Rfc2414 if mss > 1460 => 2 * mss,
+            Self::Rfc2414 if mss > 1095 => 3 * mss,
+            Self::Rfc2414 => 4 * mss,
         }
     }
 }
@@ -223,17 +233,27 @@ pub struct TailProbe {
     pub delayed_ack: Span,
 }
 
-/// Segments that attackers and accidents send.
+/// What is made of segments that attackers and accidents send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strictness {
     /// RFC 5961: a RST must hit exactly, a SYN is challenged, an old ACK too.
     pub rfc5961: bool,
+    /// Once the connection stands a RST must hit exactly, and what does not is silently refused.
+    pub exact_reset: bool,
     /// Receives D-SACK and sends it (RFC 2883).
     pub dsack: bool,
 }
 
 /// Every profile: name and maker.
-const PROFILES: &[fn() -> Profile] = &[rfc::profile];
+const PROFILES: &[fn() -> Profile] = &[
+    freebsd_6_0::profile,
+    linux_2_6_15::profile,
+    linux_6::profile,
+    freebsd_14::profile,
+    rfc::profile,
+    linux_6::default,
+    linux_6::linux_2005,
+];
 
 /// No profile has that name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -86,6 +86,7 @@ pub(super) fn profile() -> Profile {
         window: WindowRule::Rfc,
         strictness: Strictness {
             rfc5961: true,
+            exact_reset: false,
             dsack: true,
         },
         adaptive_acks: None,

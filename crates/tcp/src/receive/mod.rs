@@ -93,7 +93,8 @@ impl Receiver {
     /// The peer's SYN has come; segments of at most `mss` bytes follow.
     pub(crate) fn open(&mut self, mss: u32, scale: u8, sack: bool) {
         self.next = 1;
-        self.edge = self.edge.max(1);
+        // What a SYN offered before the peer's was known counts from the peer's first byte.
+        self.edge += 1;
         self.acknowledged = self.acknowledged.max(1);
         self.scale = scale.min(14);
         self.window.scale(self.scale);

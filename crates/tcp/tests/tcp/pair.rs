@@ -171,13 +171,6 @@ impl Pair {
         self.applications[end].read
     }
 
-    /// Milliseconds since the beginning.
-    pub(crate) fn elapsed(&self) -> f64 {
-        self.now
-            .since(Instant::from_nanos(1_000_000_000))
-            .as_millis_f64()
-    }
-
     /// The run as lines, for failures and snapshots.
     pub(crate) fn ladder(&self) -> String {
         let mut text = String::new();

@@ -1,0 +1,128 @@
+//! `linux-2.6.15`: Linux of January 2006, as the packet-loss study ran it.
+//!
+//! Read in the sources of 2.6.18 (net/ipv4/tcp_*.c), close to it, unless marked "from memory".
+//! Buffers that grow are taken at what an exchange of some kilobytes sees.
+
+use posthaste_units::Span;
+
+use super::*;
+use crate::send::congestion::{Avoidance, Basis, Counting, Exit, Limit, Restart, SlowStart};
+
+/// HZ = 250, the default since 2.6.13.
+const JIFFY: Span = Span::from_millis(4);
+
+pub(super) fn profile() -> Profile {
+    Profile {
+        name: "linux-2.6.15",
+        about: "Linux 2.6.15 (2006): BIC, SACK with FACK, rate halving, timeouts of 200 ms at least",
+        clock: Clock::Ticks(JIFFY),
+        offer: Offer {
+            mss: 1460,
+            // From the largest of tcp_rmem, 174,760 bytes.
+            window_scale: Some(2),
+            timestamps: true,
+            // The option holds jiffies.
+            timestamp_tick: JIFFY,
+            sack: true,
+        },
+        handshake: HANDSHAKE,
+        // The middle of tcp_wmem grows with the window up to its largest.
+        send_buffer: 131_072,
+        // Three quarters of the middle of tcp_rmem: tcp_adv_win_scale = 2.
+        receive_buffer: 65_535,
+        rtt: RttRule::Linux { unit: JIFFY },
+        timeout: TimeoutRule {
+            // TCP_TIMEOUT_INIT.
+            initial: Span::from_secs(3),
+            minimum: Span::ZERO,
+            slop: Span::ZERO,
+            // TCP_RTO_MIN.
+            variance_floor: Span::from_millis(200),
+            granularity: JIFFY,
+            // TCP_RTO_MAX.
+            maximum: Span::from_secs(120),
+        },
+        round_trips: RoundTrips::ByEcho,
+        persist: Persist {
+            minimum: Span::from_millis(200),
+            maximum: Span::from_secs(120),
+        },
+        initial_window: InitialWindow::Rfc2414,
+        control: Control {
+            // CONFIG_DEFAULT: BIC from 2.6.8 to 2.6.18.
+            avoidance: Avoidance::Bic,
+            slow_start: SlowStart::PerAck,
+            exit: Exit::AtLoss,
+            counting: Counting::Segments,
+            limit: Limit::Full,
+            basis: Basis::Window,
+            restart: Restart::Halving,
+        },
+        // tcp_cwnd_down().
+        reduction: ReductionRule::RateHalving,
+        recovery: RECOVERY,
+        nagle: Nagle::Small,
+        ack: AckRule::Linux {
+            // TCP_MAX_QUICKACKS.
+            quick: 16,
+            // TCP_DELACK_MIN and TCP_DELACK_MAX.
+            min: Span::from_millis(40),
+            max: Span::from_millis(200),
+            compression: None,
+            push_ends: false,
+        },
+        window: WindowRule::Linux {
+            // Four segments at first: tcp_select_initial_window().
+            first: 5840,
+        },
+        strictness: Strictness {
+            rfc5961: false,
+            exact_reset: false,
+            // tcp_dsack = 1.
+            dsack: true,
+        },
+        adaptive_acks: None,
+    }
+}
+
+const HANDSHAKE: Handshake = Handshake {
+    // TCP_TIMEOUT_INIT, tcp_syn_retries = 5, tcp_synack_retries = 5.
+    syn: Retries {
+        initial: Span::from_secs(3),
+        linear: 0,
+        count: 5,
+    },
+    syn_ack: Retries {
+        initial: Span::from_secs(3),
+        linear: 0,
+        count: 5,
+    },
+    // tcp_retries2.
+    retries: 15,
+    // TCP_TIMEWAIT_LEN and tcp_fin_timeout.
+    time_wait: Span::from_secs(60),
+    fin_wait_2: Some(Span::from_secs(60)),
+};
+
+const RECOVERY: Recovery = Recovery {
+    engine: Engine::Pipe {
+        // tcp_fack = 1.
+        fack: true,
+        // "Don't be strict about the congestion window for the final FIN": tcp_cwnd_test().
+        free_fin: true,
+    },
+    // tcp_reordering.
+    threshold: 3,
+    // Through the pipe.
+    limited_transmit: true,
+    early_retransmit: None,
+    tail_probe: None,
+    rack: false,
+    // tcp_frto = 0 until 2.6.24.
+    frto: false,
+    undo: true,
+    rto_restart: false,
+    tail_copies: 0,
+    fin_rides: true,
+    framing: None,
+};

@@ -1,0 +1,177 @@
+//! `linux-6`: Linux of 2022 to 2026, and its twins: the emulator's kernel presets.
+//!
+//! Read in the sources of 6.12 (net/ipv4/tcp_*.c) unless marked "from memory". Buffers that grow
+//! (`tcp_rmem`, `tcp_wmem`) are taken as large as they become; the offer grows by two segments with each
+//! arrival, as in slow start. Left out: pacing, TSO's deferring, TCP small queues.
+
+use posthaste_units::Span;
+
+use super::*;
+use crate::receive::ack::Compression;
+use crate::send::congestion::{Avoidance, Basis, Counting, Exit, Limit, Restart, SlowStart};
+use crate::send::reduction::Bound;
+
+/// CONFIG_HZ = 250, Debian's and the emulator's test machine's.
+const JIFFY: Span = Span::from_millis(4);
+
+/// The preset `default` is this kernel with cubic, which is what `linux-6` is.
+pub(super) fn default() -> Profile {
+    Profile {
+        name: "default",
+        about: "the twin of the kernel preset default: linux-6 by its other name",
+        ..profile()
+    }
+}
+
+/// The preset `linux-2005`: Reno, no SACK, an initial window of 3, no F-RTO; the rest is today's.
+pub(super) fn linux_2005() -> Profile {
+    let modern = profile();
+    Profile {
+        name: "linux-2005",
+        about: "the twin of the kernel preset linux-2005: today's Linux with Reno, without SACK \
+                and F-RTO, three segments at first",
+        offer: Offer {
+            sack: false,
+            ..modern.offer
+        },
+        initial_window: InitialWindow::Segments(3),
+        control: Control {
+            avoidance: Avoidance::Reno,
+            exit: Exit::AtLoss,
+            ..modern.control
+        },
+        recovery: Recovery {
+            frto: false,
+            ..modern.recovery
+        },
+        ..modern
+    }
+}
+
+pub(super) fn profile() -> Profile {
+    Profile {
+        name: "linux-6",
+        about: "Linux 6 (2022-2026): CUBIC with HyStart, RACK and tail loss probes, PRR",
+        clock: Clock::Wheel(JIFFY),
+        offer: Offer {
+            mss: 1460,
+            // From the largest of tcp_rmem, 6 MB (32 MB and 10 since 6.17).
+            window_scale: Some(7),
+            timestamps: true,
+            // TCP_TS_HZ.
+            timestamp_tick: Span::from_millis(1),
+            sack: true,
+        },
+        handshake: HANDSHAKE,
+        send_buffer: 4_194_304,
+        receive_buffer: 3_145_728,
+        rtt: RttRule::Linux {
+            unit: Span::from_micros(1),
+        },
+        timeout: TimeoutRule {
+            // TCP_TIMEOUT_INIT.
+            initial: Span::from_secs(1),
+            minimum: Span::ZERO,
+            slop: Span::ZERO,
+            // TCP_RTO_MIN.
+            variance_floor: Span::from_millis(200),
+            granularity: JIFFY,
+            // TCP_RTO_MAX.
+            maximum: Span::from_secs(120),
+        },
+        round_trips: RoundTrips::BySegment,
+        persist: Persist {
+            minimum: Span::from_millis(200),
+            maximum: Span::from_secs(120),
+        },
+        // TCP_INIT_CWND.
+        initial_window: InitialWindow::Segments(10),
+        control: Control {
+            avoidance: Avoidance::Cubic,
+            slow_start: SlowStart::PerSegment,
+            exit: Exit::HyStart,
+            counting: Counting::Segments,
+            limit: Limit::Validated,
+            basis: Basis::Window,
+            restart: Restart::Halving,
+        },
+        // tcp_cwnd_reduction().
+        reduction: ReductionRule::Proportional {
+            bound: Bound::Heuristic,
+        },
+        recovery: RECOVERY,
+        nagle: Nagle::Small,
+        ack: AckRule::Linux {
+            // TCP_MAX_QUICKACKS.
+            quick: 16,
+            // TCP_DELACK_MIN and TCP_DELACK_MAX.
+            min: Span::from_millis(40),
+            max: Span::from_millis(200),
+            compression: Some(Compression {
+                // TCP_FASTRETRANS_THRESH, tcp_comp_sack_nr, tcp_comp_sack_delay_ns.
+                free: 3,
+                held: 44,
+                delay: Span::from_millis(1),
+            }),
+            push_ends: true,
+        },
+        window: WindowRule::Linux {
+            // 44 segments of 1460: tcp_select_initial_window() on a tcp_rmem of 131,072.
+            first: 64_240,
+        },
+        strictness: Strictness {
+            rfc5961: true,
+            exact_reset: false,
+            // tcp_dsack = 1.
+            dsack: true,
+        },
+        adaptive_acks: None,
+    }
+}
+
+const HANDSHAKE: Handshake = Handshake {
+    // tcp_syn_retries = 6, tcp_syn_linear_timeouts = 4 (since 6.5).
+    syn: Retries {
+        initial: Span::from_secs(1),
+        linear: 4,
+        count: 6,
+    },
+    // tcp_synack_retries = 5.
+    syn_ack: Retries {
+        initial: Span::from_secs(1),
+        linear: 0,
+        count: 5,
+    },
+    // tcp_retries2.
+    retries: 15,
+    // TCP_TIMEWAIT_LEN and tcp_fin_timeout.
+    time_wait: Span::from_secs(60),
+    fin_wait_2: Some(Span::from_secs(60)),
+};
+
+const RECOVERY: Recovery = Recovery {
+    engine: Engine::Pipe {
+        fack: false,
+        // tcp_cwnd_test() of 6.12.
+        free_fin: true,
+    },
+    // tcp_reordering.
+    threshold: 3,
+    // Through the pipe.
+    limited_transmit: true,
+    early_retransmit: None,
+    // tcp_early_retrans = 3: TCP_TIMEOUT_MIN_US, and TCP_RTO_MIN where one segment is out.
+    tail_probe: Some(TailProbe {
+        extra: Span::from_millis(2),
+        delayed_ack: Span::from_millis(200),
+    }),
+    // tcp_recovery = 1.
+    rack: true,
+    // tcp_frto = 2.
+    frto: true,
+    undo: true,
+    rto_restart: false,
+    tail_copies: 0,
+    fin_rides: true,
+    framing: None,
+};
