@@ -46,6 +46,8 @@ pub struct Refused {
     pub out_of_window: u64,
     /// An old timestamp (PAWS, RFC 7323, section 5).
     pub paws: u64,
+    /// No timestamp although both ends have agreed on them (RFC 7323, section 3.2).
+    pub no_timestamp: u64,
     /// Acknowledges what was never sent.
     pub ack_of_unsent: u64,
     /// Acknowledges less than the window ever allowed (RFC 5961, section 5).
@@ -69,6 +71,7 @@ impl Refused {
     pub const fn total(&self) -> u64 {
         self.out_of_window
             + self.paws
+            + self.no_timestamp
             + self.ack_of_unsent
             + self.ack_too_old
             + self.no_ack

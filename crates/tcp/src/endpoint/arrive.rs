@@ -61,6 +61,11 @@ impl Endpoint {
             return self.out_of_window(segment);
         };
         let end = start + u64::from(segment.places());
+        let stamped = segment.options.timestamps.is_some() || !self.timestamps;
+        if self.profile.strictness.every_timestamp && !stamped && !segment.rst {
+            self.counters.refused.no_timestamp += 1;
+            return None;
+        }
         if self.is_old_by_timestamp(now, segment) {
             self.counters.refused.paws += 1;
             self.receiver.owed_now = true;
@@ -69,6 +74,11 @@ impl Endpoint {
         let edge = next + self.receiver.offered();
         let beyond = start > edge || (start == edge && segment.places() > 0 && edge > next);
         let closed_window = edge == next && segment.places() > 0 && end > next && start >= next;
+        if end < self.receiver.acknowledged && segment.len > 0 && !segment.rst {
+            // All of it has come before; what it acknowledges is older still.
+            self.take_data(now, segment, start);
+            return None;
+        }
         if end < self.receiver.acknowledged || beyond {
             return self.out_of_window(segment);
         }

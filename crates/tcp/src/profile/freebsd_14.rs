@@ -69,6 +69,8 @@ pub(super) fn profile() -> Profile {
         strictness: Strictness {
             rfc5961: true,
             exact_reset: false,
+            every_timestamp: false,
+            any_window: false,
             // Sent since FreeBSD 13.
             dsack: true,
         },

@@ -71,6 +71,8 @@ pub(super) fn profile() -> Profile {
             rfc5961: false,
             // net.inet.tcp.insecure_rst = 0 (from memory).
             exact_reset: true,
+            every_timestamp: false,
+            any_window: false,
             dsack: false,
         },
         adaptive_acks: None,

@@ -78,6 +78,8 @@ pub(super) fn profile() -> Profile {
         strictness: Strictness {
             rfc5961: false,
             exact_reset: false,
+            every_timestamp: false,
+            any_window: false,
             // tcp_dsack = 1.
             dsack: true,
         },

@@ -122,6 +122,8 @@ pub(super) fn profile() -> Profile {
         strictness: Strictness {
             rfc5961: true,
             exact_reset: false,
+            every_timestamp: false,
+            any_window: false,
             // tcp_dsack = 1.
             dsack: true,
         },

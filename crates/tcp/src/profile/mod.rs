@@ -240,6 +240,11 @@ pub struct Strictness {
     pub rfc5961: bool,
     /// Once the connection stands a RST must hit exactly, and what does not is silently refused.
     pub exact_reset: bool,
+    /// A segment without the timestamp agreed on is dropped (RFC 7323, section 3.2).
+    pub every_timestamp: bool,
+    /// A window counts also where it shrinks and nothing else is new (RFC 9293, section 3.10.7.4);
+    /// stacks believe only one that grows.
+    pub any_window: bool,
     /// Receives D-SACK and sends it (RFC 2883).
     pub dsack: bool,
 }

@@ -87,6 +87,8 @@ pub(super) fn profile() -> Profile {
         strictness: Strictness {
             rfc5961: true,
             exact_reset: false,
+            every_timestamp: true,
+            any_window: true,
             dsack: true,
         },
         adaptive_acks: None,

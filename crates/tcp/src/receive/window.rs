@@ -100,7 +100,7 @@ impl Window {
         let (offered, most) = (room.offered(), FIELD << self.shift);
         let space = self.buffer.saturating_sub(room.unread);
         let window = match self.rule {
-            WindowRule::Rfc if space < offered + self.mss.min(self.buffer / 2) => offered,
+            WindowRule::Rfc if space.min(most) < offered + self.mss.min(self.buffer / 2) => offered,
             WindowRule::Rfc => space,
             WindowRule::Bsd if space < self.mss.min(self.buffer.div_ceil(4)) => 0,
             WindowRule::Bsd => space,

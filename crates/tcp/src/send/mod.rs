@@ -31,6 +31,9 @@ use timer::{Purpose, Timer};
 pub(crate) use expire::Expired;
 pub(crate) use transmit::Chunk;
 
+/// The first timeout of data where a SYN had to be sent again (RFC 6298, section 5, (5.7)).
+const UNMEASURED: Span = Span::from_secs(3);
+
 /// An acknowledgement, its numbers unwrapped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ack<'a> {
@@ -65,6 +68,7 @@ pub(crate) struct Sender {
     retries: u32,
     counting: Counting,
     limit: Limit,
+    any_window: bool,
     /// One tick of the timestamp clock.
     tick: Span,
     /// The timestamp that the last acknowledgement echoed.
@@ -121,6 +125,7 @@ impl Sender {
             retries: profile.handshake.retries,
             counting: profile.control.counting,
             limit: profile.control.limit,
+            any_window: profile.strictness.any_window,
             tick: profile.offer.timestamp_tick,
             echoed: None,
             agreed: Agreed { mss, sack: false },
@@ -182,8 +187,9 @@ impl Sender {
         self.window_from = (1, 1);
         self.heard = now;
         self.spoke = now;
-        if let Some(rtt) = rtt {
-            self.rtt.sample(rtt, 1, 1);
+        match rtt {
+            Some(rtt) => self.rtt.sample(rtt, 1, 1),
+            None => self.rtt.doubt(UNMEASURED),
         }
     }
 
@@ -275,10 +281,14 @@ impl Sender {
     /// RFC 9293, section 3.10.7.4: the window of the newest segment counts. True where it is
     /// taken for an update, as Linux does (`tcp_may_update_window`).
     fn update_window(&mut self, ack: &Ack<'_>) -> bool {
-        let newer = ack.number > self.window_from.1
-            || ack.seq > self.window_from.0
-            || (ack.seq == self.window_from.0 && ack.window > self.window);
-        if !newer || ack.number < self.window_from.1 {
+        let same = ack.seq == self.window_from.0;
+        let changes = if self.any_window {
+            ack.window != self.window
+        } else {
+            ack.window > self.window
+        };
+        let newer = ack.number > self.window_from.1 || ack.seq > self.window_from.0;
+        if !(newer || same && changes) || ack.number < self.window_from.1 {
             return false;
         }
         self.window = ack.window;

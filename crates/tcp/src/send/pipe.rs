@@ -423,6 +423,8 @@ impl Sender {
         self.congestion.lost(self.in_flight());
         let threshold = self.congestion.threshold();
         self.reduction.begin(window, threshold, self.agreed.mss);
+        // RFC 6675, section 5, (4.3): the first goes whatever is out. The others' windows see to it.
+        self.episode.force = self.reduction.is_at_once();
         self.episode.recover = self.max;
         self.episode.phase = Phase::Recovery;
         self.episode.probe = None;

@@ -59,6 +59,11 @@ impl Reduction {
         }
     }
 
+    /// The window is the threshold from the first moment on.
+    pub const fn is_at_once(&self) -> bool {
+        matches!(self.rule, ReductionRule::AtOnce)
+    }
+
     /// Recovery begins: from a window of so many bytes down to `threshold`.
     pub fn begin(&mut self, window: u64, threshold: u64, mss: u32) {
         *self = Self {

@@ -166,6 +166,14 @@ impl Rtt {
         }
     }
 
+    /// Nothing could be measured: the timeout is at least so long until something is.
+    pub fn doubt(&mut self, timeout: Span) {
+        if self.minimum.is_none() {
+            self.timeout = self.timeout.max(timeout);
+            self.value = self.value.max(timeout);
+        }
+    }
+
     /// The smoothed round-trip time, once there is one.
     pub fn smoothed(&self) -> Option<Span> {
         self.minimum?;

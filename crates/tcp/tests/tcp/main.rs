@@ -1,4 +1,5 @@
 //! Endpoints in virtual time, held against the standards and what stacks are known to do.
 
 mod delivery;
+mod freebsd;
 mod pair;

@@ -51,6 +51,8 @@ pub(crate) struct Pair {
     pub(crate) applications: [Application; 2],
     pub(crate) log: Vec<Left>,
     delay: Span,
+    /// What a segment with data takes to be sent, by end, and until when the line is busy.
+    lines: [(Span, Instant); 2],
     now: Instant,
     flying: BTreeMap<(Instant, u64), (usize, Segment)>,
     positions: [usize; 2],
@@ -72,11 +74,17 @@ impl Pair {
             applications: [Application::default(); 2],
             log: Vec::new(),
             delay,
+            lines: [(Span::ZERO, began); 2],
             now: began,
             flying: BTreeMap::new(),
             positions: [0; 2],
             number: 0,
         }
+    }
+
+    /// From now on the line of an end takes so long for each segment with data.
+    pub(crate) fn serialise(&mut self, end: usize, span: Span) {
+        self.lines[end].0 = span;
     }
 
     /// Runs until nothing is left to happen or `limit` has passed; true where both ends are over.
@@ -127,6 +135,10 @@ impl Pair {
                 fate,
             });
             assert!(self.log.len() <= 2 * MOST, "sends without end");
+            if segment.len > 0 {
+                let (span, free) = self.lines[end];
+                self.lines[end].1 = free.max(self.now) + span;
+            }
             let copies = if fate.lost {
                 0
             } else {
@@ -134,7 +146,8 @@ impl Pair {
             };
             for _ in 0..copies {
                 self.number += 1;
-                let due = self.now + self.delay + fate.late;
+                let busy = self.lines[end].1.max(self.now);
+                let due = busy + self.delay + fate.late;
                 self.flying.insert((due, self.number), (1 - end, segment));
             }
         }
