@@ -88,7 +88,7 @@ impl Endpoint {
     }
 
     fn with_chunk(&mut self, now: Instant, chunk: Chunk) -> Segment {
-        let mut segment = self.header(now, chunk.start, chunk.len > 0 || chunk.fin);
+        let mut segment = self.header(now, chunk.start, chunk.len, chunk.len > 0 || chunk.fin);
         segment.len = chunk.len;
         segment.fin = chunk.fin;
         segment.psh = chunk.len > 0 && chunk.last;
@@ -97,14 +97,18 @@ impl Endpoint {
 
     fn pure_ack(&mut self, now: Instant) -> Segment {
         let next = self.sender.max;
-        self.header(now, next, false)
+        self.header(now, next, 0, false)
     }
 
-    fn header(&mut self, now: Instant, start: Offset, carries: bool) -> Segment {
+    /// A segment without its payload. One that was cut before there were blocks to report leaves
+    /// room for few, or none: Linux would cut it anew.
+    fn header(&mut self, now: Instant, start: Offset, len: u32, carries: bool) -> Segment {
         let window = self.receiver.advertise(false);
         let mut sack = SackBlocks::default();
-        let most = self.most_blocks();
-        if self.receiver.has_blocks()
+        let left = self.sender.mss().saturating_sub(len + 4) as usize / 8;
+        let most = self.most_blocks().min(left);
+        if most > 0
+            && self.receiver.has_blocks()
             && let Some(isn) = self.peer_isn
         {
             for (start, end) in self.receiver.blocks(most) {

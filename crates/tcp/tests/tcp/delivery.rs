@@ -18,6 +18,8 @@ fn profiles() -> Vec<Arc<Profile>> {
             profile.handshake.retries = 1000;
             profile.handshake.syn.count = 1000;
             profile.handshake.syn_ack.count = 1000;
+            profile.handshake.time_wait = Span::from_secs(20_000);
+            profile.handshake.fin_wait_2 = None;
             Arc::new(profile)
         })
         .collect()
@@ -60,7 +62,7 @@ fn every_pairing_talks() {
         for server in &profiles {
             let sizes = [1438, 12_974];
             let mut pair = exchange([client, server], sizes);
-            pair.run(Span::from_secs(600), |_, _| Fate::default());
+            pair.run(Span::from_secs(100_000), |_, _| Fate::default());
             finished(&pair, sizes).unwrap();
             for end in &pair.ends {
                 assert_eq!(end.counters().retransmissions, 0, "{}", pair.ladder());
@@ -77,7 +79,7 @@ fn a_single_loss_anywhere_is_repaired() {
             for position in 1..20 {
                 let sizes = [1438, 12_974];
                 let mut pair = exchange([&profile, &profile], sizes);
-                pair.run(Span::from_secs(600), |end, number| Fate {
+                pair.run(Span::from_secs(100_000), |end, number| Fate {
                     lost: end == direction && number == position,
                     ..Fate::default()
                 });

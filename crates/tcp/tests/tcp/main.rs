@@ -2,4 +2,5 @@
 
 mod delivery;
 mod freebsd;
+mod hell;
 mod pair;
