@@ -181,7 +181,7 @@ impl Endpoint {
             self.receiver.owed_now |= self.profile.strictness.rfc5961;
             return false;
         };
-        if number > self.sender.max {
+        if number > self.sender.shown() {
             self.counters.refused.ack_of_unsent += 1;
             self.receiver.owed_now = true;
             return false;

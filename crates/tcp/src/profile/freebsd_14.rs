@@ -42,6 +42,7 @@ pub(super) fn profile() -> Profile {
         persist: Persist {
             minimum: Span::from_secs(5),
             maximum: Span::from_secs(60),
+            with_data: true,
         },
         // net.inet.tcp.initcwnd_segments = 10 (from memory).
         initial_window: InitialWindow::Segments(10),

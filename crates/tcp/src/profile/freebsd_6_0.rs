@@ -47,6 +47,7 @@ pub(super) fn profile() -> Profile {
         persist: Persist {
             minimum: Span::from_secs(5),
             maximum: Span::from_secs(60),
+            with_data: true,
         },
         initial_window: InitialWindow::Segments(3),
         control: Control {

@@ -46,6 +46,7 @@ pub(super) fn profile() -> Profile {
         persist: Persist {
             minimum: Span::from_millis(200),
             maximum: Span::from_secs(120),
+            with_data: false,
         },
         initial_window: InitialWindow::Rfc2414,
         control: Control {

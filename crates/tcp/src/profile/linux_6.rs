@@ -83,6 +83,7 @@ pub(super) fn profile() -> Profile {
         persist: Persist {
             minimum: Span::from_millis(200),
             maximum: Span::from_secs(120),
+            with_data: false,
         },
         // TCP_INIT_CWND.
         initial_window: InitialWindow::Segments(10),

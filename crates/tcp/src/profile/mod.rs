@@ -122,6 +122,9 @@ pub struct Persist {
     pub minimum: Span,
     /// At most.
     pub maximum: Span,
+    /// A probe is one byte of new data (RFC 9293, section 3.8.6.1); else a place that the peer has
+    /// already acknowledged, without data (Linux).
+    pub with_data: bool,
 }
 
 /// The first flight of data.

@@ -58,6 +58,7 @@ pub(super) fn profile() -> Profile {
         persist: Persist {
             minimum: Span::from_secs(1),
             maximum: Span::from_secs(60),
+            with_data: true,
         },
         initial_window: InitialWindow::Rfc3390,
         control: CONTROL,

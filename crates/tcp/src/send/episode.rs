@@ -43,6 +43,8 @@ pub(crate) struct Episode {
     pub(crate) undo: Option<Offset>,
     /// Linux: retransmissions that no D-SACK has shown to be unnecessary, `undo_retrans`.
     pub(crate) undo_repeats: u32,
+    /// Counted as unnecessary before their D-SACKs have come.
+    pub(crate) forgiven: u32,
     /// Linux: the timestamp of the first retransmission of the episode, `retrans_stamp`.
     pub(crate) first_repeat: Option<u32>,
     /// Linux: whether F-RTO looks on; and whether only new data may be sent now.

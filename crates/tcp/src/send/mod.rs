@@ -108,8 +108,9 @@ pub(crate) struct Sender {
     /// The tail's copies have been sent up to here.
     copied: Offset,
     probes: u32,
-    /// A window probe is to be sent.
+    /// A window probe is to be sent; one of a byte beyond `max` has been.
     probe_now: bool,
+    probed: bool,
 }
 
 impl Sender {
@@ -156,6 +157,7 @@ impl Sender {
             copied: 0,
             probes: 0,
             probe_now: false,
+            probed: false,
         }
     }
 
@@ -197,7 +199,11 @@ impl Sender {
         self.no_delay = no_delay;
     }
 
-    /// The first place that the FIN does not precede.
+    /// One past the last place that the peer can have seen.
+    pub(crate) const fn shown(&self) -> Offset {
+        self.max + self.probed as u64
+    }
+
     pub(crate) const fn fin_sent(&self) -> bool {
         self.max > self.written
     }
@@ -258,6 +264,7 @@ impl Sender {
 
     /// An acknowledgement of something that was sent, or that says nothing new.
     pub(crate) fn acknowledged(&mut self, now: Instant, ack: &Ack<'_>, counters: &mut Counters) {
+        self.book_probe(now, ack.number);
         self.episode.credit = 0;
         self.probes = 0;
         self.echoed = ack.echo.map(|(stamp, _)| stamp);

@@ -116,7 +116,10 @@ impl Sender {
             if start < ack.number || inside {
                 blocks = &blocks[1..];
                 news.dsack = true;
-                counters.spurious += 1;
+                match self.episode.forgiven.checked_sub(1) {
+                    Some(left) => self.episode.forgiven = left,
+                    None => counters.spurious += 1,
+                }
                 let counted = self.episode.undo.is_some_and(|undo| end > undo);
                 if counted {
                     self.episode.undo_repeats = self.episode.undo_repeats.saturating_sub(1);
@@ -420,6 +423,7 @@ impl Sender {
         counters.recoveries += 1;
         self.begin_undo();
         let window = self.congestion.window();
+        self.congestion.finished();
         self.congestion.lost(self.in_flight());
         let threshold = self.congestion.threshold();
         self.reduction.begin(window, threshold, self.agreed.mss);
@@ -436,7 +440,6 @@ impl Sender {
     /// `tcp_end_cwnd_reduction`, and open.
     fn finish_recovery(&mut self) {
         self.congestion.set_window(self.reduction.end());
-        self.congestion.finished();
     }
 
     /// Disorder as long as something is strange (`tcp_try_keep_open`).
@@ -473,6 +476,7 @@ impl Sender {
             || self.una >= self.episode.recover
             || (self.phase() == Phase::Loss && self.backoff == 1);
         if fresh {
+            self.congestion.finished();
             self.congestion.timed_out(self.in_flight());
             self.begin_undo();
         } else {

@@ -203,26 +203,48 @@ impl Sender {
         self.set_timer(now, span, Purpose::Persist);
     }
 
-    /// What fits a window too small for a segment, or else a place that the peer has, so that it
-    /// answers. (BSD sends one byte beyond a closed window; Linux what is here.)
+    /// What fits a window too small for a segment; where it is closed, one byte beyond it, or a
+    /// place that the peer has, so that it answers. The byte is not booked as sent: unless it is
+    /// acknowledged, it leaves again with what follows it.
     fn window_probe(&mut self, now: Instant, room: u32) -> Chunk {
         let open = (self.una + self.window).saturating_sub(self.max);
         let data = self.written.saturating_sub(self.max);
         let len = data.min(open).min(u64::from(room));
+        let chunk = Chunk {
+            start: self.max,
+            len: len as u32,
+            fin: false,
+            last: len == data,
+        };
         if len > 0 && self.board.is_empty() {
-            let chunk = Chunk {
-                start: self.max,
-                len: len as u32,
-                fin: false,
-                last: len == data,
-            };
             return self.send_fresh(now, chunk);
+        }
+        if self.persist.with_data && data > 0 && self.board.is_empty() {
+            self.probed = true;
+            return Chunk { len: 1, ..chunk };
         }
         Chunk {
             start: self.una.saturating_sub(1),
             len: 0,
-            fin: false,
             last: false,
+            ..chunk
+        }
+    }
+
+    /// The peer has taken the byte of a window probe.
+    pub(super) fn book_probe(&mut self, now: Instant, ack: Offset) {
+        if std::mem::take(&mut self.probed) && ack == self.max + 1 {
+            let timer = self.timer;
+            self.send_fresh(
+                now,
+                Chunk {
+                    start: self.max,
+                    len: 1,
+                    fin: false,
+                    last: false,
+                },
+            );
+            self.timer = timer;
         }
     }
 }

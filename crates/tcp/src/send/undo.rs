@@ -42,6 +42,8 @@ impl Sender {
             self.board.unmark_all_lost();
         }
         counters.undone += 1;
+        counters.spurious += u64::from(self.episode.undo_repeats);
+        self.episode.forgiven += self.episode.undo_repeats;
         self.congestion.undo();
         self.episode.undo = None;
         self.episode.rack.advanced = true;
@@ -138,9 +140,7 @@ impl Sender {
             if !self.agreed.sack {
                 self.episode.duplicates = 0;
             }
-            if !self.try_undo_recovery(counters) {
-                self.congestion.finished();
-            }
+            self.try_undo_recovery(counters);
             return;
         }
         if !self.agreed.sack {
