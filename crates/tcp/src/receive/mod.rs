@@ -199,7 +199,7 @@ impl Receiver {
     fn contradicts(&self, incoming: &Incoming, end: Offset) -> bool {
         match self.fin {
             Some(fin) => end > fin || (incoming.fin && end != fin),
-            None => incoming.fin && self.early.end().is_some_and(|early| early > end),
+            None => incoming.fin && self.early.end().unwrap_or(0).max(self.next) > end,
         }
     }
 

@@ -3,4 +3,8 @@
 mod delivery;
 mod freebsd;
 mod hell;
+mod mixture;
 mod pair;
+mod play;
+mod scenarios;
+mod worlds;

@@ -1,0 +1,172 @@
+//! Stacks that nobody wrote: every part chosen by chance, so that parts are held to work together
+//! in any way in which they can be put together.
+
+use posthaste_tcp::profile::{
+    EarlyRetransmit, Engine, Framing, InitialWindow, Nagle, Profile, Recovery, RoundTrips,
+    TailProbe,
+};
+use posthaste_tcp::receive::ack::{AckRule, Compression};
+use posthaste_tcp::receive::window::WindowRule;
+use posthaste_tcp::send::congestion::{
+    Avoidance, Basis, Control, Counting, Exit, Limit, Restart, SlowStart,
+};
+use posthaste_tcp::send::reduction::{Bound, ReductionRule};
+use posthaste_tcp::send::rtt::RttRule;
+use posthaste_tcp::{Clock, profile};
+use posthaste_units::{Span, Stream};
+use rand::RngExt as _;
+
+const fn ms(ms: u64) -> Span {
+    Span::from_millis(ms)
+}
+
+/// One of some.
+pub(crate) fn one<T: Copy>(stream: &mut Stream, of: &[T]) -> T {
+    of[stream.random_range(0..of.len())]
+}
+
+/// One of those that have a name.
+pub(crate) fn named(stream: &mut Stream) -> Profile {
+    let name = one(stream, &profile::names());
+    profile::named(name).expect("a name from the list")
+}
+
+/// One that has none.
+pub(crate) fn mixed(stream: &mut Stream) -> Profile {
+    let other = named(stream);
+    let segments = stream.random_range(1..12);
+    Profile {
+        clock: one(
+            stream,
+            &[Clock::Exact, Clock::Ticks(ms(10)), Clock::Wheel(ms(4))],
+        ),
+        rtt: one(
+            stream,
+            &[
+                RttRule::Rfc6298,
+                RttRule::Bsd,
+                RttRule::Linux { unit: ms(1) },
+                RttRule::Linux {
+                    unit: Span::from_micros(1),
+                },
+            ],
+        ),
+        timeout: named(stream).timeout,
+        round_trips: one(stream, &[RoundTrips::ByEcho, RoundTrips::BySegment]),
+        initial_window: one(
+            stream,
+            &[InitialWindow::Segments(segments), InitialWindow::Rfc3390],
+        ),
+        control: control(stream),
+        reduction: one(
+            stream,
+            &[
+                ReductionRule::AtOnce,
+                ReductionRule::RateHalving,
+                ReductionRule::Proportional {
+                    bound: Bound::Conservative,
+                },
+                ReductionRule::Proportional {
+                    bound: Bound::Heuristic,
+                },
+            ],
+        ),
+        recovery: recovery(stream),
+        nagle: one(stream, &[Nagle::Any, Nagle::Small]),
+        ack: ack(stream),
+        window: one(
+            stream,
+            &[
+                WindowRule::Rfc,
+                WindowRule::Bsd,
+                WindowRule::Linux { first: 5_840 },
+            ],
+        ),
+        strictness: named(stream).strictness,
+        ..other
+    }
+}
+
+fn control(stream: &mut Stream) -> Control {
+    Control {
+        avoidance: one(stream, &[Avoidance::Reno, Avoidance::Bic, Avoidance::Cubic]),
+        slow_start: one(
+            stream,
+            &[
+                SlowStart::PerAck,
+                SlowStart::PerSegment,
+                SlowStart::Bytes { limit: 2 },
+            ],
+        ),
+        exit: one(
+            stream,
+            &[Exit::AtLoss, Exit::HyStart, Exit::HyStartPlusPlus],
+        ),
+        counting: one(stream, &[Counting::Bytes, Counting::Segments]),
+        limit: one(stream, &[Limit::Ignored, Limit::Full, Limit::Validated]),
+        basis: one(stream, &[Basis::Flight, Basis::Window, Basis::Usable]),
+        restart: one(
+            stream,
+            &[Restart::Initial, Restart::Segments(1), Restart::Halving],
+        ),
+    }
+}
+
+fn recovery(stream: &mut Stream) -> Recovery {
+    let early = EarlyRetransmit {
+        delayed: stream.random_bool(0.5),
+    };
+    let probe = TailProbe {
+        extra: ms(2),
+        delayed_ack: ms(200),
+    };
+    let engine = match stream.random_bool(0.4) {
+        true => Engine::Bsd {
+            window_must_match: stream.random_bool(0.5),
+        },
+        false => Engine::Pipe {
+            fack: stream.random_bool(0.5),
+            free_fin: stream.random_bool(0.5),
+        },
+    };
+    Recovery {
+        engine,
+        limited_transmit: stream.random_bool(0.5),
+        early_retransmit: stream.random_bool(0.3).then_some(early),
+        tail_probe: stream.random_bool(0.5).then_some(probe),
+        rack: stream.random_bool(0.5),
+        frto: stream.random_bool(0.5),
+        undo: stream.random_bool(0.5),
+        rto_restart: stream.random_bool(0.3),
+        tail_copies: one(stream, &[0, 0, 1, 3]),
+        fin_rides: stream.random_bool(0.8),
+        framing: stream.random_bool(0.2).then_some(Framing {
+            parts: 3,
+            below: 10_000,
+        }),
+        ..named(stream).recovery
+    }
+}
+
+fn ack(stream: &mut Stream) -> AckRule {
+    let compression = Compression {
+        free: 3,
+        held: 44,
+        delay: ms(1),
+    };
+    let linux = AckRule::Linux {
+        quick: one(stream, &[0, 2, 16]),
+        min: ms(40),
+        max: ms(200),
+        compression: stream.random_bool(0.5).then_some(compression),
+        push_ends: stream.random_bool(0.5),
+    };
+    one(
+        stream,
+        &[
+            AckRule::Rfc { delay: ms(200) },
+            AckRule::Bsd { delay: ms(100) },
+            linux,
+        ],
+    )
+}

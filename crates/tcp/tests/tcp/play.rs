@@ -1,0 +1,409 @@
+//! Two endpoints, a program at each and a line between them, played in virtual time.
+//!
+//! Everything that passes is looked at: what must hold for any segment at any time is asserted
+//! here, so that every scenario and every random world is held to it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use posthaste_tcp::{Endpoint, Offset, Profile, Segment, State, unwrap};
+use posthaste_units::{Instant, Span};
+
+/// Segments that an endpoint may send within one instant: a window of the smallest ones.
+const BURST: usize = 1 << 16;
+
+/// Decides a segment's way by its number, from 1: the delay of each copy that arrives.
+pub(crate) type Fate = Box<dyn FnMut(u64, &Segment) -> Vec<Span>>;
+
+/// One direction.
+pub(crate) struct Line {
+    fate: Fate,
+    /// Nanoseconds per byte of IP packet.
+    byte: u64,
+    free: Instant,
+    sent: u64,
+    flying: BTreeMap<(Instant, u64), Segment>,
+    serial: u64,
+}
+
+impl Line {
+    pub(crate) fn new(fate: Fate) -> Self {
+        Self {
+            fate,
+            byte: 0,
+            free: Instant::ORIGIN,
+            sent: 0,
+            flying: BTreeMap::new(),
+            serial: 0,
+        }
+    }
+
+    /// All arrive after `delay` but those at `lost`.
+    pub(crate) fn losing(delay: Span, lost: &[u64]) -> Self {
+        let lost = lost.to_vec();
+        Self::new(Box::new(move |position, _| {
+            match lost.contains(&position) {
+                true => Vec::new(),
+                false => vec![delay],
+            }
+        }))
+    }
+
+    /// So many bits per second.
+    pub(crate) fn at_rate(mut self, bits: u64) -> Self {
+        self.byte = 8_000_000_000 / bits;
+        self
+    }
+
+    fn push(&mut self, now: Instant, segment: Segment) {
+        self.sent += 1;
+        let copies = (self.fate)(self.sent, &segment);
+        if copies.is_empty() {
+            return;
+        }
+        let bytes = u64::from(20 + segment.header_bytes() + segment.len);
+        self.free = self.free.max(now) + Span::from_nanos(bytes * self.byte);
+        for delay in copies {
+            self.serial += 1;
+            self.flying
+                .insert((self.free + delay, self.serial), segment);
+        }
+    }
+
+    fn wake(&self) -> Option<Instant> {
+        self.flying.keys().next().map(|(at, _)| *at)
+    }
+
+    fn pop(&mut self, now: Instant) -> Option<Segment> {
+        let first = self.flying.first_entry()?;
+        (first.key().0 <= now).then(|| first.remove())
+    }
+}
+
+/// A program at one end.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    /// Bytes to write once `after` have been read and `wait` has passed.
+    pub(crate) bytes: u64,
+    pub(crate) after: u64,
+    pub(crate) wait: Span,
+    /// Bytes read at a time, and the time between two reads.
+    pub(crate) chunk: u64,
+    pub(crate) pause: Span,
+    /// Closes when all is written; or else when the peer has closed, too.
+    pub(crate) closes_first: bool,
+    pub(crate) written: u64,
+    pub(crate) read: u64,
+    begins: Option<Instant>,
+    reads: Instant,
+    closed: bool,
+}
+
+impl Program {
+    /// Reads whatever comes and closes once `bytes` are written.
+    pub(crate) fn writing(bytes: u64) -> Self {
+        Self {
+            bytes,
+            after: 0,
+            wait: Span::ZERO,
+            chunk: u64::MAX,
+            pause: Span::ZERO,
+            closes_first: true,
+            written: 0,
+            read: 0,
+            begins: None,
+            reads: Instant::ORIGIN,
+            closed: false,
+        }
+    }
+
+    fn act(&mut self, now: Instant, end: &mut Endpoint) {
+        if now >= self.reads {
+            let read = end.read(now, self.chunk.min(end.readable()));
+            self.read += read;
+            if read > 0 && !self.pause.is_zero() {
+                self.reads = now + self.pause;
+            }
+        }
+        if !matches!(end.state(), State::Established | State::CloseWait) {
+            return;
+        }
+        if self.read >= self.after {
+            let begins = *self.begins.get_or_insert(now + self.wait);
+            if now >= begins {
+                self.written += end.write(now, self.bytes - self.written);
+            }
+        }
+        let may = self.closes_first || end.peer_has_closed();
+        if !self.closed && may && self.written == self.bytes && self.begins.is_some() {
+            end.close(now);
+            self.closed = true;
+        }
+    }
+
+    fn wake(&self, end: &Endpoint) -> Option<Instant> {
+        let read = (end.readable() > 0).then_some(self.reads);
+        let begin = self.begins.filter(|_| self.written == 0 && self.bytes > 0);
+        match (read, begin) {
+            (Some(read), Some(begin)) => Some(read.min(begin)),
+            (read, begin) => read.or(begin),
+        }
+    }
+}
+
+/// What is known of one direction from looking at it.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    /// One past the last place sent.
+    reached: Offset,
+    /// One past the last place that the receiver has offered, as far as that has arrived.
+    edge: Offset,
+    mss: Option<u16>,
+    /// The SYN's window scale; none before there was a SYN.
+    shift: Option<Option<u8>>,
+    /// What the receiver said it has taken.
+    taken: Vec<Range<Offset>>,
+    received: u64,
+}
+
+/// One segment that passed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passed {
+    pub(crate) at: Instant,
+    /// The end that sent it.
+    pub(crate) from: usize,
+    pub(crate) segment: Segment,
+}
+
+/// A game between end 0 and end 1.
+pub(crate) struct Play {
+    pub(crate) now: Instant,
+    pub(crate) ends: [Endpoint; 2],
+    pub(crate) programs: [Program; 2],
+    pub(crate) log: Vec<Passed>,
+    /// Lines by the end that sends into them.
+    lines: [Line; 2],
+    seen: [Seen; 2],
+}
+
+impl Play {
+    /// End 0 connects to end 1, which listens.
+    pub(crate) fn new(profiles: [&Arc<Profile>; 2], isns: [u32; 2], lines: [Line; 2]) -> Self {
+        let now = Instant::from_nanos(1_000_000_000);
+        Self {
+            now,
+            ends: [
+                Endpoint::connect(profiles[0], isns[0], now),
+                Endpoint::listen(profiles[1], isns[1]),
+            ],
+            programs: [Program::writing(0), Program::writing(0)],
+            log: Vec::new(),
+            lines,
+            seen: [Seen::default(), Seen::default()],
+        }
+    }
+
+    /// Plays until nothing happens any more, `until` or `steps` have passed; true in the first case.
+    pub(crate) fn run(&mut self, until: Instant, steps: usize) -> bool {
+        self.turn(0);
+        for _ in 0..steps {
+            let Some(at) = self.next() else {
+                return true;
+            };
+            if self.is_over() {
+                return true;
+            }
+            if at > until {
+                return false;
+            }
+            self.now = self.now.max(at);
+            for end in [0, 1] {
+                let segment = self.lines[1 - end].pop(self.now);
+                if let Some(segment) = segment {
+                    self.arrive(end, &segment);
+                }
+                let wakes = [
+                    self.ends[end].wake(),
+                    self.programs[end].wake(&self.ends[end]),
+                ];
+                if segment.is_some() || wakes.iter().flatten().any(|at| *at <= self.now) {
+                    self.turn(end);
+                }
+            }
+        }
+        false
+    }
+
+    fn next(&self) -> Option<Instant> {
+        let lines = self.lines.iter().filter_map(Line::wake);
+        let ends = self.ends.iter().filter_map(Endpoint::wake);
+        let pairs = self.programs.iter().zip(&self.ends);
+        let programs = pairs.filter_map(|(program, end)| program.wake(end));
+        lines.chain(ends).chain(programs).min()
+    }
+
+    /// Both are done, and nothing is under way.
+    fn is_over(&self) -> bool {
+        let done = |end: &Endpoint| end.state().is_closed() || end.state() == State::TimeWait;
+        let read = |end: &Endpoint| end.readable() == 0;
+        self.ends.iter().all(|end| done(end) && read(end))
+            && self.lines.iter().all(|line| line.flying.is_empty())
+    }
+
+    /// Pop until nothing comes, let the program act, and pop again.
+    fn turn(&mut self, end: usize) {
+        self.drain(end);
+        let acknowledged = self.ends[end].acknowledged();
+        assert!(
+            acknowledged <= self.seen[end].received,
+            "acknowledged before it came"
+        );
+        self.programs[end].act(self.now, &mut self.ends[end]);
+        self.drain(end);
+        let wake = self.ends[end].wake();
+        assert!(
+            wake.is_none_or(|at| at > self.now),
+            "it would be woken for ever: {wake:?} at {:?} in {:?}",
+            self.now,
+            self.ends[end].state(),
+        );
+        // Windows rounded up to their scale promise a little more than there is (Linux).
+        let profile = self.ends[end].profile();
+        let scale = u64::from(profile.offer.window_scale.unwrap_or(0));
+        assert!(
+            self.ends[end].readable() <= profile.receive_buffer + (1 << scale),
+            "more than the buffer holds"
+        );
+    }
+
+    fn drain(&mut self, end: usize) {
+        for _ in 0..BURST {
+            let Some(segment) = self.ends[end].pop(self.now) else {
+                return;
+            };
+            self.look_at(end, &segment);
+            self.log.push(Passed {
+                at: self.now,
+                from: end,
+                segment,
+            });
+            self.lines[end].push(self.now, segment);
+        }
+        panic!("{BURST} segments within one instant");
+    }
+
+    /// What must hold for what end `from` sends.
+    fn look_at(&mut self, from: usize, segment: &Segment) {
+        let (isn, written) = (self.ends[from].isn(), self.programs[from].written);
+        let seen = &mut self.seen[from];
+        if segment.rst {
+            return;
+        }
+        let start = unwrap(isn, segment.seq, seen.reached).expect("before the SYN");
+        let end = start + u64::from(segment.places());
+        assert_eq!(
+            segment.syn,
+            start == 0 && end > 0,
+            "the SYN is place 0: {segment:?}"
+        );
+        assert!(start <= seen.reached.max(1), "places left out: {segment:?}");
+        let fin = u64::from(segment.fin);
+        let data_end = end - fin;
+        assert!(
+            segment.len == 0 || data_end <= 1 + written,
+            "never written: {segment:?}"
+        );
+        assert!(
+            !segment.fin || end == written + 2,
+            "a FIN in the middle: {segment:?}"
+        );
+        if segment.syn {
+            seen.mss = segment.options.mss;
+            seen.shift = Some(segment.options.window_scale);
+        } else {
+            // One place may go into a closed window, to see whether it is.
+            assert!(
+                end <= seen.edge.max(1) + 1 + fin,
+                "beyond {}: {segment:?}",
+                seen.edge
+            );
+        }
+        seen.reached = seen.reached.max(end);
+        let (other_isn, other) = (self.ends[1 - from].isn(), &self.seen[1 - from]);
+        let most = u32::from(other.mss.unwrap_or(536));
+        assert!(
+            segment.len <= most,
+            "longer than the peer takes: {segment:?}"
+        );
+        if let Some(ack) = segment.ack {
+            let ack = unwrap(other_isn, ack, other.reached).expect("acknowledged before the SYN");
+            assert!(
+                ack <= other.reached,
+                "acknowledged before it was sent: {segment:?}"
+            );
+            for (index, block) in segment.options.sack.as_slice().iter().enumerate() {
+                let [left, right] =
+                    block.map(|number| unwrap(other_isn, number, other.reached).expect("a place"));
+                assert!(left < right && right <= other.reached, "{segment:?}");
+                assert!(
+                    index == 0 || left > ack,
+                    "SACKed and acknowledged: {segment:?}"
+                );
+            }
+        }
+    }
+
+    /// A segment reaches an end.
+    fn arrive(&mut self, end: usize, segment: &Segment) {
+        let isn = self.ends[end].isn();
+        let shifts = [self.seen[0].shift, self.seen[1].shift];
+        let shift = match (segment.syn, shifts) {
+            (false, [Some(Some(_)), Some(Some(_))]) => shifts[1 - end].flatten().unwrap_or(0),
+            _ => 0,
+        };
+        let mine = &mut self.seen[end];
+        if segment.syn {
+            mine.edge = mine.edge.max(1 + u64::from(segment.window));
+        }
+        if let Some(ack) = segment.ack.and_then(|ack| unwrap(isn, ack, mine.reached)) {
+            mine.edge = mine.edge.max(ack + (u64::from(segment.window) << shift));
+        }
+        let taken = self.ends[end].push(self.now, segment);
+        let theirs = &mut self.seen[1 - end];
+        if let Some(taken) = taken {
+            let sender = self.ends[1 - end].isn();
+            let start = unwrap(sender, segment.seq, theirs.reached).expect("taken, so sent");
+            let data = start + u64::from(segment.syn);
+            assert!(data <= taken.start && taken.end <= data + u64::from(segment.len));
+            theirs.taken.push(taken);
+            join(&mut theirs.taken);
+        }
+        let received = self.ends[end].received();
+        assert!(
+            received >= theirs.received,
+            "what was received is not any more"
+        );
+        theirs.received = received;
+        let whole = theirs.taken.first().filter(|first| first.start == 1);
+        let whole = whole.map_or(0, |first| first.end - 1);
+        assert!(
+            whole >= received,
+            "{received} bytes from {:?}",
+            theirs.taken
+        );
+    }
+}
+
+/// Puts ranges in order and joins those that touch.
+fn join(ranges: &mut Vec<Range<Offset>>) {
+    ranges.sort_by_key(|range| range.start);
+    let mut joined: Vec<Range<Offset>> = Vec::new();
+    for range in ranges.drain(..) {
+        match joined.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    *ranges = joined;
+}

@@ -1,0 +1,246 @@
+//! Worked scenarios: what two stacks do to the packet, held against what is known of them and
+//! what can be reckoned by hand.
+
+use std::sync::Arc;
+
+use posthaste_tcp::{End, Profile, State, profile};
+use posthaste_units::{Instant, Span};
+
+use crate::play::{Line, Passed, Play, Program};
+
+/// Payload of a full segment with timestamps at an MTU of 1500.
+const MSS: u64 = 1448;
+const REQUEST: u64 = 1438;
+/// The reply of the 2007 study's service: nine segments.
+const REPLY: u64 = 12_974;
+const CLIENT: usize = 0;
+const SERVER: usize = 1;
+
+fn stack(name: &str) -> Arc<Profile> {
+    Arc::new(profile::named(name).expect("a stack"))
+}
+
+const fn ms(ms: u64) -> Span {
+    Span::from_millis(ms)
+}
+
+/// A request, 200 ms of work, the reply; the server closes. Packets of the server at `lost` never
+/// arrive.
+fn transaction(client: &str, server: &str, delay: Span, lost: &[u64]) -> Play {
+    let lines = [Line::losing(delay, &[]), Line::losing(delay, lost)];
+    // The speed of the study's line.
+    let lines = lines.map(|line| line.at_rate(300_000));
+    let mut play = Play::new([&stack(client), &stack(server)], [7, u32::MAX - 9], lines);
+    play.programs = [Program::writing(REQUEST), Program::writing(REPLY)];
+    play.programs[CLIENT].closes_first = false;
+    play.programs[SERVER].after = REQUEST;
+    play.programs[SERVER].wait = ms(200);
+    play
+}
+
+fn whole(mut play: Play) -> Play {
+    let until = play.now + Span::from_secs(300);
+    play.run(until, 100_000);
+    for end in &play.ends {
+        let state = end.state();
+        let fine = matches!(state, State::TimeWait | State::Closed(End::Finished));
+        assert!(fine, "{state:?}");
+    }
+    play
+}
+
+/// The client's acknowledgements of the reply: which full segment each one reaches.
+fn reached(play: &Play) -> Vec<u64> {
+    let isn = play.ends[SERVER].isn();
+    let acks = play
+        .log
+        .iter()
+        .filter(|passed| passed.from == CLIENT && passed.segment.is_pure_ack());
+    let places = acks.filter_map(|passed| passed.segment.ack);
+    let bytes = places.map(|ack| u64::from(ack.wrapping_sub(isn).wrapping_sub(1)));
+    bytes
+        .filter(|bytes| *bytes > 0)
+        .map(|bytes| bytes.div_ceil(MSS).min(9))
+        .collect()
+}
+
+fn data(passed: &Passed) -> bool {
+    passed.from == SERVER && passed.segment.len > 0
+}
+
+/// Every second segment at once and every third by a window update once it is read, in turn.
+#[test]
+fn a_freebsd_receiver_acknowledges_2_3_5_6_8_9() {
+    for server in ["freebsd-6.0", "linux-2.6.15", "linux-6"] {
+        let play = whole(transaction("freebsd-6.0", server, ms(10), &[]));
+        assert_eq!(reached(&play), [2, 3, 5, 6, 8, 9], "from {server}");
+    }
+}
+
+#[test]
+fn a_linux_receiver_begins_quickly() {
+    for client in ["linux-2.6.15", "linux-6"] {
+        let play = whole(transaction(client, "freebsd-6.0", ms(10), &[]));
+        assert!(
+            reached(&play).starts_with(&[1, 2, 3, 4, 5, 6, 7, 8]),
+            "{:?}",
+            reached(&play)
+        );
+    }
+}
+
+/// SYN-ACK, acknowledgement of the request, nine segments of data with FIN on the last, and the
+/// acknowledgement of the client's FIN.
+#[test]
+fn the_reply_takes_twelve_packets() {
+    let stacks = ["freebsd-6.0", "linux-2.6.15", "linux-6", "freebsd-14"];
+    for server in stacks {
+        for client in stacks {
+            let play = whole(transaction(client, server, ms(10), &[]));
+            let sent: Vec<_> = play
+                .log
+                .iter()
+                .filter(|passed| passed.from == SERVER)
+                .collect();
+            assert_eq!(sent.len(), 12, "{client} {server}");
+            assert!(sent[0].segment.syn && sent[1].segment.is_pure_ack());
+            assert!(sent[2..11].iter().all(|passed| data(passed)));
+            assert!(sent[10].segment.fin && sent[11].segment.is_pure_ack());
+        }
+    }
+}
+
+/// Which packets of the server cost a timeout when they are lost.
+fn sensitive(name: &str) -> Vec<u64> {
+    (3..=11)
+        .filter(|position| {
+            let play = whole(transaction(name, name, ms(10), &[*position]));
+            let counters = play.ends[SERVER].counters();
+            assert_eq!(
+                counters.retransmissions - counters.probes,
+                counters.fast + counters.after_timeout
+            );
+            counters.timeouts > 0
+        })
+        .collect()
+}
+
+/// The study's positions, counted from the SYN-ACK: one more on FreeBSD, which takes one of three
+/// duplicates for a window update.
+#[test]
+fn late_losses_cost_a_timeout() {
+    assert_eq!(sensitive("freebsd-6.0"), [8, 9, 10, 11]);
+    assert_eq!(sensitive("linux-2.6.15"), [9, 10, 11]);
+    assert_eq!(sensitive("linux-6"), [0; 0]);
+}
+
+/// What a server's timeout is once the handshake is done, by hand: a round trip of two delays,
+/// 74 bytes of SYN-ACK and 52 of its acknowledgement; FreeBSD counts a tick more and adds 200 ms,
+/// Linux has four deviations of at least 200 ms.
+#[test]
+fn timeouts_after_the_handshake() {
+    for (delay, freebsd, linux) in [(10, 260..=280, 220..=236), (60, 560..=590, 361..=384)] {
+        for (name, expected) in [
+            ("freebsd-6.0", freebsd),
+            ("linux-2.6.15", linux.clone()),
+            ("linux-6", linux),
+        ] {
+            let mut play = transaction(name, name, ms(delay), &[]);
+            let handshake = play.now + ms(3 * delay + 60);
+            play.run(handshake, 1000);
+            assert_eq!(play.ends[SERVER].state(), State::Established);
+            let timeout = play.ends[SERVER].look().timeout.as_nanos() / 1_000_000;
+            assert!(
+                expected.contains(&timeout),
+                "{name} at {delay} ms: {timeout} ms"
+            );
+        }
+    }
+}
+
+/// The last segment is lost: Linux sends it once more two round trips later, and a delayed
+/// acknowledgement more where it is alone.
+#[test]
+fn a_tail_loss_probe_takes_two_round_trips() {
+    let play = whole(transaction("linux-6", "linux-6", ms(20), &[11]));
+    let sent: Vec<&Passed> = play.log.iter().filter(|passed| data(passed)).collect();
+    assert_eq!(sent.len(), 10);
+    let waited = sent[9].at.since(sent[8].at).as_millis_f64();
+    let smoothed = play.ends[SERVER].look().smoothed.unwrap().as_millis_f64();
+    assert!(
+        waited > 1.2 * smoothed && waited < 3.0 * smoothed + 10.0,
+        "{waited} ms at {smoothed} ms"
+    );
+    let counters = play.ends[SERVER].counters();
+    assert_eq!((counters.probes, counters.timeouts), (1, 0));
+}
+
+/// When SYNs leave while nobody answers, in seconds.
+fn syns(name: &str) -> Vec<u64> {
+    let nobody = || Line::new(Box::new(|_, _| Vec::new()));
+    let mut play = Play::new([&stack(name), &stack(name)], [1, 2], [nobody(), nobody()]);
+    let began = play.now;
+    play.run(began + Span::from_secs(600), 1000);
+    assert_eq!(play.ends[CLIENT].state(), State::Closed(End::TimedOut));
+    let after = |at: Instant| (at.since(began).as_secs_f64() + 0.2) as u64;
+    play.log.iter().map(|passed| after(passed.at)).collect()
+}
+
+/// Three seconds doubled (RFC 1122), one second doubled (RFC 6298), and Linux's four linear ones
+/// (`tcp_syn_linear_timeouts`).
+#[test]
+fn syns_are_sent_again() {
+    assert!(
+        syns("linux-2.6.15").starts_with(&[0, 3, 9, 21, 45]),
+        "{:?}",
+        syns("linux-2.6.15")
+    );
+    assert!(
+        syns("rfc").starts_with(&[0, 1, 3, 7, 15]),
+        "{:?}",
+        syns("rfc")
+    );
+    assert!(
+        syns("linux-6").starts_with(&[0, 1, 2, 3, 4, 5, 7, 11]),
+        "{:?}",
+        syns("linux-6")
+    );
+    assert!(
+        syns("freebsd-6.0").starts_with(&[0, 3]),
+        "{:?}",
+        syns("freebsd-6.0")
+    );
+}
+
+/// A reader that stops closes the window; one that goes on opens it, even if the update is lost:
+/// the sender asks (RFC 9293, section 3.8.6.1).
+#[test]
+fn a_closed_window_opens_again() {
+    for name in profile::names() {
+        let mut profile = profile::named(name).unwrap();
+        profile.receive_buffer = 8_000;
+        let profile = Arc::new(profile);
+        // All that the client says after the window has closed is lost for a while.
+        let mut updates = 0;
+        let up = Line::new(Box::new(move |_, segment| {
+            let lost = segment.window > 0 && segment.is_pure_ack() && updates < 3;
+            updates += u32::from(segment.window == 0 || updates > 0);
+            if lost && updates > 0 {
+                Vec::new()
+            } else {
+                vec![ms(10)]
+            }
+        }));
+        let mut play = Play::new(
+            [&profile, &profile],
+            [1, 2],
+            [up, Line::losing(ms(10), &[])],
+        );
+        play.programs = [Program::writing(0), Program::writing(100_000)];
+        play.programs[CLIENT].closes_first = false;
+        play.programs[CLIENT].chunk = 8_000;
+        play.programs[CLIENT].pause = Span::from_secs(2);
+        let play = whole(play);
+        assert_eq!(play.programs[CLIENT].read, 100_000, "{name}");
+    }
+}

@@ -1,0 +1,194 @@
+//! Random worlds by seed: any two stacks, buffers, segment sizes and programs, over a line that
+//! loses, delays, reorders and doubles. No byte is lost, doubled or out of order, and everything
+//! ends.
+//!
+//! A few hundred in every run; `POSTHASTE_WORLDS=1000000` plays as many, on all cores, and
+//! `POSTHASTE_WORLD=SEED` plays one and prints what passed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use posthaste_tcp::{End, Profile, State};
+use posthaste_units::{Instant, Seed, Span, Stream};
+use rand::RngExt as _;
+
+use crate::mixture::{mixed, named, one};
+use crate::play::{Line, Play, Program};
+
+/// Worlds where nobody says how many.
+const FEW: u64 = 300;
+/// Longer than any back-off of any stack lasts: two days.
+const LONG: Span = Span::from_secs(48 * 3600);
+/// Far more than what is written takes.
+const STEPS: usize = 4_000_000;
+
+fn stack(stream: &mut Stream) -> Arc<Profile> {
+    let mut profile = if stream.random_bool(0.5) {
+        named(stream)
+    } else {
+        mixed(stream)
+    };
+    if stream.random_bool(0.3) {
+        profile.offer.mss = one(stream, &[128, 536, 1000, 1460, 8960]);
+    }
+    if stream.random_bool(0.3) {
+        profile.receive_buffer = one(stream, &[1_000, 3_000, 8_192, 20_000, 300_000]);
+    }
+    if stream.random_bool(0.3) {
+        profile.send_buffer = one(stream, &[500, 4_000, 30_000]);
+    }
+    profile.offer.sack &= stream.random_bool(0.8);
+    profile.offer.timestamps &= stream.random_bool(0.8);
+    if stream.random_bool(0.2) {
+        profile.offer.window_scale = None;
+    }
+    Arc::new(profile)
+}
+
+/// A line, and whether it loses anything.
+fn line(stream: &mut Stream, seed: Seed) -> (Line, bool) {
+    let mut draws = seed.stream("line");
+    let loses = stream.random_bool(0.8);
+    let loss = if loses {
+        one(stream, &[0.01, 0.05, 0.15, 0.3])
+    } else {
+        0.0
+    };
+    let copies = one(stream, &[0.0, 0.0, 0.02, 0.2]);
+    let delay = one(stream, &[0_u64, 5, 40, 200]) * 1_000_000;
+    let jitter = one(stream, &[0_u64, 0, 1, 10, 100]) * 1_000_000;
+    let line = Line::new(Box::new(move |_, _| {
+        // A copy may be late by seconds: a ghost.
+        let late = one(&mut draws, &[1_000_000, 50_000_000, 5_000_000_000]);
+        let mut way = |most: u64| Span::from_nanos(delay + draws.random_range(0..=most));
+        let (first, ghost) = (way(jitter), way(late));
+        match (draws.random_bool(loss), draws.random_bool(copies)) {
+            (true, _) => Vec::new(),
+            (false, true) => vec![first, ghost],
+            (false, false) => vec![first],
+        }
+    }));
+    match one(stream, &[0, 0, 64_000, 1_000_000, 50_000_000]) {
+        0 => (line, loses),
+        rate => (line.at_rate(rate), loses),
+    }
+}
+
+fn program(stream: &mut Stream) -> Program {
+    let mut program = Program::writing(one(stream, &[0, 1, 300, 1448, 13_000, 100_000]));
+    program.closes_first = stream.random_bool(0.6);
+    program.wait = Span::from_millis(one(stream, &[0, 0, 10, 200, 5_000]));
+    if stream.random_bool(0.3) {
+        program.chunk = one(stream, &[1, 100, 5_000]).max(program.bytes / 200);
+        program.pause = Span::from_millis(one(stream, &[0, 1, 30, 700]));
+    }
+    program
+}
+
+/// Plays one world; returns how it ended at both ends.
+fn world(seed: Seed) -> (Play, [State; 2]) {
+    let mut stream = seed.stream("world");
+    let stacks = [stack(&mut stream), stack(&mut stream)];
+    let (up, up_loses) = line(&mut stream, seed.child("up"));
+    let (down, down_loses) = line(&mut stream, seed.child("down"));
+    let isn = |stream: &mut Stream| one(stream, &[0, u32::MAX, u32::MAX - 5_000, 1 << 31, 77]);
+    let isns = [isn(&mut stream), isn(&mut stream)];
+    let mut play = Play::new([&stacks[0], &stacks[1]], isns, [up, down]);
+    play.programs = [program(&mut stream), program(&mut stream)];
+    if stream.random_bool(0.5) {
+        // Request and reply; both could wait for the other for ever if both wanted to close last.
+        play.programs[1].after = play.programs[0].bytes;
+    }
+    play.programs[1].closes_first |= !play.programs[0].closes_first;
+    let ended = play.run(play.now + LONG, STEPS);
+    let states = [play.ends[0].state(), play.ends[1].state()];
+    assert!(ended, "it does not end: {states:?} at {:?}", play.now);
+    let finished =
+        states.map(|state| matches!(state, State::TimeWait | State::Closed(End::Finished)));
+    if finished == [true, true] {
+        for end in [0, 1] {
+            let (wrote, read) = (&play.programs[end], &play.programs[1 - end]);
+            assert_eq!(wrote.written, wrote.bytes);
+            assert_eq!(read.read, wrote.bytes, "bytes from end {end}");
+        }
+    } else {
+        assert!(
+            up_loses || down_loses,
+            "nothing was lost, and yet {states:?}"
+        );
+        // The last acknowledgement may be lost more often than the other end waits for.
+        let whole = [0, 1]
+            .iter()
+            .all(|end| play.programs[*end].bytes == play.programs[1 - *end].read);
+        let given_up = states.contains(&State::Closed(End::TimedOut));
+        assert!(given_up || whole, "nobody gave up, and yet {states:?}");
+    }
+    (play, states)
+}
+
+/// What a panic said.
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+        .unwrap_or_default()
+}
+
+#[test]
+fn no_byte_is_lost_and_everything_ends() {
+    if let Ok(seed) = std::env::var("POSTHASTE_WORLD") {
+        let (play, states) = world(seed.parse().expect("a seed"));
+        for passed in &play.log {
+            println!("{:?} {} {:?}", passed.at, passed.from, passed.segment);
+        }
+        println!("{states:?}");
+        return;
+    }
+    let count =
+        std::env::var("POSTHASTE_WORLDS").map_or(FEW, |count| count.parse().expect("a number"));
+    let (next, finished) = (AtomicU64::new(0), AtomicU64::new(0));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let broken: Vec<(u64, String)> = std::thread::scope(|scope| {
+        let work = || {
+            let mut broken = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= count || broken.len() > 3 {
+                    return broken;
+                }
+                match std::panic::catch_unwind(|| world(Seed(number)).1) {
+                    Ok(states) => {
+                        let gave_up = states.contains(&State::Closed(End::TimedOut));
+                        finished.fetch_add(u64::from(!gave_up), Ordering::Relaxed);
+                    }
+                    Err(panic) => broken.push((number, words(&*panic))),
+                }
+            }
+        };
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let joined = workers
+            .into_iter()
+            .map(|worker| worker.join().expect("it catches"));
+        joined.flatten().collect()
+    });
+    assert!(broken.is_empty(), "worlds that broke: {broken:#?}");
+    let finished = finished.load(Ordering::Relaxed);
+    assert!(
+        finished * 10 > count * 8,
+        "{finished} of {count} came to an end"
+    );
+}
+
+/// The same seed is the same world.
+#[test]
+fn a_world_can_be_had_again() {
+    for seed in [3, 5, 8] {
+        let log = |play: &Play| -> Vec<(Instant, usize, u32)> {
+            let passed = play.log.iter();
+            passed
+                .map(|passed| (passed.at, passed.from, passed.segment.seq))
+                .collect()
+        };
+        let (one, other) = (world(Seed(seed)).0, world(Seed(seed)).0);
+        assert_eq!(log(&one), log(&other));
+    }
+}
