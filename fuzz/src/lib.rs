@@ -9,6 +9,7 @@ mod bookshop;
 mod capture;
 mod cuts;
 mod duplicate_acks;
+mod endpoint;
 mod envelope;
 mod frames;
 mod http_reply;
@@ -28,6 +29,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 pub use bookshop::bookshop;
 pub use capture::capture;
 pub use duplicate_acks::duplicate_acks;
+pub use endpoint::endpoint;
 pub use envelope::envelope;
 pub use frames::frames;
 pub use http_reply::http_reply;
@@ -53,6 +55,7 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("pattern", pattern),
     ("frames", frames),
     ("duplicate_acks", duplicate_acks),
+    ("endpoint", endpoint),
     ("trace", trace),
     ("capture", capture),
     ("record", record),
