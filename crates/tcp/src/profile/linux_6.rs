@@ -133,11 +133,12 @@ pub(super) fn profile() -> Profile {
 }
 
 const HANDSHAKE: Handshake = Handshake {
-    // tcp_syn_retries = 6, tcp_syn_linear_timeouts = 4 (since 6.5).
+    // tcp_syn_linear_timeouts = 4 (since 6.5), which come on top of tcp_syn_retries = 6: the last
+    // after 67 s.
     syn: Retries {
         initial: Span::from_secs(1),
         linear: 4,
-        count: 6,
+        count: 10,
     },
     // tcp_synack_retries = 5.
     syn_ack: Retries {

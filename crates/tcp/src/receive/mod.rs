@@ -167,7 +167,8 @@ impl Receiver {
                     counters.duplicate_data += u64::from(!taken.is_empty());
                     self.repeated(taken.start, taken.end);
                 }
-                if !self.early.add(taken.start, taken.end) {
+                // The FIN's place is reported as well (Linux; RFC 2018 speaks of data alone).
+                if !self.early.add(taken.start, taken.end + u64::from(fin)) {
                     counters.refused.holes += 1;
                     self.owed_now = true;
                     return None;
