@@ -9,7 +9,7 @@
 //! not at all, header prediction only saves time, and the bandwidth-delay limiter
 //! (`net.inet.tcp.inflight`) is left out.
 
-use posthaste_units::Instant;
+use posthaste_units::{Instant, Span};
 
 use super::episode::Phase;
 use super::timer::Purpose;
@@ -219,8 +219,9 @@ impl Sender {
     /// The retransmission timer has run out (`tcp_timer_rexmt`).
     pub(super) fn bsd_timed_out(&mut self, now: Instant) {
         if self.backoff == 1 {
-            let half = self.rtt.smoothed().unwrap_or_default() / 2;
-            self.episode.bad_until = Some(now + half);
+            let ticks = |span: Span| span.as_nanos() / self.tick.as_nanos().max(1);
+            let half = ticks(self.rtt.smoothed().unwrap_or_default()) / 2;
+            self.episode.bad_until = Some(now + self.tick * half);
             self.episode.before = (self.episode.recover, self.phase() == Phase::Recovery);
         }
         self.board.forget_sacks();

@@ -48,9 +48,10 @@ impl Sender {
         if self.board.is_empty() {
             return Expired::Fine;
         }
-        if self.backoff >= self.retries {
+        if self.in_row >= self.retries {
             return Expired::GaveUp;
         }
+        self.in_row += 1;
         self.backoff += 1;
         counters.timeouts += 1;
         self.rtt.backed_off(self.backoff);

@@ -94,7 +94,9 @@ pub(crate) struct Sender {
     rtt: Rtt,
     congestion: Congestion,
     reduction: Reduction,
+    /// Doublings of the timeout; and timeouts since something was acknowledged.
     backoff: u32,
+    in_row: u32,
     timer: Option<Timer>,
     episode: Episode,
     /// Sending stopped last because of the congestion window; what was out then, and until what
@@ -144,6 +146,7 @@ impl Sender {
             congestion: Congestion::new(profile.control, mss, profile.initial_window.bytes(mss)),
             reduction: Reduction::new(profile.reduction),
             backoff: 0,
+            in_row: 0,
             timer: None,
             episode: Episode {
                 threshold: profile.recovery.threshold,
@@ -265,6 +268,9 @@ impl Sender {
     /// An acknowledgement of something that was sent, or that says nothing new.
     pub(crate) fn acknowledged(&mut self, now: Instant, ack: &Ack<'_>, counters: &mut Counters) {
         self.book_probe(now, ack.number);
+        if ack.number > self.una {
+            self.in_row = 0;
+        }
         self.episode.credit = 0;
         self.probes = 0;
         self.echoed = ack.echo.map(|(stamp, _)| stamp);

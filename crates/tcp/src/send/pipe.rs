@@ -15,7 +15,7 @@ use super::episode::Phase;
 use super::timer::Purpose;
 use super::transmit::Chunk;
 use super::{Ack, Sender};
-use crate::profile::Engine;
+use crate::profile::{Engine, RoundTrips};
 use crate::{Counters, Offset};
 
 /// What one acknowledgement has brought: Linux's FLAG_*.
@@ -51,7 +51,7 @@ impl Sender {
         counters: &mut Counters,
     ) {
         let flight = self.in_flight();
-        let lost = self.board.lost_segments();
+        let marked = self.board.marked();
         let had_nothing = self.board.is_empty();
         let reached = self.board.highest_sacked().unwrap_or(self.una);
         let mut news = News {
@@ -85,7 +85,7 @@ impl Sender {
         if news.timer {
             self.rearm(now, true);
         }
-        let clean = news.advanced && self.board.lost_segments() <= lost;
+        let clean = news.advanced && self.board.marked() == marked;
         self.control(now, ack, &news, (flight, clean));
     }
 
@@ -143,7 +143,7 @@ impl Sender {
                     self.heard_of(now, &sent, news);
                     news.sacked += 1;
                     if sent.repeats == 0 {
-                        news.sack_sent = Some(sent.sent);
+                        news.sack_sent.get_or_insert(sent.sent);
                     }
                 }
             }
@@ -208,8 +208,9 @@ impl Sender {
             .or(news.sack_sent)
             .map(|sent| now.since(sent));
         let rtt = match self.round_trips {
-            crate::profile::RoundTrips::ByEcho => by_echo.or(by_segment),
-            crate::profile::RoundTrips::BySegment => by_segment.or(by_echo),
+            RoundTrips::ByEcho if !news.advanced => None,
+            RoundTrips::ByEcho => by_echo.or(by_segment),
+            RoundTrips::BySegment => by_segment.or(by_echo),
         };
         if let Some(rtt) = rtt {
             self.sample(rtt, ack);
@@ -474,7 +475,7 @@ impl Sender {
         }
         let fresh = self.phase() <= Phase::Disorder
             || self.una >= self.episode.recover
-            || (self.phase() == Phase::Loss && self.backoff == 1);
+            || (self.phase() == Phase::Loss && self.in_row == 1);
         if fresh {
             self.congestion.finished();
             self.congestion.timed_out(self.in_flight());
@@ -506,7 +507,7 @@ impl Sender {
         self.episode.force = true;
         self.episode.only_new = false;
         self.episode.probe = None;
-        self.episode.frto = self.rules.frto && (fresh || self.backoff > 1);
+        self.episode.frto = self.rules.frto && (fresh || self.in_row > 1);
     }
 
     pub(super) fn pipe_transmit(

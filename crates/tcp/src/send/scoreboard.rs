@@ -68,6 +68,8 @@ pub(crate) struct Scoreboard {
     again: Sum,
     /// Lost and not sent again.
     unrepaired: Sum,
+    /// How often a segment has been marked as lost.
+    marked: u64,
 }
 
 impl Scoreboard {
@@ -129,6 +131,11 @@ impl Scoreboard {
         self.again.segments
     }
 
+    /// How often a segment has been marked as lost so far.
+    pub(crate) fn marked(&self) -> u64 {
+        self.marked
+    }
+
     /// Takes off the first segment where `ack` covers it whole; a part is cut off in place.
     pub(crate) fn acknowledge(&mut self, ack: Offset) -> Option<Sent> {
         let first = self.sent.front_mut()?;
@@ -177,13 +184,15 @@ impl Scoreboard {
 
     /// Lost; where it had been sent again, that is lost as well. False where nothing changes.
     pub(crate) fn mark_lost(&mut self, index: usize) -> bool {
-        self.mark(index, |marks| match marks.sacked {
+        let changes = self.mark(index, |marks| match marks.sacked {
             true => marks,
             false => Marks {
                 lost: true,
                 ..Marks::default()
             },
-        })
+        });
+        self.marked += u64::from(changes);
+        changes
     }
 
     /// Nothing is lost after all; what was sent again stays out.

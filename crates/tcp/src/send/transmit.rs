@@ -123,6 +123,9 @@ impl Sender {
             || self.timer_is(Purpose::Early);
         if was_empty || !timed {
             self.rearm(now, false);
+        } else if let Some(first) = self.board.get(0) {
+            let age = now.since(first.sent);
+            self.schedule_probe(now, age, false);
         }
         chunk
     }
