@@ -60,7 +60,7 @@ fn note(options: &mut Options, kind: u8, data: &[u8], syn: bool) {
 /// SACK blocks, or none where the length is not that of whole blocks.
 fn blocks(data: &[u8]) -> SackBlocks {
     let mut blocks = SackBlocks::default();
-    if data.len() % 8 == 0 {
+    if data.len().is_multiple_of(8) {
         for [start, end] in data.chunks_exact(8).filter_map(pair) {
             // A header has no room for a fifth.
             blocks.push(start, end);

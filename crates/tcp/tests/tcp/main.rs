@@ -7,4 +7,5 @@ mod mixture;
 mod pair;
 mod play;
 mod scenarios;
+mod script;
 mod worlds;

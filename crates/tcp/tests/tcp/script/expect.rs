@@ -1,0 +1,217 @@
+//! Comparing: a segment with what is written, a quantity with its value.
+
+use posthaste_tcp::{End, Endpoint, Segment, State};
+use posthaste_units::Span;
+
+use super::parse::Written;
+use super::peer::Peer;
+use super::words::Words;
+
+/// What an endpoint is asked, and the answer expected.
+#[derive(Clone, Debug)]
+pub(super) struct Quantity {
+    name: String,
+    relation: String,
+    value: Value,
+}
+
+#[derive(Clone, Debug, PartialEq, PartialOrd)]
+enum Value {
+    State(String),
+    Number(u64),
+    Time(Span),
+    /// There is none yet.
+    Unknown,
+}
+
+impl Quantity {
+    /// `cwnd 10000`, `srtt >= 99ms`, `state established`.
+    pub(super) fn read(words: &mut Words) -> Result<Self, String> {
+        const RELATIONS: [&str; 5] = ["=", "<=", ">=", "<", ">"];
+        let name = words.next().ok_or("expect what?")?.to_owned();
+        let relation = match words.peek() {
+            Some(word) if RELATIONS.contains(&word) => words.next().unwrap_or_default(),
+            _ => "=",
+        };
+        let value = match name.as_str() {
+            "state" => Value::State(words.next().ok_or("a state is missing")?.to_owned()),
+            "rto" | "srtt" => Value::Time(words.span()?),
+            _ => Value::Number(words.value("a number")?),
+        };
+        Ok(Self {
+            name,
+            relation: relation.to_owned(),
+            value,
+        })
+    }
+
+    /// Holds it against the endpoint.
+    pub(super) fn check(&self, endpoint: &Endpoint) -> Result<(), String> {
+        let got = answer(endpoint, &self.name)?;
+        let holds = match self.relation.as_str() {
+            "<=" => got <= self.value,
+            ">=" => got >= self.value && got != Value::Unknown,
+            "<" => got < self.value,
+            ">" => got > self.value && got != Value::Unknown,
+            _ => got == self.value,
+        };
+        if holds {
+            return Ok(());
+        }
+        let (name, relation) = (&self.name, &self.relation);
+        Err(format!(
+            "  expected  {name} {relation} {:?}\n  got       {got:?}",
+            self.value
+        ))
+    }
+}
+
+fn answer(endpoint: &Endpoint, name: &str) -> Result<Value, String> {
+    let look = endpoint.look();
+    let counters = endpoint.counters();
+    let refused = &counters.refused;
+    Ok(Value::Number(match name {
+        "state" => return Ok(Value::State(state(endpoint.state()).to_owned())),
+        "rto" => return Ok(Value::Time(look.timeout)),
+        "srtt" => return Ok(look.smoothed.map_or(Value::Unknown, Value::Time)),
+        "cwnd" => look.window,
+        "ssthresh" => look.threshold,
+        "peer-window" => look.peer_window,
+        "in-flight" => look.in_flight,
+        "mss" => look.mss.into(),
+        "readable" => endpoint.readable(),
+        "received" => endpoint.received(),
+        "acknowledged" => endpoint.acknowledged(),
+        "peer-has-closed" => endpoint.peer_has_closed().into(),
+        "segments-in" => counters.segments_in,
+        "segments-out" => counters.segments_out,
+        "retransmissions" => counters.retransmissions,
+        "fast" => counters.fast,
+        "after-timeout" => counters.after_timeout,
+        "probes" => counters.probes,
+        "spurious" => counters.spurious,
+        "timeouts" => counters.timeouts,
+        "recoveries" => counters.recoveries,
+        "undone" => counters.undone,
+        "window-probes" => counters.window_probes,
+        "duplicate-acks" => counters.duplicate_acks,
+        "adaptive-acks" => counters.adaptive_acks,
+        "uncounted-acks" => counters.uncounted_acks,
+        "duplicate-data" => counters.duplicate_data,
+        "out-of-order" => counters.out_of_order,
+        "refused" => refused.total(),
+        "refused-out-of-window" => refused.out_of_window,
+        "refused-paws" => refused.paws,
+        "refused-ack-of-unsent" => refused.ack_of_unsent,
+        "refused-ack-too-old" => refused.ack_too_old,
+        "refused-no-ack" => refused.no_ack,
+        "refused-syn" => refused.syn,
+        "refused-rst" => refused.rst,
+        "refused-after-fin" => refused.after_fin,
+        "refused-no-connection" => refused.no_connection,
+        _ => return Err(format!("nothing is called {name:?}")),
+    }))
+}
+
+fn state(state: State) -> &'static str {
+    match state {
+        State::Listen => "listen",
+        State::SynSent => "syn-sent",
+        State::SynReceived => "syn-received",
+        State::Established => "established",
+        State::FinWait1 => "fin-wait-1",
+        State::FinWait2 => "fin-wait-2",
+        State::CloseWait => "close-wait",
+        State::Closing => "closing",
+        State::LastAck => "last-ack",
+        State::TimeWait => "time-wait",
+        State::Closed(End::Finished) => "finished",
+        State::Closed(End::Reset) => "reset",
+        State::Closed(End::TimedOut) => "timed-out",
+        State::Closed(End::Aborted) => "aborted",
+    }
+}
+
+/// Whether a segment is what is written. SYN, FIN, RST, data and SACK blocks are always compared,
+/// everything else where it is written.
+pub(super) fn matches(written: &Written, segment: &Segment, peer: &Peer) -> bool {
+    let options = &segment.options;
+    let start = peer.place(segment.seq);
+    let data = [start, start + i64::from(segment.len)];
+    let blocks = options.sack.as_slice().iter();
+    let own = |number| peer.own_place(number);
+    let ack = segment.ack.map(own);
+    let times = options.timestamps.map(|times| [times.value, times.echo]);
+    let is = |wanted: bool, given: bool| !wanted || given;
+    segment.syn == written.syn
+        && segment.fin == written.fin
+        && segment.rst == written.rst
+        && is(written.psh, segment.psh)
+        && written
+            .data
+            .map_or(segment.len == 0, |wanted| wanted == data)
+        && written.seq.is_none_or(|wanted| wanted == start)
+        && written.ack.is_none_or(|wanted| Some(wanted) == ack)
+        && is(written.no_ack, ack.is_none())
+        && written
+            .window
+            .is_none_or(|wanted| wanted == peer.window(segment))
+        && is(written.mss.is_some(), written.mss == options.mss)
+        && is(
+            written.scale.is_some(),
+            written.scale == options.window_scale,
+        )
+        && is(written.sack_ok, options.sack_permitted)
+        && is(written.timestamps.is_some(), written.timestamps == times)
+        && written
+            .echo
+            .is_none_or(|wanted| times.is_some_and(|[_, echo]| echo == wanted))
+        && blocks
+            .map(|block| block.map(own))
+            .eq(written.sack.iter().copied())
+        && written.without.iter().all(|option| match option.as_str() {
+            "mss" => options.mss.is_none(),
+            "scale" => options.window_scale.is_none(),
+            "sack-ok" => !options.sack_permitted,
+            _ => options.timestamps.is_none(),
+        })
+}
+
+/// A segment of the endpoint in the language of scripts.
+pub(super) fn describe(segment: &Segment, peer: &Peer) -> String {
+    let start = peer.place(segment.seq);
+    let mut words = match segment.len {
+        0 => format!("seq {start}"),
+        len => format!("{start}..{}", start + i64::from(len)),
+    };
+    for (word, set) in [
+        (" syn", segment.syn),
+        (" fin", segment.fin),
+        (" rst", segment.rst),
+        (" psh", segment.psh),
+        (" sack-ok", segment.options.sack_permitted),
+    ] {
+        words += if set { word } else { "" };
+    }
+    if let Some(ack) = segment.ack {
+        words += &format!(" ack {}", peer.own_place(ack));
+    }
+    words += &format!(" win {}", peer.window(segment));
+    let options = &segment.options;
+    if let Some(mss) = options.mss {
+        words += &format!(" mss {mss}");
+    }
+    if let Some(scale) = options.window_scale {
+        words += &format!(" scale {scale}");
+    }
+    if let Some(times) = options.timestamps {
+        words += &format!(" ts {} {}", times.value, times.echo);
+    }
+    if !options.sack.is_empty() {
+        words += " sack";
+    }
+    for [start, end] in options.sack.as_slice() {
+        words += &format!(" {}..{}", peer.own_place(*start), peer.own_place(*end));
+    }
+    words
+}

@@ -1,0 +1,150 @@
+//! What stands at a script's head: what it checks and why, for whom, and against which peer.
+
+use posthaste_tcp::Profile;
+use posthaste_tcp::profile::InitialWindow;
+use posthaste_tcp::remedy::Remedy;
+use posthaste_units::Span;
+
+use super::words::Words;
+
+/// A script's head.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Settings {
+    /// What it checks, and where that stands.
+    pub(super) checks: String,
+    pub(super) source: String,
+    pub(super) profiles: Vec<String>,
+    pub(super) remedies: Vec<Remedy>,
+    pub(super) changes: Vec<Change>,
+    pub(super) peer: Offer,
+    /// How far a time may be off.
+    pub(super) tolerance: Span,
+    pub(super) isn: u32,
+    /// The application reads whatever comes, once everything has been sent that the arrival causes.
+    pub(super) reads: bool,
+    /// Nagle's algorithm is off.
+    pub(super) no_delay: bool,
+}
+
+/// What the peer offers in its SYN, and the window that it goes on to offer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offer {
+    pub(super) mss: Option<u16>,
+    pub(super) window: u64,
+    pub(super) scale: Option<u8>,
+    pub(super) sack: bool,
+    pub(super) timestamps: bool,
+    pub(super) isn: u32,
+}
+
+impl Default for Offer {
+    fn default() -> Self {
+        Self {
+            mss: None,
+            window: 65_535,
+            scale: None,
+            sack: false,
+            timestamps: false,
+            isn: 77_000,
+        }
+    }
+}
+
+/// One thing that is different from the profile.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Change {
+    ReceiveBuffer(u64),
+    SendBuffer(u64),
+    InitialWindow(u32),
+}
+
+impl Settings {
+    /// Reads one line of the head; false where it is none.
+    pub(super) fn read(&mut self, line: &str) -> Result<bool, String> {
+        let mut words = Words::of(line);
+        let Some(key) = words.next() else {
+            return Ok(true);
+        };
+        let rest = || line.trim().trim_start_matches(key).trim();
+        match key {
+            // Long sentences go on in another line with the same word before it.
+            "checks" => self.checks += rest(),
+            "source" => self.source += rest(),
+            "profiles" => {
+                while let Some(word) = words.next() {
+                    self.profiles.push(word.to_owned());
+                }
+            }
+            "with" => {
+                while !words.is_empty() {
+                    self.remedies.push(words.value("the name of a remedy")?);
+                }
+            }
+            "change" => self.changes.push(change(&mut words)?),
+            "peer" => self.peer = offer(&mut words)?,
+            "tolerance" => self.tolerance = words.span()?,
+            "isn" => self.isn = words.value("a number")?,
+            "reads" => self.reads = true,
+            "no-delay" => self.no_delay = true,
+            _ => return Ok(false),
+        }
+        if !matches!(key, "checks" | "source" | "reads") {
+            words.end()?;
+        }
+        Ok(true)
+    }
+
+    /// What every script must say.
+    pub(super) fn check(&self) -> Result<(), String> {
+        for (key, missing) in [
+            ("checks", self.checks.is_empty()),
+            ("source", self.source.is_empty()),
+            ("profiles", self.profiles.is_empty()),
+        ] {
+            if missing {
+                return Err(format!("the head does not say {key:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The profile as this script wants it.
+    pub(super) fn applied(&self, profile: Profile) -> Result<Profile, String> {
+        let mut profile = profile.with(&self.remedies);
+        for change in &self.changes {
+            match *change {
+                Change::ReceiveBuffer(bytes) => profile.receive_buffer = bytes,
+                Change::SendBuffer(bytes) => profile.send_buffer = bytes,
+                Change::InitialWindow(count) => {
+                    profile.initial_window = InitialWindow::Segments(count);
+                }
+            }
+        }
+        Ok(profile)
+    }
+}
+
+fn change(words: &mut Words) -> Result<Change, String> {
+    Ok(match words.next().unwrap_or_default() {
+        "receive-buffer" => Change::ReceiveBuffer(words.value("bytes")?),
+        "send-buffer" => Change::SendBuffer(words.value("bytes")?),
+        "initial-window" => Change::InitialWindow(words.value("segments")?),
+        other => return Err(format!("{other:?} cannot be changed")),
+    })
+}
+
+fn offer(words: &mut Words) -> Result<Offer, String> {
+    let mut offer = Offer::default();
+    while let Some(word) = words.next() {
+        match word {
+            "mss" => offer.mss = Some(words.value("bytes")?),
+            "window" => offer.window = words.value("bytes")?,
+            "scale" => offer.scale = Some(words.value("a shift")?),
+            "sack" => offer.sack = true,
+            "timestamps" => offer.timestamps = true,
+            "isn" => offer.isn = words.value("a number")?,
+            other => return Err(format!("{other:?} is nothing that a peer offers")),
+        }
+    }
+    Ok(offer)
+}

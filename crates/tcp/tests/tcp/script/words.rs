@@ -1,0 +1,70 @@
+//! The words of a line, one after the other.
+
+use std::str::FromStr;
+
+use posthaste_units::Span;
+
+/// Words that are left, commas being spaces.
+#[derive(Clone, Debug)]
+pub(super) struct Words<'a> {
+    rest: Vec<&'a str>,
+}
+
+impl<'a> Words<'a> {
+    pub(super) fn of(text: &'a str) -> Self {
+        let text = text.split('#').next().unwrap_or_default();
+        let words = text.split(|c: char| c.is_whitespace() || c == ',');
+        let mut rest: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        rest.reverse();
+        Self { rest }
+    }
+
+    pub(super) fn peek(&self) -> Option<&'a str> {
+        self.rest.last().copied()
+    }
+
+    pub(super) fn next(&mut self) -> Option<&'a str> {
+        self.rest.pop()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// Takes the next word where it is this one.
+    pub(super) fn take(&mut self, word: &str) -> bool {
+        let found = self.peek() == Some(word);
+        if found {
+            self.next();
+        }
+        found
+    }
+
+    /// The next word as a value, such as `a number`.
+    pub(super) fn value<T: FromStr>(&mut self, what: &str) -> Result<T, String> {
+        let word = self
+            .next()
+            .ok_or_else(|| format!("{what} is missing at the end"))?;
+        word.parse()
+            .map_err(|_| format!("{word:?} where {what} should be"))
+    }
+
+    pub(super) fn span(&mut self) -> Result<Span, String> {
+        self.value("a time such as 100ms")
+    }
+
+    /// The next word where it has the form `1..1001`.
+    pub(super) fn range(&mut self) -> Option<[i64; 2]> {
+        let (start, end) = self.peek()?.split_once("..")?;
+        let range = [start.parse().ok()?, end.parse().ok()?];
+        self.next();
+        Some(range)
+    }
+
+    /// Nothing may be left.
+    pub(super) fn end(mut self) -> Result<(), String> {
+        self.next().map_or(Ok(()), |word| {
+            Err(format!("{word:?} was not expected here"))
+        })
+    }
+}

@@ -1,0 +1,327 @@
+//! Playing a script: one endpoint, virtual time, and what has been sent and not yet expected.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use posthaste_tcp::{Endpoint, Profile, Segment, State};
+use posthaste_units::{Instant, Span};
+
+use super::expect::{describe, matches};
+use super::parse::{Event, Line, Time, Written};
+use super::peer::Peer;
+use super::settings::Settings;
+
+/// Segments in one instant, or timers that do nothing, after which an endpoint is broken.
+const ENDLESS: usize = 10_000;
+/// Lines of the ladder that a failure shows.
+const SHOWN: usize = 24;
+/// When scripts begin: no clock is at its origin.
+const BEGIN: Instant = Instant::from_nanos(10_000_000_000);
+
+/// A script that is being played.
+pub(super) struct World<'a> {
+    settings: &'a Settings,
+    profile: Arc<Profile>,
+    endpoint: Option<Endpoint>,
+    peer: Peer,
+    now: Instant,
+    /// When the line before happened.
+    before: Instant,
+    /// Sent, and no line has asked for it yet.
+    sent: VecDeque<(Instant, Segment)>,
+    ladder: Vec<String>,
+}
+
+impl<'a> World<'a> {
+    pub(super) fn new(settings: &'a Settings, profile: Arc<Profile>) -> Self {
+        Self {
+            settings,
+            profile,
+            endpoint: None,
+            peer: Peer::new(settings),
+            now: BEGIN,
+            before: BEGIN,
+            sent: VecDeque::new(),
+            ladder: Vec::new(),
+        }
+    }
+
+    /// Plays one line.
+    pub(super) fn play(&mut self, line: &Line) -> Result<(), String> {
+        let at = match line.time {
+            None => self.before,
+            Some(Time::At(span)) => BEGIN + span,
+            Some(Time::After(span)) => self.before + span,
+        };
+        if let Event::Out(wanted) = &line.event {
+            let about = line.tolerance.unwrap_or(self.settings.tolerance);
+            return self.expect_sent(wanted, at, about);
+        }
+        self.advance(at)?;
+        self.before = at.max(self.now);
+        match &line.event {
+            Event::Expect(quantity) => {
+                let endpoint = self.endpoint.as_ref().ok_or("there is no endpoint yet")?;
+                return quantity.check(endpoint);
+            }
+            Event::Anything => {
+                self.sent.clear();
+                return Ok(());
+            }
+            Event::Quiet => return self.nothing_unexpected(),
+            _ => self.nothing_unexpected()?,
+        }
+        match &line.event {
+            Event::Listen => self.begin(false),
+            Event::Connect => self.begin(true),
+            Event::Accepted(round) => self.accepted(*round),
+            Event::Connected(round) => self.connected(*round),
+            Event::In(segments) => segments
+                .iter()
+                .try_for_each(|written| self.receive(written)),
+            event => self.application(event),
+        }
+    }
+
+    fn begin(&mut self, active: bool) -> Result<(), String> {
+        let (profile, isn) = (&self.profile, self.settings.isn);
+        let mut endpoint = match active {
+            true => Endpoint::connect(profile, isn, self.now),
+            false => Endpoint::listen(profile, isn),
+        };
+        endpoint.set_no_delay(self.settings.no_delay);
+        self.endpoint = Some(endpoint);
+        self.pump()
+    }
+
+    /// The peer's SYN, our SYN-ACK, and its ACK a round trip later.
+    fn accepted(&mut self, round: Span) -> Result<(), String> {
+        self.begin(false)?;
+        let syn = Written {
+            syn: true,
+            ..Written::default()
+        };
+        self.receive(&syn)?;
+        let at = self.now;
+        let answer = Written {
+            ack: Some(1),
+            ..syn.clone()
+        };
+        self.expect_sent(&[answer], at, Span::ZERO)?;
+        self.advance(at + round)?;
+        let ack = Written {
+            ack: Some(1),
+            ..Written::default()
+        };
+        self.receive(&ack)?;
+        self.established()
+    }
+
+    /// Our SYN, the peer's SYN-ACK a round trip later, and our ACK.
+    fn connected(&mut self, round: Span) -> Result<(), String> {
+        self.begin(true)?;
+        let syn = Written {
+            syn: true,
+            ..Written::default()
+        };
+        let at = self.now;
+        self.expect_sent(std::slice::from_ref(&syn), at, Span::ZERO)?;
+        self.advance(at + round)?;
+        let answer = Written {
+            ack: Some(1),
+            ..syn
+        };
+        self.receive(&answer)?;
+        let ack = Written {
+            ack: Some(1),
+            ..Written::default()
+        };
+        let at = self.now;
+        self.expect_sent(&[ack], at, Span::ZERO)?;
+        self.established()
+    }
+
+    fn established(&mut self) -> Result<(), String> {
+        self.before = self.now;
+        match self.endpoint()?.state() {
+            State::Established => Ok(()),
+            other => Err(format!("  expected  established\n  got       {other:?}")),
+        }
+    }
+
+    fn receive(&mut self, written: &Written) -> Result<(), String> {
+        let segment = self.peer.segment(written, self.now);
+        let now = self.now;
+        self.endpoint()?.push(now, &segment);
+        self.note(format!("<  {}", written_as(written)));
+        self.pump()?;
+        if self.settings.reads {
+            self.endpoint()?.read(now, u64::MAX);
+            self.pump()?;
+        }
+        Ok(())
+    }
+
+    fn application(&mut self, event: &Event) -> Result<(), String> {
+        let now = self.now;
+        let endpoint = self.endpoint()?;
+        let counted = match *event {
+            Event::Write { bytes, taken } => Some(("taken", endpoint.write(now, bytes), taken)),
+            Event::Read(Some(bytes)) => Some(("read", endpoint.read(now, bytes), bytes)),
+            Event::Read(None) => {
+                endpoint.read(now, u64::MAX);
+                None
+            }
+            Event::Close => {
+                endpoint.close(now);
+                None
+            }
+            _ => {
+                endpoint.abort(now);
+                None
+            }
+        };
+        self.pump()?;
+        match counted {
+            Some((what, got, wanted)) if got != wanted => Err(format!(
+                "  expected  {wanted} bytes {what}\n  got       {got}"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn endpoint(&mut self) -> Result<&mut Endpoint, String> {
+        self.endpoint
+            .as_mut()
+            .ok_or_else(|| "connect, listen or accepted comes first".to_owned())
+    }
+
+    /// Lets time pass, every timer in its turn.
+    fn advance(&mut self, until: Instant) -> Result<(), String> {
+        while let Some(wake) = self.wake().filter(|wake| *wake <= until) {
+            self.turn(wake)?;
+        }
+        self.now = self.now.max(until);
+        self.pump()
+    }
+
+    fn wake(&self) -> Option<Instant> {
+        self.endpoint.as_ref().and_then(Endpoint::wake)
+    }
+
+    /// One timer.
+    fn turn(&mut self, wake: Instant) -> Result<(), String> {
+        let stuck = (self.now, self.sent.len());
+        self.now = self.now.max(wake);
+        self.pump()?;
+        let same = (self.now, self.sent.len()) == stuck;
+        if same && self.wake().is_some_and(|wake| wake <= self.now) {
+            return Err("it wants to be woken again at once, and does nothing".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Takes everything that can be sent now.
+    fn pump(&mut self) -> Result<(), String> {
+        for _ in 0..ENDLESS {
+            let now = self.now;
+            let Some(endpoint) = &mut self.endpoint else {
+                return Ok(());
+            };
+            let Some(segment) = endpoint.pop(now) else {
+                return Ok(());
+            };
+            self.peer.note(&segment);
+            self.note(format!(" > {}", describe(&segment, &self.peer)));
+            self.sent.push_back((now, segment));
+        }
+        Err("it sends without an end".to_owned())
+    }
+
+    /// The next segments are these, sent at that time.
+    fn expect_sent(&mut self, wanted: &[Written], at: Instant, about: Span) -> Result<(), String> {
+        for written in wanted {
+            while self.sent.is_empty()
+                && let Some(wake) = self.wake().filter(|wake| *wake <= at + about)
+            {
+                self.turn(wake)?;
+            }
+            let asked = || format!("  expected  > {} at {}", written_as(written), since(at));
+            let Some((sent, segment)) = self.sent.pop_front() else {
+                return Err(format!("{}\n  got       nothing", asked()));
+            };
+            let late = sent.since(at) > about || at.since(sent) > about;
+            if late || !matches(written, &segment, &self.peer) {
+                let got = describe(&segment, &self.peer);
+                return Err(format!(
+                    "{}\n  got       > {got} at {}",
+                    asked(),
+                    since(sent)
+                ));
+            }
+            self.before = sent;
+        }
+        Ok(())
+    }
+
+    /// No segment is there that no line has asked for.
+    pub(super) fn nothing_unexpected(&self) -> Result<(), String> {
+        match self.sent.front() {
+            None => Ok(()),
+            Some((sent, segment)) => {
+                let got = describe(segment, &self.peer);
+                Err(format!(
+                    "  expected  nothing\n  got       > {got} at {}",
+                    since(*sent)
+                ))
+            }
+        }
+    }
+
+    fn note(&mut self, what: String) {
+        self.ladder
+            .push(format!("  {:>10} {what}", since(self.now)));
+    }
+
+    /// What happened last, for a failure.
+    pub(super) fn ladder(&self) -> String {
+        self.ladder[self.ladder.len().saturating_sub(SHOWN)..].join("\n")
+    }
+}
+
+fn since(at: Instant) -> String {
+    at.since(BEGIN).to_string()
+}
+
+/// What is written, in short.
+fn written_as(written: &Written) -> String {
+    let mut words = match (written.data, written.seq) {
+        (Some([start, end]), _) => format!("{start}..{end}"),
+        (None, Some(seq)) => format!("seq {seq}"),
+        _ => String::new(),
+    };
+    for (word, set) in [
+        ("syn", written.syn),
+        ("fin", written.fin),
+        ("rst", written.rst),
+    ] {
+        words += &if set {
+            format!(" {word}")
+        } else {
+            String::new()
+        };
+    }
+    if let Some(ack) = written.ack {
+        words += &format!(" ack {ack}");
+    }
+    if let Some(window) = written.window {
+        words += &format!(" win {window}");
+    }
+    if !written.sack.is_empty() {
+        words += " sack";
+    }
+    for [start, end] in &written.sack {
+        words += &format!(" {start}..{end}");
+    }
+    words.trim().to_owned()
+}
