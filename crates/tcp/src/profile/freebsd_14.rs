@@ -113,6 +113,7 @@ const RECOVERY: Recovery = Recovery {
     rack: false,
     frto: false,
     undo: false,
+    rescue: false,
     rto_restart: false,
     tail_copies: 0,
     fin_rides: true,

@@ -116,6 +116,7 @@ const RECOVERY: Recovery = Recovery {
     rack: false,
     frto: false,
     undo: false,
+    rescue: false,
     rto_restart: false,
     tail_copies: 0,
     fin_rides: true,

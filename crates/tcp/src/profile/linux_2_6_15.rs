@@ -124,6 +124,7 @@ const RECOVERY: Recovery = Recovery {
     // tcp_frto = 0 until 2.6.24.
     frto: false,
     undo: true,
+    rescue: false,
     rto_restart: false,
     tail_copies: 0,
     fin_rides: true,

@@ -174,6 +174,7 @@ const RECOVERY: Recovery = Recovery {
     // tcp_frto = 2.
     frto: true,
     undo: true,
+    rescue: false,
     rto_restart: false,
     tail_copies: 0,
     fin_rides: true,

@@ -182,6 +182,9 @@ pub struct Recovery {
     pub frto: bool,
     /// Undo by timestamps (Eifel, RFC 3522) and D-SACK (RFC 3708).
     pub undo: bool,
+    /// What is not known to be lost is sent again where nothing else can be (RFC 6675, section 4,
+    /// NextSeg, rules 3 and 4).
+    pub rescue: bool,
     /// RTO restart (RFC 7765).
     pub rto_restart: bool,
     /// Copies of the last segments of a flight, sent at once; 0 for none. A remedy.

@@ -28,21 +28,7 @@ pub(super) fn profile() -> Profile {
             timestamp_tick: Span::from_millis(1),
             sack: true,
         },
-        handshake: Handshake {
-            syn: Retries {
-                initial: Span::from_secs(1),
-                linear: 0,
-                count: 6,
-            },
-            syn_ack: Retries {
-                initial: Span::from_secs(1),
-                linear: 0,
-                count: 5,
-            },
-            retries: 15,
-            time_wait: Span::from_secs(240),
-            fin_wait_2: None,
-        },
+        handshake: HANDSHAKE,
         send_buffer: 131_072,
         receive_buffer: 131_072,
         rtt: RttRule::Rfc6298,
@@ -63,23 +49,7 @@ pub(super) fn profile() -> Profile {
         initial_window: InitialWindow::Rfc3390,
         control: CONTROL,
         reduction: ReductionRule::AtOnce,
-        recovery: Recovery {
-            engine: Engine::Pipe {
-                fack: false,
-                free_fin: false,
-            },
-            threshold: 3,
-            limited_transmit: true,
-            early_retransmit: None,
-            tail_probe: None,
-            rack: false,
-            frto: false,
-            undo: false,
-            rto_restart: false,
-            tail_copies: 0,
-            fin_rides: true,
-            framing: None,
-        },
+        recovery: RECOVERY,
         nagle: Nagle::Any,
         ack: AckRule::Rfc {
             delay: Span::from_millis(200),
@@ -95,3 +65,38 @@ pub(super) fn profile() -> Profile {
         adaptive_acks: None,
     }
 }
+
+const HANDSHAKE: Handshake = Handshake {
+    syn: Retries {
+        initial: Span::from_secs(1),
+        linear: 0,
+        count: 6,
+    },
+    syn_ack: Retries {
+        initial: Span::from_secs(1),
+        linear: 0,
+        count: 5,
+    },
+    retries: 15,
+    time_wait: Span::from_secs(240),
+    fin_wait_2: None,
+};
+
+const RECOVERY: Recovery = Recovery {
+    engine: Engine::Pipe {
+        fack: false,
+        free_fin: false,
+    },
+    threshold: 3,
+    limited_transmit: true,
+    early_retransmit: None,
+    tail_probe: None,
+    rack: false,
+    frto: false,
+    undo: false,
+    rescue: true,
+    rto_restart: false,
+    tail_copies: 0,
+    fin_rides: true,
+    framing: None,
+};

@@ -43,6 +43,8 @@ pub(crate) struct Episode {
     pub(crate) undo: Option<Offset>,
     /// Linux: retransmissions that no D-SACK has shown to be unnecessary, `undo_retrans`.
     pub(crate) undo_repeats: u32,
+    /// RFC 6675: nothing is rescued before this is acknowledged, `RescueRxt`.
+    pub(crate) rescued: Offset,
     /// Counted as unnecessary before their D-SACKs have come.
     pub(crate) forgiven: u32,
     /// Linux: the timestamp of the first retransmission of the episode, `retrans_stamp`.

@@ -6,6 +6,7 @@
 
 mod bsd;
 pub mod congestion;
+mod detect;
 mod episode;
 mod expire;
 mod pipe;
@@ -21,7 +22,7 @@ use posthaste_units::{Instant, Span};
 
 use crate::profile::{Engine, Persist, Recovery, RoundTrips};
 use crate::{Clock, Counters, Offset, Profile};
-use congestion::{Congestion, Counting, Limit, Progress};
+use congestion::{Basis, Congestion, Counting, Limit, Progress};
 use episode::{Episode, Phase};
 use reduction::Reduction;
 use rtt::Rtt;
@@ -69,6 +70,7 @@ pub(crate) struct Sender {
     counting: Counting,
     limit: Limit,
     any_window: bool,
+    usable_basis: bool,
     /// One tick of the timestamp clock.
     tick: Span,
     /// The timestamp that the last acknowledgement echoed.
@@ -129,6 +131,7 @@ impl Sender {
             counting: profile.control.counting,
             limit: profile.control.limit,
             any_window: profile.strictness.any_window,
+            usable_basis: profile.control.basis == Basis::Usable,
             tick: profile.offer.timestamp_tick,
             echoed: None,
             agreed: Agreed { mss, sack: false },

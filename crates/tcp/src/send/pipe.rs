@@ -283,159 +283,37 @@ impl Sender {
         }
     }
 
-    /// Without SACK a duplicate stands for a segment that has come (`tcp_add_reno_sack`).
-    fn add_duplicate(&mut self, news: &mut News) {
-        if self.agreed.sack || !news.duplicate {
-            return;
-        }
-        let holes = self.board.lost_segments().max(1);
-        let most = (self.board.len() as u32).saturating_sub(holes);
-        if self.episode.duplicates < most {
-            self.episode.duplicates += 1;
-        } else {
-            self.saw_reordering(self.una, self.una);
-        }
-        news.delivered.0 += u64::from(self.agreed.mss);
-        news.delivered.1 += 1;
-    }
-
-    /// Marks what is lost, by RACK where it acts, by NewReno without SACK.
-    fn identify(&mut self, now: Instant, news: &mut News) {
-        if self.board.is_empty() {
-            return;
-        }
-        if self.has_rack() {
-            let again = self.board.again_segments();
-            if self.rack_mark(now) {
-                news.timer = false;
-            }
-            news.repeat_lost |= self.board.again_segments() < again;
-        } else if !self.agreed.sack {
-            let begins =
-                self.phase() < Phase::Recovery && self.episode.duplicates >= self.episode.threshold;
-            let partial = self.phase() == Phase::Recovery && news.advanced;
-            let first = self.board.get(0).is_some_and(|first| !first.lost);
-            if (begins || partial) && first {
-                self.board.mark_lost(0);
-            }
-        }
-    }
-
-    /// Segments from the first to the highest that has come: what duplicates prove.
-    fn proven(&self) -> u32 {
-        let sacked = self.board.sacked_segments();
-        if !self.agreed.sack || sacked == 0 {
-            return self.reno_sacked().max(sacked);
-        }
-        if self.uses_fack() {
-            let last = self.board.iter().rposition(|sent| sent.sacked);
-            return last.map_or(0, |last| last as u32);
-        }
-        sacked
-    }
-
-    fn uses_fack(&self) -> bool {
-        matches!(self.rules.engine, Engine::Pipe { fack: true, .. }) && !self.episode.reordered
-    }
-
-    /// `tcp_time_to_recover`.
-    fn is_time_to_recover(&mut self, now: Instant, news: &News) -> bool {
-        if self.board.lost_segments() > 0 {
-            return true;
-        }
-        if !self.has_rack() && self.proven() >= self.episode.threshold {
-            return true;
-        }
-        self.is_early(now, news)
-    }
-
-    /// Early retransmit (RFC 5827, section 3.2): fewer than four are out, nothing can follow, and
-    /// all but one have come.
-    fn is_early(&mut self, now: Instant, news: &News) -> bool {
-        let Some(rule) = self.rules.early_retransmit else {
-            return false;
-        };
-        let out = self.board.len() as u32;
-        let come = self.board.sacked_segments().max(self.reno_sacked());
-        let few = out < 4 && come > 0 && come + 1 >= out;
-        if !few || self.unsent() > 0 || self.board.again_segments() > 0 || news.advanced {
-            return false;
-        }
-        if !rule.delayed {
-            return true;
-        }
-        if self.timer_is(Purpose::Early) {
-            return false;
-        }
-        let quarter = self.rtt.smoothed().unwrap_or_default() / 4;
-        let wait = quarter.max(Span::from_millis(2));
-        let sooner = self.timer.is_some_and(|timer| timer.due <= now + wait);
-        if !sooner {
-            self.set_timer(now, wait, Purpose::Early);
-        }
-        false
-    }
-
-    /// The delay of an early retransmit is over, and nothing has come.
-    pub(super) fn early_expired(&mut self, now: Instant, counters: &mut Counters) {
-        if self.phase() < Phase::Recovery && !self.board.is_empty() {
-            self.enter_recovery(counters);
-            self.mark_by_count(true, true);
-            self.reduction.acked(0, self.in_flight(), false);
-        }
-        self.rearm(now, false);
-    }
-
-    /// Marks by what has come beyond (RFC 6675, IsLost; Linux `tcp_mark_head_lost`); the first
-    /// segment where recovery `begins`.
-    fn mark_by_count(&mut self, dubious: bool, begins: bool) {
-        if self.has_rack() || !dubious || !self.agreed.sack {
-            if begins && !self.has_rack() {
-                self.board.mark_lost(0);
-            }
-            return;
-        }
-        let total = self.board.sacked_segments();
-        let fack = self.uses_fack();
-        let reached = self.board.iter().rposition(|sent| sent.sacked).unwrap_or(0);
-        let mut passed = 0;
-        for index in 0..self.board.len() {
-            let Some(sent) = self.board.get(index).copied() else {
-                break;
-            };
-            if sent.end > self.episode.recover || (passed == total && index > 0) {
-                break;
-            }
-            passed += u32::from(sent.sacked);
-            let beyond = if fack {
-                reached.saturating_sub(index) as u32
-            } else {
-                total - passed
-            };
-            let proven = beyond >= self.episode.threshold || (begins && index == 0);
-            if proven && !sent.sacked && !sent.lost {
-                self.board.mark_lost(index);
-            }
-        }
-    }
-
     /// `tcp_enter_recovery`.
     pub(super) fn enter_recovery(&mut self, counters: &mut Counters) {
         counters.recoveries += 1;
         self.begin_undo();
         let window = self.congestion.window();
         self.congestion.finished();
-        self.congestion.lost(self.in_flight());
+        self.congestion.lost(self.basis());
         let threshold = self.congestion.threshold();
         self.reduction.begin(window, threshold, self.agreed.mss);
         // RFC 6675, section 5, (4.3): the first goes whatever is out. The others' windows see to it.
         self.episode.force = self.reduction.is_at_once();
         self.episode.recover = self.max;
+        self.episode.rescued = self.una;
         self.episode.phase = Phase::Recovery;
         self.episode.probe = None;
         if self.timer_is(Purpose::Early) {
             self.timer = None;
         }
+    }
+
+    /// What the threshold becomes a share of: the smaller window where BSD's rule holds, else what
+    /// has been sent and not acknowledged, limited transmit left out (RFC 5681, equation 4).
+    pub(super) fn basis(&self) -> u64 {
+        if self.usable_basis {
+            return self.congestion.window().min(self.window);
+        }
+        let sent = match self.phase() {
+            Phase::Disorder => self.episode.recover.max(self.una),
+            _ => self.max,
+        };
+        sent - self.una
     }
 
     /// `tcp_end_cwnd_reduction`, and open.
@@ -478,7 +356,7 @@ impl Sender {
             || (self.phase() == Phase::Loss && self.in_row == 1);
         if fresh {
             self.congestion.finished();
-            self.congestion.timed_out(self.in_flight());
+            self.congestion.timed_out(self.basis());
             self.begin_undo();
         } else {
             self.congestion.collapse();
@@ -542,6 +420,9 @@ impl Sender {
         };
         let chunk = self.fresh(room, allowed).or_else(|| self.final_chunk(room));
         let Some(chunk) = chunk else {
+            if let Some(index) = self.rescue(left) {
+                return self.pipe_repair(now, index, counters);
+            }
             self.validate(left < u64::from(self.agreed.mss) && self.unsent() > 0);
             return self.give_up_frto(now, counters);
         };
@@ -554,6 +435,27 @@ impl Sender {
     fn final_chunk(&self, room: u32) -> Option<Chunk> {
         let free = matches!(self.rules.engine, Engine::Pipe { free_fin: true, .. });
         self.fresh(room, u64::MAX).filter(|chunk| free && chunk.fin)
+    }
+
+    /// RFC 6675, section 4, NextSeg: nothing is known to be lost and nothing new can be sent. What
+    /// lies below something SACKed goes (rule 3), and once in a recovery the last segment (rule 4).
+    fn rescue(&mut self, left: u64) -> Option<usize> {
+        if !self.rules.rescue || !self.agreed.sack || self.phase() != Phase::Recovery {
+            return None;
+        }
+        let reached = self.board.highest_sacked().unwrap_or(self.una);
+        let below = |sent: &super::scoreboard::Sent| sent.end <= reached;
+        let open = |sent: &super::scoreboard::Sent| !sent.sacked && !sent.out_again;
+        let mut index = self
+            .board
+            .iter()
+            .position(|sent| below(sent) && open(sent) && sent.start < self.episode.recover);
+        if index.is_none() && self.una > self.episode.rescued {
+            index = self.board.iter().rposition(|sent| !sent.sacked);
+            self.episode.rescued = self.episode.recover;
+        }
+        let charge = |index: usize| self.board.get(index).map(|sent| u64::from(sent.charge));
+        index.filter(|index| charge(*index).is_some_and(|charge| charge <= left))
     }
 
     fn pipe_repair(

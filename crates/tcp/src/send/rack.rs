@@ -195,7 +195,7 @@ impl Sender {
         } else if ack.number > reach {
             // The probe repaired a loss that nothing else has shown: the window pays for it.
             self.episode.probe = None;
-            self.congestion.lost(self.in_flight());
+            self.congestion.lost(self.basis());
             let threshold = self.congestion.threshold();
             self.congestion.set_window(threshold);
             self.congestion.finished();

@@ -1,0 +1,149 @@
+//! Which segments are lost: by what has come beyond them (RFC 6675, FACK, NewReno), and earlier
+//! where little is out (RFC 5827). By time is `rack`'s.
+
+use posthaste_units::{Instant, Span};
+
+use super::Sender;
+use super::episode::Phase;
+use super::pipe::News;
+use super::timer::Purpose;
+use crate::Counters;
+use crate::profile::Engine;
+
+impl Sender {
+    /// Without SACK a duplicate stands for a segment that has come (`tcp_add_reno_sack`).
+    pub(super) fn add_duplicate(&mut self, news: &mut News) {
+        if self.agreed.sack || !news.duplicate {
+            return;
+        }
+        let holes = self.board.lost_segments().max(1);
+        let most = (self.board.len() as u32).saturating_sub(holes);
+        if self.episode.duplicates < most {
+            self.episode.duplicates += 1;
+        } else {
+            self.saw_reordering(self.una, self.una);
+        }
+        news.delivered.0 += u64::from(self.agreed.mss);
+        news.delivered.1 += 1;
+    }
+
+    /// Marks what is lost, by RACK where it acts, by NewReno without SACK.
+    pub(super) fn identify(&mut self, now: Instant, news: &mut News) {
+        if self.board.is_empty() {
+            return;
+        }
+        if self.has_rack() {
+            let again = self.board.again_segments();
+            if self.rack_mark(now) {
+                news.timer = false;
+            }
+            news.repeat_lost |= self.board.again_segments() < again;
+        } else if !self.agreed.sack {
+            let begins =
+                self.phase() < Phase::Recovery && self.episode.duplicates >= self.episode.threshold;
+            let partial = self.phase() == Phase::Recovery && news.advanced;
+            let first = self.board.get(0).is_some_and(|first| !first.lost);
+            if (begins || partial) && first {
+                self.board.mark_lost(0);
+            }
+        }
+    }
+
+    /// Segments from the first to the highest that has come: what duplicates prove.
+    fn proven(&self) -> u32 {
+        let sacked = self.board.sacked_segments();
+        if !self.agreed.sack || sacked == 0 {
+            return self.reno_sacked().max(sacked);
+        }
+        if self.uses_fack() {
+            let last = self.board.iter().rposition(|sent| sent.sacked);
+            return last.map_or(0, |last| last as u32);
+        }
+        sacked
+    }
+
+    fn uses_fack(&self) -> bool {
+        matches!(self.rules.engine, Engine::Pipe { fack: true, .. }) && !self.episode.reordered
+    }
+
+    /// `tcp_time_to_recover`.
+    pub(super) fn is_time_to_recover(&mut self, now: Instant, news: &News) -> bool {
+        if self.board.lost_segments() > 0 {
+            return true;
+        }
+        if !self.has_rack() && self.proven() >= self.episode.threshold {
+            return true;
+        }
+        self.is_early(now, news)
+    }
+
+    /// Early retransmit (RFC 5827, section 3.2): fewer than four are out, nothing can follow, and
+    /// all but one have come.
+    fn is_early(&mut self, now: Instant, news: &News) -> bool {
+        let Some(rule) = self.rules.early_retransmit else {
+            return false;
+        };
+        let out = self.board.len() as u32;
+        let come = self.board.sacked_segments().max(self.reno_sacked());
+        let few = out < 4 && come > 0 && come + 1 >= out;
+        if !few || self.unsent() > 0 || self.board.again_segments() > 0 || news.advanced {
+            return false;
+        }
+        if !rule.delayed {
+            return true;
+        }
+        if self.timer_is(Purpose::Early) {
+            return false;
+        }
+        let quarter = self.rtt.smoothed().unwrap_or_default() / 4;
+        let wait = quarter.max(Span::from_millis(2));
+        let sooner = self.timer.is_some_and(|timer| timer.due <= now + wait);
+        if !sooner {
+            self.set_timer(now, wait, Purpose::Early);
+        }
+        false
+    }
+
+    /// The delay of an early retransmit is over, and nothing has come.
+    pub(super) fn early_expired(&mut self, now: Instant, counters: &mut Counters) {
+        if self.phase() < Phase::Recovery && !self.board.is_empty() {
+            self.enter_recovery(counters);
+            self.mark_by_count(true, true);
+            self.reduction.acked(0, self.in_flight(), false);
+        }
+        self.rearm(now, false);
+    }
+
+    /// Marks by what has come beyond (RFC 6675, IsLost; Linux `tcp_mark_head_lost`); the first
+    /// segment where recovery `begins`.
+    pub(super) fn mark_by_count(&mut self, dubious: bool, begins: bool) {
+        if self.has_rack() || !dubious || !self.agreed.sack {
+            if begins && !self.has_rack() {
+                self.board.mark_lost(0);
+            }
+            return;
+        }
+        let total = self.board.sacked_segments();
+        let fack = self.uses_fack();
+        let reached = self.board.iter().rposition(|sent| sent.sacked).unwrap_or(0);
+        let mut passed = 0;
+        for index in 0..self.board.len() {
+            let Some(sent) = self.board.get(index).copied() else {
+                break;
+            };
+            if sent.end > self.episode.recover || (passed == total && index > 0) {
+                break;
+            }
+            passed += u32::from(sent.sacked);
+            let beyond = if fack {
+                reached.saturating_sub(index) as u32
+            } else {
+                total - passed
+            };
+            let proven = beyond >= self.episode.threshold || (begins && index == 0);
+            if proven && !sent.sacked && !sent.lost {
+                self.board.mark_lost(index);
+            }
+        }
+    }
+}
