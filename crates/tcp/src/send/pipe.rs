@@ -295,7 +295,7 @@ impl Sender {
         // RFC 6675, section 5, (4.3): the first goes whatever is out. The others' windows see to it.
         self.episode.force = self.reduction.is_at_once();
         self.episode.recover = self.max;
-        self.episode.rescued = self.una;
+        self.episode.rescued = 0;
         self.episode.phase = Phase::Recovery;
         self.episode.probe = None;
         if self.timer_is(Purpose::Early) {
@@ -450,12 +450,18 @@ impl Sender {
             .board
             .iter()
             .position(|sent| below(sent) && open(sent) && sent.start < self.episode.recover);
-        if index.is_none() && self.una > self.episode.rescued {
-            index = self.board.iter().rposition(|sent| !sent.sacked);
+        let last = index.is_none() && self.una > self.episode.rescued;
+        if last {
+            index = self.board.iter().rposition(open);
+        }
+        let sent = self.board.get(index?)?;
+        if u64::from(sent.charge) > left {
+            return None;
+        }
+        if last {
             self.episode.rescued = self.episode.recover;
         }
-        let charge = |index: usize| self.board.get(index).map(|sent| u64::from(sent.charge));
-        index.filter(|index| charge(*index).is_some_and(|charge| charge <= left))
+        index
     }
 
     fn pipe_repair(
