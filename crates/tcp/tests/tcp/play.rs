@@ -235,6 +235,43 @@ impl Play {
         false
     }
 
+    /// What passed, a line each: milliseconds, who, places, acknowledgement, window, SACK.
+    pub(crate) fn ladder(&self) -> String {
+        let isns = [0, 1].map(|end: usize| self.ends[end].isn());
+        let line = |passed: &Passed| {
+            let Passed { at, from, segment } = passed;
+            let (own, other) = (isns[*from], isns[1 - from]);
+            let start = segment.seq.wrapping_sub(own);
+            let flags = [
+                (segment.syn, "SYN "),
+                (segment.fin, "FIN "),
+                (segment.rst, "RST "),
+            ];
+            let flags: String = flags
+                .iter()
+                .filter(|flag| flag.0)
+                .map(|flag| flag.1)
+                .collect();
+            let ack = segment.ack.map(|ack| ack.wrapping_sub(other));
+            let blocks = segment.options.sack.as_slice().iter();
+            let blocks: Vec<_> = blocks
+                .map(|block| block.map(|n| n.wrapping_sub(other)))
+                .collect();
+            format!(
+                "{:12.3} {}{flags}{start}+{} ack {ack:?} win {} {blocks:?}\n",
+                at.as_nanos() as f64 / 1e6,
+                if *from == 0 {
+                    "> "
+                } else {
+                    "                    < "
+                },
+                segment.len,
+                segment.window,
+            )
+        };
+        self.log.iter().map(line).collect()
+    }
+
     fn next(&self) -> Option<Instant> {
         let lines = self.lines.iter().filter_map(Line::wake);
         let ends = self.ends.iter().filter_map(Endpoint::wake);
