@@ -47,7 +47,7 @@ pub(super) fn profile() -> Profile {
         // net.inet.tcp.initcwnd_segments = 10 (from memory).
         initial_window: InitialWindow::Segments(10),
         control: Control {
-            avoidance: Avoidance::Cubic,
+            avoidance: Avoidance::Cubic { halves_first: true },
             // net.inet.tcp.abc_l_var = 2 (from memory).
             slow_start: SlowStart::Bytes { limit: 2 },
             exit: Exit::AtLoss,

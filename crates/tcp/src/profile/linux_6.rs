@@ -88,7 +88,9 @@ pub(super) fn profile() -> Profile {
         // TCP_INIT_CWND.
         initial_window: InitialWindow::Segments(10),
         control: Control {
-            avoidance: Avoidance::Cubic,
+            avoidance: Avoidance::Cubic {
+                halves_first: false,
+            },
             slow_start: SlowStart::PerSegment,
             exit: Exit::HyStart,
             counting: Counting::Segments,

@@ -88,8 +88,16 @@ pub(crate) fn mixed(stream: &mut Stream) -> Profile {
 }
 
 fn control(stream: &mut Stream) -> Control {
+    let halves_first = stream.random_bool(0.5);
     Control {
-        avoidance: one(stream, &[Avoidance::Reno, Avoidance::Bic, Avoidance::Cubic]),
+        avoidance: one(
+            stream,
+            &[
+                Avoidance::Reno,
+                Avoidance::Bic,
+                Avoidance::Cubic { halves_first },
+            ],
+        ),
         slow_start: one(
             stream,
             &[

@@ -30,6 +30,8 @@ pub(super) struct Cubic {
     /// The shortest round-trip time.
     shortest: Option<Span>,
     need: u64,
+    /// Something was lost at some time.
+    lossy: bool,
 }
 
 /// The time since the window began to grow after a loss.
@@ -93,7 +95,7 @@ impl Cubic {
     }
 
     /// Something was lost while so many bytes counted; returns the new threshold in bytes.
-    pub(super) fn lost(&mut self, bytes: u64, mss: u64) -> u64 {
+    pub(super) fn lost(&mut self, bytes: u64, mss: u64, halves_first: bool) -> u64 {
         self.epoch = None;
         let segments = bytes / mss;
         // Fast convergence (section 4.7): who has less than before makes room.
@@ -102,12 +104,20 @@ impl Cubic {
         } else {
             segments
         };
-        bytes * BETA / 1024
+        let first = !std::mem::replace(&mut self.lossy, true);
+        if first && halves_first {
+            bytes / 2
+        } else {
+            bytes * BETA / 1024
+        }
     }
 
     /// A timeout: nothing is known any more (`cubictcp_state`).
     pub(super) fn forget(&mut self) {
-        *self = Self::default();
+        *self = Self {
+            lossy: self.lossy,
+            ..Self::default()
+        };
     }
 
     /// Nothing was sent for `idle`: that time does not count (section 4.2, `cubictcp_cwnd_event`).

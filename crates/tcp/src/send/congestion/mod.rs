@@ -41,7 +41,10 @@ pub enum Avoidance {
     /// Binary search, a fifth at a loss; Reno below 14 segments (Xu, Harfoush, Rhee 2004).
     Bic,
     /// A cubic of the time since the loss, three tenths at a loss (RFC 9438).
-    Cubic,
+    Cubic {
+        /// Half at the first loss of a connection (FreeBSD, `cubic_ssthresh_update`).
+        halves_first: bool,
+    },
 }
 
 /// Slow start.
@@ -266,7 +269,7 @@ impl Congestion {
         let need = match self.control.avoidance {
             Avoidance::Reno => self.window,
             Avoidance::Bic => self.bic.need(now, segments) * self.mss,
-            Avoidance::Cubic => self.cubic.need(now, segments, bytes / self.mss) * self.mss,
+            Avoidance::Cubic { .. } => self.cubic.need(now, segments, bytes / self.mss) * self.mss,
         };
         let gained = if self.control.slow_start == SlowStart::PerAck {
             reno::per_acks(&mut self.credit, self.mss, need)
@@ -293,7 +296,7 @@ impl Congestion {
         let share = match self.control.avoidance {
             Avoidance::Reno => basis / 2,
             Avoidance::Bic => self.bic.lost(basis / self.mss) * self.mss,
-            Avoidance::Cubic => self.cubic.lost(basis, self.mss),
+            Avoidance::Cubic { halves_first } => self.cubic.lost(basis, self.mss, halves_first),
         };
         let share = match self.control.basis {
             Basis::Flight => share,

@@ -25,7 +25,9 @@ const OLD_LINUX: Control = Control {
     ..BSD
 };
 const LINUX: Control = Control {
-    avoidance: Avoidance::Cubic,
+    avoidance: Avoidance::Cubic {
+        halves_first: false,
+    },
     slow_start: SlowStart::PerSegment,
     exit: Exit::HyStart,
     limit: Limit::Validated,
@@ -287,6 +289,24 @@ fn cubic_is_back_after_k_seconds() {
         // Symmetric: 2 K after the loss it is as far above as it was below.
         assert!((490..=560).contains(&twice), "{twice}");
     }
+}
+
+/// FreeBSD leaves its first slow start with half, as Reno does.
+#[test]
+fn cubic_may_halve_at_first() {
+    let mut sender = Sender::new(
+        Control {
+            avoidance: Avoidance::Cubic { halves_first: true },
+            ..LINUX
+        },
+        100,
+    );
+    sender.lose();
+    assert_eq!(sender.window() / M, 50);
+    sender.congestion.timed_out(50 * M);
+    sender.congestion.set_window(50 * M);
+    sender.lose();
+    assert_eq!(sender.window() / M, 35);
 }
 
 #[test]
