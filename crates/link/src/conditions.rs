@@ -8,13 +8,16 @@ use crate::pattern::{Cursor, InForce};
 
 /// The conditions under which a link sends.
 pub(crate) struct Conditions {
+    /// None where no pattern ever changes them.
     cursor: Option<Cursor>,
 }
 
 impl Conditions {
     pub(crate) fn new(plan: &Plan) -> Self {
+        let script = plan.script.as_ref();
+        let changing = script.filter(|script| script.changes_conditions());
         Self {
-            cursor: plan.script.as_ref().map(|script| script.cursor()),
+            cursor: changing.map(|script| script.cursor()),
         }
     }
 

@@ -131,13 +131,13 @@ impl<P: Packet> Exit<P> {
     }
 
     fn insert(&mut self, passage: Passage<P>) {
-        let place = match self.due.back() {
+        match self.due.back() {
             Some(last) if last.left > passage.left => {
-                self.due.partition_point(|other| other.left <= passage.left)
+                let place = self.due.partition_point(|other| other.left <= passage.left);
+                self.due.insert(place, passage);
             }
-            _ => self.due.len(),
-        };
-        self.due.insert(place, passage);
+            _ => self.due.push_back(passage),
+        }
     }
 
     /// The first whose time has come.

@@ -159,8 +159,11 @@ impl<P: Packet> Pipe<P> {
         Some(first.max(self.meter.free()).max(opens.unwrap_or_default()))
     }
 
-    /// When the next packet is sent.
+    /// When the next packet is sent; none where all have been, beforehand.
     pub(crate) fn next(&self) -> Option<Instant> {
+        if self.ahead {
+            return None;
+        }
         (0..self.lanes.len())
             .filter_map(|class| self.ready(class))
             .min()

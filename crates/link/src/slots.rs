@@ -20,13 +20,13 @@ impl Slots {
 
     /// Takes room for one packet.
     pub(crate) fn take(&mut self, until: Instant, bytes: u32) {
-        let place = match self.taken.back() {
+        match self.taken.back() {
             Some((last, _)) if *last > until => {
-                self.taken.partition_point(|(other, _)| *other <= until)
+                let place = self.taken.partition_point(|(other, _)| *other <= until);
+                self.taken.insert(place, (until, bytes));
             }
-            _ => self.taken.len(),
-        };
-        self.taken.insert(place, (until, bytes));
+            _ => self.taken.push_back((until, bytes)),
+        }
         self.bytes += u64::from(bytes);
     }
 

@@ -64,6 +64,13 @@ impl Script {
         }
     }
 
+    /// Whether it ever puts a bandwidth or a delay in force.
+    pub(crate) fn changes_conditions(&self) -> bool {
+        let changes =
+            |track: &Track| !track.bandwidth_from.is_empty() || !track.delay_from.is_empty();
+        changes(&self.packets) || changes(&self.millis)
+    }
+
     /// Every entry in canonical order.
     pub fn entries(&self) -> impl Iterator<Item = (Place, Effect)> + '_ {
         [(Axis::Packets, &self.packets), (Axis::Millis, &self.millis)]
