@@ -1,0 +1,72 @@
+//! The numbers that the packet-loss study published of its two stacks: Author at 10 ms, by position of
+//! the loss (Garcia, Hurtig, Brunstrom, WEBIST 2007, figures 2 and 6).
+//!
+//! What the paper does not state was chosen with these numbers in view: 300 kbit/s, 14 bytes of
+//! Ethernet header, and FreeBSD's processing from when the connection is accepted.
+
+use posthaste_link::{Direction, Plan};
+use posthaste_sim::{ProcessingClock, Totals};
+
+use crate::support::{author, dropping, plan, scenario, simulator};
+
+/// Transactions behind each median.
+const COUNT: u64 = 200;
+
+/// The median response time in ms and the share that waited for a timeout of the server's, at each
+/// position from 0, none.
+fn by_position(tcp: &str, clock: ProcessingClock) -> Vec<(f64, f64)> {
+    let line = Plan {
+        jitter: Some("variance:50%".parse().expect("a jitter")),
+        overhead: 14,
+        ..plan(Some(300), 10)
+    };
+    let at = |position: u32| {
+        let down = match position {
+            0 => line.clone(),
+            _ => dropping(line.clone(), Direction::Down, &position.to_string()),
+        };
+        let service = posthaste_sim::Service { clock, ..author() };
+        let mut simulator = simulator(scenario(tcp, [line.clone(), down], service));
+        let (mut totals, mut waited) = (Totals::new(), 0);
+        for number in 1..=COUNT {
+            let transaction = simulator.play(number);
+            waited += u64::from(transaction.server.timeouts > 0);
+            totals.add(&transaction);
+        }
+        (totals.response.summary().p50, waited as f64 / COUNT as f64)
+    };
+    (0..=12).map(at).collect()
+}
+
+fn sensitive(positions: &[(f64, f64)]) -> Vec<usize> {
+    let data = 3..=11;
+    data.filter(|position| positions[*position].1 > 0.5)
+        .collect()
+}
+
+fn assert_near(what: &str, found: f64, published: f64) {
+    let apart = found / published - 1.0;
+    assert!(
+        apart.abs() < 0.03,
+        "{what}: {found:.1}, published {published}"
+    );
+}
+
+#[test]
+fn freebsd_answers_as_published() {
+    let found = by_position("freebsd-6.0", ProcessingClock::Accept);
+    assert_near("without loss", found[0].0, 610.0);
+    assert_near("position 10 over 6", found[10].0 - found[6].0, 632.0);
+    assert_eq!(sensitive(&found), [8, 9, 10, 11]);
+    let handshake = found[1].0 - found[0].0;
+    assert_near("position 1 over none", handshake, 3000.0);
+}
+
+#[test]
+fn linux_answers_as_published() {
+    let found = by_position("linux-2.6.15", ProcessingClock::Request);
+    assert_near("without loss", found[0].0, 661.0);
+    assert_eq!(sensitive(&found), [9, 10, 11]);
+    let handshake = found[1].0 - found[0].0;
+    assert_near("position 1 over none", handshake, 3000.0);
+}
