@@ -13,6 +13,14 @@ pub enum ParseError {
         /// One accepted spelling.
         example: &'static str,
     },
+    /// A number below zero.
+    #[error("{text:?} is negative: write {example}")]
+    Negative {
+        /// What was given.
+        text: String,
+        /// One accepted spelling.
+        example: &'static str,
+    },
     /// A number, and no unit or one that is not known.
     #[error("{text:?} has {}: write {example}", unit_problem(unit))]
     Unit {
@@ -53,6 +61,10 @@ pub(crate) fn split<'a>(
     let number = trimmed[..end].replace('_', "");
     match number.parse::<f64>() {
         Ok(value) => Ok((value, trimmed[end..].trim_start())),
+        Err(_) if trimmed.starts_with('-') => Err(ParseError::Negative {
+            text: text.to_owned(),
+            example,
+        }),
         Err(_) => Err(ParseError::NoNumber {
             text: text.to_owned(),
             example,
