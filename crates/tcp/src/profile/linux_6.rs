@@ -87,17 +87,7 @@ pub(super) fn profile() -> Profile {
         },
         // TCP_INIT_CWND.
         initial_window: InitialWindow::Segments(10),
-        control: Control {
-            avoidance: Avoidance::Cubic {
-                halves_first: false,
-            },
-            slow_start: SlowStart::PerSegment,
-            exit: Exit::HyStart,
-            counting: Counting::Segments,
-            limit: Limit::Validated,
-            basis: Basis::Window,
-            restart: Restart::Halving,
-        },
+        control: CONTROL,
         // tcp_cwnd_reduction().
         reduction: ReductionRule::Proportional {
             bound: Bound::Heuristic,
@@ -133,6 +123,19 @@ pub(super) fn profile() -> Profile {
         adaptive_acks: None,
     }
 }
+
+/// CUBIC with HyStart, by segments (tcp_cubic.c, tcp_cong.c).
+const CONTROL: Control = Control {
+    avoidance: Avoidance::Cubic {
+        halves_first: false,
+    },
+    slow_start: SlowStart::PerSegment,
+    exit: Exit::HyStart,
+    counting: Counting::Segments,
+    limit: Limit::Validated,
+    basis: Basis::Window,
+    restart: Restart::Halving,
+};
 
 const HANDSHAKE: Handshake = Handshake {
     // tcp_syn_linear_timeouts = 4 (since 6.5), which come on top of tcp_syn_retries = 6: the last
