@@ -424,9 +424,9 @@ impl Play {
         theirs.received = received;
         let whole = theirs.taken.first().filter(|first| first.start == 1);
         let whole = whole.map_or(0, |first| first.end - 1);
-        assert!(
-            whole >= received,
-            "{received} bytes from {:?}",
+        assert_eq!(
+            whole, received,
+            "what is whole, and what can be read: {:?}",
             theirs.taken
         );
     }

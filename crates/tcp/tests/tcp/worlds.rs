@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use posthaste_tcp::remedy::Remedy;
 use posthaste_tcp::{End, Endpoint, Profile, State};
 use posthaste_units::{Seed, Span, Stream};
 use rand::RngExt as _;
@@ -43,6 +44,10 @@ fn stack(stream: &mut Stream) -> Arc<Profile> {
     if stream.random_bool(0.2) {
         profile.offer.window_scale = None;
     }
+    if stream.random_bool(0.3) {
+        let remedies = [0; 3].map(|_| one(stream, &Remedy::ALL));
+        profile = profile.with(&remedies[..stream.random_range(1..=3)]);
+    }
     // Programs here close their own direction and may go on reading for an hour.
     profile.handshake.fin_wait_2 = None;
     Arc::new(profile)
@@ -53,10 +58,12 @@ fn line(stream: &mut Stream, seed: Seed) -> (Line, bool) {
     let mut draws = seed.stream("line");
     let loses = stream.random_bool(0.8);
     let loss = if loses {
-        one(stream, &[0.01, 0.05, 0.15, 0.3])
+        one(stream, &[0.01, 0.05, 0.15, 0.25])
     } else {
         0.0
     };
+    // Some losses come alone, some take what follows with them.
+    let (burst, mut left) = (one(stream, &[0, 0, 3, 12]), 0);
     let copies = one(stream, &[0.0, 0.0, 0.02, 0.2]);
     let delay = one(stream, &[0_u64, 5, 40, 200]) * 1_000_000;
     let jitter = one(stream, &[0_u64, 0, 1, 10, 100]) * 1_000_000;
@@ -65,7 +72,13 @@ fn line(stream: &mut Stream, seed: Seed) -> (Line, bool) {
         let late = one(&mut draws, &[1_000_000, 50_000_000, 5_000_000_000]);
         let mut way = |most: u64| Span::from_nanos(delay + draws.random_range(0..=most));
         let (first, ghost) = (way(jitter), way(late));
-        match (draws.random_bool(loss), draws.random_bool(copies)) {
+        let lost = draws.random_bool(loss);
+        left = match lost {
+            true => draws.random_range(0..=burst),
+            false if left > 0 => left - 1,
+            false => 0,
+        };
+        match (lost || left > 0, draws.random_bool(copies)) {
             (true, _) => Vec::new(),
             (false, true) => vec![first, ghost],
             (false, false) => vec![first],
