@@ -195,8 +195,10 @@ impl Endpoint {
         }
         let held = self.sender.written - self.sender.una.max(1);
         let bytes = bytes.min(self.profile.send_buffer.saturating_sub(held));
-        self.sender.write(now, bytes);
-        self.stirred = true;
+        if bytes > 0 {
+            self.sender.write(now, bytes);
+            self.stirred = true;
+        }
         bytes
     }
 
@@ -207,8 +209,9 @@ impl Endpoint {
 
     /// The application reads; returns how many bytes there were.
     pub fn read(&mut self, _now: Instant, bytes: u64) -> u64 {
-        self.stirred = true;
-        self.receiver.read(bytes)
+        let bytes = self.receiver.read(bytes);
+        self.stirred |= bytes > 0;
+        bytes
     }
 
     /// The application has written everything: a FIN follows the last byte. What the peer still
