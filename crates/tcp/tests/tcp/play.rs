@@ -93,6 +93,8 @@ pub(crate) struct Program {
     pub(crate) pause: Span,
     /// Closes when all is written; or else when the peer has closed, too.
     pub(crate) closes_first: bool,
+    /// When it gives up, if it does.
+    pub(crate) quits: Option<Instant>,
     pub(crate) written: u64,
     pub(crate) read: u64,
     begins: Option<Instant>,
@@ -110,6 +112,7 @@ impl Program {
             chunk: u64::MAX,
             pause: Span::ZERO,
             closes_first: true,
+            quits: None,
             written: 0,
             read: 0,
             begins: None,
@@ -119,6 +122,10 @@ impl Program {
     }
 
     fn act(&mut self, now: Instant, end: &mut Endpoint) {
+        if self.quits.is_some_and(|at| at <= now) {
+            self.quits = None;
+            end.abort(now);
+        }
         if now >= self.reads {
             let read = end.read(now, self.chunk.min(end.readable()));
             self.read += read;
@@ -144,11 +151,10 @@ impl Program {
 
     fn wake(&self, end: &Endpoint) -> Option<Instant> {
         let read = (end.readable() > 0).then_some(self.reads);
-        let begin = self.begins.filter(|_| self.written == 0 && self.bytes > 0);
-        match (read, begin) {
-            (Some(read), Some(begin)) => Some(read.min(begin)),
-            (read, begin) => read.or(begin),
-        }
+        let open = matches!(end.state(), State::Established | State::CloseWait);
+        let waits = open && self.written == 0 && self.bytes > 0;
+        let begin = self.begins.filter(|_| waits);
+        [read, begin, self.quits].into_iter().flatten().min()
     }
 }
 
@@ -204,9 +210,17 @@ impl Play {
         }
     }
 
+    /// End 1 connects as well: both at once.
+    pub(crate) fn open_both(&mut self) {
+        let (profile, isn) = (self.ends[1].profile().clone(), self.ends[1].isn());
+        self.ends[1] = Endpoint::connect(&profile, isn, self.now);
+    }
+
     /// Plays until nothing happens any more, `until` or `steps` have passed; true in the first case.
     pub(crate) fn run(&mut self, until: Instant, steps: usize) -> bool {
-        self.turn(0);
+        for end in [0, 1] {
+            self.turn(end);
+        }
         for _ in 0..steps {
             let Some(at) = self.next() else {
                 return true;

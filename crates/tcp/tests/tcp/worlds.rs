@@ -116,6 +116,13 @@ fn world(seed: Seed) -> (Play, bool) {
         play.programs[1].after = play.programs[0].bytes;
     }
     play.programs[1].closes_first |= !play.programs[0].closes_first;
+    if stream.random_bool(0.1) {
+        play.open_both();
+    }
+    if stream.random_bool(0.1) {
+        let after = Span::from_millis(stream.random_range(0..3_000));
+        play.programs[stream.random_range(0..2)].quits = Some(play.now + after);
+    }
     (play, up_loses || down_loses)
 }
 
@@ -124,6 +131,9 @@ fn outlive(play: &mut Play, loses: bool) -> bool {
     let ended = play.run(play.now + LONG, STEPS);
     let states = [0, 1].map(|end: usize| play.ends[end].state());
     assert!(ended, "it does not end: {states:?} at {:?}", play.now);
+    if states.contains(&State::Closed(End::Aborted)) {
+        return true;
+    }
     let given_up = states.contains(&State::Closed(End::TimedOut));
     assert!(loses || !given_up, "nothing was lost, and yet {states:?}");
     if given_up {
