@@ -35,6 +35,10 @@ pub struct Counters {
     pub duplicate_data: u64,
     /// Segments kept out of order.
     pub out_of_order: u64,
+    /// Segments of parity sent, which are no retransmissions.
+    pub parities: u64,
+    /// Segments that had not come and were made of parity.
+    pub restored: u64,
     /// Segments refused, by reason.
     pub refused: Refused,
 }

@@ -26,5 +26,5 @@ pub use endpoint::{Endpoint, Look};
 pub use offset::{Offset, unwrap, wrap};
 pub use profile::Profile;
 pub use ranges::Ranges;
-pub use segment::{Options, SackBlocks, Segment, Timestamps};
+pub use segment::{Options, Parity, SackBlocks, Segment, Timestamps};
 pub use state::{End, State};

@@ -38,6 +38,9 @@ pub enum Remedy {
     RtoRestart,
     /// The last segments are sent twice at once.
     TailCopies,
+    /// The last segments are covered by the parity of all of them, out of which the receiver makes
+    /// the one that is missing. Both ends must have it.
+    TailParity,
 }
 
 /// The shortest timeout of [`Remedy::ShortTimeout`].
@@ -91,11 +94,12 @@ impl Remedy {
             }
             Self::RtoRestart => profile.recovery.rto_restart = true,
             Self::TailCopies => profile.recovery.tail_copies = 2,
+            Self::TailParity => profile.recovery.tail_parity = 4,
         }
     }
 
     /// Every one, in the order of tables.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::ShortTimeout,
         Self::EarlyRetransmit,
         Self::SmartFraming,
@@ -105,6 +109,7 @@ impl Remedy {
         Self::Rack,
         Self::RtoRestart,
         Self::TailCopies,
+        Self::TailParity,
     ];
 
     /// The name on command lines.
@@ -119,6 +124,7 @@ impl Remedy {
             Self::Rack => "rack",
             Self::RtoRestart => "rto-restart",
             Self::TailCopies => "tail-copies",
+            Self::TailParity => "tail-parity",
         }
     }
 }

@@ -39,6 +39,19 @@ pub struct Options {
     pub timestamps: Option<Timestamps>,
     /// RFC 2018, section 3; the first may be a D-SACK (RFC 2883).
     pub sack: SackBlocks,
+    /// On a SYN: parity is understood. Else the payload is parity, and takes no place.
+    pub parity: Option<Parity>,
+}
+
+/// An option that no standard knows, for the remedy of the tail's parity: the payload is the
+/// exclusive or of the segments that it covers. It would travel as an experimental option (RFC
+/// 6994); no packet carries it, so that it is agreed on only where both ends are simulated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parity {
+    /// Places covered, up to the segment's number.
+    pub covered: u32,
+    /// The last of them is the FIN's.
+    pub fin: bool,
 }
 
 /// The timestamps option.
@@ -98,6 +111,9 @@ impl Options {
         if !self.sack.is_empty() {
             bytes += 4 + 8 * u32::from(self.sack.count);
         }
+        if let Some(parity) = self.parity {
+            bytes += if parity.covered == 0 { 4 } else { 8 };
+        }
         bytes
     }
 }
@@ -108,14 +124,17 @@ impl Segment {
         HEADER + self.options.bytes()
     }
 
-    /// Places that it takes in the stream: SYN and FIN have one each.
+    /// Places that it takes in the stream: SYN and FIN have one each, parity none.
     pub fn places(&self) -> u32 {
+        if self.options.parity.is_some() && !self.syn {
+            return 0;
+        }
         self.len + u32::from(self.syn) + u32::from(self.fin)
     }
 
     /// Whether it does nothing but acknowledge.
     pub fn is_pure_ack(&self) -> bool {
-        self.ack.is_some() && self.places() == 0 && !self.rst
+        self.ack.is_some() && self.len == 0 && !(self.syn || self.fin || self.rst)
     }
 }
 

@@ -317,6 +317,7 @@ mod tests {
                     sack_permitted: of_syn.2 && syn,
                     timestamps: times.map(|(value, echo)| Timestamps { value, echo }),
                     sack,
+                    parity: None,
                 }
             },
         )

@@ -9,7 +9,7 @@ use super::Endpoint;
 use super::open::answer_with_reset;
 use crate::receive::{Incoming, OtherHalf};
 use crate::send::Ack;
-use crate::{End, Offset, Segment, State, unwrap};
+use crate::{End, Offset, Parity, Segment, State, unwrap};
 
 /// Timestamps older than this prove nothing (RFC 7323, section 5.5).
 const STALE: Span = Span::from_secs(24 * 24 * 3600);
@@ -41,7 +41,9 @@ impl Endpoint {
         } else if !self.take_ack(now, segment, ack, start) {
             return None;
         }
-        let taken = if segment.len > 0 || segment.fin {
+        let taken = if let Some(parity) = segment.options.parity {
+            self.take_parity(now, segment, parity, start)
+        } else if segment.len > 0 || segment.fin {
             self.take_data(now, segment, start)
         } else {
             None
@@ -204,7 +206,7 @@ impl Endpoint {
             number,
             window: u64::from(segment.window) << self.scale_of(segment),
             seq: start,
-            carries: segment.len > 0 || segment.fin,
+            carries: segment.places() > 0,
             blocks: &blocks[..count],
             echo: self.echo_of(now, segment),
         };
@@ -230,6 +232,32 @@ impl Endpoint {
             timeout: self.sender.timeout(),
         };
         self.receiver.take(now, incoming, other, &mut self.counters)
+    }
+
+    /// Parity covers what lies before `end`: if exactly one segment of that is missing, it has come.
+    fn take_parity(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        parity: Parity,
+        end: Offset,
+    ) -> Option<Range<Offset>> {
+        let start = end.checked_sub(u64::from(parity.covered))?;
+        let fin = self.agreed.parity && parity.fin;
+        let hole = self.receiver.only_hole(start, end).filter(|hole| {
+            let fin = fin && hole.end == end;
+            self.agreed.parity && hole.end - hole.start <= u64::from(segment.len) + u64::from(fin)
+        })?;
+        let fin = fin && hole.end == end;
+        self.counters.restored += 1;
+        let restored = Segment {
+            len: (hole.end - hole.start - u64::from(fin)) as u32,
+            fin,
+            ..*segment
+        };
+        let taken = self.take_data(now, &restored, hole.start);
+        self.receiver.owed_now = true;
+        taken
     }
 
     /// The states follow from what both halves have seen.

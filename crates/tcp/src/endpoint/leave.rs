@@ -25,6 +25,12 @@ impl Endpoint {
         if let Some(chunk) = self.sender.transmit(now, room, &mut self.counters) {
             return Some(self.with_chunk(now, chunk));
         }
+        if let Some((parity, len)) = self.sender.parity(&mut self.counters) {
+            let mut segment = self.header(now, self.sender.max, len, false);
+            segment.len = len;
+            segment.options.parity = Some(parity);
+            return Some(segment);
+        }
         if self.receiver.owed_now {
             return Some(self.pure_ack(now));
         }

@@ -6,7 +6,7 @@ use posthaste_units::{Instant, Span};
 use super::Endpoint;
 use crate::profile::Retries;
 use crate::send::Agreed;
-use crate::{Options, Segment, State, wrap};
+use crate::{Options, Parity, Segment, State, wrap};
 
 /// Largest payload where a SYN does not say (RFC 9293, section 3.7.1).
 const UNSAID_MSS: u16 = 536;
@@ -14,6 +14,9 @@ const UNSAID_MSS: u16 = 536;
 const SMALLEST_MSS: u16 = 88;
 /// Bytes of the timestamps option, padded.
 const TIMESTAMPS: u32 = 12;
+
+/// Bytes of the parity option. Segments are shorter by it, so that their parity fits a packet.
+const PARITY: u32 = 8;
 
 /// Where a handshake stands.
 #[derive(Clone, Debug, Default)]
@@ -81,6 +84,7 @@ impl Endpoint {
         } else {
             offer.sack
         };
+        let parity = self.profile.recovery.tail_parity > 0 && (!answers || self.agreed.parity);
         if answers {
             self.receiver.acknowledges(now, false);
         }
@@ -94,6 +98,7 @@ impl Endpoint {
                 window_scale: offer.window_scale.filter(|_| scaled),
                 sack_permitted: sack,
                 timestamps: timestamps.then(|| self.timestamps_option(now)),
+                parity: parity.then(Parity::default),
                 ..Options::default()
             },
             ..Segment::default()
@@ -119,9 +124,11 @@ impl Endpoint {
         self.receiver
             .open(u32::from(offer.mss) - stamps, ours, sack);
         let mss = syn.options.mss.unwrap_or(UNSAID_MSS).max(SMALLEST_MSS);
+        let parity = self.profile.recovery.tail_parity > 0 && syn.options.parity.is_some();
         self.agreed = Agreed {
-            mss: u32::from(mss.min(offer.mss)) - stamps,
+            mss: u32::from(mss.min(offer.mss)) - stamps - if parity { PARITY } else { 0 },
             sack,
+            parity,
         };
     }
 

@@ -116,6 +116,7 @@ const RECOVERY: Recovery = Recovery {
     rescue: false,
     rto_restart: false,
     tail_copies: 0,
+    tail_parity: 0,
     fin_rides: true,
     framing: None,
 };

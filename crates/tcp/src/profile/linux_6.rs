@@ -161,8 +161,8 @@ const HANDSHAKE: Handshake = Handshake {
 const RECOVERY: Recovery = Recovery {
     engine: Engine::Pipe {
         fack: false,
-        // tcp_cwnd_test() of 6.12.
-        free_fin: true,
+        // tcp_cwnd_test() has no exemption for the final FIN any more; seen on 6.18.
+        free_fin: false,
     },
     // tcp_reordering.
     threshold: 3,
@@ -182,6 +182,7 @@ const RECOVERY: Recovery = Recovery {
     rescue: false,
     rto_restart: false,
     tail_copies: 0,
+    tail_parity: 0,
     fin_rides: true,
     framing: None,
 };

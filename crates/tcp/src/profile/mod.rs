@@ -189,6 +189,9 @@ pub struct Recovery {
     pub rto_restart: bool,
     /// Copies of the last segments of a flight, sent at once; 0 for none. A remedy.
     pub tail_copies: u32,
+    /// Segments at the end of a flight that one more covers with their parity; 0 for none. Both
+    /// ends must have it. A remedy.
+    pub tail_parity: u32,
     /// The FIN rides on the last data segment; else it travels alone. A remedy where it does not.
     pub fin_rides: bool,
     /// Smaller segments while the window is small. A remedy.

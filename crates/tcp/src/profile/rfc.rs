@@ -97,6 +97,7 @@ const RECOVERY: Recovery = Recovery {
     rescue: true,
     rto_restart: false,
     tail_copies: 0,
+    tail_parity: 0,
     fin_rides: true,
     framing: None,
 };

@@ -320,6 +320,20 @@ impl Receiver {
         (self.early.iter().count() + usize::from(self.twice.is_some())).min(most)
     }
 
+    /// What is missing of `start..end`, where that is a single hole.
+    pub(crate) fn only_hole(&self, start: Offset, end: Offset) -> Option<Range<Offset>> {
+        let (mut from, mut only) = (start.max(self.next), None);
+        let pieces = self.early.iter().chain([(end, end)]);
+        for (first, last) in pieces {
+            let until = first.min(end);
+            if from < until && only.replace(from..until).is_some() {
+                return None;
+            }
+            from = from.max(last);
+        }
+        only
+    }
+
     /// Whether an acknowledgement leaving now would hold blocks.
     pub(crate) fn has_blocks(&self) -> bool {
         self.sack && (!self.early.is_empty() || self.twice.is_some())

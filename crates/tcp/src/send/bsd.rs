@@ -82,6 +82,17 @@ impl Sender {
         }
     }
 
+    /// Early retransmit by SACK (RFC 5827, section 3.2): all but one have come, though an
+    /// acknowledgement that was due anyway told of it.
+    fn bsd_is_early(&self) -> bool {
+        let (out, come) = (self.board.len() as u32, self.board.sacked_segments());
+        self.rules.early_retransmit.is_some()
+            && self.phase() == Phase::Open
+            && self.unsent() == 0
+            && (2..4).contains(&out)
+            && come + 1 == out
+    }
+
     fn bsd_duplicate(&mut self, now: Instant, counters: &mut Counters) {
         let mss = u64::from(self.agreed.mss);
         let recovering = self.phase() == Phase::Recovery;
@@ -184,6 +195,9 @@ impl Sender {
             self.episode.recover = self.episode.recover.max(self.una);
         }
         self.rearm(now, true);
+        if self.bsd_is_early() {
+            self.bsd_recover(now, counters);
+        }
     }
 
     /// Takes off what is acknowledged and its round-trip time; returns bytes and segments.

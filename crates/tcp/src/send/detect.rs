@@ -86,7 +86,8 @@ impl Sender {
         let out = self.board.len() as u32;
         let come = self.board.sacked_segments().max(self.reno_sacked());
         let few = out < 4 && come > 0 && come + 1 >= out;
-        if !few || self.unsent() > 0 || self.board.again_segments() > 0 || news.advanced {
+        let said = !news.advanced || news.sacked > 0;
+        if !few || !said || self.unsent() > 0 || self.board.again_segments() > 0 {
             return false;
         }
         if !rule.delayed {

@@ -56,6 +56,7 @@ pub(crate) struct Agreed {
     /// Payload of a full segment.
     pub(crate) mss: u32,
     pub(crate) sack: bool,
+    pub(crate) parity: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -111,6 +112,8 @@ pub(crate) struct Sender {
     spoke: Instant,
     /// The tail's copies have been sent up to here.
     copied: Offset,
+    /// Parity covers everything before.
+    covered: Offset,
     probes: u32,
     /// A window probe is to be sent; one of a byte beyond `max` has been.
     probe_now: bool,
@@ -134,7 +137,10 @@ impl Sender {
             usable_basis: profile.control.basis == Basis::Usable,
             tick: profile.offer.timestamp_tick,
             echoed: None,
-            agreed: Agreed { mss, sack: false },
+            agreed: Agreed {
+                mss,
+                ..Agreed::default()
+            },
             una: 0,
             next: 0,
             max: 0,
@@ -161,6 +167,7 @@ impl Sender {
             heard: Instant::ORIGIN,
             spoke: Instant::ORIGIN,
             copied: 0,
+            covered: 0,
             probes: 0,
             probe_now: false,
             probed: false,

@@ -10,7 +10,7 @@ use super::scoreboard::Sent;
 use super::timer::Purpose;
 use super::{Engine, Sender};
 use crate::profile::Framing;
-use crate::{Counters, Offset};
+use crate::{Counters, Offset, Parity};
 
 /// A part of the stream that leaves now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,6 +182,33 @@ impl Sender {
         })?;
         self.copied = self.board.get(index).map_or(self.max, |sent| sent.end);
         self.send_again(now, index, Repair::Probe, counters)
+    }
+
+    /// A remedy: the parity of the last segments, once, as soon as nothing is left to be sent.
+    /// Returns what it covers, and its payload.
+    pub(crate) fn parity(&mut self, counters: &mut Counters) -> Option<(Parity, u32)> {
+        let most = self.rules.tail_parity as usize;
+        if most == 0 || !self.agreed.parity || self.unsent() > 0 || self.covered >= self.max {
+            return None;
+        }
+        let tail = self.board.iter().rev().take(most);
+        let (start, len) = tail.take_while(|sent| sent.end > self.covered).fold(
+            (self.max, 0),
+            |(_, len), sent| {
+                let data = sent.end - sent.start - u64::from(sent.fin);
+                (sent.start, len.max(data))
+            },
+        );
+        self.covered = self.max;
+        if len == 0 {
+            return None;
+        }
+        counters.parities += 1;
+        let parity = Parity {
+            covered: (self.max - start) as u32,
+            fin: self.fin_sent(),
+        };
+        Some((parity, len as u32))
     }
 
     /// Whether the peer's window has room for anything of what waits.

@@ -199,6 +199,7 @@ mod tests {
             sack_permitted: true,
             timestamps: Some(Timestamps { value: 1, echo: 0 }),
             sack: SackBlocks::default(),
+            parity: None,
         };
         let written = write(&options).expect("20 bytes");
         assert_eq!(

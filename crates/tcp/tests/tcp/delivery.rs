@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use posthaste_tcp::remedy::Remedy;
 use posthaste_tcp::{End, Profile, State, profile};
 use posthaste_units::Span;
 use proptest::prelude::*;
@@ -109,10 +110,11 @@ proptest! {
         sizes in [1u64..5_000, 0u64..90_000],
         fates in fates(),
         slow in prop::bool::weighted(0.2),
+        remedies in prop::sample::subsequence(Remedy::ALL.to_vec(), 0..4),
     ) {
         let all = profiles();
-        let chosen = [choice.0.get(&all), choice.1.get(&all)];
-        let mut pair = exchange(chosen, sizes);
+        let chosen = [choice.0.get(&all), choice.1.get(&all)].map(|profile| Arc::new(profile.with(&remedies)));
+        let mut pair = exchange([&chosen[0], &chosen[1]], sizes);
         if slow {
             pair.applications[0].reads = 700;
         }
@@ -120,6 +122,6 @@ proptest! {
             fates.get(number - 1).map_or(Fate::default(), |fate| fate[end])
         });
         let result = finished(&pair, sizes);
-        prop_assert!(result.is_ok(), "{} to {}: {}", chosen[0].name, chosen[1].name, result.unwrap_err());
+        prop_assert!(result.is_ok(), "{} to {} {remedies:?}: {}", chosen[0].name, chosen[1].name, result.unwrap_err());
     }
 }

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use posthaste_tcp::{Endpoint, Options, Profile, SackBlocks, Segment, Timestamps, profile, remedy};
+use posthaste_tcp::{
+    Endpoint, Options, Parity, Profile, SackBlocks, Segment, Timestamps, profile, remedy,
+};
 use posthaste_units::{Instant, Span};
 use proptest::prelude::*;
 
@@ -39,20 +41,27 @@ fn options() -> impl Strategy<Value = Options> {
         any::<bool>(),
         prop::option::weighted(0.6, (0u32..5000, 0u32..5000)),
         proptest::collection::vec((number(OWN), number(OWN)), 0..4),
+        prop::option::weighted(0.2, (any::<u32>(), 0u32..3000, any::<bool>())),
     )
-        .prop_map(|(mss, window_scale, sack_permitted, stamps, blocks)| {
-            let mut sack = SackBlocks::default();
-            for (start, end) in blocks {
-                sack.push(start, end);
-            }
-            Options {
-                mss,
-                window_scale,
-                sack_permitted,
-                timestamps: stamps.map(|(value, echo)| Timestamps { value, echo }),
-                sack,
-            }
-        })
+        .prop_map(
+            |(mss, window_scale, sack_permitted, stamps, blocks, parity)| {
+                let mut sack = SackBlocks::default();
+                for (start, end) in blocks {
+                    sack.push(start, end);
+                }
+                Options {
+                    mss,
+                    window_scale,
+                    sack_permitted,
+                    timestamps: stamps.map(|(value, echo)| Timestamps { value, echo }),
+                    sack,
+                    parity: parity.map(|(any, few, fin)| Parity {
+                        covered: if any % 8 == 0 { any } else { few },
+                        fin,
+                    }),
+                }
+            },
+        )
 }
 
 fn segment() -> impl Strategy<Value = Segment> {

@@ -6,6 +6,7 @@ mod hell;
 mod mixture;
 mod pair;
 mod play;
+mod remedies;
 mod scenarios;
 mod script;
 mod worlds;

@@ -25,6 +25,7 @@ pub(crate) struct Application {
     written: u64,
     read: u64,
     closed: bool,
+    complete: Option<Instant>,
 }
 
 impl Application {
@@ -163,6 +164,9 @@ impl Pair {
         };
         if endpoint.readable() > 0 {
             application.read += endpoint.read(self.now, most);
+            if application.read >= application.expects {
+                application.complete.get_or_insert(self.now);
+            }
         }
         if !matches!(endpoint.state(), State::Established | State::CloseWait) {
             return;
@@ -182,6 +186,14 @@ impl Pair {
     /// What has been read at an end.
     pub(crate) fn read(&self, end: usize) -> u64 {
         self.applications[end].read
+    }
+
+    /// When an end had read everything, in milliseconds since the beginning.
+    pub(crate) fn complete(&self, end: usize) -> f64 {
+        let complete = self.applications[end].complete.expect("it had");
+        complete
+            .since(Instant::from_nanos(1_000_000_000))
+            .as_millis_f64()
     }
 
     /// The run as lines, for failures and snapshots.

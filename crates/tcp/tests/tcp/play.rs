@@ -359,6 +359,13 @@ impl Play {
             "the SYN is place 0: {segment:?}"
         );
         assert!(start <= seen.reached.max(1), "places left out: {segment:?}");
+        if let Some(parity) = segment.options.parity.filter(|_| !segment.syn) {
+            assert!(
+                u64::from(parity.covered) < start,
+                "covers the SYN: {segment:?}"
+            );
+            return;
+        }
         let fin = u64::from(segment.fin);
         let data_end = end - fin;
         assert!(
@@ -426,7 +433,11 @@ impl Play {
             let sender = self.ends[1 - end].isn();
             let start = unwrap(sender, segment.seq, theirs.reached).expect("taken, so sent");
             let data = start + u64::from(segment.syn);
-            assert!(data <= taken.start && taken.end <= data + u64::from(segment.len));
+            let brought = match segment.options.parity.filter(|_| !segment.syn) {
+                Some(parity) => data - u64::from(parity.covered)..data,
+                None => data..data + u64::from(segment.len),
+            };
+            assert!(brought.start <= taken.start && taken.end <= brought.end);
             theirs.taken.push(taken);
             join(&mut theirs.taken);
         }
