@@ -74,8 +74,8 @@ impl Endpoint {
             return None;
         }
         let edge = next + self.receiver.offered();
+        // Into a closed window an acknowledgement still comes (RFC 9293, section 3.10.7.4).
         let beyond = start > edge || (start == edge && segment.places() > 0 && edge > next);
-        let closed_window = edge == next && segment.places() > 0 && end > next && start >= next;
         if end < self.receiver.acknowledged && segment.len > 0 && !segment.rst {
             // All of it has come before; what it acknowledges is older still.
             self.take_data(now, segment, start);
@@ -90,11 +90,6 @@ impl Endpoint {
         }
         if segment.syn {
             return self.take_syn(segment, start);
-        }
-        if closed_window && segment.len > 0 {
-            // Its acknowledgement counts all the same (RFC 9293, section 3.10.7.4).
-            self.counters.refused.out_of_window += 1;
-            self.receiver.owed_now = true;
         }
         Some(start)
     }

@@ -158,6 +158,11 @@ impl Receiver {
         let fin = incoming.fin && end < self.edge.max(self.next + 1);
         let place = self.place(&incoming, &taken, fin);
         match place {
+            // Nothing of it fits: it has come before, or the window is closed.
+            Place::Old if end > self.next => {
+                counters.refused.out_of_window += 1;
+                self.repeated(incoming.start, self.next);
+            }
             Place::Old => {
                 counters.duplicate_data += 1;
                 self.repeated(incoming.start, end);
@@ -176,6 +181,7 @@ impl Receiver {
                 counters.out_of_order += 1;
             }
             Place::Next | Place::Fills => {
+                self.repeated(incoming.start, self.next);
                 self.next = self.early.advance(taken.end.max(self.next));
             }
         }
