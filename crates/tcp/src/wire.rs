@@ -101,6 +101,9 @@ pub enum Unwritable {
     /// Its options take more than the 40 bytes that a header has for them.
     #[error("options of more than 40 bytes: send fewer SACK blocks")]
     Options,
+    /// Parity is a remedy of simulations: its option has no number, and nobody's packets.
+    #[error("parity cannot leave a simulation: choose another remedy")]
+    Parity,
     /// The bytes given are not as many as it says.
     #[error("{given} bytes for a segment of {needed}")]
     Payload {
@@ -226,6 +229,9 @@ fn header(route: &Route, segment: &Segment) -> Result<TcpHeader, Unwritable> {
     tcp.fin = segment.fin;
     tcp.rst = segment.rst;
     tcp.psh = segment.psh;
+    if segment.options.parity.is_some() {
+        return Err(Unwritable::Parity);
+    }
     tcp.options = options::write(&segment.options).ok_or(Unwritable::Options)?;
     Ok(tcp)
 }
@@ -277,7 +283,7 @@ mod tests {
     use proptest::{array, collection, option};
 
     use super::*;
-    use crate::{Options, SackBlocks, Timestamps};
+    use crate::{Options, Parity, SackBlocks, Timestamps};
 
     fn route(v6: bool) -> Route {
         let [from, to] = if v6 {
@@ -487,6 +493,10 @@ mod tests {
         };
         assert_eq!(written(3, b"ab"), Err(too_few));
         assert_eq!(written(70_000, &[0; 70_000]), Err(Unwritable::Long(70_000)));
+        let mut parity = Segment::default();
+        parity.options.parity = Some(Parity::default());
+        let refused = write(&mut packet, &route(true), &parity, [&[], &[]]);
+        assert_eq!(refused, Err(Unwritable::Parity));
         let [v4, v6] = [route(false), route(true)];
         assert_eq!(Route::new(v4.from(), v6.to()), None);
     }
