@@ -13,6 +13,8 @@ use crate::Offset;
 const LOW: u64 = 16;
 /// `hystart_ack_delta_us`: acknowledgements that follow one another so closely are one train.
 const TRAIN: Span = Span::from_millis(2);
+/// `hystart_ack_delay`: what the peer's aggregation may add; 1 ms below 260 MB/s.
+const AGGREGATION: Span = Span::from_millis(1);
 /// Samples of a round trip before its shortest counts: `HYSTART_MIN_SAMPLES`, `N_RTT_SAMPLE`.
 const SAMPLES: u32 = 8;
 /// The delay that shows a queue: an eighth of the round trip, between these (`MIN_RTT_THRESH`,
@@ -101,7 +103,7 @@ impl State {
         }
         if progress.now.since(round.train) <= TRAIN {
             round.train = progress.now;
-            if progress.now.since(round.start) > shortest / 2 {
+            if progress.now.since(round.start) > (shortest + AGGREGATION) / 2 {
                 return Verdict::Leave;
             }
         }
