@@ -44,9 +44,13 @@ pub enum ProcessingClock {
 /// Who closes a connection first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Closer {
-    /// The server, as soon as the last reply is written: its FIN rides on the last data.
+    /// The server, as soon as it has written the last reply: what the window lets go has left by
+    /// then, and the FIN rides on the last data only where that has to wait.
     #[default]
     Server,
+    /// The server, which holds the end of its last reply back until it closes (TCP_CORK): the FIN
+    /// rides on the last data in any case.
+    ServerWithReply,
     /// The client, once it has the last reply.
     Client,
 }
@@ -142,10 +146,13 @@ impl Client {
                 }
             }
         }
+    }
+
+    /// Whether it closes, now that what it wrote has left.
+    pub(crate) fn closes(&self, endpoint: &Endpoint, service: &Service) -> bool {
         let is_done = self.exchange == service.exchanges.len();
-        if (is_done && service.closer == Closer::Client) || endpoint.peer_has_closed() {
-            close(now, endpoint);
-        }
+        let first = is_done && service.closer == Closer::Client;
+        can_close(endpoint) && (first || endpoint.peer_has_closed())
     }
 }
 
@@ -193,10 +200,16 @@ impl Server {
                 }
             }
         }
-        let is_done = self.exchange == service.exchanges.len();
-        if (is_done && service.closer == Closer::Server) || endpoint.peer_has_closed() {
-            close(now, endpoint);
+        if service.closer == Closer::ServerWithReply && self.closes(endpoint, service) {
+            endpoint.close(now);
         }
+    }
+
+    /// Whether it closes, now that what it wrote has left.
+    pub(crate) fn closes(&self, endpoint: &Endpoint, service: &Service) -> bool {
+        let is_done = self.exchange == service.exchanges.len();
+        let first = is_done && service.closer != Closer::Client;
+        can_close(endpoint) && (first || endpoint.peer_has_closed())
     }
 }
 
@@ -213,8 +226,6 @@ fn write(now: Instant, endpoint: &mut Endpoint, unwritten: &mut u64) {
     }
 }
 
-fn close(now: Instant, endpoint: &mut Endpoint) {
-    if matches!(endpoint.state(), State::Established | State::CloseWait) {
-        endpoint.close(now);
-    }
+fn can_close(endpoint: &Endpoint) -> bool {
+    matches!(endpoint.state(), State::Established | State::CloseWait)
 }

@@ -187,7 +187,8 @@ impl Simulator {
         self.turn(direction.reverse(), witness);
     }
 
-    /// The end that sends in this direction has its turn: its TCP, its program, its TCP again.
+    /// The end that sends in this direction has its turn: its TCP, its program, its TCP again;
+    /// closing is a call of its own.
     fn turn(&mut self, direction: Direction, witness: &mut impl Witness) {
         self.send(direction, witness);
         let (now, way) = (self.now, direction as usize);
@@ -203,9 +204,23 @@ impl Simulator {
             }
         };
         self.send(direction, witness);
+        self.close(direction, witness);
         let timer = self.ends[way].wake().unwrap_or(Instant::FAR_FUTURE);
         let program = program.unwrap_or(Instant::FAR_FUTURE);
         self.wakes[CLIENT + way] = timer.min(program);
+    }
+
+    /// A program that is done closes, once what it wrote has left.
+    fn close(&mut self, direction: Direction, witness: &mut impl Witness) {
+        let (end, service) = (&mut self.ends[direction as usize], &self.scenario.service);
+        let closes = match direction {
+            Direction::Up => self.client.closes(end, service),
+            Direction::Down => self.server.closes(end, service),
+        };
+        if closes {
+            end.close(self.now);
+            self.send(direction, witness);
+        }
     }
 
     /// Everything that an end has to send goes onto its link.
