@@ -52,14 +52,18 @@ fn assert_near(what: &str, found: f64, published: f64) {
     );
 }
 
+/// The paper gives whole seconds for the loss of the SYN-ACK.
+fn assert_three_seconds(found: f64) {
+    assert!((found - 3000.0).abs() < 500.0, "{found:.1}");
+}
+
 #[test]
 fn freebsd_answers_as_published() {
     let found = by_position("freebsd-6.0", ProcessingClock::Accept);
     assert_near("without loss", found[0].0, 610.0);
     assert_near("position 10 over 6", found[10].0 - found[6].0, 632.0);
     assert_eq!(sensitive(&found), [8, 9, 10, 11]);
-    let handshake = found[1].0 - found[0].0;
-    assert_near("position 1 over none", handshake, 3000.0);
+    assert_three_seconds(found[1].0 - found[0].0);
 }
 
 #[test]
@@ -67,6 +71,5 @@ fn linux_answers_as_published() {
     let found = by_position("linux-2.6.15", ProcessingClock::Request);
     assert_near("without loss", found[0].0, 661.0);
     assert_eq!(sensitive(&found), [9, 10, 11]);
-    let handshake = found[1].0 - found[0].0;
-    assert_near("position 1 over none", handshake, 3000.0);
+    assert_three_seconds(found[1].0 - found[0].0);
 }

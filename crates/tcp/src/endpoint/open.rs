@@ -25,9 +25,11 @@ pub(super) struct Opening {
     pub(super) send: bool,
     /// When it was first sent.
     pub(super) began: Instant,
-    /// When it is sent again, and how often it has been.
+    /// When it is sent again, and how often it has been for that.
     pub(super) due: Option<Instant>,
     pub(super) tries: u32,
+    /// How often it was sent, for whatever reason.
+    sent: u32,
     /// The peer began.
     pub(super) passive: bool,
 }
@@ -65,9 +67,10 @@ impl Endpoint {
     /// The SYN, or the SYN-ACK once the peer's has come.
     pub(super) fn syn(&mut self, now: Instant) -> Segment {
         self.opening.send = false;
-        if self.opening.tries == 0 {
+        if self.opening.sent == 0 {
             self.opening.began = now;
         }
+        self.opening.sent += 1;
         let wait = self.syn_retries().timeout(self.opening.tries);
         self.opening.due = Some(self.profile.clock.expiry(now, wait));
         let offer = self.profile.offer;
@@ -185,13 +188,18 @@ impl Endpoint {
 
     /// The SYN is acknowledged: both directions are open.
     pub(super) fn establish(&mut self, now: Instant, segment: &Segment, window: u64) {
+        let again = self.opening.sent.saturating_sub(1);
         let rtt = match self.echo_of(now, segment) {
-            Some((_, rtt)) if self.opening.tries > 0 => Some(rtt),
-            _ if self.opening.tries == 0 => Some(now.since(self.opening.began)),
+            Some((_, rtt)) if again > 0 => Some(rtt),
+            _ if again == 0 => Some(now.since(self.opening.began)),
             _ => None,
         };
         let agreed = self.agreed;
         self.sender.open(&self.profile, now, agreed, window, rtt);
+        let most = self.profile.handshake.single_after;
+        if self.opening.tries > 0 && most.is_some_and(|most| again > most) {
+            self.sender.begin_with_one();
+        }
         self.opening = Opening {
             passive: self.opening.passive,
             ..Opening::default()

@@ -92,6 +92,8 @@ const HANDSHAKE: Handshake = Handshake {
         linear: 0,
         count: 3,
     },
+    // syncache_socket(): sc_rxmits > 1, the first transmission counted (from memory).
+    single_after: Some(0),
     // TCP_MAXRXTSHIFT.
     retries: 12,
     // Twice net.inet.tcp.msl.

@@ -94,6 +94,8 @@ const HANDSHAKE: Handshake = Handshake {
         linear: 0,
         count: 3,
     },
+    // syncache_socket(): sc_rxtslot > 0 (from memory).
+    single_after: Some(0),
     // TCP_MAXRXTSHIFT.
     retries: 12,
     // Twice net.inet.tcp.msl = 30 s.

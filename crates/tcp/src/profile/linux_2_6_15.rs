@@ -100,6 +100,8 @@ const HANDSHAKE: Handshake = Handshake {
         linear: 0,
         count: 5,
     },
+    // tcp_init_metrics() asks for no retransmission.
+    single_after: None,
     // tcp_retries2.
     retries: 15,
     // TCP_TIMEWAIT_LEN and tcp_fin_timeout.

@@ -151,6 +151,8 @@ const HANDSHAKE: Handshake = Handshake {
         linear: 0,
         count: 5,
     },
+    // tcp_init_transfer(): total_retrans > 1 && undo_marker.
+    single_after: Some(1),
     // tcp_retries2.
     retries: 15,
     // TCP_TIMEWAIT_LEN and tcp_fin_timeout.

@@ -87,6 +87,10 @@ pub struct Handshake {
     pub syn: Retries,
     /// Timer of the SYN-ACK.
     pub syn_ack: Retries,
+    /// Data begins with a single segment where the timer of SYN or SYN-ACK ran out and it was sent
+    /// again more often than this, answers to a SYN that came again included (RFC 5681, section
+    /// 3.1); none where it never does.
+    pub single_after: Option<u32>,
     /// Retransmissions of data before the connection is given up.
     pub retries: u32,
     /// How long TIME-WAIT is.

@@ -77,6 +77,7 @@ const HANDSHAKE: Handshake = Handshake {
         linear: 0,
         count: 5,
     },
+    single_after: Some(0),
     retries: 15,
     time_wait: Span::from_secs(240),
     fin_wait_2: None,

@@ -208,6 +208,12 @@ impl Sender {
         }
     }
 
+    /// The first flight is a single segment.
+    pub(crate) fn begin_with_one(&mut self) {
+        self.congestion
+            .resize(self.agreed.mss, u64::from(self.agreed.mss));
+    }
+
     pub(crate) fn set_no_delay(&mut self, no_delay: bool) {
         self.no_delay = no_delay;
     }
