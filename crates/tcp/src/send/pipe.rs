@@ -35,8 +35,9 @@ pub(super) struct News {
     pub(super) repeat_lost: bool,
     /// The retransmission timer is to be set anew.
     pub(super) timer: bool,
-    /// When the first and the last of what was never sent again were sent.
-    first_sent: Option<Instant>,
+    /// When the first and the last of what is acknowledged were sent, if all were sent once.
+    sent: Option<(Instant, Instant)>,
+    /// When the first of what is SACKed was, if it was sent once.
     sack_sent: Option<Instant>,
     /// The lowest place that came late without having been sent again.
     late: Option<Offset>,
@@ -97,7 +98,7 @@ impl Sender {
             self.congestion.set_window(window);
         } else if news.advanced {
             let mut progress = self.progress(now, news.delivered, ack);
-            progress.rtt = news.first_sent.map(|sent| now.since(sent));
+            progress.rtt = news.sent.map(|sent| now.since(sent.1));
             progress.in_flight = match self.limit {
                 Limit::Validated => self.most_out as u64 * u64::from(self.agreed.mss),
                 Limit::Full | Limit::Ignored => flight,
@@ -166,25 +167,17 @@ impl Sender {
         if !news.advanced {
             return;
         }
-        let (mut segments, mut known) = (0, 0);
-        let mut all_fresh = true;
+        let (mut segments, mut once) = (0, true);
         while let Some(sent) = self.board.acknowledge(ack.number) {
             segments += 1;
-            if sent.repeats > 0 {
-                all_fresh = false;
-            } else if news.first_sent.is_none() && !sent.sacked {
-                news.first_sent = Some(sent.sent);
-            }
-            if sent.sacked {
-                known += 1;
-            } else {
+            once &= sent.repeats == 0;
+            if !sent.sacked {
+                let first = news.sent.map_or(sent.sent, |sent| sent.0);
+                news.sent = Some((first, sent.sent));
                 self.heard_of(now, &sent, news);
             }
         }
-        debug_assert!(known <= segments);
-        if !all_fresh {
-            news.first_sent = None;
-        }
+        news.sent = news.sent.filter(|_| once);
         news.timer |= segments > 0;
         self.una = ack.number;
         self.next = self.max.max(self.una);
@@ -203,10 +196,8 @@ impl Sender {
     /// timestamp first.
     fn measure(&mut self, now: Instant, ack: &Ack<'_>, news: &mut News) {
         let by_echo = ack.echo.filter(|_| news.advanced).map(|(_, rtt)| rtt);
-        let by_segment = news
-            .first_sent
-            .or(news.sack_sent)
-            .map(|sent| now.since(sent));
+        let first = news.sent.map(|sent| sent.0).or(news.sack_sent);
+        let by_segment = first.map(|sent| now.since(sent));
         let rtt = match self.round_trips {
             RoundTrips::ByEcho if !news.advanced => None,
             RoundTrips::ByEcho => by_echo.or(by_segment),
@@ -400,17 +391,9 @@ impl Sender {
         let window = self.congestion.window();
         let left = window.saturating_sub(self.in_flight());
         let forced = std::mem::take(&mut self.episode.force);
-        if !self.episode.only_new
-            && let Some(index) = self.board.first_unrepaired()
-        {
-            let charge = self
-                .board
-                .get(index)
-                .map_or(0, |sent| u64::from(sent.charge));
-            if !forced && left < charge {
-                return None;
-            }
-            return self.pipe_repair(now, index, counters);
+        if !self.episode.only_new && self.board.has_unrepaired() {
+            let left = if forced { u64::MAX } else { left };
+            return self.repair_first(now, left, counters);
         }
         let counted = self.counting == super::Counting::Segments;
         let allowed = match counted {
@@ -486,13 +469,19 @@ impl Sender {
             return None;
         }
         self.episode.frto = false;
-        let index = self.board.first_unrepaired()?;
         let left = self.congestion.window().saturating_sub(self.in_flight());
-        let charge = self
-            .board
-            .get(index)
-            .map_or(0, |sent| u64::from(sent.charge));
-        if left < charge {
+        self.repair_first(now, left, counters)
+    }
+
+    /// Sends the first segment that is lost once more, if it fits what is left of the window.
+    fn repair_first(
+        &mut self,
+        now: Instant,
+        left: u64,
+        counters: &mut Counters,
+    ) -> Option<Chunk> {
+        let index = self.board.first_unrepaired()?;
+        if u64::from(self.board.get(index)?.charge) > left {
             return None;
         }
         self.pipe_repair(now, index, counters)

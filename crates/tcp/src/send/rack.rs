@@ -161,6 +161,7 @@ impl Sender {
         self.set_timer(now, self.timeout(), Purpose::Retransmit);
     }
 
+    /// Sends it, and the retransmission timer begins anew.
     pub(super) fn send_probe(
         &mut self,
         now: Instant,
@@ -169,12 +170,13 @@ impl Sender {
     ) -> Option<Chunk> {
         let chunk = match self.fresh(room, u64::MAX) {
             Some(fresh) => {
-                self.episode.probe = Some((fresh.start + u64::from(fresh.len), false));
-                Some(self.send_fresh(now, fresh))
+                let chunk = self.send_fresh(now, fresh);
+                self.episode.probe = Some((self.max, false));
+                Some(chunk)
             }
             None => {
-                self.episode.probe = Some((self.max, true));
                 let last = self.board.len().checked_sub(1)?;
+                self.episode.probe = Some((self.max, true));
                 self.send_again(now, last, Repair::Probe, counters)
             }
         };

@@ -239,9 +239,14 @@ impl Scoreboard {
         }
     }
 
+    /// Whether any segment is lost and not sent again.
+    pub(crate) fn has_unrepaired(&self) -> bool {
+        self.unrepaired.segments > 0
+    }
+
     /// The first segment that is lost and not sent again.
     pub(crate) fn first_unrepaired(&self) -> Option<usize> {
-        if self.unrepaired.segments == 0 {
+        if !self.has_unrepaired() {
             return None;
         }
         self.sent

@@ -13,7 +13,8 @@ impl Sender {
     /// From here on retransmissions are watched (`tcp_init_undo`).
     pub(super) fn begin_undo(&mut self) {
         self.episode.undo = Some(self.una);
-        self.episode.undo_repeats = self.board.again_segments();
+        let probed = self.episode.probe.is_some_and(|(_, repeated)| repeated);
+        self.episode.undo_repeats = self.board.again_segments() + u32::from(probed);
         self.episode.first_repeat = None;
     }
 
@@ -55,6 +56,8 @@ impl Sender {
         if self.may_undo() {
             self.undo(false, counters);
             self.reduction_undone();
+        } else {
+            self.episode.rack.persist = self.episode.rack.persist.saturating_sub(1);
         }
         if self.una == self.episode.recover && !self.agreed.sack {
             return true;
