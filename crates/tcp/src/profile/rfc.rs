@@ -9,7 +9,8 @@ use crate::send::congestion::{Avoidance, Basis, Counting, Exit, Limit, Restart, 
 const CONTROL: Control = Control {
     avoidance: Avoidance::Reno,
     slow_start: SlowStart::Bytes { limit: 1 },
-    exit: Exit::AtLoss,
+    // RFC 9406, which RFC 9438 recommends.
+    exit: Exit::HyStartPlusPlus,
     counting: Counting::Bytes,
     limit: Limit::Full,
     basis: Basis::Flight,

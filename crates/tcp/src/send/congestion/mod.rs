@@ -134,7 +134,7 @@ pub struct Progress {
     pub acked: Offset,
     /// What is sent next.
     pub next: Offset,
-    /// What was out before it came.
+    /// What was out before it came; for [`Limit::Validated`] the most that was, within a window.
     pub in_flight: u64,
     /// Sending last stopped at the congestion window.
     pub limited: bool,
