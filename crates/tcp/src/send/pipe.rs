@@ -474,12 +474,7 @@ impl Sender {
     }
 
     /// Sends the first segment that is lost once more, if it fits what is left of the window.
-    fn repair_first(
-        &mut self,
-        now: Instant,
-        left: u64,
-        counters: &mut Counters,
-    ) -> Option<Chunk> {
+    fn repair_first(&mut self, now: Instant, left: u64, counters: &mut Counters) -> Option<Chunk> {
         let index = self.board.first_unrepaired()?;
         if u64::from(self.board.get(index)?.charge) > left {
             return None;
