@@ -1,20 +1,9 @@
 //! The parts of a response time, read from packets at both ends.
 //!
-//! A response time is r = t_conn + t_req + t_proc + t_resp (packet-loss study, equation 1, whose p
-//! is t_proc here). The client's end of the link knows when its packets came to the link and when
-//! others were sent on to it; the server's end likewise. From that, exactly:
-//!
-//! | part | from | to |
-//! |---|---|---|
-//! | `t_conn` | the client's first SYN comes to the link | the first SYN-ACK is sent on to the client |
-//! | `t_client` | then | the first byte of the request comes to the link |
-//! | `t_req` | then | every byte of the request has been sent on to the server |
-//! | `t_proc` | then | the first byte of the reply comes to the link |
-//! | `t_resp` | then | every byte of the reply has been sent on to the client |
-//!
-//! Each ends where the next begins, so that the five add up to the response time to the
-//! nanosecond. `t_client` is what the client's program takes to begin, some tens of microseconds
-//! where it does nothing else; the study leaves it out.
+//! [`ResponseTime`] says what the parts are. The client's end of the link knows when its packets came
+//! to the link and when others were sent on to it; the server's end likewise: from that they follow
+//! exactly. `t_client` is what the client's program takes to begin, some tens of microseconds where
+//! it does nothing else.
 //!
 //! Bytes count when they are delivered intact for the first time, whichever transmission did it,
 //! and first bytes leave with their first transmission, delivered or not: so a loss lengthens the
@@ -29,7 +18,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use posthaste_link::{Direction, IDLE};
-use posthaste_units::{Instant, Span};
+use posthaste_units::{Instant, ResponseTime};
 
 use crate::flow::Flow;
 use crate::sighting::Sighting;
@@ -52,29 +41,14 @@ pub struct Response {
     pub transaction: u32,
     /// When it began: the first SYN, or the first byte of a later request.
     pub began: Instant,
-    /// Establishing the connection.
-    pub t_conn: Span,
-    /// Until the client's program sent its request.
-    pub t_client: Span,
-    /// Transmission of the request.
-    pub t_req: Span,
-    /// Processing at the server.
-    pub t_proc: Span,
-    /// Transmission of the reply.
-    pub t_resp: Span,
+    /// How long it took, in its parts.
+    pub time: ResponseTime,
     /// Bytes of the request.
     pub request: u64,
     /// Bytes of the reply.
     pub reply: u64,
     /// Segments that either end sent again meanwhile, whether or not it was of use.
     pub again: u32,
-}
-
-impl Response {
-    /// The response time: the sum of all parts.
-    pub fn total(&self) -> Span {
-        self.t_conn + self.t_client + self.t_req + self.t_proc + self.t_resp
-    }
 }
 
 /// Reads response times from sightings as they come.
@@ -309,11 +283,13 @@ impl Connection {
             flow: self.flow,
             transaction: self.transaction,
             began,
-            t_conn: connected.since(began),
-            t_client: asked.since(connected),
-            t_req: received.since(asked),
-            t_proc: answered.since(received),
-            t_resp: reply.at.since(answered),
+            time: ResponseTime {
+                t_conn: connected.since(began),
+                t_client: asked.since(connected),
+                t_req: received.since(asked),
+                t_proc: answered.since(received),
+                t_resp: reply.at.since(answered),
+            },
             request: request.end - request.begin,
             reply: reply.end - reply.begin,
             again: self.again,
@@ -360,6 +336,7 @@ impl Stream {
 mod tests {
     use posthaste_link::Direction::{Down, Up};
     use posthaste_link::{Fate, Marks};
+    use posthaste_units::Span;
 
     use super::*;
     use crate::trace::hand::Hand;
@@ -384,14 +361,13 @@ mod tests {
     }
 
     fn parts(response: &Response) -> [f64; 5] {
-        let Response {
+        let ResponseTime {
             t_conn,
             t_client,
             t_req,
             t_proc,
             t_resp,
-            ..
-        } = *response;
+        } = response.time;
         // By hand each packet is sent a nanosecond late.
         [t_conn, t_client, t_req, t_proc, t_resp]
             .map(|part| (part.as_micros_f64() / 10.0).round() / 100.0)
@@ -406,7 +382,7 @@ mod tests {
             (300, 2048, 0)
         );
         let last = Span::from_nanos(240_600_001);
-        assert_eq!(response.total(), last);
+        assert_eq!(response.time.total(), last);
     }
 
     #[test]
@@ -427,7 +403,7 @@ mod tests {
         let response = only(&hand);
         assert_eq!(parts(&response), [1020.0, 0.0, 240.0, 200.0, 250.0]);
         assert_eq!(response.again, 5);
-        assert_eq!(response.total(), Span::from_nanos(1_710_000_001));
+        assert_eq!(response.time.total(), Span::from_nanos(1_710_000_001));
     }
 
     #[test]

@@ -154,7 +154,7 @@ fn row(key: &str, ends: &Ends, job: &Job, measured: &Measured) -> Vec<Value> {
     row.extend(traced.timeouts().map(count));
     let total = traced.response_time().map(|time| time.as_millis_f64());
     row.push(total.unwrap_or(f64::NAN).into());
-    let parts = |of: Response| [of.t_conn, of.t_req, of.t_proc, of.t_resp];
+    let parts = |Response { time: of, .. }| [of.t_conn, of.t_req, of.t_proc, of.t_resp];
     let parts = traced.response.map(parts).into_iter().flatten();
     row.extend(parts.map(|part| Value::from(part.as_millis_f64())));
     row

@@ -107,14 +107,14 @@ impl Traced {
 
     /// The study's response time, of which the time that the client's program takes is no part.
     pub(super) fn response_time(&self) -> Option<Span> {
-        let parts = |of: Response| of.t_conn + of.t_req + of.t_proc + of.t_resp;
+        let parts = |Response { time: of, .. }| of.t_conn + of.t_req + of.t_proc + of.t_resp;
         self.response.map(parts)
     }
 
     /// How many timeouts ran out at the client's and at the server's end before the reply was complete.
     pub(super) fn timeouts(&self) -> [u32; 2] {
         let end = self.response.map_or(Instant::FAR_FUTURE, |response| {
-            response.began + response.total()
+            response.began + response.time.total()
         });
         let before = |times: &Vec<Instant>| times.iter().filter(|time| **time < end).count() as u32;
         [before(&self.timeouts[0]), before(&self.timeouts[1])]
