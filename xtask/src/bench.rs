@@ -10,6 +10,7 @@ mod past_limit;
 pub(crate) mod pinned;
 mod reply;
 mod schedule;
+mod simulate;
 mod witness;
 
 use std::process::ExitCode;
@@ -105,6 +106,11 @@ const BENCHMARKS: &[Benchmark] = &[
         name: "toxiproxy",
         about: "delay and throughput through an emulated network and through toxiproxy",
         run: emulator::toxiproxy,
+    },
+    Benchmark {
+        name: "simulate",
+        about: "simulated transactions a second on one core, and beside ns-3",
+        run: simulate::simulate,
     },
     Benchmark {
         name: "newcomer",

@@ -10,6 +10,7 @@ mod fuzz;
 mod load;
 mod nginx;
 mod peers;
+mod predictions;
 mod process;
 mod site;
 mod test;
@@ -60,6 +61,8 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Write docs/predictions.md: what the simulator says of the packet-loss study
+    Predictions,
     /// Run every fuzz target in fuzz/ for a while; needs nightly and cargo-fuzz
     Fuzz {
         /// How long each target runs
@@ -106,6 +109,7 @@ fn start(chore: Chore) -> Outcome<ExitCode> {
         Chore::Bench { list: true, .. } => bench::list(),
         Chore::Bench { name, quick, .. } => return bench::run(checkout, name.as_deref(), quick),
         Chore::Docs { check } => docs::run(&checkout, check)?,
+        Chore::Predictions => predictions::run(&checkout)?,
         Chore::Fuzz { seconds } => fuzz::run(&checkout, seconds)?,
         Chore::Inside {
             binary,

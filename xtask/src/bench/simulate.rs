@@ -1,0 +1,221 @@
+//! Simulated transactions: how many a second on one core, and beside ns-3's.
+//!
+//! CPU time is compared, not time on the wall: each program is alone on a core, and neither waits for
+//! anything. ns-3 loses packets where they are received, posthaste where they are sent, so that response
+//! times are compared where a packet's time on the line is short.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::bench::pinned::{generator, number, server};
+use crate::bench::{Bench, Row, in_turns, median};
+use crate::process::Finished;
+use crate::tools;
+use crate::trouble::{Outcome, Trouble, check};
+
+/// Transactions a second on one core.
+const FAST: f64 = 200_000.0;
+/// How many times ns-3's.
+const TIMES: f64 = 150.0;
+/// How far response times may lie apart.
+const APART: f64 = 0.02;
+
+/// A line on which packets are lost by chance, in both programs' words.
+const LOSSY: [&str; 4] = [
+    "--bandwidth=300kbit",
+    "--delay=10ms",
+    "--loss=2%",
+    "--overhead=2",
+];
+const LOSSY_NS3: [&str; 3] = ["--bandwidth=300kbps", "--delay=10ms", "--loss=0.02"];
+/// A line on which a lost packet's own time does not count.
+const QUICK: [&str; 3] = ["--bandwidth=10Mbit", "--delay=10ms", "--overhead=2"];
+const QUICK_NS3: [&str; 2] = ["--bandwidth=10Mbps", "--delay=10ms"];
+/// Positions of Author's packets from the server.
+const POSITIONS: u32 = 12;
+
+/// Transactions with one loss each, every position in turn.
+pub(crate) fn simulate(bench: &Bench) -> Outcome<Vec<Row>> {
+    let each = bench.or_quick(200_000, 5_000);
+    let mut rows = Vec::new();
+    for tcp in ["freebsd-6.0", "linux-2.6.15", "linux-6", "rfc"] {
+        let ends = both(tcp);
+        let each = each.to_string();
+        let options = [
+            ends[0].as_str(),
+            &ends[1],
+            "--bandwidth=300kbit",
+            "--delay=10ms",
+            "--jitter=variance:50%",
+            "--position=1..12",
+            "--transactions",
+            &each,
+        ];
+        let mut rates = Vec::new();
+        for _ in 0..bench.or_quick(5, 2) {
+            rates.push(rate(&ours(bench, &options)?)?);
+        }
+        let rate = median(&rates);
+        rows.push(Row::judged(
+            format!("Author with one loss, {tcp}: transactions a second on one core"),
+            format!("{:.0} k", rate / 1e3),
+            "200 k; beyond: 1 M",
+            rate >= FAST,
+        ));
+    }
+    rows.push(threads(bench)?);
+    rows.extend(ns3(bench)?);
+    Ok(rows)
+}
+
+/// The same document, byte for byte, on one thread and on seven.
+fn threads(bench: &Bench) -> Outcome<Row> {
+    let count = bench.or_quick("500000", "50000");
+    let on = |threads: &str| {
+        let own = ["--threads", threads, "--transactions", count];
+        Ok(ours(bench, &[LOSSY.as_slice(), &own].concat())?.stdout)
+    };
+    let same = on("1")? == on("7")?;
+    Ok(Row::judged(
+        format!("{count} transactions with 2 % loss on 1 and on 7 threads"),
+        if same { "byte-identical" } else { "different" },
+        "byte-identical",
+        same,
+    ))
+}
+
+/// The same transactions in ns-3, in turns.
+fn ns3(bench: &Bench) -> Outcome<Vec<Row>> {
+    let program = compiled(bench)?;
+    let ends = both("rfc");
+    let ends = ends.each_ref().map(String::as_str);
+    let count = |count: u32| format!("--transactions={count}");
+    let (many, few) = (
+        count(bench.or_quick(1_000_000, 50_000)),
+        count(bench.or_quick(5_000, 1_000)),
+    );
+    let mut quick = || {
+        rate(&ours(
+            bench,
+            &[&ends[..], &LOSSY, &[many.as_str()]].concat(),
+        )?)
+    };
+    let mut slow = || {
+        let done = theirs(bench, &program, &[&LOSSY_NS3[..], &[few.as_str()]].concat())?;
+        Ok(done.stdout.lines().count() as f64 / done.cpu.as_secs_f64())
+    };
+    let [quick, slow] = in_turns(bench.or_quick(5, 2), [&mut quick, &mut slow])?;
+    let (quick, slow) = (median(&quick), median(&slow));
+    let mut rows = vec![Row::judged(
+        "Author at 2 % loss, profile rfc: transactions a second on one core",
+        format!(
+            "{:.0} k; ns-3 {slow:.0}; {:.0} times",
+            quick / 1e3,
+            quick / slow
+        ),
+        "at least 150 times ns-3's",
+        quick >= TIMES * slow,
+    )];
+    let all = format!("--position=0..{POSITIONS}");
+    let document = json(&ours(
+        bench,
+        &[&ends[..], &QUICK, &[all.as_str()]].concat(),
+    )?)?;
+    let (mut farthest, mut words) = (0.0f64, Vec::new());
+    for position in 0..=POSITIONS {
+        let own = mean(&document["cases"][position as usize])?;
+        let place = format!("--position={position}");
+        let done = theirs(
+            bench,
+            &program,
+            &[&QUICK_NS3[..], &[place.as_str()]].concat(),
+        )?;
+        let peer: f64 = done.stdout.trim().parse().map_err(|_| {
+            Trouble::Failed(format!(
+                "ns-3 gave no time at position {position}: {}",
+                done.stdout
+            ))
+        })?;
+        let apart = own / peer - 1.0;
+        farthest = farthest.max(apart.abs());
+        words.push(format!("{position}: {own:.1} and {peer:.1} ms"));
+    }
+    rows.push(Row::judged(
+        "response times at 10 Mbit/s, 10 ms, a loss at each position",
+        format!(
+            "at most {:.1} % from ns-3's ({})",
+            farthest * 100.0,
+            words.join("; ")
+        ),
+        "within 2 %",
+        farthest <= APART,
+    ));
+    Ok(rows)
+}
+
+fn both(tcp: &str) -> [String; 2] {
+    [format!("--client-tcp={tcp}"), format!("--server-tcp={tcp}")]
+}
+
+/// `posthaste simulate` on one core.
+fn ours(bench: &Bench, options: &[&str]) -> Outcome<Finished> {
+    let program = bench.site.binary.display().to_string();
+    let one = ["--json", "--threads", "1"];
+    let given = options.contains(&"--threads");
+    let own: &[&str] = if given { &one[..1] } else { &one };
+    let words = [generator(), &[program.as_str(), "simulate"], own, options].concat();
+    bench
+        .site
+        .run("simulate", Command::new(words[0]).args(&words[1..]), 600)
+}
+
+/// ns-3 on the other core.
+fn theirs(bench: &Bench, program: &str, options: &[&str]) -> Outcome<Finished> {
+    let words = [server(), &[program], options].concat();
+    bench
+        .site
+        .run("ns-3", Command::new(words[0]).args(&words[1..]), 600)
+}
+
+/// Transactions per second of CPU time.
+fn rate(done: &Finished) -> Outcome<f64> {
+    let document = json(done)?;
+    let count = |case: &Value| case["connections"].as_u64().map(number);
+    let counts = match document["cases"].as_array() {
+        Some(cases) => cases.iter().map(count).sum::<Option<f64>>(),
+        None => count(&document),
+    };
+    let counts = counts.ok_or_else(|| Trouble::Failed("no count of connections".to_owned()))?;
+    Ok(counts / done.cpu.as_secs_f64())
+}
+
+fn mean(case: &Value) -> Outcome<f64> {
+    let time = case["response_time_ms"]["mean"].as_f64();
+    time.ok_or_else(|| Trouble::Failed("no mean response time".to_owned()))
+}
+
+fn json(done: &Finished) -> Outcome<Value> {
+    serde_json::from_str(&done.stdout)
+        .map_err(|error| Trouble::Failed(format!("`simulate --json`: {error}")))
+}
+
+/// `peers/ns3/author.cc`, compiled.
+fn compiled(bench: &Bench) -> Outcome<String> {
+    let site = &bench.site;
+    tools::debian(&site.checkout, "g++", "g++")?;
+    if !PathBuf::from("/usr/include/ns3/core-module.h").exists() {
+        tools::install(&site.checkout, "libns3-dev")?;
+    }
+    let program = site.checkout.peer_folder("ns3")?.join("author");
+    let mut compile = Command::new("g++");
+    compile.args(["-O2", "-std=c++17", "-o"]).arg(&program);
+    compile.arg(site.checkout.path("peers/ns3/author.cc"));
+    // Not what pkg-config says: that wants the development files of libraries not used here.
+    let libraries = ["point-to-point", "internet", "network", "core"];
+    compile.args(libraries.map(|name| format!("-lns3-{name}")));
+    site.run("g++", &mut compile, 300)?;
+    check(program.exists(), || "g++ made nothing".to_owned())?;
+    Ok(program.display().to_string())
+}
