@@ -1,10 +1,32 @@
-//! What `--drop` takes wherever it is offered: a direction and the places in it, `down:8`.
+//! What happens to which packet, wherever it is offered: `--pattern FILE`, and `--drop` as the short
+//! way to write a direction and the places in it, `down:8`.
 //!
-//! Which places there are is the pattern format's business; here is only the short way to write them.
+//! Which places there are is the pattern format's business.
 
-use posthaste_link::pattern::Draft;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use posthaste_link::pattern::{Draft, Pattern};
 
 use super::Failure;
+
+/// What --pattern and --drop say together.
+pub(super) fn pattern(file: Option<&Path>, drops: &[String]) -> Result<Pattern, Failure> {
+    let mut draft = Draft::default();
+    if let Some(path) = file {
+        let named =
+            |error: &dyn Display| Failure::usage(format!("--pattern {}: {error}", path.display()));
+        let file = File::open(path).map_err(|error| named(&error))?;
+        let pattern = Pattern::read(BufReader::new(file)).map_err(|error| named(&error))?;
+        for entry in pattern.entries() {
+            draft.add(entry).map_err(|error| named(&error))?;
+        }
+    }
+    add(drops, &mut draft)?;
+    Ok(draft.finish())
+}
 
 /// Adds what was given to the draft, which refuses what contradicts it.
 pub(super) fn add(given: &[String], draft: &mut Draft) -> Result<(), Failure> {

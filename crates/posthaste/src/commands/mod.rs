@@ -6,8 +6,10 @@ mod doctor;
 mod drops;
 mod load;
 mod net;
+mod path;
 mod pattern;
 mod reproduce;
+mod simulate;
 
 use std::fmt;
 use std::process::ExitCode;
@@ -38,6 +40,7 @@ enum Command {
     Load(Box<load::Args>),
     Compare(compare::Args),
     Net(Box<net::Args>),
+    Simulate(Box<simulate::Args>),
     Pattern(pattern::Args),
     Bookshop(bookshop::Args),
     Reproduce(reproduce::Args),
@@ -49,6 +52,7 @@ impl Cli {
         match self.command {
             Command::Net(args) => return args.run(),
             Command::Load(args) => args.run(),
+            Command::Simulate(args) => args.run(),
             Command::Compare(args) => args.run(),
             Command::Pattern(args) => args.run(),
             Command::Bookshop(args) => args.run(),

@@ -138,6 +138,32 @@ const CASES: &[(&[&str], &str)] = &[
     ),
     (&["pattern", "show", "/no/such/file"], "/no/such/file"),
     (&["pattern", "show", "/dev/null"], "posthaste pattern 1"),
+    (&["simulate", "--bandwidth", "0kbit"], "drop the packets"),
+    (&["simulate", "--delay", "-5ms"], "negative"),
+    (&["simulate", "--processing", "-5ms"], "negative"),
+    (&["simulate", "--delay", "200ms..5ms"], "not below"),
+    (&["simulate", "--position", "40"], "at most 12 packets"),
+    (&["simulate", "--drop", "down:11-40"], "never comes"),
+    (&["simulate", "--request", "1kB"], "--response"),
+    (
+        &["simulate", "--request", "0B", "--response", "1kB"],
+        "request 1 is empty",
+    ),
+    (&["simulate", "--client-tcp", "freebsd-5"], "freebsd-6.0"),
+    (&["simulate", "--recovery", "hope"], "early-retransmit"),
+    (&["simulate", "--recovery", "all"], "--compare all"),
+    (&["simulate", "--queue", "0"], "a queue"),
+    (&["simulate", "--picture", "picture.png"], "FILE.svg"),
+    (
+        &["simulate", "--picture", "picture.svg"],
+        "give an option a list",
+    ),
+    (&["simulate", "--ladder=ladder.png"], "FILE.svg"),
+    (
+        &["simulate", "--delay", "5ms,10ms", "--ladder"],
+        "2 combinations",
+    ),
+    (&["simulate", "--transactions", "0"], "1.."),
     (&["laod"], "load"),
 ];
 
@@ -196,7 +222,7 @@ fn a_wsdl_without_the_operation_lists_those_there_are() {
 
 #[test]
 fn help_has_examples_everywhere() {
-    let commands = "load compare pattern bookshop reproduce doctor";
+    let commands = "load compare simulate pattern bookshop reproduce doctor";
     let inner = ["pattern make", "pattern show"];
     for command in commands.split(' ').chain(inner) {
         let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();

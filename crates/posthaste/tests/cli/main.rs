@@ -6,3 +6,4 @@ mod command;
 mod net;
 mod outcomes;
 mod pattern;
+mod simulate;

@@ -3,7 +3,6 @@
 mod files;
 mod hosts;
 mod listening;
-mod path;
 mod report;
 mod session;
 mod target;
@@ -15,12 +14,12 @@ use std::sync::Arc;
 
 use clap::ArgGroup;
 use posthaste_emulator::agent::{Settings, Trigger};
-use posthaste_link::pattern::{Draft, Pattern, Script};
+use posthaste_link::pattern::{Pattern, Script};
 use posthaste_link::{Direction, Plan, Sharing};
 use posthaste_units::Seed;
 
-use self::path::PathArgs;
 use self::target::Target;
+use super::path::{self, PathArgs};
 use super::{Failure, drops};
 
 /// Run a command behind an emulated network, its kernel's own TCP at both ends
@@ -160,20 +159,7 @@ impl Args {
 
     /// What --pattern and --drop say together.
     fn pattern(&self) -> Result<Pattern, Failure> {
-        let mut draft = Draft::default();
-        if let Some(path) = &self.pattern {
-            let named = |error: &dyn std::fmt::Display| {
-                Failure::usage(format!("--pattern {}: {error}", path.display()))
-            };
-            let file = std::fs::File::open(path).map_err(|error| named(&error))?;
-            let file = std::io::BufReader::new(file);
-            let pattern = Pattern::read(file).map_err(|error| named(&error))?;
-            for entry in pattern.entries() {
-                draft.add(entry).map_err(|error| named(&error))?;
-            }
-        }
-        drops::add(&self.drop, &mut draft)?;
-        Ok(draft.finish())
+        drops::pattern(self.pattern.as_deref(), &self.drop)
     }
 
     /// The rules of the duplicate-ACK agent, where there is to be one.

@@ -1,4 +1,4 @@
-//! The options of a link, for both directions or, between quotes, for one.
+//! The options of a link, for both directions or, between quotes, for one: those of `net`, `simulate`.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Parser, ValueEnum};
@@ -64,7 +64,12 @@ struct Nested {
 
 /// Reads the value of --up and --down: options as on the command line.
 pub(super) fn nested(text: &str) -> Result<PathArgs, String> {
-    let nested = Nested::try_parse_from(text.split_whitespace());
+    typed(text.split_whitespace())
+}
+
+/// Reads options as they stand on a command line, word by word.
+pub(super) fn typed<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<PathArgs, String> {
+    let nested = Nested::try_parse_from(words);
     nested.map(|nested| nested.path).map_err(|error| {
         let text = error.to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);

@@ -1,0 +1,362 @@
+//! The cases: every combination of what was given, as a scenario with its name.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use posthaste_link::pattern::{Axis, Effect, Pattern, Script};
+use posthaste_link::{Direction, Plan, Reordering};
+use posthaste_sim::{Closer, Exchange, ProcessingClock, Scenario, Service};
+use posthaste_tcp::Profile;
+use posthaste_tcp::profile;
+use posthaste_tcp::remedy::Remedy;
+use posthaste_units::Span;
+
+use super::play::Played;
+use super::sweep::{MOST, expand};
+use super::{Args, ClockArg, ServiceArg};
+use crate::commands::path::{self, PathArgs};
+use crate::commands::{Failure, drops};
+
+/// How packets change places where remedies are tried for the harm they do: one in twenty lets three
+/// later ones go first.
+const REORDERING: &str = "hold:5%:3";
+
+/// A scenario and what tells it from the others.
+pub(super) struct Case {
+    /// The options that differ between cases, and their values.
+    pub(super) labels: Vec<(String, String)>,
+    pub(super) scenario: Scenario,
+}
+
+/// All of them.
+pub(super) struct Cases {
+    /// What all have in common, in words.
+    pub(super) title: String,
+    pub(super) list: Vec<Case>,
+}
+
+/// The label of what is compared, and of where.
+pub(super) const RECOVERY: &str = "recovery";
+pub(super) const PATH: &str = "path";
+/// The two paths on which remedies are compared.
+pub(super) const AS_GIVEN: &str = "as given";
+pub(super) const REORDERED: &str = "reordered";
+
+/// A packet that is dropped: from the server unless it says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Position {
+    direction: Direction,
+    /// From 1; 0 is none.
+    place: u64,
+}
+
+impl FromStr for Position {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (direction, place) = match text.split_once(':') {
+            Some((direction, place)) => (direction.parse().ok(), place),
+            None => (Some(Direction::Down), text),
+        };
+        let wrong = || format!("{text:?}: write a packet's place, as in 8, 0..12 or up:3");
+        Ok(Self {
+            direction: direction.ok_or_else(wrong)?,
+            place: place.parse().map_err(|_| wrong())?,
+        })
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.direction {
+            Direction::Down => write!(f, "{}", self.place),
+            Direction::Up => write!(f, "up:{}", self.place),
+        }
+    }
+}
+
+/// Several of them: `0..12`.
+#[derive(Clone, Debug)]
+pub(super) struct Positions(Vec<Position>);
+
+impl FromStr for Positions {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let places = expand(text)?;
+        let places = places.iter().map(|place| place.parse());
+        places.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// Remedies that are used together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Remedies {
+    /// These.
+    These(Vec<Remedy>),
+    /// Each that there is, one by one.
+    All,
+}
+
+impl FromStr for Remedies {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "all" => Ok(Self::All),
+            "none" => Ok(Self::These(Vec::new())),
+            _ => {
+                let names = text.split('+').map(|name| name.parse::<Remedy>());
+                let remedies: Result<Vec<Remedy>, _> = names.collect();
+                remedies.map(Self::These).map_err(|error| error.to_string())
+            }
+        }
+    }
+}
+
+impl Cases {
+    /// Everything that was asked for; refuses what cannot be simulated.
+    pub(super) fn of(args: &Args) -> Result<Self, Failure> {
+        let service = Arc::new(args.service()?);
+        let patterns = args.patterns()?;
+        let combinations = args.path.combinations().map_err(Failure::Usage)?;
+        let variants = args.variants()?;
+        let count = combinations.len() * patterns.len() * variants.len();
+        if count > MOST {
+            return Err(Failure::usage(format!(
+                "{count} combinations: at most {MOST} are possible; leave values out"
+            )));
+        }
+        let mut list = Vec::with_capacity(count);
+        for combination in &combinations {
+            for (position, pattern) in &patterns {
+                let plans = args.plans(&combination.path, pattern);
+                let mut labels = combination.labels.clone();
+                if let Some(position) = position.filter(|_| patterns.len() > 1) {
+                    labels.push(("position".to_owned(), position.to_string()));
+                }
+                for variant in &variants {
+                    list.push(variant.case(labels.clone(), &plans, &service)?);
+                }
+            }
+        }
+        let title = args.title(&service);
+        Ok(Self { title, list })
+    }
+
+    /// Whether anything is left to chance.
+    pub(super) fn by_chance(&self) -> bool {
+        let plans = self.list.iter().flat_map(|case| &case.scenario.plans);
+        let mut plans = plans.map(|plan| {
+            plan.loss.is_some()
+                || plan.jitter.is_some()
+                || plan.reordering.is_some()
+                || plan.duplication.get() > 0.0
+                || plan.bit_error_rate.get() > 0.0
+        });
+        plans.any(|by_chance| by_chance)
+    }
+
+    /// Refuses positions at which no packet ever came.
+    pub(super) fn all_positions_came(&self, played: &Played) -> Result<(), Failure> {
+        for (case, numbers) in self.list.iter().zip(&played.numbers) {
+            if played.stopped {
+                break;
+            }
+            for (direction, plan) in Direction::BOTH.into_iter().zip(&case.scenario.plans) {
+                let most = numbers.most_packets[direction as usize];
+                let missed = plan.script.iter().find_map(|script| beyond(script, most));
+                if let Some(place) = missed {
+                    return Err(Failure::usage(format!(
+                        "{direction} drop {place}: that packet never comes; this connection has at most {most} packets {}: \
+                         name one of them",
+                        match direction {
+                            Direction::Up => "from the client",
+                            Direction::Down => "from the server",
+                        }
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first dropped place behind the last packet.
+fn beyond(script: &Script, most: u64) -> Option<u64> {
+    let drops = script.entries().filter(|(place, effect)| {
+        *effect == Effect::Drop && place.axis == Axis::Packets && place.last > most
+    });
+    drops.map(|(place, _)| place.first.max(most + 1)).min()
+}
+
+/// Two ends, and a change of the path.
+struct Variant {
+    labels: Vec<(String, String)>,
+    client: Arc<Profile>,
+    server: Arc<Profile>,
+    reorders: bool,
+}
+
+impl Variant {
+    fn case(
+        &self,
+        mut labels: Vec<(String, String)>,
+        plans: &[Plan; 2],
+        service: &Arc<Service>,
+    ) -> Result<Case, Failure> {
+        labels.extend(self.labels.iter().cloned());
+        let plan = |plan: &Plan| match self.reorders {
+            true => reordered(plan),
+            false => Ok(Arc::new(plan.clone())),
+        };
+        let scenario = Scenario {
+            client: self.client.clone(),
+            server: self.server.clone(),
+            plans: [plan(&plans[0])?, plan(&plans[1])?],
+            service: service.clone(),
+        };
+        scenario.check().map_err(Failure::usage)?;
+        Ok(Case { labels, scenario })
+    }
+}
+
+/// The same path without a loss, on which packets change places.
+fn reordered(plan: &Plan) -> Result<Arc<Plan>, Failure> {
+    let usual = REORDERING.parse::<Reordering>().map_err(Failure::run)?;
+    Ok(Arc::new(Plan {
+        loss: None,
+        script: None,
+        reordering: plan.reordering.or(Some(usual)),
+        ..plan.clone()
+    }))
+}
+
+impl Args {
+    fn service(&self) -> Result<Service, Failure> {
+        let (request, reply) = match (self.request, self.response, self.service) {
+            (Some(request), Some(response), _) => (request.as_bytes(), response.as_bytes()),
+            (.., ServiceArg::Author) => (1438, 12_974),
+            (.., ServiceArg::Sellerprofile) => (1283, 8031),
+        };
+        let exchange = Exchange {
+            pause: Span::ZERO,
+            request,
+            processing: self.processing,
+            reply,
+        };
+        Ok(Service {
+            exchanges: vec![exchange; usize::from(self.exchanges)],
+            clock: match self.clock {
+                ClockArg::Request => ProcessingClock::Request,
+                ClockArg::Accept => ProcessingClock::Accept,
+            },
+            closer: Closer::Server,
+        })
+    }
+
+    fn title(&self, service: &Service) -> String {
+        let Some(exchange) = service.exchanges.first() else {
+            return String::new();
+        };
+        let ends = match self.client_tcp == self.server_tcp {
+            true => format!("{} at both ends", self.client_tcp),
+            false => format!("client {}, server {}", self.client_tcp, self.server_tcp),
+        };
+        let times = match service.exchanges.len() {
+            1 => String::new(),
+            count => format!(", {count} times on a connection"),
+        };
+        format!(
+            "{} bytes asked, {} of processing, {} bytes answered{times}; {ends}",
+            exchange.request, exchange.processing, exchange.reply
+        )
+    }
+
+    /// What --pattern and --drop say together, with each of the positions.
+    fn patterns(&self) -> Result<Vec<(Option<Position>, Pattern)>, Failure> {
+        let file = self.pattern.as_deref();
+        let Some(Positions(positions)) = &self.position else {
+            return Ok(vec![(None, drops::pattern(file, &self.drop)?)]);
+        };
+        let with = |position: &Position| {
+            let Position { direction, place } = position;
+            let mut drops = self.drop.clone();
+            if *place > 0 {
+                drops.push(format!("{direction}:{place}"));
+            }
+            Ok((Some(*position), drops::pattern(file, &drops)?))
+        };
+        positions.iter().map(with).collect()
+    }
+
+    fn plans(&self, common: &PathArgs, pattern: &Pattern) -> [Plan; 2] {
+        let plan = |direction, own: &Option<PathArgs>| {
+            let mut plan = path::plan(direction, common, own.as_ref());
+            let script = pattern.script(direction);
+            plan.script = (**script != Script::default()).then(|| script.clone());
+            plan
+        };
+        [
+            plan(Direction::Up, &self.up),
+            plan(Direction::Down, &self.down),
+        ]
+    }
+
+    /// The ends as they are compared, or as they are.
+    fn variants(&self) -> Result<Vec<Variant>, Failure> {
+        let mut base = Vec::new();
+        for remedies in &self.recovery {
+            match remedies {
+                Remedies::These(these) => base.extend_from_slice(these),
+                Remedies::All => {
+                    return Err(Failure::usage(
+                        "--recovery all: remedies exclude each other; --compare all tries each",
+                    ));
+                }
+            }
+        }
+        let mut sets = vec![Vec::new()];
+        for remedies in &self.compare {
+            match remedies {
+                Remedies::All => sets.extend(Remedy::ALL.map(|remedy| vec![remedy])),
+                Remedies::These(these) if these.is_empty() => {}
+                Remedies::These(these) => sets.push(these.clone()),
+            }
+        }
+        let mut variants = Vec::new();
+        for set in sets {
+            let remedies = [base.as_slice(), &set].concat();
+            let end = |name: &str| profile::named(name).map_err(Failure::usage);
+            let [client, server] = [end(&self.client_tcp)?, end(&self.server_tcp)?]
+                .map(|profile| Arc::new(profile.with(&remedies)));
+            let name = match set.is_empty() {
+                true => "none".to_owned(),
+                false => set
+                    .iter()
+                    .map(|one| one.name())
+                    .collect::<Vec<_>>()
+                    .join("+"),
+            };
+            let paths: &[(&str, bool)] = match self.compare.is_empty() {
+                true => &[("", false)],
+                false => &[(AS_GIVEN, false), (REORDERED, true)],
+            };
+            for (path, reorders) in paths {
+                let labels = [(RECOVERY, name.as_str()), (PATH, path)];
+                let labels = labels.map(|(option, value)| (option.to_owned(), value.to_owned()));
+                variants.push(Variant {
+                    labels: match self.compare.is_empty() {
+                        true => Vec::new(),
+                        false => labels.into(),
+                    },
+                    client: client.clone(),
+                    server: server.clone(),
+                    reorders: *reorders,
+                });
+            }
+        }
+        Ok(variants)
+    }
+}

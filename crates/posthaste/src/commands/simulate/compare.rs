@@ -1,0 +1,104 @@
+//! Remedies beside each other: what they gain where packets are lost, and what they send for nothing
+//! where packets only change places.
+
+use super::case::{AS_GIVEN, Case, Cases, PATH, RECOVERY, REORDERED};
+use super::numbers::{Numbers, table};
+use super::play::Played;
+
+/// A remedy on the path as given, and on the same path without loss and with reordering.
+pub(super) struct Compared<'a> {
+    /// The other options that differ between cases.
+    pub(super) place: String,
+    pub(super) remedy: &'a str,
+    pub(super) given: &'a Numbers,
+    pub(super) reordered: &'a Numbers,
+}
+
+/// Every remedy, in the order in which they were asked for.
+pub(super) fn compared<'a>(cases: &'a Cases, played: &'a Played) -> Vec<Compared<'a>> {
+    let all: Vec<(&Case, &Numbers)> = cases.list.iter().zip(&played.numbers).collect();
+    let pairs = all.chunks_exact(2).filter_map(|pair| {
+        let [(case, given), (other, reordered)] = pair else {
+            return None;
+        };
+        debug_assert_eq!(
+            (label(case, PATH), label(other, PATH)),
+            (AS_GIVEN, REORDERED)
+        );
+        let others = case.labels.iter();
+        let others = others.filter(|(option, _)| option != RECOVERY && option != PATH);
+        let place: Vec<&str> = others.map(|(_, value)| value.as_str()).collect();
+        Some(Compared {
+            place: place.join(" "),
+            remedy: label(case, RECOVERY),
+            given,
+            reordered,
+        })
+    });
+    pairs.collect()
+}
+
+fn label<'a>(case: &'a Case, option: &str) -> &'a str {
+    let found = case.labels.iter().find(|(known, _)| known == option);
+    found.map_or("", |(_, value)| value)
+}
+
+/// A line for each remedy.
+pub(super) fn text(cases: &Cases, played: &Played) -> String {
+    let head = [
+        "recovery",
+        "mean ms",
+        "change",
+        "p50",
+        "p90",
+        "p99",
+        "timeouts",
+        "bytes",
+        "for nothing",
+        "reordered: for nothing",
+        "mean ms",
+    ];
+    let mut text = format!("{}\n", cases.title);
+    let compared = compared(cases, played);
+    for group in compared.chunk_by(|one, other| one.place == other.place) {
+        let Some(first) = group.first() else {
+            continue;
+        };
+        let mut rows: Vec<Vec<String>> = vec![head.map(str::to_owned).to_vec()];
+        rows.extend(group.iter().map(|one| row(one, first)));
+        text += &format!("\n{}", heading(&first.place));
+        text += &table(&rows);
+    }
+    text + "\ntimeouts and what was sent for nothing: for a thousand connections; reordered: on the same path\n\
+            without loss, where packets change places\n"
+}
+
+fn heading(place: &str) -> String {
+    match place {
+        "" => String::new(),
+        place => format!("{place}\n"),
+    }
+}
+
+fn row(one: &Compared<'_>, first: &Compared<'_>) -> Vec<String> {
+    let (time, before) = (&one.given.response_time_ms, &first.given.response_time_ms);
+    let change = |now: f64, before: f64| match before > 0.0 {
+        true => format!("{:+.1}%", (now / before - 1.0) * 100.0),
+        false => String::new(),
+    };
+    let bytes = |numbers: &Numbers| numbers.bytes.iter().sum::<u64>() as f64;
+    let thousand = |count, numbers: &Numbers| format!("{:.1}", numbers.per_thousand(count));
+    vec![
+        one.remedy.to_owned(),
+        format!("{:.1}", time.mean),
+        change(time.mean, before.mean),
+        format!("{:.1}", time.p50),
+        format!("{:.1}", time.p90),
+        format!("{:.1}", time.p99),
+        thousand(one.given.timeouts, one.given),
+        change(bytes(one.given), bytes(first.given)),
+        thousand(one.given.sent_for_nothing, one.given),
+        thousand(one.reordered.sent_for_nothing, one.reordered),
+        format!("{:.1}", one.reordered.response_time_ms.mean),
+    ]
+}

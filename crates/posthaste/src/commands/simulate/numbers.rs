@@ -1,0 +1,291 @@
+//! What a case came to: as one JSON document, as a few lines, or as a line of a table.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use posthaste_sim::Totals;
+use posthaste_stats::{Statistic, Summary};
+use serde::Serialize;
+
+use super::case::{Case, Cases};
+use super::play::Played;
+use crate::commands::Failure;
+
+/// The numbers of a case.
+#[derive(Debug, Serialize)]
+pub(super) struct Numbers {
+    pub(super) response_time_ms: Summary,
+    pub(super) t_conn_ms: Summary,
+    pub(super) t_req_ms: Summary,
+    pub(super) t_proc_ms: Summary,
+    pub(super) t_resp_ms: Summary,
+    pub(super) retransmissions: u64,
+    pub(super) timeouts: u64,
+    pub(super) fast_retransmits: u64,
+    pub(super) probes: u64,
+    /// Answered ones.
+    pub(super) transactions: u64,
+    pub(super) connections: u64,
+    /// Segments with data that was there already.
+    pub(super) sent_for_nothing: u64,
+    pub(super) adaptive_acks: u64,
+    pub(super) packets: [u64; 2],
+    pub(super) bytes: [u64; 2],
+    pub(super) packets_lost: u64,
+    pub(super) connections_with_loss: u64,
+    /// How connections ended; what did not happen is left out.
+    pub(super) endings: BTreeMap<&'static str, u64>,
+    #[serde(skip)]
+    pub(super) most_packets: [u64; 2],
+    /// The number of the slowest transaction.
+    #[serde(skip)]
+    pub(super) slowest: u64,
+}
+
+impl Numbers {
+    pub(super) fn of(totals: &Totals) -> Self {
+        let [t_conn_ms, t_req_ms, t_proc_ms, t_resp_ms] =
+            totals.parts.each_ref().map(|part| part.summary());
+        Self {
+            response_time_ms: totals.response.summary(),
+            t_conn_ms,
+            t_req_ms,
+            t_proc_ms,
+            t_resp_ms,
+            retransmissions: totals.retransmissions,
+            timeouts: totals.timeouts,
+            fast_retransmits: totals.fast_retransmits,
+            probes: totals.probes,
+            transactions: totals.answered,
+            connections: totals.connections,
+            sent_for_nothing: totals.for_nothing,
+            adaptive_acks: totals.adaptive_acks,
+            packets: totals.packets,
+            bytes: totals.bytes,
+            packets_lost: totals.lost,
+            connections_with_loss: totals.touched,
+            endings: totals.endings().filter(|(_, count)| *count > 0).collect(),
+            most_packets: totals.most_packets,
+            slowest: totals.slowest.map_or(1, |(_, number)| number),
+        }
+    }
+
+    /// So many per thousand connections.
+    pub(super) fn per_thousand(&self, count: u64) -> f64 {
+        1e3 * count as f64 / self.connections.max(1) as f64
+    }
+
+    fn parts(&self) -> [(&'static str, &Summary); 4] {
+        let parts = [
+            &self.t_conn_ms,
+            &self.t_req_ms,
+            &self.t_proc_ms,
+            &self.t_resp_ms,
+        ];
+        let [a, b, c, d] = parts;
+        let [conn, req, proc, resp] = Totals::PARTS;
+        [(conn, a), (req, b), (proc, c), (resp, d)]
+    }
+}
+
+/// A case with its numbers, as JSON.
+#[derive(Serialize)]
+struct Listed<'a> {
+    given: BTreeMap<&'a str, &'a str>,
+    #[serde(flatten)]
+    numbers: &'a Numbers,
+}
+
+/// One document: the numbers of the only case, or a list of `cases`.
+pub(super) fn json(cases: &Cases, played: &Played) -> Result<String, Failure> {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        title: &'a str,
+        stopped: bool,
+        cases: Vec<Listed<'a>>,
+    }
+    let text = match (cases.list.as_slice(), played.numbers.as_slice()) {
+        ([_], [numbers]) => serde_json::to_string_pretty(numbers),
+        (list, numbers) => serde_json::to_string_pretty(&Document {
+            title: &cases.title,
+            stopped: played.stopped,
+            cases: list.iter().zip(numbers).map(listed).collect(),
+        }),
+    };
+    Ok(text.map_err(Failure::run)? + "\n")
+}
+
+fn listed<'a>((case, numbers): (&'a Case, &'a Numbers)) -> Listed<'a> {
+    let labels = case.labels.iter();
+    Listed {
+        given: labels
+            .map(|(option, value)| (option.as_str(), value.as_str()))
+            .collect(),
+        numbers,
+    }
+}
+
+/// A few lines for one case, a table for several.
+pub(super) fn text(cases: &Cases, played: &Played) -> String {
+    let mut text = format!("{}\n\n", cases.title);
+    match played.numbers.as_slice() {
+        [numbers] if numbers.transactions == 1 => single(numbers, &mut text),
+        [numbers] => many(numbers, &mut text),
+        _ => text += &sweep(cases, played),
+    }
+    text
+}
+
+fn single(numbers: &Numbers, text: &mut String) {
+    let parts = numbers
+        .parts()
+        .map(|(name, part)| format!("{:.1} {name}", part.mean));
+    let total = numbers.response_time_ms.mean;
+    line(
+        text,
+        "response time",
+        &format!("{total:.1} ms = {}", parts.join(" + ")),
+    );
+    counts(numbers, text);
+}
+
+fn many(numbers: &Numbers, text: &mut String) {
+    let head = ["ms", "mean", "p50", "p90", "p99", "p99.9", "max"];
+    let row = |name: &str, summary: &Summary| {
+        let values = [
+            summary.mean,
+            summary.p50,
+            summary.p90,
+            summary.p99,
+            summary.p999,
+            summary.max,
+        ];
+        let values = values.map(|value| format!("{value:.1}"));
+        [name.to_owned()].into_iter().chain(values).collect()
+    };
+    let mut rows: Vec<Vec<String>> = vec![
+        head.map(str::to_owned).to_vec(),
+        row("response time", &numbers.response_time_ms),
+    ];
+    rows.extend(numbers.parts().map(|(name, part)| row(name, part)));
+    *text += &table(&rows);
+    for statistic in [Statistic::Mean, Statistic::P99] {
+        if let Some([low, high]) = numbers.response_time_ms.interval(statistic) {
+            line(
+                text,
+                statistic.key(),
+                &format!("{low:.1} to {high:.1} ms with 95 %"),
+            );
+        }
+    }
+    counts(numbers, text);
+    line(text, "slowest", &format!("transaction {}", numbers.slowest));
+}
+
+fn counts(numbers: &Numbers, text: &mut String) {
+    let Numbers {
+        connections,
+        transactions,
+        ..
+    } = numbers;
+    let [up, down] = numbers
+        .packets
+        .map(|count| count as f64 / (*connections).max(1) as f64);
+    line(
+        text,
+        "transactions",
+        &format!(
+            "{transactions}; connections {connections}, with a loss {}",
+            numbers.connections_with_loss
+        ),
+    );
+    line(
+        text,
+        "packets",
+        &format!(
+            "{up:.1} up and {down:.1} down for each connection; lost in all {}",
+            numbers.packets_lost
+        ),
+    );
+    line(
+        text,
+        "sent again",
+        &format!(
+            "{}, fast {}, probes {}; timeouts {}; for nothing {}",
+            numbers.retransmissions,
+            numbers.fast_retransmits,
+            numbers.probes,
+            numbers.timeouts,
+            numbers.sent_for_nothing
+        ),
+    );
+    let failed = numbers
+        .endings
+        .iter()
+        .filter(|(name, _)| **name != "complete");
+    let failed: Vec<String> = failed
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
+    if !failed.is_empty() {
+        line(text, "not complete", &failed.join(", "));
+    }
+}
+
+fn line(text: &mut String, name: &str, words: &str) {
+    let _ = writeln!(text, "{name:<14} {words}");
+}
+
+/// A line for each case.
+fn sweep(cases: &Cases, played: &Played) -> String {
+    let labels = cases.list.first().map(|case| case.labels.as_slice());
+    let options = labels
+        .unwrap_or_default()
+        .iter()
+        .map(|(option, _)| option.clone());
+    let head = [
+        "mean ms", "p50", "p90", "p99", "max", "t_resp", "again", "timeouts",
+    ];
+    let mut rows: Vec<Vec<String>> = vec![options.chain(head.map(str::to_owned)).collect()];
+    for (case, numbers) in cases.list.iter().zip(&played.numbers) {
+        let summary = &numbers.response_time_ms;
+        let times = [
+            summary.mean,
+            summary.p50,
+            summary.p90,
+            summary.p99,
+            summary.max,
+            numbers.t_resp_ms.mean,
+        ];
+        let values = case.labels.iter().map(|(_, value)| value.clone());
+        let times = times.map(|time| format!("{time:.1}"));
+        let counts = [numbers.retransmissions, numbers.timeouts].map(|count| count.to_string());
+        rows.push(values.chain(times).chain(counts).collect());
+    }
+    table(&rows)
+}
+
+/// Columns beside each other, numbers at the right.
+pub(super) fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| {
+        let words = rows.iter().filter_map(|row| row.get(column));
+        words
+            .map(|words| words.chars().count())
+            .max()
+            .unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (index, (words, width)) in row.iter().zip(&widths).enumerate() {
+            let _ = match index {
+                0 => write!(line, "{words:<width$}"),
+                _ => write!(line, "  {words:>width$}"),
+            };
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}

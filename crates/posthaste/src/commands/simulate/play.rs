@@ -1,0 +1,173 @@
+//! Playing every case on every core: threads take shards of transactions, in turn.
+//!
+//! What a case comes to does not depend on who played which shard: its totals are whole numbers. As
+//! soon as the last shard of a case is there, only its numbers are kept.
+
+use std::io::IsTerminal as _;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use posthaste_sim::{Simulator, Totals};
+use posthaste_units::Seed;
+
+use super::case::Case;
+use super::numbers::Numbers;
+use crate::commands::Failure;
+
+/// Transactions of a shard: some ten milliseconds, so that it costs little to merge.
+const SHARD: u64 = 1 << 14;
+/// How often the screen follows.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What was played.
+pub(super) struct Played {
+    /// Of each case; where it was stopped, of what had been played by then.
+    pub(super) numbers: Vec<Numbers>,
+    pub(super) stopped: bool,
+}
+
+/// A case that is being played.
+#[derive(Default)]
+struct Playing {
+    totals: Option<Box<Totals>>,
+    shards: u64,
+    numbers: Option<Numbers>,
+}
+
+/// What the threads share.
+struct Work<'a> {
+    cases: &'a [Case],
+    transactions: u64,
+    seed: Seed,
+    stop: &'a AtomicBool,
+    next: AtomicU64,
+    done: AtomicU64,
+    playing: Vec<Mutex<Playing>>,
+}
+
+/// Plays so many transactions of each case.
+pub(super) fn play(
+    cases: &[Case],
+    transactions: u64,
+    seed: Seed,
+    threads: Option<usize>,
+    stop: &AtomicBool,
+) -> Result<Played, Failure> {
+    let work = Work {
+        cases,
+        transactions,
+        seed,
+        stop,
+        next: AtomicU64::new(0),
+        done: AtomicU64::new(0),
+        playing: cases.iter().map(|_| Mutex::default()).collect(),
+    };
+    let cores = || thread::available_parallelism().map_or(1, usize::from);
+    let threads = threads.unwrap_or_else(cores);
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(|| work.turn())).collect();
+        let view = View::new(work.all());
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            view.show(work.done.load(Ordering::Relaxed));
+            thread::park_timeout(LOOK);
+        }
+        view.end();
+        let turns = threads.into_iter().map(thread::ScopedJoinHandle::join);
+        turns
+            .map(|turn| turn.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect::<Result<(), Failure>>()
+    })?;
+    let stopped = work.done.load(Ordering::Relaxed) < work.all();
+    let numbers = work.playing.into_iter().map(|playing| {
+        let playing = playing
+            .into_inner()
+            .unwrap_or_else(|broken| broken.into_inner());
+        let rest = || Numbers::of(&playing.totals.unwrap_or_default());
+        playing.numbers.unwrap_or_else(rest)
+    });
+    Ok(Played {
+        numbers: numbers.collect(),
+        stopped,
+    })
+}
+
+impl Work<'_> {
+    fn all(&self) -> u64 {
+        self.transactions.saturating_mul(self.cases.len() as u64)
+    }
+
+    /// What one thread does: shard after shard, until there are none.
+    fn turn(&self) -> Result<(), Failure> {
+        let shards = self.transactions.div_ceil(SHARD);
+        while !self.stop.load(Ordering::Relaxed) {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let Ok(case) = usize::try_from(number / shards) else {
+                break;
+            };
+            let (Some(Case { scenario, .. }), Some(playing)) =
+                (self.cases.get(case), self.playing.get(case))
+            else {
+                break;
+            };
+            let first = number % shards * SHARD + 1;
+            let last = (first + SHARD - 1).min(self.transactions);
+            let mut simulator =
+                Simulator::new(scenario.clone(), self.seed).map_err(Failure::usage)?;
+            let mut totals = Box::new(Totals::new());
+            for number in first..=last {
+                if self.stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                totals.add(&simulator.play(number));
+            }
+            self.done.fetch_add(totals.connections, Ordering::Relaxed);
+            let mut playing = playing.lock().unwrap_or_else(|broken| broken.into_inner());
+            playing.add(totals, shards);
+        }
+        Ok(())
+    }
+}
+
+impl Playing {
+    fn add(&mut self, totals: Box<Totals>, shards: u64) {
+        match &mut self.totals {
+            Some(sum) => sum.merge(&totals),
+            None => self.totals = Some(totals),
+        }
+        self.shards += 1;
+        if self.shards == shards {
+            self.numbers = self.totals.take().map(|totals| Numbers::of(&totals));
+        }
+    }
+}
+
+/// What a person sees meanwhile: a line on a terminal, nothing elsewhere.
+struct View {
+    bar: ProgressBar,
+}
+
+impl View {
+    fn new(all: u64) -> Self {
+        let target = match std::io::stderr().is_terminal() {
+            true => ProgressDrawTarget::stderr(),
+            false => ProgressDrawTarget::hidden(),
+        };
+        let bar = ProgressBar::with_draw_target(Some(all), target);
+        let template = "{wide_bar:.cyan} {human_pos} of {human_len} transactions, {per_sec}, {eta}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        Self { bar }
+    }
+
+    fn show(&self, done: u64) {
+        self.bar.set_position(done);
+    }
+
+    fn end(self) {
+        self.bar.finish_and_clear();
+    }
+}

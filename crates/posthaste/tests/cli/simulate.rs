@@ -1,0 +1,153 @@
+//! Predictions: what is said, that it repeats, and that it can be stopped.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::command::{Said, posthaste, said, signal};
+
+/// The line of the published figures.
+const LINE: [&str; 8] = [
+    "--client-tcp=freebsd-6.0",
+    "--server-tcp=freebsd-6.0",
+    "--clock=accept",
+    "--bandwidth=300kbit",
+    "--delay=10ms",
+    "--overhead=14",
+    "--seed=1",
+    "--processing=200ms",
+];
+
+fn simulate(options: &[&str]) -> Said {
+    let said = said(&mut posthaste(
+        &[&["simulate"], &LINE[..], options].concat(),
+    ));
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    said
+}
+
+fn json(options: &[&str]) -> Value {
+    let said = simulate(&[options, &["--json"]].concat());
+    serde_json::from_str(&said.out).unwrap()
+}
+
+#[test]
+fn one_combination_is_one_document() {
+    let document = json(&["--drop", "down:10"]);
+    for part in [
+        "response_time_ms",
+        "t_conn_ms",
+        "t_req_ms",
+        "t_proc_ms",
+        "t_resp_ms",
+    ] {
+        assert!(document[part]["mean"].as_f64().unwrap() > 0.0, "{part}");
+    }
+    for (key, count) in [
+        ("transactions", 1),
+        ("timeouts", 1),
+        ("retransmissions", 1),
+        ("fast_retransmits", 0),
+        ("probes", 0),
+    ] {
+        assert_eq!(document[key], count, "{key}");
+    }
+    let sum = ["t_conn_ms", "t_req_ms", "t_proc_ms", "t_resp_ms"]
+        .map(|part| document[part]["mean"].as_f64().unwrap());
+    let total = document["response_time_ms"]["mean"].as_f64().unwrap();
+    assert!((sum.iter().sum::<f64>() - total).abs() < 0.001);
+}
+
+#[test]
+fn every_combination_has_its_place() {
+    let document = json(&[
+        "--position",
+        "0..12",
+        "--loss",
+        "0%,1%",
+        "--transactions",
+        "20",
+    ]);
+    let cases = document["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 26);
+    let given = |index: usize| &cases[index]["given"];
+    assert_eq!(given(0)["position"], "0");
+    assert_eq!(given(25)["position"], "12");
+    assert_eq!(
+        (&given(12)["loss"], &given(13)["loss"]),
+        (&"0%".into(), &"1%".into())
+    );
+}
+
+#[test]
+fn threads_change_nothing() {
+    let on = |threads: &str| {
+        let lossy = [
+            "--loss=3%",
+            "--jitter=variance:50%",
+            "--transactions=40000",
+            "--json",
+        ];
+        simulate(&[&lossy[..], &["--threads", threads]].concat()).out
+    };
+    assert_eq!(on("1"), on("3"));
+}
+
+#[test]
+fn a_ladder_tells_what_was_waited_for() {
+    let said = simulate(&["--drop", "down:10", "--ladder"]);
+    for words in [
+        "response time",
+        "╳ pattern",
+        "timeout, ",
+        "10137:11585 rto",
+        "server freebsd-6.0",
+    ] {
+        assert!(said.out.contains(words), "no {words:?} in\n{}", said.out);
+    }
+}
+
+#[test]
+fn remedies_stand_beside_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = folder.path().join("remedies.html");
+    let options = [
+        "--loss=2%",
+        "--transactions=2000",
+        "--compare=early-retransmit,rto-50ms+early-retransmit",
+        "--picture",
+        picture.to_str().unwrap(),
+    ];
+    let said = simulate(&options);
+    for remedy in ["none", "early-retransmit", "rto-50ms+early-retransmit"] {
+        assert!(
+            said.out.lines().any(|line| line.starts_with(remedy)),
+            "{}",
+            said.out
+        );
+    }
+    let page = std::fs::read_to_string(picture).unwrap();
+    assert!(page.contains("sent for nothing") && page.contains("reordered"));
+}
+
+#[test]
+fn ctrl_c_keeps_what_was_simulated_and_says_so() {
+    let words = [
+        &["simulate"],
+        &LINE[..],
+        &["--loss=2%", "--transactions=10000000000", "--json"],
+    ];
+    let child = posthaste(&words.concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    signal("INT", child.id());
+    let said = Said::from(child.wait_with_output().unwrap());
+    assert_eq!(said.code, Some(3), "{}", said.err);
+    assert!(said.err.contains("stopped"), "{}", said.err);
+    let document: Value = serde_json::from_str(&said.out).unwrap();
+    assert!(document["transactions"].as_u64().unwrap() > 100);
+}
