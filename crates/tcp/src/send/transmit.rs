@@ -114,6 +114,7 @@ impl Sender {
         }
         self.max = end;
         self.next = end;
+        self.probed = false;
         self.spoke = now;
         if self.phase() == Phase::Recovery {
             self.reduction.sent(u64::from(charge));
@@ -263,7 +264,7 @@ impl Sender {
 
     /// The peer has taken the byte of a window probe.
     pub(super) fn book_probe(&mut self, now: Instant, ack: Offset) {
-        if std::mem::take(&mut self.probed) && ack == self.max + 1 {
+        if self.probed && ack == self.max + 1 {
             let timer = self.timer;
             self.send_fresh(
                 now,
