@@ -11,7 +11,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use posthaste_link::record::Input;
-use posthaste_link::{Plan, Sharing};
+use posthaste_link::{Direction, Plan, Sharing};
+use posthaste_tcp::Profile;
 use posthaste_units::Seed;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -22,7 +23,7 @@ use crate::address::{CLIENT, SERVER};
 use crate::agent::{self, DuplicateAcks};
 use crate::clock::Clock;
 use crate::device::Device;
-use crate::engine::{Engine, EngineError, Links, Pens, Ports};
+use crate::engine::{Beside, Engine, EngineError, Links, Pens, Ports};
 use crate::host::{DEVICE, Host, HostError, Setup, has_ipv6, index_of};
 use crate::namespace::own_network;
 use crate::netlink::{End, MTU, Mac, Netlink};
@@ -31,6 +32,7 @@ use crate::outcome::Outcome;
 use crate::priority;
 use crate::relay::Gate;
 use crate::sighting::{Notes, Sighting, buffer};
+use crate::stack::Stack;
 use crate::sysctl;
 use crate::wait::Stop;
 
@@ -72,6 +74,8 @@ pub struct Emulation {
     sightings: Option<usize>,
     inputs: Option<usize>,
     duplicate_acks: Option<agent::Settings>,
+    /// In place of the client's TCP and of the server's.
+    tcp: [Option<Arc<Profile>>; 2],
 }
 
 /// What the links of connections do.
@@ -115,6 +119,7 @@ impl Emulation {
             sightings: None,
             inputs: None,
             duplicate_acks: None,
+            tcp: [None, None],
         }
     }
 
@@ -166,6 +171,13 @@ impl Emulation {
             duplicate_acks: settings,
             ..self
         }
+    }
+
+    /// Puts a [stack](crate::stack) that does as the profile says in place of the TCP of the host
+    /// that sends in this direction: up, the client's.
+    pub fn tcp(mut self, of: Direction, profile: Option<Arc<Profile>>) -> Self {
+        self.tcp[of as usize] = profile;
+        self
     }
 
     /// Sets everything up; when this returns, packets pass.
@@ -265,7 +277,15 @@ impl Emulator {
         ];
         let (ready, is_ready): (SyncSender<Result<(), HostError>>, Receiver<_>) = sync_channel(1);
         let real_time = emulation.real_time;
-        let agent = emulation.duplicate_acks.map(DuplicateAcks::new);
+        let stack = |of: Direction| {
+            let profile = emulation.tcp[of as usize].clone();
+            profile.map(|profile| Stack::new(profile, of, emulation.seed.child(of.name())))
+        };
+        let beside = Beside {
+            gate,
+            agent: emulation.duplicate_acks.map(DuplicateAcks::new),
+            stacks: Direction::BOTH.map(stack),
+        };
         let links = match &emulation.plans {
             Plans::Same([up, down]) => Links::new(up, down, emulation.sharing, emulation.seed),
             Plans::Chosen(choose) => {
@@ -286,8 +306,8 @@ impl Emulator {
                 };
                 priority::wake_exactly();
                 let real_time = real_time && priority::become_real_time().is_ok();
-                let engine =
-                    Engine::new(Clock::start(), links, ports, pens, gate, agent, real_time);
+                let clock = Clock::start();
+                let engine = Engine::new(clock, links, ports, pens, beside, real_time);
                 let _ = ready.send(Ok(()));
                 engine.run(&stop)
             }

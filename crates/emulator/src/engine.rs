@@ -20,6 +20,7 @@ use crate::netlink::{Netlink, NetlinkError};
 use crate::outcome::{Bypassed, Outcome, Way};
 use crate::relay::Gate;
 use crate::sighting::{Pen, Sighting};
+use crate::stack::{Side, Stack};
 use crate::wait::{Stop, Waiter};
 
 /// Why the loop ended before it was asked to, or could not say how it went.
@@ -53,10 +54,18 @@ pub(crate) struct Engine {
     lateness: Histogram,
     spare: Vec<Vec<u8>>,
     pens: Pens,
-    gate: Option<Gate>,
-    /// Stands between the links and the client's device.
-    agent: Option<DuplicateAcks>,
+    beside: Beside,
     real_time: bool,
+}
+
+/// What stands between the devices and the links, where it was asked for.
+pub(crate) struct Beside {
+    /// Sees where packets go.
+    pub(crate) gate: Option<Gate>,
+    /// Between the links and the client's device.
+    pub(crate) agent: Option<DuplicateAcks>,
+    /// TCP in place of a kernel's, by the direction into which it sends: the client's, the server's.
+    pub(crate) stacks: [Option<Stack>; 2],
 }
 
 /// What is written down for others while packets pass.
@@ -107,8 +116,7 @@ impl Engine {
         links: Links,
         ports: Ports,
         pens: Pens,
-        gate: Option<Gate>,
-        agent: Option<DuplicateAcks>,
+        beside: Beside,
         real_time: bool,
     ) -> Self {
         Self {
@@ -121,8 +129,7 @@ impl Engine {
             lateness: Histogram::new(),
             spare: Vec::with_capacity(SPARE),
             pens,
-            gate,
-            agent,
+            beside,
             real_time,
         }
     }
@@ -165,8 +172,7 @@ impl Engine {
             bypassed,
             spare,
             pens,
-            gate,
-            agent,
+            beside,
             ..
         } = self;
         let way = direction as usize;
@@ -174,16 +180,21 @@ impl Engine {
             .entrance(direction)
             .receive(|arrival| match look(&arrival, direction) {
                 Ok((flow, bytes)) => {
-                    if let (Direction::Up, Some(gate)) = (direction, gate) {
+                    if let (Direction::Up, Some(gate)) = (direction, &mut beside.gate) {
                         gate.look(&flow);
+                    }
+                    let stamp = stamps.read(arrival.stamp);
+                    if let Some(stack) = beside.stacks[way].as_mut().filter(|_| Stack::takes(&flow))
+                    {
+                        return stack.push(stamp, Side::Host, bytes);
+                    }
+                    latest[way] = latest[way].max(stamp);
+                    if let (Direction::Up, Some(agent)) = (direction, &mut beside.agent) {
+                        agent.push(latest[way], direction, bytes);
                     }
                     let mut packet = spare.pop().unwrap_or_default();
                     packet.clear();
                     packet.extend_from_slice(bytes);
-                    latest[way] = latest[way].max(stamps.read(arrival.stamp));
-                    if let (Direction::Up, Some(agent)) = (direction, agent) {
-                        agent.push(latest[way], direction, bytes);
-                    }
                     let input = links.push(latest[way], direction, flow, packet);
                     pens.inputs.note(|| input);
                 }
@@ -191,15 +202,50 @@ impl Engine {
             })
     }
 
-    /// When something is due next, in the links or at the agent.
+    /// When something is due next, in the links or beside them.
     fn wake(&self) -> Option<Instant> {
-        let agent = self.agent.as_ref().and_then(DuplicateAcks::wake);
-        self.links.wake().into_iter().chain(agent).min()
+        let agent = self.beside.agent.as_ref().and_then(DuplicateAcks::wake);
+        let stacks = self.beside.stacks.iter().flatten().filter_map(Stack::wake);
+        self.links
+            .wake()
+            .into_iter()
+            .chain(agent)
+            .chain(stacks)
+            .min()
+    }
+
+    /// Moves what the stacks have sent by now into the links, and to the hosts.
+    fn take_segments(&mut self, now: Instant) {
+        for direction in Direction::BOTH {
+            let way = direction as usize;
+            while let Some(sent) = self.beside.stacks[way]
+                .as_mut()
+                .and_then(|stack| stack.pop(now))
+            {
+                if sent.side == Side::Host {
+                    let back = direction.reverse();
+                    if self.ports.send(back, &sent.flow, &sent.packet).is_err() {
+                        self.bypassed[back as usize].unsent += 1;
+                    }
+                    continue;
+                }
+                self.latest[way] = self.latest[way].max(sent.at);
+                if let (Direction::Up, Some(agent)) = (direction, &mut self.beside.agent) {
+                    agent.push(self.latest[way], direction, &sent.packet);
+                }
+                let input = self
+                    .links
+                    .push(self.latest[way], direction, sent.flow, sent.packet);
+                self.pens.inputs.note(|| input);
+            }
+        }
     }
 
     /// Moves what the agent has sent by now into the links, as if the client had sent it.
     fn take_duplicates(&mut self, now: Instant) {
-        let Some(agent) = &mut self.agent else { return };
+        let Some(agent) = &mut self.beside.agent else {
+            return;
+        };
         let latest = &mut self.latest[Direction::Up as usize];
         while let Some(ack) = agent.pop(now) {
             *latest = ack.due.max(*latest);
@@ -213,6 +259,7 @@ impl Engine {
     /// Sends what is due; false when more may be.
     fn send_due(&mut self) -> bool {
         let now = self.clock.now();
+        self.take_segments(now);
         self.take_duplicates(now);
         for _ in 0..BATCH {
             let Some((direction, connection, flow, passage)) = self.links.pop(now) else {
@@ -229,10 +276,13 @@ impl Engine {
         if let Fate::Delivered(_) = passage.fate {
             sent = self.clock.now();
             self.lateness.record(sent.since(passage.left));
-            if self.ports.send(direction, &flow, &passage.packet).is_err() {
+            let there = &mut self.beside.stacks[direction.reverse() as usize];
+            if let Some(stack) = there.as_mut().filter(|_| Stack::takes(&flow)) {
+                stack.push(passage.left, Side::Link, &passage.packet);
+            } else if self.ports.send(direction, &flow, &passage.packet).is_err() {
                 self.bypassed[direction as usize].unsent += 1;
             }
-            if let (Direction::Down, Some(agent)) = (direction, &mut self.agent) {
+            if let (Direction::Down, Some(agent)) = (direction, &mut self.beside.agent) {
                 agent.push(passage.left, direction, &passage.packet);
             }
         }
@@ -264,7 +314,11 @@ impl Engine {
             pauses: self.waiter.pauses(),
             unseen: self.pens.sightings.missed(),
             unrecorded: self.pens.inputs.missed(),
-            duplicate_acks: self.agent.map(|agent| *agent.counters()),
+            duplicate_acks: self.beside.agent.map(|agent| *agent.counters()),
+            stacks: self
+                .beside
+                .stacks
+                .map(|stack| stack.map(|stack| stack.counters())),
         })
     }
 }

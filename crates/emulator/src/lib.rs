@@ -42,6 +42,7 @@ pub mod relay;
 pub mod response;
 mod route;
 mod sighting;
+pub mod stack;
 pub mod sysctl;
 mod tcp_counters;
 pub mod trace;

@@ -12,6 +12,7 @@ use posthaste_units::Span;
 
 use crate::agent;
 use crate::flow::Refusal;
+use crate::stack;
 
 /// Packets that did not go into the link or not out of the emulator, of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,6 +75,8 @@ pub struct Outcome {
     pub unrecorded: u64,
     /// What the duplicate-ACK agent did, where there was one.
     pub duplicate_acks: Option<agent::Counters>,
+    /// What the stacks did that stood in place of the client's and the server's TCP.
+    pub stacks: [Option<stack::Counters>; 2],
 }
 
 /// The lateness of the 99th of a hundred packets from which a run is called late.

@@ -12,6 +12,7 @@ mod inside;
 mod links;
 mod positions;
 mod record;
+mod stacks;
 mod strange;
 mod traces;
 
@@ -72,6 +73,16 @@ fn main() -> ExitCode {
             duplicate_acks::two_losses,
         ),
         trial("duplicates_change_nothing_with_sack", duplicate_acks::sack),
+        trial(
+            "profiles_carry_bytes_both_ways_through_hell",
+            stacks::both_ways,
+        ),
+        trial("profiles_keep_connections_alive", stacks::keep_alive),
+        trial("profiles_serve_many_short_ones", stacks::short_ones),
+        trial(
+            "profiles_pass_on_refusals_and_resets",
+            stacks::refusals_and_resets,
+        ),
     ];
     if allowed == Ok(()) && rustix::process::geteuid().is_root() {
         trials.push(trial("the_same_as_an_ordinary_user", as_nobody));

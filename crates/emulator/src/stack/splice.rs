@@ -1,0 +1,194 @@
+//! One connection of a stack: two halves, and what passes between them.
+
+use std::sync::Arc;
+
+use posthaste_tcp::wire::Received;
+use posthaste_tcp::{End, Profile, Segment, State};
+use posthaste_units::Instant;
+
+use super::Side;
+use super::counters::Counters;
+use super::half::{Half, reset};
+
+/// What each side speaks by.
+#[derive(Clone, Debug)]
+pub(super) struct Stacks {
+    pub(super) link: Arc<Profile>,
+    pub(super) host: Arc<Profile>,
+}
+
+impl Stacks {
+    fn of(&self, side: Side) -> &Arc<Profile> {
+        match side {
+            Side::Link => &self.link,
+            Side::Host => &self.host,
+        }
+    }
+}
+
+/// Two halves.
+#[derive(Debug)]
+pub(super) struct Splice {
+    /// By side.
+    halves: [Half; 2],
+    /// The side that began the connection.
+    opener: Side,
+    door: Door,
+}
+
+/// What has become of the SYN.
+#[derive(Debug)]
+enum Door {
+    /// It waits until the other side has accepted; and the reset for it, if that does not.
+    Shut { syn: Segment, refusal: Vec<u8> },
+    /// It was let in.
+    Open,
+    /// It was refused, or nobody answered; the reset is still to be sent where there is one.
+    Refused(Option<Vec<u8>>),
+}
+
+impl Splice {
+    /// A SYN has come from `opener`: the other side is connected first.
+    pub(super) fn open(
+        stacks: &Stacks,
+        opener: Side,
+        syn: &Received<'_>,
+        isns: [u32; 2],
+        now: Instant,
+    ) -> Self {
+        let onward = opener.other();
+        let accepts = Half::listen(stacks.of(opener), syn.route.reverse(), isns[0]);
+        let connects = Half::connect(stacks.of(onward), syn.route, isns[1], now);
+        let halves = match opener {
+            Side::Link => [accepts, connects],
+            Side::Host => [connects, accepts],
+        };
+        Self {
+            halves,
+            opener,
+            door: Door::Shut {
+                syn: Segment {
+                    len: 0,
+                    fin: false,
+                    ..syn.segment
+                },
+                refusal: reset(syn),
+            },
+        }
+    }
+
+    fn half(&mut self, side: Side) -> &mut Half {
+        &mut self.halves[side as usize]
+    }
+
+    fn state(&self, side: Side) -> State {
+        self.halves[side as usize].endpoint.state()
+    }
+
+    /// A segment comes from one side.
+    pub(super) fn push(&mut self, now: Instant, side: Side, received: &Received<'_>) {
+        if side != self.opener || matches!(self.door, Door::Open) {
+            self.half(side)
+                .push(now, &received.segment, received.payload);
+        } else if received.segment.rst {
+            self.door = Door::Refused(None);
+        }
+        // A SYN that comes again while the first one waits is the same question.
+    }
+
+    /// Does everything that is due, and hands out what is sent.
+    pub(super) fn run(&mut self, now: Instant, mut send: impl FnMut(Side, Vec<u8>)) {
+        loop {
+            for side in Side::BOTH {
+                while let Some(packet) = self.half(side).pop(now) {
+                    send(side, packet);
+                }
+            }
+            if !self.answer(now) && !self.move_bytes(now) && !self.pass_resets(now) {
+                break;
+            }
+        }
+        if let Door::Refused(refusal) = &mut self.door
+            && let Some(packet) = refusal.take()
+        {
+            send(self.opener, packet);
+        }
+    }
+
+    /// Opens the door once the other side has accepted, or shuts it for good.
+    fn answer(&mut self, now: Instant) -> bool {
+        let Door::Shut { syn, refusal } = &mut self.door else {
+            return false;
+        };
+        let (syn, refusal) = (*syn, refusal);
+        let onward = &self.halves[self.opener.other() as usize].endpoint;
+        match onward.state() {
+            State::SynSent | State::SynReceived => false,
+            State::Closed(end) => {
+                let refused = matches!(end, End::Reset).then(|| std::mem::take(refusal));
+                self.door = Door::Refused(refused);
+                true
+            }
+            _ => {
+                self.door = Door::Open;
+                self.half(self.opener).push(now, &syn, &[]);
+                true
+            }
+        }
+    }
+
+    fn move_bytes(&mut self, now: Instant) -> bool {
+        if !matches!(self.door, Door::Open) {
+            return false;
+        }
+        let [link, host] = &mut self.halves;
+        let there = link.move_to(host, now);
+        host.move_to(link, now) || there
+    }
+
+    /// What ends one half other than well ends the other.
+    fn pass_resets(&mut self, now: Instant) -> bool {
+        let mut passed = false;
+        for side in Side::BOTH {
+            // A half that is reset in its handshake listens again (RFC 9293, section 3.10.7.4).
+            let broken = match self.state(side) {
+                State::Closed(end) => end != End::Finished,
+                State::Listen => matches!(self.door, Door::Open),
+                _ => false,
+            };
+            let abandoned = matches!(self.door, Door::Refused(_)) && side == self.opener;
+            let other = self.half(side.other());
+            if (broken || abandoned) && !other.endpoint.state().is_closed() {
+                other.endpoint.abort(now);
+                passed = true;
+            }
+        }
+        passed
+    }
+
+    /// When something is due next.
+    pub(super) fn wake(&self) -> Option<Instant> {
+        let wakes = self.halves.iter().filter_map(|half| half.endpoint.wake());
+        wakes.min()
+    }
+
+    /// Whether both halves only answer late packets; gives memory back.
+    pub(super) fn is_waiting_only(&mut self) -> bool {
+        let [link, host] = &mut self.halves;
+        let link = link.is_waiting_only();
+        host.is_waiting_only() && link
+    }
+
+    /// Whether nothing will happen any more.
+    pub(super) fn is_over(&mut self) -> bool {
+        if matches!(self.door, Door::Refused(_)) {
+            return true;
+        }
+        self.is_waiting_only() && Side::BOTH.iter().all(|side| self.state(*side).is_closed())
+    }
+
+    /// What the half in the link did.
+    pub(super) fn counters(&self) -> Counters {
+        Counters::of(&self.halves[Side::Link as usize].endpoint)
+    }
+}

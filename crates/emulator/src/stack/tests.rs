@@ -1,0 +1,333 @@
+//! A stack between a client and a server in virtual time, both of today's Linux as profiles.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use posthaste_link::Direction;
+use posthaste_tcp::wire::{self, Route};
+use posthaste_tcp::{End, Endpoint, State, profile};
+use posthaste_units::{Instant, Seed, Span};
+
+use super::half::Half;
+use super::{Side, Stack};
+
+const LINK: Span = Span::from_millis(10);
+const HOST: Span = Span::from_micros(50);
+
+/// Who gets a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum To {
+    Client,
+    Stack(Side),
+    Server,
+}
+
+/// The two ends and the stack at one of them.
+struct World {
+    stack: Stack,
+    client: Half,
+    server: Half,
+    /// Whether somebody listens.
+    served: bool,
+    under_way: BTreeMap<(Instant, u64), (To, Vec<u8>)>,
+    count: u64,
+    now: Instant,
+    /// So many packets of a thousand are lost in the link.
+    loss: u64,
+    chance: u64,
+}
+
+fn route() -> Route {
+    let end = |text: &str| text.parse().expect("an address");
+    Route::new(end("10.0.0.1:40000"), end("10.0.0.2:80")).expect("one version")
+}
+
+impl World {
+    /// The stack stands at the end that sends in the direction `out`.
+    fn new(name: &str, out: Direction, loss: u64) -> Self {
+        let linux = Arc::new(profile::named("linux-6").expect("a profile"));
+        let other = Arc::new(profile::named(name).expect("a profile"));
+        let now = Instant::from_nanos(1_000_000_000);
+        Self {
+            stack: Stack::new(other, out, Seed(5)),
+            client: Half::connect(&linux, route(), 7, now),
+            server: Half::listen(&linux, route().reverse(), 9),
+            served: true,
+            under_way: BTreeMap::new(),
+            count: 0,
+            now,
+            loss,
+            chance: 7,
+        }
+    }
+
+    /// Where a packet arrives next, and over what: the stack is beside one of the ends.
+    fn send(&mut self, to: To, packet: Vec<u8>) {
+        let near = match self.stack.out {
+            Direction::Up => To::Client,
+            Direction::Down => To::Server,
+        };
+        let in_link = match to {
+            To::Stack(side) => side == Side::Link,
+            end => end != near,
+        };
+        // Knuth's MMIX generator: any that is the same everywhere would do.
+        self.chance = self
+            .chance
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(0x1405_7b7e_f767_814f);
+        if in_link && (self.chance >> 33) % 1000 < self.loss {
+            return;
+        }
+        let delay = if in_link { LINK } else { HOST };
+        self.count += 1;
+        self.under_way
+            .insert((self.now + delay, self.count), (to, packet));
+    }
+
+    /// To which side of the stack the client's and the server's packets go.
+    fn sides(&self) -> [Side; 2] {
+        match self.stack.out {
+            Direction::Up => [Side::Host, Side::Link],
+            Direction::Down => [Side::Link, Side::Host],
+        }
+    }
+
+    fn pump(&mut self) {
+        let [client, server] = self.sides();
+        while let Some(packet) = self.client.pop(self.now) {
+            self.send(To::Stack(client), packet);
+        }
+        while let Some(packet) = self.server.pop(self.now) {
+            self.send(To::Stack(server), packet);
+        }
+        while let Some(sent) = self.stack.pop(self.now) {
+            let to = if sent.side == client {
+                To::Client
+            } else {
+                To::Server
+            };
+            self.send(to, sent.packet);
+        }
+    }
+
+    fn deliver(&mut self, to: To, packet: &[u8]) {
+        let received = wire::read(packet).expect("a stack sends segments");
+        match to {
+            To::Stack(side) => self.stack.push(self.now, side, packet),
+            To::Client => self
+                .client
+                .push(self.now, &received.segment, received.payload),
+            To::Server if self.served => {
+                self.server
+                    .push(self.now, &received.segment, received.payload);
+            }
+            To::Server => {
+                let [_, server] = self.sides();
+                let refusal = super::half::reset(&received);
+                self.send(To::Stack(server), refusal);
+            }
+        }
+    }
+
+    /// Lets everything happen up to `until`, the applications in between.
+    fn run(&mut self, span: Span, mut application: impl FnMut(&mut Half, &mut Half, Instant)) {
+        let until = self.now + span;
+        let mut turns = 0;
+        loop {
+            turns += 1;
+            assert!(turns < 50_000, "somebody wants to be woken for nothing");
+            application(&mut self.client, &mut self.server, self.now);
+            self.pump();
+            let first = self.under_way.keys().next().map(|(at, _)| *at);
+            let wakes = [
+                self.client.endpoint.wake(),
+                self.server.endpoint.wake(),
+                self.stack.wake(),
+            ];
+            let Some(next) = wakes
+                .into_iter()
+                .flatten()
+                .chain(first)
+                .min()
+                .filter(|next| *next <= until)
+            else {
+                break;
+            };
+            self.now = self.now.max(next);
+            while let Some(entry) = self
+                .under_way
+                .first_entry()
+                .filter(|entry| entry.key().0 <= next)
+            {
+                let (to, packet) = entry.remove();
+                self.deliver(to, &packet);
+                self.pump();
+            }
+        }
+        self.now = until;
+    }
+}
+
+/// What has come is read, and `data` is written as far as there is room, then closed.
+fn carry(half: &mut Half, data: &[u8], sent: &mut usize, got: &mut Vec<u8>, now: Instant) {
+    got.extend(half.take(now));
+    *sent += half.give(&data[*sent..], now);
+    let open = matches!(half.endpoint.state(), State::Established | State::CloseWait);
+    if open && *sent == data.len() {
+        half.end(now);
+    }
+}
+
+fn bytes(count: usize, step: usize) -> Vec<u8> {
+    (0..count).map(|at| (at * step % 253) as u8).collect()
+}
+
+fn passes(name: &str, out: Direction, loss: u64) {
+    let mut world = World::new(name, out, loss);
+    let (asks, answers) = (bytes(60_000, 3), bytes(150_000, 7));
+    let (mut asked, mut answered) = ([0, 0], [Vec::new(), Vec::new()]);
+    world.run(Span::from_secs(300), |client, server, now| {
+        carry(client, &asks, &mut asked[0], &mut answered[0], now);
+        carry(server, &answers, &mut asked[1], &mut answered[1], now);
+    });
+    let [got_by_client, got_by_server] = answered;
+    assert!(
+        got_by_server == asks,
+        "{name} {out}: {} of {}",
+        got_by_server.len(),
+        asks.len()
+    );
+    assert!(
+        got_by_client == answers,
+        "{name} {out}: {} of {}",
+        got_by_client.len(),
+        answers.len()
+    );
+    let ends = [&world.client, &world.server].map(|half| half.endpoint.state());
+    assert!(
+        ends.iter()
+            .all(|end| matches!(end, State::TimeWait | State::Closed(End::Finished))),
+        "{name} {out}: {ends:?}"
+    );
+    let counters = world.stack.counters();
+    assert_eq!((counters.connections, counters.broken), (1, 0));
+    assert!(loss > 0 || counters.retransmissions == 0, "{name} {out}");
+}
+
+#[test]
+fn bytes_pass_both_ways_whoever_is_replaced() {
+    for name in profile::names() {
+        for out in Direction::BOTH {
+            passes(name, out, 0);
+            passes(name, out, 20);
+        }
+    }
+}
+
+#[test]
+fn a_refusal_is_passed_on() {
+    for out in Direction::BOTH {
+        let mut world = World::new("freebsd-6.0", out, 0);
+        world.served = false;
+        world.run(Span::from_secs(1), |_, _, _| {});
+        assert_eq!(
+            world.client.endpoint.state(),
+            State::Closed(End::Reset),
+            "{out}"
+        );
+        assert_eq!(world.stack.connections(), 0);
+    }
+}
+
+#[test]
+fn a_reset_is_passed_on() {
+    for out in Direction::BOTH {
+        let mut world = World::new("freebsd-6.0", out, 0);
+        world.run(Span::from_secs(1), |_, _, _| {});
+        assert_eq!(world.server.endpoint.state(), State::Established, "{out}");
+        let now = world.now;
+        world.client.endpoint.abort(now);
+        world.run(Span::from_secs(1), |_, _, _| {});
+        assert_eq!(
+            world.server.endpoint.state(),
+            State::Closed(End::Reset),
+            "{out}"
+        );
+        assert_eq!(world.stack.connections(), 0);
+        assert_eq!(world.stack.wake(), None);
+    }
+}
+
+#[test]
+fn strays_are_reset_and_nonsense_is_counted() {
+    let mut stack = Stack::new(
+        Arc::new(profile::named("rfc").expect("a profile")),
+        Direction::Down,
+        Seed(1),
+    );
+    let now = Instant::from_nanos(5);
+    let stray = posthaste_tcp::Segment {
+        seq: 3,
+        ack: Some(4),
+        ..Default::default()
+    };
+    let mut packet = Vec::new();
+    wire::write(&mut packet, &route(), &stray, [&[], &[]]).expect("a packet");
+    stack.push(now, Side::Link, &packet);
+    let sent = stack.pop(now).expect("an answer");
+    let answer = wire::read(&sent.packet).expect("a segment");
+    assert!(answer.segment.rst && answer.segment.seq == 4 && answer.route == route().reverse());
+    assert_eq!(sent.side, Side::Link);
+    packet[30] ^= 1;
+    stack.push(now, Side::Link, &packet);
+    assert_eq!(stack.pop(now), None);
+    let counters = stack.counters();
+    assert_eq!(counters.strays, 1);
+    assert_eq!(
+        counters.refusals().collect::<Vec<_>>(),
+        [(wire::Refusal::Checksum, 1)]
+    );
+}
+
+#[test]
+fn the_same_ports_begin_anew_after_time_wait() {
+    let mut world = World::new("freebsd-6.0", Direction::Down, 0);
+    let close = |client: &mut Half, server: &mut Half, now: Instant| {
+        for half in [server, client] {
+            if matches!(half.endpoint.state(), State::Established | State::CloseWait) {
+                half.end(now);
+            }
+        }
+    };
+    world.run(Span::from_secs(1), close);
+    assert_eq!(world.stack.connections(), 1, "one waits");
+    let linux = world.client.endpoint.profile().clone();
+    world.client = Half::connect(&linux, route(), 77, world.now);
+    world.server = Half::listen(&linux, route().reverse(), 99);
+    world.run(Span::from_secs(1), |_, _, _| {});
+    assert_eq!(world.client.endpoint.state(), State::Established);
+    assert_eq!(world.stack.counters().connections, 2);
+}
+
+/// What an application does beside an endpoint's own calls.
+impl Half {
+    fn take(&mut self, now: Instant) -> Vec<u8> {
+        let bytes = self.come.readable().concat();
+        self.come.consume(bytes.len());
+        Endpoint::read(&mut self.endpoint, now, bytes.len() as u64);
+        bytes
+    }
+
+    fn give(&mut self, bytes: &[u8], now: Instant) -> usize {
+        let taken = self.endpoint.write(now, bytes.len() as u64) as usize;
+        self.send.append(&bytes[..taken]);
+        taken
+    }
+
+    fn end(&mut self, now: Instant) {
+        if !std::mem::replace(&mut self.closed, true) {
+            self.endpoint.close(now);
+        }
+    }
+}

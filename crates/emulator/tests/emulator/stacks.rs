@@ -1,0 +1,194 @@
+//! Profiles in place of a kernel's TCP, speaking to this machine's kernel.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use posthaste_emulator::{Emulation, Running};
+use posthaste_link::{Direction, Plan, Reordering};
+use posthaste_tcp::profile;
+use posthaste_units::{Ratio, Span};
+use socket2::SockRef;
+
+use crate::inside::{Service, emulation, servers, transact};
+
+/// Bytes each way: enough segments for a lossy link to lose some.
+const BYTES: usize = 60_000;
+
+/// A link that loses, doubles and disorders packets.
+fn hell() -> Plan {
+    let percent = |percent: f64| Ratio::new(percent / 100.0).expect("a share");
+    Plan {
+        delay: Span::from_millis(3),
+        loss: Some("2%".parse().expect("a loss")),
+        duplication: percent(1.0),
+        reordering: Some(Reordering::Hold {
+            share: percent(1.0),
+            places: 3,
+        }),
+        ..Plan::default()
+    }
+}
+
+fn start(plan: Plan, name: &str, of: Direction) -> Running {
+    let profile = Arc::new(profile::named(name).expect("a profile"));
+    let emulation: Emulation = emulation(plan).tcp(of, Some(profile));
+    emulation.start().expect("an emulation")
+}
+
+fn stream(count: usize, step: usize) -> Vec<u8> {
+    (0..count).map(|at| (at * step % 251) as u8).collect()
+}
+
+/// Writes everything from a thread while it reads to the end; what came.
+fn exchange(mut connection: TcpStream, sends: Vec<u8>) -> Vec<u8> {
+    let mut writer = connection.try_clone().expect("a second handle");
+    let writes = thread::spawn(move || {
+        writer.write_all(&sends).expect("written");
+        writer.shutdown(Shutdown::Write).expect("closed");
+    });
+    let mut got = Vec::new();
+    connection.read_to_end(&mut got).expect("read to the end");
+    writes.join().expect("written");
+    got
+}
+
+/// Data in both directions at once through hell, by every profile at either end.
+pub(crate) fn both_ways() {
+    for name in profile::names() {
+        for of in Direction::BOTH {
+            let running = start(hell(), name, of);
+            let address = servers()[0];
+            let bind = move || TcpListener::bind((address, 0)).expect("a free port");
+            let listener = running.server.run(bind);
+            let at = listener.local_addr().expect("bound");
+            let accepts = move || {
+                let (connection, _) = listener.accept().expect("a connection");
+                exchange(connection, stream(BYTES, 7))
+            };
+            let served = running.server.spawn(accepts);
+            let got = running.client.run(move || {
+                let connection = TcpStream::connect(at).expect("connected");
+                exchange(connection, stream(BYTES, 3))
+            });
+            assert!(
+                got == stream(BYTES, 7),
+                "{name} {of}: {} bytes came down",
+                got.len()
+            );
+            let got = served.join().expect("served");
+            assert!(
+                got == stream(BYTES, 3),
+                "{name} {of}: {} bytes came up",
+                got.len()
+            );
+            let outcome = running.finish().expect("an outcome");
+            let stack = outcome.stacks[of as usize].expect("it was asked for");
+            assert_eq!(
+                (stack.connections, stack.broken, stack.strays),
+                (1, 0, 0),
+                "{name} {of}"
+            );
+        }
+    }
+}
+
+/// Requests and replies that keep one connection, in both versions of IP.
+pub(crate) fn keep_alive() {
+    for of in Direction::BOTH {
+        let running = start(Plan::default(), "freebsd-6.0", of);
+        for address in servers() {
+            let bind = move || TcpListener::bind((address, 0)).expect("a free port");
+            let listener = running.server.run(bind);
+            let at = listener.local_addr().expect("bound");
+            let served = running.server.spawn(move || {
+                let (mut connection, _) = listener.accept().expect("a connection");
+                let mut request = [0; 100];
+                while connection.read_exact(&mut request).is_ok() {
+                    connection.write_all(&stream(5_000, 5)).expect("replied");
+                }
+            });
+            running.client.run(move || {
+                let mut connection = TcpStream::connect(at).expect("connected");
+                for _ in 0..5 {
+                    connection.write_all(&[1; 100]).expect("asked");
+                    let mut reply = vec![0; 5_000];
+                    connection.read_exact(&mut reply).expect("a reply");
+                    assert!(reply == stream(5_000, 5));
+                }
+            });
+            served.join().expect("served");
+        }
+        let outcome = running.finish().expect("an outcome");
+        let stack = outcome.stacks[of as usize].expect("it was asked for");
+        assert_eq!(
+            (stack.connections, stack.broken, stack.retransmissions),
+            (2, 0, 0),
+            "{of}"
+        );
+    }
+}
+
+/// Many short transactions, one after the other and several at a time.
+pub(crate) fn short_ones() {
+    let running = start(Plan::default(), "linux-2.6.15", Direction::Down);
+    let service = Service {
+        request: 300,
+        reply: 3_000,
+        processing: Duration::ZERO,
+        connections: 400,
+    };
+    let (at, served) = service.start(&running, servers()[0]);
+    let clients: Vec<_> = (0..4)
+        .map(|_| {
+            running.client.spawn(move || {
+                for _ in 0..100 {
+                    assert!(transact(at, 300, 3_000) < Duration::from_secs(1));
+                }
+            })
+        })
+        .collect();
+    clients
+        .into_iter()
+        .for_each(|client| client.join().expect("replies"));
+    served.join().expect("served");
+    let outcome = running.finish().expect("an outcome");
+    let stack = outcome.stacks[Direction::Down as usize].expect("it was asked for");
+    assert_eq!(
+        (stack.connections, stack.broken, stack.timeouts),
+        (400, 0, 0)
+    );
+}
+
+/// Who is refused hears it, and a reset reaches the other end.
+pub(crate) fn refusals_and_resets() {
+    for of in Direction::BOTH {
+        let running = start(Plan::default(), "freebsd-6.0", of);
+        let address = servers()[0];
+        let nobody = SocketAddr::new(address, 9);
+        let refused = running.client.run(move || TcpStream::connect(nobody));
+        let error = refused.expect_err("nobody listens there");
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{of}");
+
+        let bind = move || TcpListener::bind((address, 0)).expect("a free port");
+        let listener = running.server.run(bind);
+        let at = listener.local_addr().expect("bound");
+        let served = running.server.spawn(move || {
+            let (mut connection, _) = listener.accept().expect("a connection");
+            connection.read(&mut [0; 10]).expect_err("a reset").kind()
+        });
+        running.client.run(move || {
+            let connection = TcpStream::connect(at).expect("connected");
+            thread::sleep(Duration::from_millis(50));
+            let linger = Some(Duration::ZERO);
+            SockRef::from(&connection).set_linger(linger).expect("set");
+        });
+        assert_eq!(
+            served.join().expect("served"),
+            ErrorKind::ConnectionReset,
+            "{of}"
+        );
+    }
+}
