@@ -1,9 +1,12 @@
 //! The options of the two kernels: for both, or for one named before a colon.
 
 use std::str::FromStr;
+use std::sync::Arc;
 
 use posthaste_emulator::preset::{self, Preset};
 use posthaste_emulator::{RouteOptions, Setup};
+use posthaste_tcp::Profile;
+use posthaste_tcp::profile::{self, UnknownProfile};
 
 /// How the two hosts' kernels are set.
 #[derive(Clone, Debug, clap::Args)]
@@ -19,6 +22,13 @@ pub(super) struct HostArgs {
     /// 'server:initcwnd 3 rto_min 200ms congctl reno'; repeatable
     #[arg(long, value_name = "[client:|server:]OPTIONS")]
     route: Vec<Sided<RouteOptions>>,
+    /// Put another TCP in place of the client's kernel's in the link: rfc, freebsd-6.0,
+    /// linux-2.6.15, linux-6 or freebsd-14
+    #[arg(long, value_name = "PROFILE")]
+    client_tcp: Option<Tcp>,
+    /// The same for the server
+    #[arg(long, value_name = "PROFILE")]
+    server_tcp: Option<Tcp>,
 }
 
 /// One of the two hosts.
@@ -39,6 +49,9 @@ struct Sided<T> {
 struct Kernel(&'static Preset);
 
 #[derive(Clone, Debug)]
+struct Tcp(Arc<Profile>);
+
+#[derive(Clone, Debug)]
 struct Sysctl {
     key: String,
     value: String,
@@ -56,6 +69,15 @@ impl HostArgs {
             setup.route = setup.route.with(options);
         }
         setup
+    }
+
+    /// What stands in place of a host's TCP, where something does.
+    pub(super) fn tcp(&self, side: Side) -> Option<Arc<Profile>> {
+        let tcp = match side {
+            Side::Client => &self.client_tcp,
+            Side::Server => &self.server_tcp,
+        };
+        tcp.as_ref().map(|Tcp(profile)| profile.clone())
     }
 }
 
@@ -84,6 +106,14 @@ impl FromStr for Kernel {
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         preset::named(name).map(Self)
+    }
+}
+
+impl FromStr for Tcp {
+    type Err = UnknownProfile;
+
+    fn from_str(name: &str) -> Result<Self, UnknownProfile> {
+        profile::named(name).map(|profile| Self(Arc::new(profile)))
     }
 }
 

@@ -125,6 +125,9 @@ Examples:
   The same with two packets lost late, and help from the client's end:
     posthaste net --kernel linux-2005 --bandwidth 300kbit --delay 10ms --drop down:8-9 \\
       --duplicate-acks --to localhost:8080 -- ./client
+  FreeBSD of 2005 as the server, whatever serves:
+    posthaste net --server-tcp freebsd-6.0 --bandwidth 300kbit --delay 10ms --drop down:10 \\
+      --to localhost:8080 -- ./client
   The server's kernel only:
     posthaste net --route 'server:initcwnd 3' --sysctl server:net.ipv4.tcp_sack=0 --server ./service -- ./client
 
@@ -264,6 +267,10 @@ mod tests {
             (&["--kernel", "linux-2006"], &["--kernel", "linux-2005"]),
             (&["--route", "initcwind 3"], &["--route", "initcwnd"]),
             (&["--sysctl", "tcp_sack"], &["--sysctl", "=0"]),
+            (
+                &["--server-tcp", "netbsd"],
+                &["--server-tcp", "freebsd-6.0"],
+            ),
             (&["--to", "example.org"], &["--to", "example.org:80"]),
             (&["--to", "a:1", "--server", "b"], &["--to", "--server"]),
             (

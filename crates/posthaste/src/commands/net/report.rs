@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
-use posthaste_emulator::agent;
 use posthaste_emulator::relay::Relayed;
 use posthaste_emulator::{Outcome, Verdict, Way};
+use posthaste_emulator::{agent, stack};
 use posthaste_link::pattern::Effect;
 use posthaste_link::{Counters, Plan, Reason};
 use posthaste_units::{Seed, Size};
@@ -32,6 +32,10 @@ pub(super) struct Report {
     relay: Relay,
     #[serde(skip_serializing_if = "Option::is_none")]
     duplicate_acks: Option<DuplicateAcks>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_tcp: Option<Tcp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server_tcp: Option<Tcp>,
 }
 
 #[derive(Debug, Serialize)]
@@ -70,6 +74,19 @@ struct Relay {
     refused: u64,
 }
 
+/// What a TCP did that stood in place of a kernel's.
+#[derive(Debug, Serialize)]
+struct Tcp {
+    connections: u64,
+    broken: u64,
+    segments_out: u64,
+    segments_in: u64,
+    retransmissions: u64,
+    timeouts: u64,
+    strays: u64,
+    refused: BTreeMap<&'static str, u64>,
+}
+
 /// What the duplicate-ACK agent did.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
@@ -90,6 +107,7 @@ impl Report {
     ) -> Self {
         let late = |quantile| outcome.lateness.quantile(quantile).as_micros_f64();
         let judgement = outcome.verdict();
+        let [client_tcp, server_tcp] = outcome.stacks.map(|stack| stack.map(Tcp::new));
         Self {
             status,
             seed: seed.0,
@@ -112,6 +130,8 @@ impl Report {
             unrecorded: outcome.unrecorded,
             untraced: outcome.unseen,
             duplicate_acks: outcome.duplicate_acks.as_ref().map(DuplicateAcks::new),
+            client_tcp,
+            server_tcp,
             relay: Relay {
                 connections: relayed.connections,
                 unreachable: relayed.unreachable,
@@ -197,6 +217,46 @@ impl Direction {
     }
 }
 
+impl Tcp {
+    fn new(counters: stack::Counters) -> Self {
+        let mut refused: BTreeMap<_, _> = counters
+            .refusals()
+            .map(|(refusal, packets)| (refusal.name(), packets))
+            .collect();
+        if counters.overfull > 0 {
+            refused.insert("overfull", counters.overfull);
+        }
+        Self {
+            connections: counters.connections,
+            broken: counters.broken,
+            segments_out: counters.segments_out,
+            segments_in: counters.segments_in,
+            retransmissions: counters.retransmissions,
+            timeouts: counters.timeouts,
+            strays: counters.strays,
+            refused,
+        }
+    }
+
+    fn line(&self) -> String {
+        let mut line = format!("{} segments sent", self.segments_out);
+        for (count, what) in [
+            (self.retransmissions, "again"),
+            (self.timeouts, "timeouts"),
+            (self.broken, "connections broken"),
+            (self.strays, "of no connection"),
+        ] {
+            if count > 0 {
+                let _ = write!(line, ", {count} {what}");
+            }
+        }
+        if !self.refused.is_empty() {
+            let _ = write!(line, "; refused: {}", list(&self.refused));
+        }
+        line
+    }
+}
+
 impl DuplicateAcks {
     fn new(counters: &agent::Counters) -> Self {
         let ends = counters.ends().into_iter();
@@ -259,6 +319,11 @@ impl fmt::Display for Report {
         }
         if let Some(acks) = &self.duplicate_acks {
             writeln!(f, "  acks  {}", acks.line())?;
+        }
+        for (tcp, whose) in [(&self.client_tcp, "client"), (&self.server_tcp, "server")] {
+            if let Some(tcp) = tcp {
+                writeln!(f, "  tcp   {whose}: {}", tcp.line())?;
+            }
         }
         let relay = &self.relay;
         let counts = [

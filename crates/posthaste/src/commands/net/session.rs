@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use posthaste_emulator::guard::{self, News, Ward};
 use posthaste_emulator::relay::{Names, Relay};
 use posthaste_emulator::{Emulation, Host, Running, SERVER, namespace};
-use posthaste_link::Plan;
+use posthaste_link::{Direction, Plan};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::files::Blank;
@@ -85,6 +85,8 @@ impl Session {
             .client(client)
             .server(server)
             .duplicate_acks(args.agent())
+            .tcp(Direction::Up, args.hosts.tcp(Side::Client))
+            .tcp(Direction::Down, args.hosts.tcp(Side::Server))
             .real_time(true);
         let running = files
             .ask(emulation)
