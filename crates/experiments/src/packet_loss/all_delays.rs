@@ -3,23 +3,18 @@
 use posthaste_draw::{Axis, Chart, Unit};
 
 use super::cells::Cells;
-use super::curves::{curve, of_both, positions};
-use super::instrument;
+use super::curves::{curve, positions};
 use super::line::{DELAYS, Line};
-use super::service::{SEGMENT, Service};
 use crate::check::Check;
 use crate::estimate::MEDIANS;
 use crate::figure::Plot;
-use crate::records::Records;
 
 /// The bandwidth that the paper shows.
 const KBIT: u32 = 1000;
 
-/// Response time by position, with each kernel.
-pub(super) fn plot(records: &Records, service: &'static Service) -> Vec<Plot> {
-    of_both(records, service)
-        .map(|cells| Plot::Chart(chart(&cells)))
-        .into()
+/// Response time by position, a picture for each of these.
+pub(super) fn plot(all: &[Cells<'_>]) -> Vec<Plot> {
+    all.iter().map(|cells| Plot::Chart(chart(cells))).collect()
 }
 
 fn chart(cells: &Cells<'_>) -> Chart {
@@ -38,11 +33,11 @@ fn chart(cells: &Cells<'_>) -> Chart {
     chart
 }
 
-/// Whether the late positions are the sensitive ones at every delay, with each kernel.
-pub(super) fn checks(records: &Records, service: &'static Service) -> Vec<Check> {
-    let mut checks = instrument::checks(records);
-    let late = service.late(SEGMENT);
-    for cells in of_both(records, service) {
+/// Whether the late positions are the sensitive ones at every delay, with each of these.
+pub(super) fn checks(all: &[Cells<'_>]) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for cells in all {
+        let late = cells.late();
         let sensitive = DELAYS.map(|ms| (ms, cells.sensitive(Line { kbit: KBIT, ms })));
         let as_claimed = |found: &&(u32, Vec<u32>)| found.1.iter().copied().eq(late.clone());
         let like = sensitive.iter().filter(as_claimed).count();

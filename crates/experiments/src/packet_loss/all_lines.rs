@@ -3,19 +3,13 @@
 use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 
 use super::cells::{Cells, quantile};
-use super::curves::of_both;
-use super::instrument;
 use super::line::{BANDWIDTHS, DELAYS, Line};
-use super::service::{SEGMENT, Service};
 use crate::check::Check;
 use crate::figure::Plot;
-use crate::records::Records;
 
-/// The increase over the delay, with each kernel.
-pub(super) fn plot(records: &Records, service: &'static Service) -> Vec<Plot> {
-    of_both(records, service)
-        .map(|cells| Plot::Chart(chart(&cells)))
-        .into()
+/// The increase over the delay, a picture for each of these.
+pub(super) fn plot(all: &[Cells<'_>]) -> Vec<Plot> {
+    all.iter().map(|cells| Plot::Chart(chart(cells))).collect()
 }
 
 /// A curve for each bandwidth.
@@ -33,20 +27,20 @@ fn chart(cells: &Cells<'_>) -> Chart {
         Series::line(format!("{kbit} kbit/s"), points)
     };
     chart.series = BANDWIDTHS.iter().map(series).collect();
-    let late = cells.service.late(SEGMENT);
+    let late = cells.late();
     chart.notes.push(format!(
         "The mean of a loss at positions {} to {} over one at position {}.",
         late.start(),
         late.end(),
-        cells.service.reference(SEGMENT)
+        cells.reference()
     ));
     chart
 }
 
-/// Whether a late loss takes longer on every line, with each kernel.
-pub(super) fn checks(records: &Records, service: &'static Service) -> Vec<Check> {
-    let mut checks = instrument::checks(records);
-    for cells in of_both(records, service) {
+/// Whether a late loss takes longer on every line, with each of these.
+pub(super) fn checks(all: &[Cells<'_>]) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for cells in all {
         let increases = cells.on_all_lines(Cells::increase);
         let longer = increases.iter().filter(|increase| **increase > 0.0).count();
         let at = |share| quantile(&increases, share);
@@ -56,4 +50,25 @@ pub(super) fn checks(records: &Records, service: &'static Service) -> Vec<Check>
         ));
     }
     checks
+}
+
+/// The increase of the shorter reply against the longer one's, and what the reference has to do with it:
+/// the paper does not state it for this service, and a loss there costs something, too.
+pub(super) fn is_larger(shorter: &Cells<'_>, longer: &Cells<'_>) -> Check {
+    let both = [shorter, longer];
+    let median = |value: &dyn Fn(&Cells<'_>, Line) -> f64| {
+        both.map(|cells| quantile(&cells.on_all_lines(value), 0.5))
+    };
+    let [here, there] = median(&|cells, line| cells.increase(line));
+    let [over_none, over_none_there] = median(&|cells, line| cells.increase_over(line, 0));
+    let at = |cells: &Cells<'_>, line| cells.ms(line, cells.reference());
+    let [cost, cost_there] = median(&|cells, line| at(cells, line) - cells.ms(line, 0));
+    let [position, position_there] = both.map(|cells| cells.reference());
+    Check::claim(
+        here > there,
+        format!(
+            "{}: the increase is {here:.0} % at the median, Author's {there:.0} %. The reference matters: a loss at position {position} costs {cost:.0} ms itself, at Author's position {position_there} {cost_there:.0} ms. Over no loss at all a late one takes {over_none:.0} % longer, with Author {over_none_there:.0} %.",
+            shorter.name()
+        ),
+    )
 }

@@ -4,18 +4,16 @@
 //! Whatever a study varies, its transactions are written down alike, so that one set of checks
 //! speaks about the instrument in all of them.
 
-use posthaste_emulator::response::Response;
 use posthaste_emulator::transaction::Ended;
 use posthaste_emulator::{TcpCounters, agent};
 use posthaste_stats::Histogram;
+use posthaste_units::Seed;
 
+use super::account;
 use super::line::JITTER;
 use super::rig::{self, Ends, Job, MOST, Measured, PROCESSING};
 use crate::figure::{Conditions, Failure};
-use crate::records::{Records, Table, Value};
-
-/// The parts of a response time, in the order of their columns.
-pub(super) const PARTS: [&str; 4] = ["t_conn_ms", "t_req_ms", "t_proc_ms", "t_resp_ms"];
+use crate::records::{Records, Table};
 
 /// The runs of a study.
 pub(super) struct Campaign<'a> {
@@ -31,6 +29,8 @@ pub(super) struct Campaign<'a> {
 
 /// What came of some transactions.
 pub(super) struct Results {
+    /// What the links drew their delays by.
+    pub(super) seed: Seed,
     pub(super) measured: Vec<Measured>,
     /// What the server's kernel has counted.
     pub(super) kernel: TcpCounters,
@@ -42,7 +42,7 @@ impl<'a> Campaign<'a> {
     pub(super) fn new(conditions: &'a Conditions<'a>) -> Self {
         Self {
             conditions,
-            table: transactions(),
+            table: account::table(),
             lateness: Histogram::new(),
             real_time: true,
             lost: 0,
@@ -79,9 +79,12 @@ impl<'a> Campaign<'a> {
         }
         self.unseen += outcome.unseen;
         for (job, measured) in jobs.iter().zip(&run.measured) {
-            self.table.push(row(key, ends, job, measured));
+            let well = measured.ended == Ended::Well;
+            let row = account::row((key, ends.segment), job, well, &measured.traced);
+            self.table.push(row);
         }
         Ok(Some(Results {
+            seed,
             measured: run.measured,
             kernel: run.kernel,
             agent: outcome.duplicate_acks,
@@ -103,63 +106,4 @@ impl<'a> Campaign<'a> {
         records.set_table("transactions", self.table);
         records
     }
-}
-
-fn transactions() -> Table {
-    Table::new([
-        "kernel",
-        "service",
-        "kbit",
-        "ms",
-        "position",
-        "second",
-        "varies",
-        "well",
-        "exact",
-        "displaced",
-        "packets",
-        "dropped",
-        "late",
-        "again",
-        "client_timeouts",
-        "server_timeouts",
-        "response_ms",
-        "t_conn_ms",
-        "t_req_ms",
-        "t_proc_ms",
-        "t_resp_ms",
-    ])
-}
-
-fn row(key: &str, ends: &Ends, job: &Job, measured: &Measured) -> Vec<Value> {
-    let traced = &measured.traced;
-    let mut row = vec![key.into(), job.service.key.into()];
-    let mut positions = job.drops.positions();
-    let place = [job.line.kbit, job.line.ms].map(Some);
-    let lost = [positions.next(), positions.next()];
-    row.extend(
-        [place, lost]
-            .concat()
-            .into_iter()
-            .map(|n| count(n.unwrap_or(0))),
-    );
-    let well = measured.ended == Ended::Well;
-    let exact = traced.is_exact(job.drops);
-    let displaced = traced.is_displaced(job, ends.segment);
-    row.extend([job.varies, well, exact, displaced].map(|is| count(is.into())));
-    let late = traced.is_late_loss(job.service, ends.segment);
-    row.extend([traced.packets, traced.dropped.len() as u32, late.into()].map(count));
-    let again = traced.response.map(|response| f64::from(response.again));
-    row.push(again.unwrap_or(f64::NAN).into());
-    row.extend(traced.timeouts().map(count));
-    let total = traced.response_time().map(|time| time.as_millis_f64());
-    row.push(total.unwrap_or(f64::NAN).into());
-    let parts = |Response { time: of, .. }| [of.t_conn, of.t_req, of.t_proc, of.t_resp];
-    let parts = traced.response.map(parts).into_iter().flatten();
-    row.extend(parts.map(|part| Value::from(part.as_millis_f64())));
-    row
-}
-
-fn count(number: u32) -> Value {
-    u64::from(number).into()
 }

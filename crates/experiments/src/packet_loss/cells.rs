@@ -2,18 +2,20 @@
 //!
 //! A cell is one way of setting the ends, one service, one line, and what is lost. Written once from
 //! the transactions, and read by every picture and claim. Transactions in which other data was lost than
-//! the cell says, since something had been sent again before, are in none.
+//! the cell says, since something had been sent again before, are in none. Emulated and simulated
+//! transactions are written alike, and become cells alike.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
-use super::campaign::PARTS;
+use super::account::PARTS;
 use super::line::{Drops, Line, all};
-use super::service::{SEGMENT, Service};
+use super::service::{LATE, SEGMENT, Service};
 use crate::estimate::estimate;
 use crate::records::{Records, Row, Table, Value};
 
-/// Adds the table of cells.
-pub(super) fn summarise(records: &mut Records) {
+/// Adds the table of cells, from the transactions in the records and from others that are not kept.
+pub(super) fn summarise(records: &mut Records, others: &Table) {
     let mut cells = Table::new([
         "kernel",
         "service",
@@ -32,7 +34,7 @@ pub(super) fn summarise(records: &mut Records) {
         "t_resp_ms",
     ]);
     let mut groups: BTreeMap<_, Vec<Row<'_>>> = BTreeMap::new();
-    let rows = records.table("transactions").rows();
+    let rows = records.table("transactions").rows().chain(others.rows());
     let counts = |row: &Row<'_>| row.number("varies") == 1.0 && row.number("displaced") == 0.0;
     for row in rows.filter(counts) {
         let place = ["kbit", "ms", "position", "second"].map(|column| row.number(column) as u64);
@@ -67,6 +69,8 @@ pub(super) struct Cells<'a> {
     pub(super) service: &'static Service,
     /// Bytes of data in a full segment of the server.
     pub(super) segment: u32,
+    /// How many of the last positions are late for this sender, by the paper.
+    pub(super) late: u32,
 }
 
 impl<'a> Cells<'a> {
@@ -81,7 +85,18 @@ impl<'a> Cells<'a> {
             ends,
             service,
             segment: SEGMENT,
+            late: LATE,
         }
+    }
+
+    /// The late positions.
+    pub(super) const fn late(&self) -> RangeInclusive<u32> {
+        self.service.last(self.segment, self.late)
+    }
+
+    /// The position that they are compared with.
+    pub(super) fn reference(&self) -> u32 {
+        self.service.before(self.segment, self.late)
     }
 
     /// The name of how the ends are set.
@@ -118,7 +133,7 @@ impl<'a> Cells<'a> {
 
     /// The median response time where one of the late positions is lost, on average over them.
     pub(super) fn late_ms(&self, line: Line) -> f64 {
-        let late = self.service.late(self.segment);
+        let late = self.late();
         let count = f64::from(late.end() - late.start() + 1);
         late.map(|position| self.ms(line, position)).sum::<f64>() / count
     }
@@ -130,7 +145,7 @@ impl<'a> Cells<'a> {
 
     /// The same over a loss at the paper's reference.
     pub(super) fn increase(&self, line: Line) -> f64 {
-        self.increase_over(line, self.service.reference(self.segment))
+        self.increase_over(line, self.reference())
     }
 
     /// `value` on all lines where it was measured, in order.

@@ -2,17 +2,33 @@
 
 use posthaste_draw::{Along, Axis, Bar, Bars, Chart, Group, Mark, Point, Role, Series, Unit};
 
-use super::campaign::PARTS;
+use super::account::PARTS;
 use super::cells::Cells;
-use super::kernel::{self, OF_2005};
+use super::kernel;
 use super::line::{Drops, Line};
 use super::service::Service;
+use super::stack::{LINUX, OF_FREEBSD};
 use crate::estimate::MEDIANS;
 use crate::records::Records;
 
 /// The cells of each kernel, the paper's first.
 pub(super) fn of_both<'a>(records: &'a Records, service: &'static Service) -> [Cells<'a>; 2] {
     kernel::BOTH.map(|kernel| Cells::of(records, (kernel.key, kernel.name), service))
+}
+
+/// What the figures of Linux show: the paper's, simulated, and this machine's kernels.
+pub(super) fn of_linux<'a>(records: &'a Records, service: &'static Service) -> Vec<Cells<'a>> {
+    let mut all = of_both(records, service).to_vec();
+    all.push(LINUX.cells(records, service));
+    all
+}
+
+/// What the figures of FreeBSD show, the paper's first.
+pub(super) fn of_freebsd<'a>(records: &'a Records, service: &'static Service) -> Vec<Cells<'a>> {
+    OF_FREEBSD
+        .iter()
+        .map(|stack| stack.cells(records, service))
+        .collect()
 }
 
 /// The curve over positions on a line.
@@ -32,17 +48,14 @@ pub(super) fn curve(cells: &Cells<'_>, name: impl Into<String>, line: Line) -> S
     Series::line(name, points)
 }
 
-/// Response time by position on one line, both kernels; the paper's time without loss where it is known.
-pub(super) fn by_position(
-    records: &Records,
-    service: &'static Service,
-    line: Line,
-    paper_ms: Option<f64>,
-) -> Chart {
-    let title = format!("{}: {} kbit/s, {} ms", service.name, line.kbit, line.ms);
+/// Response time by position on one line, the first of these in front; the paper's time without loss
+/// where it is known.
+pub(super) fn by_position(all: &[Cells<'_>], line: Line, paper_ms: Option<f64>) -> Chart {
+    let name = all.first().map_or("", |cells| cells.service.name);
+    let title = format!("{name}: {} kbit/s, {} ms", line.kbit, line.ms);
     let time = Axis::linear("response time", Unit::Millis);
     let mut chart = Chart::new(title, positions(), time);
-    chart.series = of_both(records, service)
+    chart.series = all
         .iter()
         .map(|cells| curve(cells, cells.name(), line))
         .collect();
@@ -59,9 +72,9 @@ pub(super) fn by_position(
     chart
 }
 
-/// The four parts of the same response times, with the paper's kernel.
-pub(super) fn parts(records: &Records, service: &'static Service, line: Line) -> Bars {
-    let cells = Cells::of(records, (OF_2005.key, OF_2005.name), service);
+/// The four parts of the same response times.
+pub(super) fn parts(cells: &Cells<'_>, line: Line) -> Bars {
+    let service = cells.service;
     let names = ["connection", "request", "processing", "reply"];
     let group = |position| {
         let row = cells.row(line, Drops::one(position))?;

@@ -1,8 +1,10 @@
 //! packet-loss/fig-06: Linux, Author, 10 ms, by position of the loss.
 
-use super::curves::{by_position, of_both, parts};
+use super::cells::Cells;
+use super::curves::{by_position, of_both, of_linux, parts};
 use super::line::Line;
 use super::service::{AUTHOR, SEGMENT};
+use super::stack::LINUX;
 use super::{BUDGET, DIFFERS, PAPER, instrument, sweep};
 use crate::check::Check;
 use crate::figure::{Figure, Plot};
@@ -26,15 +28,14 @@ pub(crate) static FIGURE: Figure = Figure {
 };
 
 fn plot(records: &Records) -> Vec<Plot> {
-    vec![
-        Plot::Chart(by_position(records, &AUTHOR, LINE, Some(PAPER_MS))),
-        Plot::Bars(parts(records, &AUTHOR, LINE)),
-    ]
+    let all = of_linux(records, &AUTHOR);
+    let chart = by_position(&all, LINE, Some(PAPER_MS));
+    vec![Plot::Chart(chart), Plot::Bars(parts(&all[0], LINE))]
 }
 
 fn checks(records: &Records) -> Vec<Check> {
     let [then, today] = of_both(records, &AUTHOR);
-    let mut checks = instrument::checks(records);
+    let mut checks = instrument::all(records);
     let (lossless, sensitive) = (then.ms(LINE, 0), then.sensitive(LINE));
     checks.push(Check::claim(
         (lossless / PAPER_MS - 1.0).abs() < 0.05,
@@ -49,10 +50,40 @@ fn checks(records: &Records) -> Vec<Check> {
         !sensitive.is_empty(),
         format!("With today's default it does so at positions {sensitive:?}: {:.0}, {:.0} and {:.0} ms for a loss at 9, 10 and 11, {:.0} ms without.", today.ms(LINE, 9), today.ms(LINE, 10), today.ms(LINE, 11), today.ms(LINE, 0)),
     ));
+    checks.extend(simulated(&LINUX.cells(records, &AUTHOR)));
     let handshake = then.ms(LINE, 1) - lossless;
     checks.push(Check::claim(
         (handshake / 3000.0 - 1.0).abs() < 0.1,
         format!("The loss of the SYN-ACK costs {handshake:.0} ms (paper: 3 s; today's kernels wait for one)."),
     ));
     checks
+}
+
+/// The paper's Linux in the simulator, by its published numbers.
+fn simulated(cells: &Cells<'_>) -> [Check; 3] {
+    let [none, handshake] = [0, 1].map(|position| cells.ms(LINE, position));
+    let (found, costs) = (cells.sensitive(LINE), handshake - none);
+    [
+        Check::claim(
+            (none / PAPER_MS - 1.0).abs() < 0.03,
+            format!(
+                "{}: without loss {none:.0} ms (paper: {PAPER_MS} ms).",
+                cells.name()
+            ),
+        ),
+        Check::claim(
+            found.iter().copied().eq(cells.late()),
+            format!(
+                "{}: a loss makes the server wait for a timeout at positions {found:?} (paper: 9, 10 and 11).",
+                cells.name()
+            ),
+        ),
+        Check::claim(
+            (costs / 3000.0 - 1.0).abs() < 0.1,
+            format!(
+                "{}: the loss of the SYN-ACK costs {costs:.0} ms (paper: 3 s).",
+                cells.name()
+            ),
+        ),
+    ]
 }

@@ -1,8 +1,9 @@
 //! packet-loss/fig-07: Linux, Author, 60 ms, by position of the loss.
 
-use super::curves::{by_position, of_both, parts};
+use super::curves::{by_position, of_both, of_linux, parts};
 use super::line::Line;
-use super::service::{AUTHOR, SEGMENT};
+use super::service::AUTHOR;
+use super::stack::LINUX;
 use super::{BUDGET, DIFFERS, PAPER, instrument, sweep};
 use crate::check::Check;
 use crate::figure::{Figure, Plot};
@@ -24,26 +25,27 @@ pub(crate) static FIGURE: Figure = Figure {
 };
 
 fn plot(records: &Records) -> Vec<Plot> {
-    vec![
-        Plot::Chart(by_position(records, &AUTHOR, LINE, None)),
-        Plot::Bars(parts(records, &AUTHOR, LINE)),
-    ]
+    let all = of_linux(records, &AUTHOR);
+    let chart = by_position(&all, LINE, None);
+    vec![Plot::Chart(chart), Plot::Bars(parts(&all[0], LINE))]
 }
 
 fn checks(records: &Records) -> Vec<Check> {
     let [then, _] = of_both(records, &AUTHOR);
-    let mut checks = instrument::checks(records);
-    let reference = AUTHOR.reference(SEGMENT);
-    let penalty = |line| then.late_ms(line) - then.ms(line, reference);
-    let (near, far) = (penalty(NEAR), penalty(LINE));
-    checks.push(Check::claim(
-        far > near,
-        format!("With linux-2005 a late loss costs {far:.0} ms more than one at position {reference}, at 10 ms it costs {near:.0} ms."),
-    ));
-    let (near, far) = (then.increase(NEAR), then.increase(LINE));
-    checks.push(Check::claim(
-        far < near,
-        format!("In percent it is {far:.0} %, against {near:.0} % at 10 ms."),
-    ));
+    let mut checks = instrument::all(records);
+    for cells in [then, LINUX.cells(records, &AUTHOR)] {
+        let (name, reference) = (cells.name(), cells.reference());
+        let penalty = |line| cells.late_ms(line) - cells.ms(line, reference);
+        let (near, far) = (penalty(NEAR), penalty(LINE));
+        checks.push(Check::claim(
+            far > near,
+            format!("{name}: a late loss costs {far:.0} ms more than one at position {reference}, at 10 ms it costs {near:.0} ms."),
+        ));
+        let (near, far) = (cells.increase(NEAR), cells.increase(LINE));
+        checks.push(Check::claim(
+            far < near,
+            format!("{name}: in percent it is {far:.0} %, against {near:.0} % at 10 ms."),
+        ));
+    }
     checks
 }

@@ -1,8 +1,11 @@
 //! packet-loss/fig-08: Linux, Author, all delays at 1000 kbit/s.
 
+use super::curves::of_linux;
 use super::service::AUTHOR;
-use super::{BUDGET, DIFFERS, PAPER, all_delays, sweep};
+use super::{BUDGET, DIFFERS, PAPER, all_delays, instrument, sweep};
+use crate::check::Check;
 use crate::figure::Figure;
+use crate::records::Records;
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "packet-loss/fig-08",
@@ -11,7 +14,13 @@ pub(crate) static FIGURE: Figure = Figure {
     paper: PAPER,
     budget: BUDGET,
     study: &sweep::STUDY,
-    plot: |records| all_delays::plot(records, &AUTHOR),
-    checks: |records| all_delays::checks(records, &AUTHOR),
+    plot: |records| all_delays::plot(&of_linux(records, &AUTHOR)),
+    checks,
     differs: DIFFERS,
 };
+
+fn checks(records: &Records) -> Vec<Check> {
+    let mut checks = instrument::all(records);
+    checks.extend(all_delays::checks(&of_linux(records, &AUTHOR)));
+    checks
+}

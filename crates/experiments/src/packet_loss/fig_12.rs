@@ -1,8 +1,11 @@
 //! packet-loss/fig-12: Linux, Sellerprofile, all delays at 1000 kbit/s.
 
+use super::curves::of_linux;
 use super::service::SELLERPROFILE;
-use super::{BUDGET, DIFFERS, PAPER, all_delays, sweep};
+use super::{BUDGET, DIFFERS, PAPER, all_delays, instrument, sweep};
+use crate::check::Check;
 use crate::figure::Figure;
+use crate::records::Records;
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "packet-loss/fig-12",
@@ -11,7 +14,13 @@ pub(crate) static FIGURE: Figure = Figure {
     paper: PAPER,
     budget: BUDGET,
     study: &sweep::STUDY,
-    plot: |records| all_delays::plot(records, &SELLERPROFILE),
-    checks: |records| all_delays::checks(records, &SELLERPROFILE),
+    plot: |records| all_delays::plot(&of_linux(records, &SELLERPROFILE)),
+    checks,
     differs: DIFFERS,
 };
+
+fn checks(records: &Records) -> Vec<Check> {
+    let mut checks = instrument::all(records);
+    checks.extend(all_delays::checks(&of_linux(records, &SELLERPROFILE)));
+    checks
+}

@@ -45,6 +45,44 @@ pub(super) fn checks(records: &Records) -> Vec<Check> {
     ]
 }
 
+/// The same, and of the simulation beside them.
+pub(super) fn all(records: &Records) -> Vec<Check> {
+    let mut checks = checks(records);
+    checks.extend(simulation(records));
+    checks
+}
+
+/// What must hold of a simulation.
+pub(super) fn simulation(records: &Records) -> Vec<Check> {
+    let number = |name: &str| records.number(&format!("simulated{name}"));
+    let all = number("");
+    let [exact, planned, well] = [" exact", " planned", " well"].map(number);
+    let displaced = number(" displaced");
+    let [again, alike, steady] = [" again", " alike", " steady ms"].map(number);
+    let computed = CHECKED.lossless(&AUTHOR, PROCESSING).as_millis_f64();
+    vec![
+        Check::instrument(
+            planned == all && exact >= (1.0 - DISPLACED) * all && well == all && all > 0.0,
+            format!(
+                "In {exact} of {all} simulated transactions the link dropped exactly the packets it was to drop, in {planned} no other (a packet that never came could not be dropped); {well} ended with the whole reply and both ends closed; in {displaced} something had been sent again before the loss: they are left out."
+            ),
+        ),
+        Check::instrument(
+            alike == again && again > 0.0,
+            format!(
+                "Played once more in another order and on one core, {alike} of {again} came out the same to the nanosecond."
+            ),
+        ),
+        Check::instrument(
+            (steady - computed).abs() < 0.001,
+            format!(
+                "Author without loss and with steady delays at {} kbit/s and {} ms takes {steady:.3} ms in the simulation; computed are {computed:.3} ms.",
+                CHECKED.kbit, CHECKED.ms
+            ),
+        ),
+    ]
+}
+
 fn share(records: &Records, column: &str) -> (usize, usize) {
     let table = records.table("transactions");
     let held = table.rows().filter(|row| row.number(column) == 1.0);

@@ -4,6 +4,7 @@ use posthaste_emulator::preset;
 
 use super::rig::Ends;
 use super::service::SEGMENT;
+use super::stack::{self, Stack};
 use crate::figure::Failure;
 
 /// A kernel at both ends.
@@ -12,7 +13,7 @@ pub(super) struct Kernel {
     pub(super) name: &'static str,
     /// Its name in records.
     pub(super) key: &'static str,
-    /// The emulator's preset.
+    /// The emulator's preset, and its twin among the simulator's profiles.
     preset: &'static str,
 }
 
@@ -34,6 +35,11 @@ pub(super) static TODAY: Kernel = Kernel {
 pub(super) static BOTH: [&Kernel; 2] = [&OF_2005, &TODAY];
 
 impl Kernel {
+    /// Its twin in the simulator, on the emulator's lines.
+    pub(super) const fn twin(&self) -> Stack {
+        stack::twin(self.key, self.name, self.preset)
+    }
+
     /// Both ends with it, and nothing else.
     pub(super) fn ends(&self) -> Result<Ends, Failure> {
         let setup = preset::named(self.preset)?.setup();
@@ -43,6 +49,7 @@ impl Kernel {
             segment: SEGMENT,
             fin_on_data: false,
             agent: None,
+            kept: false,
         })
     }
 }

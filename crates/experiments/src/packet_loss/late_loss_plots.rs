@@ -5,7 +5,7 @@ use posthaste_draw::{Along, Axis, Bar, Bars, Chart, Group, Mark, Point, Role, Se
 use super::cells::{Cells, quantile};
 use super::line::{Drops, Line};
 use super::remedies::{FARTHEST, PAIRS, SHOWN};
-use super::service::{AUTHOR, SEGMENT};
+use super::service::{AUTHOR, LATE, SEGMENT};
 use super::variants::{
     AGENT, Base, Change, DEFAULT, FIN, NEITHER, NO_PROBE, NO_RACK, NO_SACK, NO_SACK_AGENT, NOTHING,
     OLD, REORDERING, SMALL, TIMER, Variant, of,
@@ -40,6 +40,7 @@ pub(super) fn cells<'a>(records: &'a Records, variant: &'static Variant) -> Cell
         ends: (variant.key, variant.base.name),
         service: &AUTHOR,
         segment: variant.change.segment,
+        late: LATE,
     }
 }
 

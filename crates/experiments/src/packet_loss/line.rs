@@ -30,6 +30,8 @@ pub(super) struct Line {
 pub(super) enum Drops {
     /// Those at these positions, from 1 and in order; 0 is none.
     At([u32; 2]),
+    /// None; the one at this position comes behind so many later ones.
+    Held { position: u32, later: u32 },
     /// So many percent of all, each by itself.
     Percent(u32),
 }
@@ -52,7 +54,7 @@ impl Drops {
     pub(super) fn positions(self) -> impl Iterator<Item = u32> {
         let positions = match self {
             Self::At(positions) => positions,
-            Self::Percent(_) => [0; 2],
+            Self::Held { .. } | Self::Percent(_) => [0; 2],
         };
         positions.into_iter().filter(|position| *position > 0)
     }
@@ -72,10 +74,10 @@ impl Line {
             Drops::NONE => {}
             Drops::At(_) => {
                 let positions: Vec<String> = drops.positions().map(|at| at.to_string()).collect();
-                let positions = positions.join(", ");
-                let text = format!("posthaste pattern 1\ndown drop {positions}\nend\n");
-                let pattern = Pattern::parse(&text)?;
-                down.script = Some(pattern.script(Direction::Down).clone());
+                follow(&mut down, &format!("drop {}", positions.join(", ")))?;
+            }
+            Drops::Held { position, later } => {
+                follow(&mut down, &format!("hold {position}: {later}"))?;
             }
             Drops::Percent(share) => down.loss = Some(format!("{share}%").parse()?),
         }
@@ -93,6 +95,14 @@ impl Line {
         let line = Span::from_nanos(bytes * 8 * 1_000_000 / u64::from(self.kbit));
         line + Span::from_millis(u64::from(self.ms)) * 4 + processing
     }
+}
+
+/// Lets a plan of the way down follow a pattern of one line.
+fn follow(down: &mut Plan, entry: &str) -> Result<(), Failure> {
+    let text = format!("posthaste pattern 1\ndown {entry}\nend\n");
+    let pattern = Pattern::parse(&text)?;
+    down.script = Some(pattern.script(Direction::Down).clone());
+    Ok(())
 }
 
 #[cfg(test)]
@@ -118,6 +128,11 @@ mod tests {
         let down = |drops| line.plans(drops, true).unwrap()[1].clone();
         assert!(down(Drops::NONE).script.is_none() && down(Drops::NONE).loss.is_none());
         assert!(down(Drops::At([8, 9])).script.is_some());
+        let held = Drops::Held {
+            position: 6,
+            later: 2,
+        };
+        assert!(down(held).script.is_some() && held.positions().next().is_none());
         assert!(down(Drops::Percent(2)).loss.is_some());
         assert!(
             line.plans(Drops::Percent(2), true).unwrap()[0]

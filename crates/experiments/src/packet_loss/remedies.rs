@@ -78,7 +78,7 @@ fn study(
     }
     let mut records = campaign.records();
     records.set_table("variants", counted);
-    summarise(&mut records);
+    summarise(&mut records, &Table::default());
     Ok(records)
 }
 

@@ -46,6 +46,8 @@ pub(super) struct Ends {
     pub(super) fin_on_data: bool,
     /// The agent before the client, or none.
     pub(super) agent: Option<agent::Settings>,
+    /// Whether every packet is kept, to be shown.
+    pub(super) kept: bool,
 }
 
 /// One transaction that is to be made.
@@ -107,7 +109,7 @@ pub(super) fn run(
         fin_on_data: ends.fin_on_data,
     });
     let client = Client::start(&running.client, SERVER, transactions.collect(), COURSE);
-    let (mut seen, mut twentieths) = (Seen::default(), 0);
+    let (mut seen, mut twentieths) = (Seen::keeping(ends.kept), 0);
     while !client.is_finished() {
         if conditions.stopped() {
             return Ok(None);

@@ -5,12 +5,13 @@
 //! from one pass over the sightings. Here they are put together by transaction.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use posthaste_emulator::Sighting;
-use posthaste_emulator::response::{Response, Responses};
+use posthaste_emulator::response::Responses;
 use posthaste_emulator::trace::{Chronicle, Seen as Packet, Sending, Step};
 use posthaste_link::{Direction, Fate, Reason};
-use posthaste_units::{Instant, Span};
+use posthaste_units::{Instant, ResponseTime, Span};
 
 use super::line::Drops;
 use super::rig::Job;
@@ -19,24 +20,32 @@ use super::service::Service;
 /// What the packets of one transaction show.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Traced {
+    /// Its connection's number: which delays its links drew.
+    pub(super) number: u64,
+    /// When its first SYN came to the link.
+    pub(super) began: Instant,
     /// Its response time, if it is whole.
-    pub(super) response: Option<Response>,
+    pub(super) response: Option<ResponseTime>,
+    /// Segments that either end sent again meanwhile.
+    pub(super) again: u32,
     /// What the links dropped, in order.
     pub(super) dropped: Vec<Dropped>,
     /// Packets that the server sent.
     pub(super) packets: u32,
     /// When either end sent again because a timeout had run out.
-    timeouts: [Vec<Instant>; 2],
+    pub(super) timeouts: [Vec<Instant>; 2],
+    /// Every packet, where they are kept.
+    pub(super) kept: Vec<Arc<Packet>>,
 }
 
 /// A packet that a link dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Dropped {
-    direction: Direction,
-    position: u64,
-    reason: Reason,
+    pub(super) direction: Direction,
+    pub(super) position: u64,
+    pub(super) reason: Reason,
     /// Its first byte's place in the reply, from 0, if it has data that was not sent before.
-    place: Option<u64>,
+    pub(super) place: Option<u64>,
 }
 
 /// What was seen of all transactions.
@@ -46,9 +55,19 @@ pub(super) struct Seen {
     responses: Responses,
     /// By the client's port.
     transactions: HashMap<u16, Traced>,
+    /// Whether every packet is kept.
+    keeps: bool,
 }
 
 impl Seen {
+    /// Keeps every packet, or only what is made of them.
+    pub(super) fn keeping(keeps: bool) -> Self {
+        Self {
+            keeps,
+            ..Self::default()
+        }
+    }
+
     /// Takes in a sighting, in the order in which the emulator gives them.
     pub(super) fn note(&mut self, sighting: Sighting) {
         self.chronicle.push(sighting);
@@ -61,7 +80,9 @@ impl Seen {
         self.read();
         for response in self.responses.finish().responses {
             let port = response.flow.client.port();
-            self.transactions.entry(port).or_default().response = Some(response);
+            let traced = self.transactions.entry(port).or_default();
+            (traced.began, traced.again) = (response.began, response.again);
+            traced.response = Some(response.time);
         }
         self.transactions
     }
@@ -71,7 +92,11 @@ impl Seen {
             self.responses.follow(&step);
             if let Step::Came(packet) = &step {
                 let port = packet.sighting.flow.client.port();
-                self.transactions.entry(port).or_default().came(packet);
+                let traced = self.transactions.entry(port).or_default();
+                traced.came(packet);
+                if self.keeps {
+                    traced.kept.push(packet.clone());
+                }
             }
         }
     }
@@ -80,6 +105,7 @@ impl Seen {
 impl Traced {
     fn came(&mut self, packet: &Packet) {
         let Sighting {
+            connection,
             direction,
             position,
             arrived,
@@ -87,6 +113,7 @@ impl Traced {
             ..
         } = packet.sighting;
         let sending = packet.tcp.as_ref().and_then(|tcp| tcp.sending);
+        self.number = connection;
         self.packets += u32::from(direction == Direction::Down);
         // A single outstanding segment is never probed before its timeout (Linux,
         // tcp_schedule_loss_probe): where the two look the same, they took the same time.
@@ -107,15 +134,19 @@ impl Traced {
 
     /// The study's response time, of which the time that the client's program takes is no part.
     pub(super) fn response_time(&self) -> Option<Span> {
-        let parts = |Response { time: of, .. }| of.t_conn + of.t_req + of.t_proc + of.t_resp;
-        self.response.map(parts)
+        self.response
+            .map(|of| of.t_conn + of.t_req + of.t_proc + of.t_resp)
+    }
+
+    /// When the reply was complete.
+    pub(super) fn end(&self) -> Instant {
+        self.response
+            .map_or(Instant::FAR_FUTURE, |of| self.began + of.total())
     }
 
     /// How many timeouts ran out at the client's and at the server's end before the reply was complete.
     pub(super) fn timeouts(&self) -> [u32; 2] {
-        let end = self.response.map_or(Instant::FAR_FUTURE, |response| {
-            response.began + response.time.total()
-        });
+        let end = self.end();
         let before = |times: &Vec<Instant>| times.iter().filter(|time| **time < end).count() as u32;
         [before(&self.timeouts[0]), before(&self.timeouts[1])]
     }
@@ -134,6 +165,7 @@ impl Traced {
                 self.dropped.len() == drops.positions().count()
                     && positions.eq(drops.positions().map(u64::from))
             }
+            Drops::Held { .. } => self.dropped.is_empty(),
             Drops::Percent(_) => {
                 self.dropped.iter().filter(down(Reason::Random)).count() == self.dropped.len()
             }

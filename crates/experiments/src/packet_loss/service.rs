@@ -39,7 +39,7 @@ pub(super) const SEGMENT: u32 = 1448;
 const BEFORE: u32 = 2;
 
 /// Data packets at the end that three duplicate ACKs cannot repair: the paper's late positions for Linux.
-const LATE: u32 = 3;
+pub(super) const LATE: u32 = 3;
 
 /// The position whose loss is repaired by fast retransmit, and against which the paper compares.
 const REFERENCE: u32 = 6;
@@ -64,14 +64,24 @@ impl Service {
 
     /// The positions of the last data packets, for which there are too few duplicate ACKs.
     pub(super) const fn late(&self, segment: u32) -> RangeInclusive<u32> {
-        self.last_data(segment) - LATE + 1..=self.last_data(segment)
+        self.last(segment, LATE)
+    }
+
+    /// The positions of so many last data packets.
+    pub(super) const fn last(&self, segment: u32, count: u32) -> RangeInclusive<u32> {
+        self.last_data(segment) - count + 1..=self.last_data(segment)
     }
 
     /// The position that the late ones are compared with: the paper's for Author, the last one before
     /// the late ones where the reply is shorter; in other segments, with as many behind it.
     pub(super) fn reference(&self, segment: u32) -> u32 {
+        self.before(segment, LATE)
+    }
+
+    /// The same where so many are late.
+    pub(super) fn before(&self, segment: u32, late: u32) -> u32 {
         let usual = self.last_data(SEGMENT);
-        REFERENCE.min(usual - LATE) + self.last_data(segment) - usual
+        REFERENCE.min(usual - late) + self.last_data(segment) - usual
     }
 
     /// Where in the reply the data at a position begins; none where there is none.

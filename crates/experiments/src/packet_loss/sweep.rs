@@ -1,4 +1,5 @@
-//! The sweep: every line, every position, both services, both kernels.
+//! The sweep: every line, every position, both services, both kernels; each beside its twin in the
+//! simulator, and the paper's stacks simulated on the same lines.
 //!
 //! Each cell is measured three times, and twice more where an end waited for a timeout in one of the
 //! three: the kernel's timers are coarse, so that such cells scatter by tens of milliseconds.
@@ -7,9 +8,9 @@ use super::campaign::Campaign;
 use super::cells::summarise;
 use super::instrument::steady;
 use super::kernel::{self, Kernel};
-use super::line::{self, Drops};
-use super::rig::Job;
-use super::service::{self, Service};
+use super::rig::{Ends, Job};
+use super::simulated;
+use super::twin::{Tables, Twin};
 use crate::figure::{Conditions, Failure, Study};
 use crate::records::Records;
 
@@ -24,15 +25,20 @@ type Repetitions = [u32; 2];
 fn study(conditions: &Conditions<'_>, repetitions: Repetitions) -> Result<Records, Failure> {
     let [all, more] = repetitions;
     let mut campaign = Campaign::new(conditions);
+    let mut tables = Tables::new();
+    let cells = simulated::cells();
     for kernel in kernel::BOTH {
-        if !sweep(&mut campaign, kernel, &cells(), repetitions)? {
+        if !sweep(&mut campaign, kernel, &cells, repetitions, &mut tables)? {
             break;
         }
     }
     let mut records = campaign.records();
     let repetitions_in_words = format!("{all}, and {more} more where there is a timeout");
     records.set_parameter("repetitions", repetitions_in_words);
-    summarise(&mut records);
+    tables.keep(&mut records);
+    let simulated = simulated::run(conditions, &cells)?;
+    simulated.note(&mut records);
+    summarise(&mut records, &simulated.transactions);
     Ok(records)
 }
 
@@ -42,8 +48,14 @@ fn sweep(
     kernel: &Kernel,
     cells: &[Job],
     [all, more]: Repetitions,
+    tables: &mut Tables,
 ) -> Result<bool, Failure> {
-    let (names, ends) = ((kernel.key, kernel.name), kernel.ends()?);
+    let names = (kernel.key, kernel.name);
+    let ends = Ends {
+        kept: true,
+        ..kernel.ends()?
+    };
+    let mut twin = Twin::new(kernel, &kernel.twin())?;
     let steady = steady();
     let mut jobs = steady.clone();
     jobs.extend(cells.repeat(all as usize));
@@ -60,33 +72,27 @@ fn sweep(
         .map(|place| cells[place])
         .collect();
     let again = again.repeat(more as usize);
-    Ok(again.is_empty() || campaign.run(names, &ends, &again)?.is_some())
-}
-
-/// Every line with every position of both services, the one without loss first.
-fn cells() -> Vec<Job> {
-    let of = |service: &'static Service| {
-        line::all().flat_map(move |line| {
-            (0..=service.packets()).map(move |position| Job {
-                service,
-                line,
-                drops: Drops::one(position),
-                varies: true,
-            })
-        })
-    };
-    service::BOTH.into_iter().flat_map(of).collect()
+    twin.play(&jobs, results)?;
+    let mut whole = true;
+    if !again.is_empty() {
+        match campaign.run(names, &ends, &again)? {
+            Some(results) => twin.play(&again, results)?,
+            None => whole = false,
+        }
+    }
+    twin.write(tables)?;
+    Ok(whole)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::cells::Cells;
     use super::super::instrument;
-    use super::super::line::Line;
+    use super::super::line::{Drops, Line};
     use super::super::service::{AUTHOR, SEGMENT};
     use super::super::tiny;
     use super::*;
-    use crate::records::Row;
+    use crate::records::{Row, Table};
 
     const LINE: Line = Line {
         kbit: 10_000,
@@ -103,9 +109,13 @@ mod tests {
         });
         let Some(mut records) = tiny::study(|conditions| {
             let mut campaign = Campaign::new(conditions);
-            let swept = sweep(&mut campaign, &kernel::OF_2005, &cells, [1, 1])?;
+            let mut tables = Tables::new();
+            let kernel = &kernel::OF_2005;
+            let swept = sweep(&mut campaign, kernel, &cells, [1, 1], &mut tables)?;
             assert!(swept, "nobody stopped it");
-            Ok(campaign.records())
+            let mut records = campaign.records();
+            tables.keep(&mut records);
+            Ok(records)
         }) else {
             return;
         };
@@ -118,7 +128,11 @@ mod tests {
         for check in [instrument::exact(&records), instrument::well(&records)] {
             assert!(check.holds, "{}", check.sentence);
         }
-        summarise(&mut records);
+        assert_eq!(records.table("model").len(), cells.len());
+        let agree = records.table("model").rows();
+        let agree = agree.filter(|row| row.number("agrees") == 1.0).count();
+        assert!(agree + 1 >= cells.len(), "{agree} of {}", cells.len());
+        summarise(&mut records, &Table::default());
         let of_2005 = Cells::of(&records, ("2005", "linux-2005"), &AUTHOR);
         assert!(of_2005.sensitive(LINE).into_iter().eq(AUTHOR.late(SEGMENT)));
         let [none, reference] = [0, 6].map(|position| of_2005.ms(LINE, position));

@@ -1,0 +1,29 @@
+//! packet-loss/fig-11: FreeBSD, Sellerprofile, the relative increase on all lines.
+
+use super::curves::of_freebsd;
+use super::service::{AUTHOR, SELLERPROFILE};
+use super::{OF_FREEBSD_DIFFERS, PAPER, SIMULATED, all_lines, instrument, simulated};
+use crate::check::Check;
+use crate::figure::Figure;
+use crate::records::Records;
+
+pub(crate) static FIGURE: Figure = Figure {
+    id: "packet-loss/fig-11",
+    title: "FreeBSD, Sellerprofile: relative increase, 56 combinations",
+    claim: "A shorter reply: the late region covers more of it, and the increase is larger.",
+    paper: PAPER,
+    budget: SIMULATED,
+    study: &simulated::STUDY,
+    plot: |records| all_lines::plot(&of_freebsd(records, &SELLERPROFILE)),
+    checks,
+    differs: OF_FREEBSD_DIFFERS,
+};
+
+fn checks(records: &Records) -> Vec<Check> {
+    let [shorter, longer] = [&SELLERPROFILE, &AUTHOR].map(|service| of_freebsd(records, service));
+    let mut checks = instrument::simulation(records);
+    checks.extend(all_lines::checks(&shorter));
+    let pairs = shorter.iter().zip(&longer);
+    checks.extend(pairs.map(|(shorter, longer)| all_lines::is_larger(shorter, longer)));
+    checks
+}

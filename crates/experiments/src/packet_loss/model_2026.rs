@@ -1,0 +1,144 @@
+//! packet-loss/model-2026: the simulator's model beside this machine's kernel, cell by cell.
+
+use posthaste_draw::{Axis, Bar, Bars, Chart, Group, Point, Series, Shape, Unit};
+
+use super::kernel::{self, Kernel};
+use super::{BUDGET, PAPER, instrument, sweep};
+use crate::check::Check;
+use crate::figure::{Figure, Plot};
+use crate::records::{Records, Row};
+
+/// The share of cells in which the model must agree to be of use, and to be called good.
+const USEFUL: f64 = 0.95;
+const GOOD: f64 = 0.99;
+
+/// Cells told in a sentence, those farthest apart.
+const TOLD: usize = 5;
+
+pub(crate) static FIGURE: Figure = Figure {
+    id: "packet-loss/model-2026",
+    title: "beyond the paper: the model against this machine's kernel",
+    claim: "Every emulated transaction is simulated, too, with the profile that is the kernel's twin and the same delays packet by packet. The medians of a cell (a line, a service, a position of the loss) lie within 5 ms of each other, and within a step of the kernel's timer wheel more for each timer that ran out, in 95 of a hundred cells.",
+    paper: PAPER,
+    budget: BUDGET,
+    study: &sweep::STUDY,
+    plot,
+    checks,
+    differs: "The paper has no model. A timer is a retransmission timeout or a tail loss probe; its step is 4 ms below 252 ms, 32 ms to 2 s and 256 ms above, at 250 ticks a second. Where in a step a timer is set is chance that kernel and model do not share: after the loss of the SYN-ACK the client's timer and the server's run for a second each, and which of them is first decides whether the server may begin with more than one segment; such a cell has two response times, and its median is one or the other. The cells that are apart are in the records, each with both ladders of its worst transaction.",
+};
+
+fn rows<'a>(records: &'a Records, kernel: &'static Kernel) -> impl Iterator<Item = Row<'a>> {
+    let rows = records.table("model").rows();
+    rows.filter(|row| row.text("kernel") == kernel.key)
+}
+
+fn apart(row: &Row<'_>) -> f64 {
+    row.number("model_ms") - row.number("kernel_ms")
+}
+
+fn share(rows: impl Iterator<Item = bool>) -> (usize, usize) {
+    rows.fold((0, 0), |(agree, all), agrees| {
+        (agree + usize::from(agrees), all + 1)
+    })
+}
+
+fn plot(records: &Records) -> Vec<Plot> {
+    vec![
+        Plot::Bars(by_position(records)),
+        Plot::Chart(differences(records)),
+    ]
+}
+
+/// In which share of the lines they agree, by position.
+fn by_position(records: &Records) -> Bars {
+    let group = |position: u32| {
+        let bar = |kernel: &'static Kernel| {
+            let here =
+                rows(records, kernel).filter(|row| row.number("position") == f64::from(position));
+            let (agree, all) = share(here.map(|row| row.number("agrees") == 1.0));
+            Bar {
+                parts: vec![(kernel.name.to_owned(), agree as f64 / all.max(1) as f64)],
+                ..Bar::default()
+            }
+        };
+        Group {
+            label: position.to_string(),
+            bars: kernel::BOTH.map(bar).into(),
+        }
+    };
+    Bars {
+        title: "Cells in which the model agrees with the kernel, by position of the loss"
+            .to_owned(),
+        value: Axis::linear("share of the cells", Unit::Share),
+        groups: (0..=12).map(group).collect(),
+        notes: vec!["Both services together; Sellerprofile has positions 0 to 9.".to_owned()],
+    }
+}
+
+/// By how much the medians differ.
+fn differences(records: &Records) -> Chart {
+    let x = Axis::linear("the kernel's response time", Unit::Millis);
+    let y = Axis::linear("the model's, less the kernel's", Unit::Millis);
+    let mut chart = Chart::new("Every cell", x, y);
+    let series = |kernel: &'static Kernel| {
+        let points = rows(records, kernel).map(|row| {
+            let mut point = Point::new(row.number("kernel_ms"), apart(&row));
+            point.hint = told(&row);
+            point
+        });
+        let mut series = Series::line(kernel.name, points);
+        series.shape = Shape::Points;
+        series
+    };
+    chart.series = kernel::BOTH.map(series).into();
+    chart
+}
+
+/// A cell in words.
+fn told(row: &Row<'_>) -> String {
+    let [kbit, ms, position] = ["kbit", "ms", "position"].map(|column| row.number(column));
+    format!(
+        "{}, {kbit} kbit/s, {ms} ms, position {position}: {:.0} ms, model {:+.0}",
+        row.text("service"),
+        row.number("kernel_ms"),
+        apart(row)
+    )
+}
+
+fn checks(records: &Records) -> Vec<Check> {
+    let mut checks = instrument::all(records);
+    for kernel in kernel::BOTH {
+        let agrees = |row: &Row<'_>| row.number("agrees") == 1.0;
+        let (agree, all) = share(rows(records, kernel).map(|row| agrees(&row)));
+        let of_all = agree as f64 / all as f64;
+        checks.push(Check::claim(
+            of_all >= USEFUL,
+            format!(
+                "{}: the model agrees in {agree} of {all} cells, {:.1} % (the bar is {:.0} %, good are {:.0} %).",
+                kernel.name,
+                100.0 * of_all,
+                100.0 * USEFUL,
+                100.0 * GOOD
+            ),
+        ));
+        let other = |row: &Row<'_>| row.number("position") != 1.0;
+        let (agree, all) = share(rows(records, kernel).filter(other).map(|row| agrees(&row)));
+        let of_all = agree as f64 / all as f64;
+        let mut others: Vec<Row<'_>> = rows(records, kernel)
+            .filter(|row| !agrees(row) && other(row))
+            .collect();
+        others.sort_by(|one, other| apart(other).abs().total_cmp(&apart(one).abs()));
+        let worst: Vec<String> = others.iter().take(TOLD).map(told).collect();
+        checks.push(Check::claim(
+            of_all >= GOOD,
+            format!(
+                "{}: without the loss of the SYN-ACK, where two timers race, in {agree} of {all}, {:.1} %.{}{}",
+                kernel.name,
+                100.0 * of_all,
+                if worst.is_empty() { "" } else { " Farthest apart: " },
+                worst.join("; ")
+            ),
+        ));
+    }
+    checks
+}

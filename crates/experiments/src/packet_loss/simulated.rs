@@ -1,0 +1,136 @@
+//! The same sweep in virtual time: every line, every position, both services, every stack.
+//!
+//! Nobody waits here, so that every cell is played often. What is kept are the cells, and what the
+//! checks want to know of the transactions.
+
+use posthaste_units::{Seed, Span};
+
+use super::account;
+use super::cells::summarise;
+use super::instrument;
+use super::line::{self, Drops};
+use super::played::{self, Part, Played};
+use super::rig::{Job, PROCESSING};
+use super::service::{self, SEGMENT, Service};
+use super::stack::{self, Stack};
+use crate::figure::{Conditions, Failure, Study};
+use crate::records::{Records, Table};
+
+pub(super) static STUDY: Study = Study {
+    name: "packet-loss-simulated",
+    run: |conditions| {
+        let mut records = Records::new();
+        records.set_parameter("processing", PROCESSING);
+        let simulated = run(conditions, &cells())?;
+        simulated.note(&mut records);
+        summarise(&mut records, &simulated.transactions);
+        Ok(records)
+    },
+};
+
+/// Transactions that are played twice, to see whether they come out the same.
+const AGAIN: usize = 400;
+
+/// Everything that was played.
+pub(super) struct Simulated {
+    /// Every transaction.
+    pub(super) transactions: Table,
+    repetitions: usize,
+    /// Played twice, and those of them that came out the same.
+    again: usize,
+    same: usize,
+    /// In which the links dropped nothing but what they were to drop.
+    planned: usize,
+    /// What the line adds to processing where nothing is lost and nothing varies.
+    steady: Option<Span>,
+}
+
+/// Plays `cells` with every stack, often.
+pub(super) fn run(conditions: &Conditions<'_>, cells: &[Job]) -> Result<Simulated, Failure> {
+    let repetitions = if conditions.full { 99 } else { 15 };
+    let mut simulated = Simulated {
+        transactions: account::table(),
+        repetitions,
+        again: 0,
+        same: 0,
+        planned: 0,
+        steady: steady()?,
+    };
+    for (done, stack) in stack::ALL.into_iter().enumerate() {
+        if conditions.stopped() {
+            break;
+        }
+        let words = format!("{}, {} cells", stack.name, cells.len());
+        let progress = conditions.progress;
+        progress.step(done as u64, stack::ALL.len() as u64, &words);
+        simulated.play(stack, cells, conditions.seed.child(stack.key))?;
+    }
+    Ok(simulated)
+}
+
+/// Every line with every position of both services.
+pub(super) fn cells() -> Vec<Job> {
+    let of = |service: &'static Service| {
+        line::all().flat_map(move |line| {
+            (0..=service.packets()).map(move |position| Job {
+                service,
+                line,
+                drops: Drops::one(position),
+                varies: true,
+            })
+        })
+    };
+    service::BOTH.into_iter().flat_map(of).collect()
+}
+
+/// A transaction whose time can be computed.
+fn steady() -> Result<Option<Span>, Failure> {
+    let cast = stack::twin("today", "", "linux-6").cast(&[])?;
+    let job = instrument::steady()[0];
+    let played = played::one(&cast, &(Seed(1), 1, job))?;
+    Ok(played.traced.response_time())
+}
+
+impl Simulated {
+    fn play(&mut self, stack: &Stack, cells: &[Job], seed: Seed) -> Result<(), Failure> {
+        let cast = stack.cast(&[])?;
+        let jobs = cells
+            .iter()
+            .flat_map(|job| std::iter::repeat_n(*job, self.repetitions));
+        let parts: Vec<Part> = (1..).zip(jobs).map(|(n, job)| (seed, n, job)).collect();
+        let played = played::all(&cast, &parts)?;
+        // In another order, alone, what is spread over all of them comes again.
+        for place in (0..parts.len()).rev().step_by(parts.len().div_ceil(AGAIN)) {
+            let again = played::one(&cast, &parts[place])?;
+            let told = |played: &Played| account_of(stack, &parts[place], played);
+            self.again += 1;
+            self.same += usize::from(told(&again) == told(&played[place]));
+        }
+        self.planned += played.iter().filter(|played| played.planned).count();
+        for (part, played) in parts.iter().zip(&played) {
+            self.transactions.push(account_of(stack, part, played));
+        }
+        Ok(())
+    }
+
+    /// Writes down what the checks ask for.
+    pub(super) fn note(&self, records: &mut Records) {
+        let rows = || self.transactions.rows();
+        let count = |column: &str| rows().filter(|row| row.number(column) == 1.0).count();
+        let mut set = |name: &str, number: usize| records.set_number(name, number as f64);
+        set("simulated", self.transactions.len());
+        set("simulated planned", self.planned);
+        set("simulated again", self.again);
+        set("simulated alike", self.same);
+        for column in ["exact", "well", "displaced"] {
+            set(&format!("simulated {column}"), count(column));
+        }
+        let steady = self.steady.map_or(f64::NAN, Span::as_millis_f64);
+        records.set_number("simulated steady ms", steady);
+        records.set_parameter("simulated repetitions", self.repetitions);
+    }
+}
+
+fn account_of(stack: &Stack, part: &Part, played: &Played) -> Vec<crate::records::Value> {
+    account::row((stack.key, SEGMENT), &part.2, played.well, &played.traced)
+}

@@ -1,0 +1,114 @@
+//! The simulated TCPs of the study: which profile stands at both ends, and under which conditions.
+
+use std::sync::Arc;
+
+use posthaste_sim::{Closer, ProcessingClock};
+use posthaste_tcp::remedy::Remedy;
+use posthaste_tcp::{Profile, profile};
+
+use super::cells::Cells;
+use super::service::{LATE, Service};
+use crate::figure::Failure;
+use crate::records::Records;
+
+/// Bytes of an Ethernet header, which the paper's emulator counted at layer 2.
+const ETHERNET: u32 = 14;
+
+/// A TCP at both ends.
+pub(super) struct Stack {
+    /// Its name in pictures and sentences.
+    pub(super) name: &'static str,
+    /// Its name in records.
+    pub(super) key: &'static str,
+    /// The profile's name.
+    pub(super) profile: &'static str,
+    /// From when processing is reckoned.
+    clock: ProcessingClock,
+    /// Bytes that each packet takes on the line beside its own.
+    overhead: u32,
+    /// How many of the last data packets the paper found to be late.
+    late: u32,
+}
+
+/// The paper's FreeBSD.
+pub(super) static FREEBSD: Stack = Stack {
+    name: "FreeBSD 6.0, simulated",
+    key: "freebsd-6.0",
+    profile: "freebsd-6.0",
+    clock: ProcessingClock::Accept,
+    overhead: ETHERNET,
+    late: LATE + 1,
+};
+
+/// The paper's Linux.
+pub(super) static LINUX: Stack = Stack {
+    name: "Linux 2.6.15, simulated",
+    key: "linux-2.6.15",
+    profile: "linux-2.6.15",
+    clock: ProcessingClock::Request,
+    late: LATE,
+    ..FREEBSD
+};
+
+/// What became of FreeBSD.
+static FREEBSD_14: Stack = Stack {
+    name: "FreeBSD 14, simulated",
+    key: "freebsd-14",
+    profile: "freebsd-14",
+    ..LINUX
+};
+
+/// What became of Linux.
+pub(super) static LINUX_6: Stack = Stack {
+    name: "today's Linux, simulated",
+    key: "linux-6",
+    profile: "linux-6",
+    ..LINUX
+};
+
+/// Those that every figure of the paper may show, the paper's own first.
+pub(super) static ALL: [&Stack; 4] = [&FREEBSD, &LINUX, &FREEBSD_14, &LINUX_6];
+
+/// FreeBSD as the paper ran it, and what one would see today.
+pub(super) static OF_FREEBSD: [&Stack; 3] = [&FREEBSD, &FREEBSD_14, &LINUX_6];
+
+/// The twin of a kernel: on the emulator's lines, with its program's clock.
+pub(super) const fn twin(key: &'static str, name: &'static str, profile: &'static str) -> Stack {
+    Stack {
+        name,
+        key,
+        profile,
+        clock: ProcessingClock::Request,
+        overhead: 0,
+        late: LATE,
+    }
+}
+
+/// Two ends that can play.
+#[derive(Clone)]
+pub(super) struct Cast {
+    pub(super) profile: Arc<Profile>,
+    pub(super) clock: ProcessingClock,
+    pub(super) closer: Closer,
+    pub(super) overhead: u32,
+}
+
+impl Stack {
+    /// Both ends with it.
+    pub(super) fn cast(&self, remedies: &[Remedy]) -> Result<Cast, Failure> {
+        Ok(Cast {
+            profile: Arc::new(profile::named(self.profile)?.with(remedies)),
+            clock: self.clock,
+            closer: Closer::Server,
+            overhead: self.overhead,
+        })
+    }
+
+    /// Its cells of a service.
+    pub(super) fn cells<'a>(&self, records: &'a Records, service: &'static Service) -> Cells<'a> {
+        Cells {
+            late: self.late,
+            ..Cells::of(records, (self.key, self.name), service)
+        }
+    }
+}
