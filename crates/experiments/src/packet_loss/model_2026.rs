@@ -24,7 +24,7 @@ pub(crate) static FIGURE: Figure = Figure {
     study: &sweep::STUDY,
     plot,
     checks,
-    differs: "The paper has no model. A timer is a retransmission timeout or a tail loss probe; its step is 4 ms below 252 ms, 32 ms to 2 s and 256 ms above, at 250 ticks a second. Where in a step a timer is set is chance that kernel and model do not share: after the loss of the SYN-ACK the client's timer and the server's run for a second each, and which of them is first decides whether the server may begin with more than one segment; such a cell has two response times, and its median is one or the other. The cells that are apart are in the records, each with both ladders of its worst transaction.",
+    differs: "The paper has no model. Times are taken with the processing that was asked for, since what the server's program took beyond it on a busy machine is not TCP's. A timer is a retransmission timeout or a tail loss probe; its step is 4 ms below 252 ms, 32 ms to 2 s and 256 ms above, at 250 ticks a second. Where in a step a timer is set is chance that kernel and model do not share: after the loss of the SYN-ACK the client's timer and the server's run for a second each, and which of them is first decides whether the server may begin with more than one segment; such a cell has two response times, and its median is one or the other. The cells that are apart are in the records, each with both ladders of its worst transaction.",
 };
 
 fn rows<'a>(records: &'a Records, kernel: &'static Kernel) -> impl Iterator<Item = Row<'a>> {

@@ -134,3 +134,38 @@ impl Simulated {
 fn account_of(stack: &Stack, part: &Part, played: &Played) -> Vec<crate::records::Value> {
     account::row((stack.key, SEGMENT), &part.2, played.well, &played.traced)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::line::Line;
+    use super::super::service::AUTHOR;
+    use super::super::stack::FREEBSD;
+    use super::*;
+
+    const LINE: Line = Line { kbit: 300, ms: 10 };
+
+    #[test]
+    fn the_cells_of_freebsd_are_sensitive_where_the_paper_says() {
+        let here = |job: &Job| job.line == LINE && job.service == &AUTHOR;
+        let cells: Vec<Job> = cells().into_iter().filter(here).collect();
+        assert_eq!(cells.len(), 13);
+        let mut simulated = Simulated {
+            transactions: account::table(),
+            repetitions: 3,
+            again: 0,
+            same: 0,
+            planned: 0,
+            steady: steady().unwrap(),
+        };
+        simulated.play(&FREEBSD, &cells, Seed(1)).unwrap();
+        let mut records = Records::new();
+        simulated.note(&mut records);
+        for check in instrument::simulation(&records) {
+            assert!(check.holds, "{}", check.sentence);
+        }
+        summarise(&mut records, &simulated.transactions);
+        let cells = FREEBSD.cells(&records, &AUTHOR);
+        assert_eq!(cells.sensitive(LINE), [8, 9, 10, 11]);
+        assert!(cells.late().eq(8..=11) && cells.reference() == 6);
+    }
+}

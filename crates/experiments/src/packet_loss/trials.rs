@@ -142,10 +142,8 @@ impl Trial<'_> {
             (3..=last).flat_map(|position| BEHIND.map(|later| Drops::Held { position, later }));
         let held = self.play(held, 1)?;
         let chance = self.play([Drops::Percent(PERCENT)], BY_CHANCE)?;
-        let (late, early): (Vec<&Played>, Vec<&Played>) = lost
-            .iter()
-            .filter(|played| data(played))
-            .partition(|played| is_late(played));
+        let (late, early): (Vec<&Played>, Vec<&Played>) =
+            lost.iter().filter(data).partition(|played| is_late(played));
         let all = || [&none, &lost, &held, &chance].into_iter().flatten();
         let for_nothing = |played: &[Played]| mean(played.iter().map(|p| p.for_nothing as f64));
         let numbers = [

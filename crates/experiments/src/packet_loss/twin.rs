@@ -17,7 +17,7 @@ use super::campaign::Results;
 use super::kernel::Kernel;
 use super::line::Drops;
 use super::played::{self, Part, Played};
-use super::rig::{Job, Measured};
+use super::rig::{Job, Measured, PROCESSING};
 use super::service::SEGMENT;
 use super::stack::{Cast, Stack};
 use crate::estimate::estimate;
@@ -161,10 +161,15 @@ impl Tables {
 }
 
 impl Pair {
-    /// The response times of the kernel and of the model.
+    /// The response times of the kernel and of the model, each with the processing that was asked for:
+    /// what the server's program took beyond it is the machine's, and not its TCP's.
     fn times(&self) -> [f64; 2] {
-        let of = |time: Option<Span>| time.map_or(f64::NAN, Span::as_millis_f64);
-        [&self.measured.traced, &self.played.traced].map(|traced| of(traced.response_time()))
+        [&self.measured.traced, &self.played.traced].map(|traced| {
+            let time = traced
+                .response
+                .map(|of| of.t_conn + of.t_req + PROCESSING + of.t_resp);
+            time.map_or(f64::NAN, Span::as_millis_f64)
+        })
     }
 
     fn apart(&self) -> f64 {
