@@ -97,6 +97,7 @@ impl Sender {
         let end = chunk.start + u64::from(chunk.len) + u64::from(chunk.fin);
         let charge = self.charge(end - chunk.start);
         let was_empty = self.board.is_empty();
+        self.probed = false;
         self.board.push(Sent {
             start: chunk.start,
             end,
