@@ -75,10 +75,8 @@ pub(super) fn play(
             thread::park_timeout(LOOK);
         }
         view.end();
-        let turns = threads.into_iter().map(thread::ScopedJoinHandle::join);
-        turns
-            .map(|turn| turn.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect::<Result<(), Failure>>()
+        let mut turns = threads.into_iter().map(thread::ScopedJoinHandle::join);
+        turns.try_for_each(|turn| turn.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })?;
     let stopped = work.done.load(Ordering::Relaxed) < work.all();
     let numbers = work.playing.into_iter().map(|playing| {
