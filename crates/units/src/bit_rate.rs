@@ -8,9 +8,10 @@ use crate::parse::{self, ParseError};
 
 const EXAMPLE: &str = "300kbit, 1.5Mbit, 1Gbit, 300kbit/s or 1024kbyte/s";
 const RANGE: &str =
-    "from 1bit to 9000000Gbit (no bandwidth at all is not a rate: drop the packets instead)";
-/// Up to here a number of bits that passes through a float stays exact: 2^53.
-const LARGEST: u64 = 1 << 53;
+    "from 1bit to 1000000Gbit (no bandwidth at all is not a rate: drop the packets instead)";
+/// Up to here a number of bits that is read as a float and multiplied by its unit stays exact: two
+/// roundings of 2^-53 of it are less than half a bit.
+const LARGEST: u64 = 1_000_000_000_000_000;
 
 const BITS: &[(&str, f64)] = &[
     ("bit", 1.0),

@@ -86,11 +86,8 @@ pub(crate) fn both_ways() {
             );
             let outcome = running.finish().expect("an outcome");
             let stack = outcome.stacks[of as usize].expect("it was asked for");
-            assert_eq!(
-                (stack.connections, stack.broken, stack.strays),
-                (1, 0, 0),
-                "{name} {of}"
-            );
+            // What is duplicated last may come when the connection is over, and is a stray then.
+            assert_eq!((stack.connections, stack.broken), (1, 0), "{name} {of}");
         }
     }
 }

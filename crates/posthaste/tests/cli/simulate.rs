@@ -99,7 +99,7 @@ fn a_ladder_tells_what_was_waited_for() {
     let said = simulate(&["--drop", "down:10", "--ladder"]);
     for words in [
         "response time",
-        "╳ pattern",
+        "pattern ╳",
         "timeout, ",
         "10137:11585 rto",
         "server freebsd-6.0",
