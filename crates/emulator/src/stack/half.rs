@@ -9,6 +9,9 @@ use posthaste_units::Instant;
 
 /// Offset of the first byte of data.
 const FIRST: u64 = 1;
+/// A window is a multiple of its scale, so a little more than the buffer may have been promised:
+/// less than the largest scale's unit (RFC 7323, section 2.3).
+const ROUNDING: u64 = 1 << 14;
 
 /// An endpoint with its bytes.
 #[derive(Debug)]
@@ -33,7 +36,7 @@ impl Half {
 
     fn with(mut endpoint: Endpoint, route: Route) -> Self {
         endpoint.set_no_delay(true);
-        let limit = endpoint.profile().receive_buffer;
+        let limit = endpoint.profile().receive_buffer + ROUNDING;
         Self {
             endpoint,
             route,

@@ -310,6 +310,58 @@ fn the_same_ports_begin_anew_after_time_wait() {
     assert_eq!(world.stack.counters().connections, 2);
 }
 
+/// A kernel fills a window to its last byte, and that byte may lie beyond the buffer.
+#[test]
+fn what_was_promised_is_held() {
+    let linux = profile::named("linux-6").expect("a profile");
+    let small = posthaste_tcp::Profile {
+        receive_buffer: 64 << 10,
+        ..linux
+    };
+    let now = Instant::from_nanos(1);
+    let mut half = Half::listen(&Arc::new(small), route().reverse(), 9);
+    let mut segment = posthaste_tcp::Segment {
+        syn: true,
+        window: u16::MAX,
+        ..Default::default()
+    };
+    segment.options.mss = Some(1460);
+    segment.options.window_scale = Some(7);
+    half.push(now, &segment, &[]);
+    let mut edge = 0;
+    let mut next = 1;
+    // Pieces that are no multiple of anything, up to whatever edge has been promised.
+    loop {
+        while let Some(packet) = half.pop(now) {
+            let sent = wire::read(&packet).expect("a segment").segment;
+            let scale = if sent.syn {
+                0
+            } else {
+                half.endpoint.profile().offer.window_scale.unwrap_or(0)
+            };
+            edge = edge.max(sent.ack.unwrap_or(0) + (u32::from(sent.window) << scale));
+        }
+        let length = (edge - next).min(1337);
+        if length == 0 {
+            break;
+        }
+        let data = posthaste_tcp::Segment {
+            seq: next,
+            ack: Some(10),
+            window: u16::MAX,
+            len: length,
+            ..Default::default()
+        };
+        half.push(now, &data, &vec![7; length as usize]);
+        next += length;
+    }
+    let held = half.come.readable().concat().len() as u64;
+    assert_eq!(
+        (held, u64::from(next) - 1),
+        (half.endpoint.readable(), held)
+    );
+}
+
 /// What an application does beside an endpoint's own calls.
 impl Half {
     fn take(&mut self, now: Instant) -> Vec<u8> {
