@@ -151,9 +151,19 @@ impl<P: Packet> Exit<P> {
         self.held.is_empty() && self.due.back().is_none_or(|last| last.left <= now)
     }
 
+    /// Whether packets are held back until others have gone.
+    pub(crate) fn holds(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// When the next leaves of those whose time is known.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.due.front().map(|passage| passage.left)
+    }
+
     /// When the next leaves.
     pub(crate) fn wake(&self) -> Option<Instant> {
-        let due = self.due.front().map(|passage| passage.left);
+        let due = self.next();
         let held = self.held.iter().map(|held| held.deadline);
         due.into_iter().chain(held).min()
     }

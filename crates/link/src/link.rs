@@ -177,11 +177,23 @@ impl<P: Packet> Link<P> {
 
     /// Decides what is to be decided by `now`; returns when the last of it happened.
     fn settle(&mut self, now: Instant) -> Option<Instant> {
+        if self.is_decided() {
+            return None;
+        }
         let sent = match &mut self.path {
             Path::Pipe(pipe) => pipe.advance(now, &self.plan, self.began, &mut self.exit),
             Path::Netem(_) => None,
         };
         sent.max(self.exit.release(now))
+    }
+
+    /// Whether all that is inside has its time already.
+    fn is_decided(&self) -> bool {
+        let sends_ahead = match &self.path {
+            Path::Pipe(pipe) => pipe.sends_ahead(),
+            Path::Netem(_) => true,
+        };
+        sends_ahead && !self.exit.holds()
     }
 
     /// The next packet whose time has come by `now`, in the order in which they leave.
@@ -195,6 +207,9 @@ impl<P: Packet> Link<P> {
 
     /// When to pop next; `None` where nothing is inside. Now and then nothing comes out then.
     pub fn wake(&self) -> Option<Instant> {
+        if self.is_decided() {
+            return self.exit.next();
+        }
         let next = match &self.path {
             Path::Pipe(pipe) => pipe.next(),
             Path::Netem(_) => None,

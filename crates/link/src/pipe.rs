@@ -159,6 +159,11 @@ impl<P: Packet> Pipe<P> {
         Some(first.max(self.meter.free()).max(opens.unwrap_or_default()))
     }
 
+    /// Whether every packet is sent as soon as it is pushed, in time yet to come.
+    pub(crate) fn sends_ahead(&self) -> bool {
+        self.ahead
+    }
+
     /// When the next packet is sent; none where all have been, beforehand.
     pub(crate) fn next(&self) -> Option<Instant> {
         if self.ahead {

@@ -12,7 +12,7 @@ use posthaste_units::{Instant, Seed, Span};
 use crate::application::{Client, Server};
 use crate::stopwatch::Stopwatch;
 use crate::witness::{Nobody, Sent, Witness};
-use crate::{Carried, Ending, Scenario, ScenarioError, Transaction};
+use crate::{Carried, Ending, Scenario, ScenarioError, Transaction, carried};
 
 /// Transactions begin at any of 2^33 nanoseconds, 8.6 s, by chance: what a stack's coarse clock does
 /// depends on where in its ticks a timer is set.
@@ -26,6 +26,8 @@ pub struct Simulator {
     scenario: Scenario,
     seed: Seed,
     links: [Link<Carried>; 2],
+    /// The segments that are on the links.
+    sent: [carried::Sent; 2],
     ends: [Endpoint; 2],
     client: Client,
     server: Server,
@@ -49,6 +51,7 @@ impl Simulator {
         let [up, down] = &scenario.plans;
         Ok(Self {
             links: [Link::new(up, seed), Link::new(down, seed)],
+            sent: Default::default(),
             ends: [
                 Endpoint::connect(&scenario.client, 0, Instant::ORIGIN),
                 Endpoint::listen(&scenario.server, 0),
@@ -96,6 +99,7 @@ impl Simulator {
         let seed = seed_of(self.seed, number);
         for (link, direction) in self.links.iter_mut().zip(Direction::BOTH) {
             link.restart(seed.child(direction.name()));
+            self.sent[direction as usize].clear();
         }
         let chance = seed.child("begin").0;
         self.now = Instant::from_nanos(chance >> (u64::BITS - PHASE_BITS));
@@ -175,15 +179,21 @@ impl Simulator {
             return;
         };
         witness.left(direction, &passage);
-        let carried = &passage.packet;
-        if matches!(passage.fate, Fate::Dropped(_)) || carried.damaged {
+        let sent = &mut self.sent[way];
+        if let (Fate::Delivered(_), false) = (passage.fate, passage.packet.damaged)
+            && let Some(segment) = sent.at(passage.position)
+        {
+            let receiver = &mut self.ends[1 - way];
+            receiver.push(now, segment);
+            let service = &self.scenario.service;
+            self.stopwatch
+                .delivered(now, direction, segment, receiver, service);
+        } else {
             return;
         }
-        let receiver = &mut self.ends[1 - way];
-        receiver.push(now, &carried.segment);
-        let service = &self.scenario.service;
-        self.stopwatch
-            .delivered(now, direction, &carried.segment, receiver, service);
+        if self.wakes[way] == Instant::FAR_FUTURE {
+            sent.forget();
+        }
         self.turn(direction.reverse(), witness);
     }
 
@@ -236,7 +246,8 @@ impl Simulator {
                 segment: &segment,
                 counters: end.counters(),
             });
-            self.links[way].push(now, Carried::new(segment));
+            self.links[way].push(now, Carried::new(&segment));
+            self.sent[way].push(segment);
             any = true;
         }
         if any {

@@ -36,7 +36,7 @@ pub(super) struct Track {
 }
 
 /// What a track says of one place.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Found<'a> {
     pub(super) drop: bool,
     pub(super) flip: Option<&'a Bits>,
@@ -60,9 +60,23 @@ pub(super) struct Walk {
 }
 
 impl Track {
+    /// Whether nothing ever happens along it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.drop.is_empty()
+            && self.flip.is_empty()
+            && self.delay.is_empty()
+            && self.hold.is_empty()
+            && self.copy.is_empty()
+            && self.delay_from.is_empty()
+            && self.bandwidth_from.is_empty()
+    }
+
     /// What happens at `offset` packets or milliseconds after the first; `base` is the number of
     /// the first.
     pub(super) fn at(&self, walk: &mut Walk, offset: u64, base: u64) -> Found<'_> {
+        if self.is_empty() {
+            return Found::default();
+        }
         let (at, begun_again) = match self.repeat {
             Some(period) => (offset % period + base, offset >= period),
             None => (offset.saturating_add(base), false),
