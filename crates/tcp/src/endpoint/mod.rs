@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use posthaste_units::{Instant, Span};
 
+use crate::clock::earlier;
 use crate::receive::Receiver;
 use crate::send::{Agreed, Sender};
 use crate::{Counters, End, Offset, Profile, Segment, State};
@@ -155,11 +156,14 @@ impl Endpoint {
 
     /// Lets timers that are due run out, then the next segment to be sent at `now`.
     pub fn pop(&mut self, now: Instant) -> Option<Segment> {
-        let segment = self.next_segment(now);
-        match segment {
-            Some(_) => self.counters.segments_out += 1,
-            None => self.stirred = false,
+        // Asked again without news, which is what most questions are.
+        if !self.stirred && self.wake().is_none_or(|due| due > now) {
+            return None;
         }
+        let segment = self.next_segment(now);
+        // There may be more where one came from.
+        self.stirred = segment.is_some();
+        self.counters.segments_out += u64::from(self.stirred);
         segment
     }
 
@@ -172,15 +176,8 @@ impl Endpoint {
         if self.state.is_closed() {
             return None;
         }
-        [
-            self.opening.due,
-            self.linger,
-            self.sender.wake(),
-            self.receiver.deadline(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        let due = earlier(self.opening.due, self.linger);
+        earlier(due, earlier(self.sender.wake(), self.receiver.deadline()))
     }
 
     /// The application writes; returns how many bytes the send buffer took. None are taken before

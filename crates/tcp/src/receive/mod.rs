@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use posthaste_units::{Instant, Span};
 
+use crate::clock::earlier;
 use crate::{Counters, Offset, Profile, Ranges};
 use ack::{AckNow, AckPolicy, Arrival, Place};
 use duplicates::Duplicates;
@@ -281,7 +282,7 @@ impl Receiver {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let ack = self.policy.deadline();
         let repeat = self.duplicates.as_ref().and_then(Duplicates::due);
-        [ack, repeat].into_iter().flatten().min()
+        earlier(ack, repeat)
     }
 
     /// The window of a segment that leaves now, and its field; the edge moves.

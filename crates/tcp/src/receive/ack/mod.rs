@@ -9,6 +9,7 @@ mod adaptive;
 use posthaste_units::{Instant, Span};
 
 use crate::Clock;
+use crate::clock::earlier;
 use adaptive::Adaptive;
 
 /// A stack's rule.
@@ -214,7 +215,7 @@ impl AckPolicy {
             Kind::Linux(adaptive) => adaptive.release(),
             Kind::Rfc(_) | Kind::Bsd(_) => None,
         };
-        [self.timer, release].into_iter().flatten().min()
+        earlier(self.timer, release)
     }
 
     /// The deadline has passed: an acknowledgement leaves, and [`sent`](Self::sent) follows.
