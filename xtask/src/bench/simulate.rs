@@ -38,7 +38,7 @@ const POSITIONS: u32 = 12;
 
 /// Transactions with one loss each, every position in turn.
 pub(crate) fn simulate(bench: &Bench) -> Outcome<Vec<Row>> {
-    let each = bench.or_quick(200_000, 5_000);
+    let each = bench.or_quick(50_000, 5_000);
     let mut rows = Vec::new();
     for tcp in ["freebsd-6.0", "linux-2.6.15", "linux-6", "rfc"] {
         let ends = both(tcp);
