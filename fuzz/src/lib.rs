@@ -13,6 +13,7 @@ mod endpoint;
 mod envelope;
 mod frames;
 mod http_reply;
+mod packets;
 mod pattern;
 mod quantities;
 mod record;
@@ -33,6 +34,7 @@ pub use endpoint::endpoint;
 pub use envelope::envelope;
 pub use frames::frames;
 pub use http_reply::http_reply;
+pub use packets::packets;
 pub use pattern::pattern;
 pub use quantities::quantities;
 pub use record::record;
@@ -55,6 +57,7 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("pattern", pattern),
     ("frames", frames),
     ("duplicate_acks", duplicate_acks),
+    ("packets", packets),
     ("endpoint", endpoint),
     ("trace", trace),
     ("capture", capture),
