@@ -143,6 +143,7 @@ fn mark_by_pipe(profile: &mut Profile) {
         profile.recovery.engine = Engine::Pipe {
             fack: true,
             free_fin: false,
+            defers: false,
         };
     }
 }

@@ -115,6 +115,8 @@ const RECOVERY: Recovery = Recovery {
         fack: true,
         // "Don't be strict about the congestion window for the final FIN": tcp_cwnd_test().
         free_fin: true,
+        // Only where the device segments (TSO): taken as one that does not.
+        defers: false,
     },
     // tcp_reordering.
     threshold: 3,

@@ -2,7 +2,7 @@
 //!
 //! Read in the sources of 6.12 (net/ipv4/tcp_*.c) unless marked "from memory". Buffers that grow
 //! (`tcp_rmem`, `tcp_wmem`) are taken as large as they become; the offer grows by two segments with each
-//! arrival, as in slow start. Left out: pacing, TSO's deferring, TCP small queues.
+//! arrival, as in slow start. Left out: pacing, TCP small queues.
 
 use posthaste_units::Span;
 
@@ -165,6 +165,8 @@ const RECOVERY: Recovery = Recovery {
         fack: false,
         // tcp_cwnd_test() has no exemption for the final FIN any more; seen on 6.18.
         free_fin: false,
+        // tcp_tso_should_defer(); segmentation is offloaded on every path since 4.17.
+        defers: true,
     },
     // tcp_reordering.
     threshold: 3,

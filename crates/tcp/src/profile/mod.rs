@@ -227,6 +227,8 @@ pub enum Engine {
         fack: bool,
         /// The last segment with its FIN is sent whatever the congestion window.
         free_fin: bool,
+        /// Where the window leaves a single segment, it waits for the next acknowledgement.
+        defers: bool,
     },
 }
 

@@ -88,6 +88,7 @@ const RECOVERY: Recovery = Recovery {
     engine: Engine::Pipe {
         fack: false,
         free_fin: false,
+        defers: false,
     },
     threshold: 3,
     limited_transmit: true,

@@ -56,6 +56,8 @@ pub(crate) struct Episode {
     pub(crate) probe: Option<(Offset, bool)>,
     /// A probe is to be sent.
     pub(crate) probing: bool,
+    /// Linux: the second of two segments that leave together follows at once.
+    pub(crate) pair: bool,
     /// Linux: duplicates before a loss is believed; grows with reordering seen.
     pub(crate) threshold: u32,
     pub(crate) reordered: bool,

@@ -6,6 +6,7 @@
 
 mod bsd;
 pub mod congestion;
+mod defer;
 mod detect;
 mod episode;
 mod expire;

@@ -395,6 +395,10 @@ impl Sender {
             let left = if forced { u64::MAX } else { left };
             return self.repair_first(now, left, counters);
         }
+        if self.defers(now, left) {
+            self.validate(true);
+            return None;
+        }
         let counted = self.counting == super::Counting::Segments;
         let allowed = match counted {
             true if left >= u64::from(self.agreed.mss) => u64::MAX,

@@ -49,6 +49,7 @@ impl Sender {
         let chunk = chunk.or_else(|| self.copy_tail(now, counters));
         if chunk.is_none() {
             self.episode.credit = 0;
+            self.episode.pair = false;
             self.watch_window(now);
         }
         chunk

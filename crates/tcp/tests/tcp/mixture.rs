@@ -135,6 +135,7 @@ fn recovery(stream: &mut Stream) -> Recovery {
         false => Engine::Pipe {
             fack: stream.random_bool(0.5),
             free_fin: stream.random_bool(0.5),
+            defers: stream.random_bool(0.5),
         },
     };
     Recovery {

@@ -1,0 +1,48 @@
+//! Holding back: a burst of one segment waits for the next acknowledgement (Linux tcp_output.c,
+//! `tcp_tso_should_defer`, as it is since 6.18 and in the stable series of that time).
+//!
+//! Today's Linux hands its device two segments or more at a time and prefers to wait where the window
+//! leaves only one, provided that an acknowledgement is due. It shows where two acknowledgements
+//! come within a millisecond: the second lets nothing out.
+
+use posthaste_units::{Instant, Span};
+
+use super::Sender;
+use super::episode::Phase;
+use crate::profile::Engine;
+
+/// Only so soon after something was sent, and for an acknowledgement that is due so soon.
+const SOON: Span = Span::from_millis(1);
+
+/// A window of which so much is free is used at once (net.ipv4.tcp_tso_win_divisor = 3).
+const THIRDS: u64 = 3;
+
+impl Sender {
+    /// Whether new data waits although the congestion window leaves `left` bytes.
+    ///
+    /// Bursts are of two segments (net.ipv4.tcp_min_tso_segs = 2), as they are below some 35 Mbit/s.
+    pub(super) fn defers(&mut self, now: Instant, left: u64) -> bool {
+        if !matches!(self.rules.engine, Engine::Pipe { defers: true, .. }) {
+            return false;
+        }
+        let mss = u64::from(self.agreed.mss);
+        let open = (self.una + self.window).saturating_sub(self.max);
+        let left = left.min(open);
+        let single = self.written.saturating_sub(self.max) <= mss;
+        if std::mem::take(&mut self.episode.pair) || left < mss || single {
+            return false;
+        }
+        if left >= 2 * mss {
+            self.episode.pair = true;
+            return false;
+        }
+        let recovers = self.phase() >= Phase::Recovery;
+        let window = self.window.min(self.congestion.window());
+        if recovers || now.since(self.spoke) > SOON || left >= window / THIRDS {
+            return false;
+        }
+        let smoothed = self.rtt.smoothed().unwrap_or_default();
+        let first = self.board.get(0);
+        first.is_some_and(|first| now + SOON.min(smoothed / 2) >= first.sent + smoothed)
+    }
+}
