@@ -12,7 +12,8 @@ const FIELD: u64 = u16::MAX as u64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowRule {
     /// RFC 9293, section 3.8.6.2.2: the edge stays until it can move by a full segment or half
-    /// the buffer, and then an update goes.
+    /// the buffer. The next acknowledgement says so; an update goes only where less than two
+    /// segments are left to the peer, since two are acknowledged at once (section 3.8.6.3).
     Rfc,
     /// BSD (FreeBSD 6 and 14, tcp_output.c): all there is, but nothing rather than less than a
     /// segment and a quarter of the buffer. An update goes once the edge can move by two
@@ -130,7 +131,7 @@ impl Window {
         let (offered, window) = (room.offered(), self.offer(room));
         let opens = window - offered;
         match self.rule {
-            WindowRule::Rfc => opens > 0,
+            WindowRule::Rfc => opens > 0 && offered < 2 * self.mss,
             WindowRule::Bsd => opens >= 2 * self.mss || (opens > 0 && 2 * opens >= self.buffer),
             WindowRule::Linux { .. } => {
                 2 * offered <= self.buffer && window > 0 && window >= 2 * offered

@@ -23,6 +23,8 @@ use crate::{Counters, Offset};
 pub(super) struct News {
     /// It moved `una`.
     pub(super) advanced: bool,
+    /// It ended fast recovery.
+    ended: bool,
     /// Nothing but a repetition.
     pub(super) duplicate: bool,
     /// Charges and segments newly acknowledged or SACKed.
@@ -96,7 +98,8 @@ impl Sender {
             let out = self.in_flight();
             let window = self.reduction.acked(news.delivered.0, out, clean);
             self.congestion.set_window(window);
-        } else if news.advanced {
+        } else if news.advanced && !(news.ended && self.reduction.is_at_once()) {
+            // RFC 6582, section 3.2, step 3: what ends recovery sets the window and grows nothing.
             let mut progress = self.progress(now, news.delivered, ack);
             progress.rtt = news.sent.map(|sent| now.since(sent.1));
             progress.in_flight = match self.limit {
@@ -224,6 +227,7 @@ impl Sender {
                 return;
             }
             self.finish_recovery();
+            news.ended = true;
         }
         match self.phase() {
             Phase::Recovery => {

@@ -88,8 +88,8 @@ pub enum Counting {
 pub enum Limit {
     /// It grows all the same (BSD of 2005).
     Ignored,
-    /// It does not grow unless it was full before the acknowledgement (Linux of 2005; RFC 9438,
-    /// section 5.8).
+    /// It does not grow unless it had no room for a segment before the acknowledgement (Linux of 2005;
+    /// RFC 9438, section 5.8).
     Full,
     /// It grows if sending last stopped at it; in slow start also while it is less than twice
     /// what was out (Linux since 3.16, `tcp_is_cwnd_limited`).
@@ -232,7 +232,7 @@ impl Congestion {
     fn may_grow(&self, progress: &Progress) -> bool {
         match self.control.limit {
             Limit::Ignored => true,
-            Limit::Full => progress.in_flight >= self.window,
+            Limit::Full => progress.in_flight + self.mss > self.window,
             Limit::Validated => {
                 progress.limited || (self.in_slow_start() && self.window < 2 * progress.in_flight)
             }
