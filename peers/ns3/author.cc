@@ -4,6 +4,8 @@
 // posthaste's profile `rfc` is set here: segments of 1,448 bytes with timestamps, an initial window of
 // three, a first timeout of one second for SYNs and data. A position is dropped where the client
 // receives, so that, unlike in dummynet, the lost packet takes its time on the line.
+// After a lost SYN or SYN-ACK ns-3 begins with the same window as ever, against RFC 5681, section 3.1:
+// `--window=1` is for that.
 
 #include <cstdio>
 #include <functional>
@@ -22,6 +24,7 @@ struct Settings {
     std::string delay = "10ms";
     double loss = 0.0;
     uint32_t position = 0;
+    uint32_t window = 3;
     uint32_t transactions = 1;
     uint32_t request = 1438;
     uint32_t reply = 12974;
@@ -137,7 +140,7 @@ void Begin() {
 void Configure() {
     Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TcpNewReno::GetTypeId()));
     Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(1448));
-    Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(3));
+    Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(settings.window));
     Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(2));
     Config::SetDefault("ns3::TcpSocket::DelAckTimeout", TimeValue(MilliSeconds(200)));
     Config::SetDefault("ns3::TcpSocket::ConnTimeout", TimeValue(Seconds(1)));
@@ -184,6 +187,7 @@ int main(int count, char** words) {
     line.AddValue("delay", "each way", settings.delay);
     line.AddValue("loss", "probability that a packet is lost, each way", settings.loss);
     line.AddValue("position", "packet from the server that is lost; 0 is none", settings.position);
+    line.AddValue("window", "segments of the first flight", settings.window);
     line.AddValue("transactions", "how many", settings.transactions);
     line.AddValue("request", "bytes", settings.request);
     line.AddValue("reply", "bytes", settings.reply);
