@@ -3,6 +3,7 @@
 use posthaste_units::{Instant, Span};
 
 use crate::Plan;
+use crate::jitter::Around;
 use crate::meter::Rated;
 use crate::pattern::{Cursor, InForce};
 
@@ -10,6 +11,8 @@ use crate::pattern::{Cursor, InForce};
 pub(crate) struct Conditions {
     /// None where no pattern ever changes them.
     cursor: Option<Cursor>,
+    /// The delay's distribution where it was last asked for: means hardly ever change.
+    around: Option<Around>,
 }
 
 impl Conditions {
@@ -18,6 +21,14 @@ impl Conditions {
         let changing = script.filter(|script| script.changes_conditions());
         Self {
             cursor: changing.map(|script| script.cursor()),
+            around: None,
+        }
+    }
+
+    /// As new.
+    pub(crate) fn restart(&mut self) {
+        if let Some(cursor) = &mut self.cursor {
+            cursor.rewind();
         }
     }
 
@@ -30,27 +41,36 @@ impl Conditions {
         position: u64,
         now: Instant,
     ) -> Rated {
-        let force = self.in_force(began, position, now);
+        let Some(force) = self.in_force(began, position, now) else {
+            return (plan.bandwidth, None);
+        };
         let until = force.until.map(|until| began + until);
         (force.bandwidth.or(plan.bandwidth), until)
     }
 
-    /// The delay likewise.
+    /// The delay likewise, of a packet whose draw is `deviation`.
     pub(crate) fn delay(
         &mut self,
         plan: &Plan,
         began: Instant,
         position: u64,
         now: Instant,
+        deviation: f64,
     ) -> Span {
         let force = self.in_force(began, position, now);
-        force.delay.unwrap_or(plan.delay)
+        let mean = force.and_then(|force| force.delay).unwrap_or(plan.delay);
+        let Some(jitter) = plan.jitter else {
+            return mean;
+        };
+        let known = self.around.filter(|around| around.mean() == mean);
+        let around = *self
+            .around
+            .insert(known.unwrap_or_else(|| jitter.around(mean)));
+        around.delay(deviation)
     }
 
-    fn in_force(&mut self, began: Instant, position: u64, now: Instant) -> InForce {
-        match &mut self.cursor {
-            Some(cursor) => cursor.in_force(position, now.since(began)),
-            None => InForce::default(),
-        }
+    fn in_force(&mut self, began: Instant, position: u64, now: Instant) -> Option<InForce> {
+        let cursor = self.cursor.as_mut()?;
+        Some(cursor.in_force(position, now.since(began)))
     }
 }

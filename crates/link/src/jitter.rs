@@ -32,6 +32,14 @@ pub enum Shape {
     Pareto,
 }
 
+/// A jitter at a certain delay.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Around {
+    mean: Span,
+    seconds: f64,
+    width: f64,
+}
+
 /// The width of a distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Spread {
@@ -45,7 +53,7 @@ pub enum Spread {
 }
 
 impl Jitter {
-    /// A draw that [`Self::delay`] scales: independent of the delay, which may change under way.
+    /// A draw that [`Around::delay`] scales: independent of the delay, which may change under way.
     pub(crate) fn draw(&self, draws: &mut Stream) -> f64 {
         match self.shape {
             Shape::Normal => StandardNormal.sample(draws),
@@ -58,10 +66,25 @@ impl Jitter {
         }
     }
 
+    /// Delays around this mean.
+    pub(crate) fn around(&self, mean: Span) -> Around {
+        Around {
+            mean,
+            seconds: mean.as_secs_f64(),
+            width: self.spread.width(mean).as_secs_f64(),
+        }
+    }
+}
+
+impl Around {
+    /// Around which mean.
+    pub(crate) const fn mean(&self) -> Span {
+        self.mean
+    }
+
     /// The delay of a packet whose draw is `deviation`.
-    pub(crate) fn delay(&self, mean: Span, deviation: f64) -> Span {
-        let width = self.spread.width(mean).as_secs_f64();
-        Span::from_secs_f64(mean.as_secs_f64() + width * deviation)
+    pub(crate) fn delay(&self, deviation: f64) -> Span {
+        Span::from_secs_f64(self.seconds + self.width * deviation)
     }
 }
 
@@ -139,7 +162,7 @@ mod tests {
     fn moments(text: &str, mean: Span) -> (f64, f64) {
         let jitter: Jitter = text.parse().unwrap();
         let mut draws = Seed(1).stream("jitter");
-        let draws = (0..200_000).map(|_| jitter.delay(mean, jitter.draw(&mut draws)));
+        let draws = (0..200_000).map(|_| jitter.around(mean).delay(jitter.draw(&mut draws)));
         let delays: Vec<f64> = draws.map(Span::as_millis_f64).collect();
         let mean = delays.iter().sum::<f64>() / delays.len() as f64;
         let squares = delays.iter().map(|delay| (delay - mean).powi(2));

@@ -62,11 +62,13 @@ impl<P: Packet> Link<P> {
         let plan = &self.plan;
         self.position = 0;
         (self.began, self.decided) = (Instant::ORIGIN, Instant::ORIGIN);
-        self.cursor = plan.script.as_ref().map(|script| script.cursor());
+        if let Some(cursor) = &mut self.cursor {
+            cursor.rewind();
+        }
         self.chance = Chance::new(plan, seed);
         match &mut self.path {
             Path::Pipe(pipe) => pipe.restart(plan),
-            Path::Netem(netem) => netem.restart(plan),
+            Path::Netem(netem) => netem.restart(),
         }
         let errors = BitErrors::new(plan.bit_error_rate, seed);
         self.exit.restart(errors);

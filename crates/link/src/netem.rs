@@ -34,10 +34,10 @@ impl Netem {
     }
 
     /// As new, in the same memory.
-    pub(crate) fn restart(&mut self, plan: &Plan) {
+    pub(crate) fn restart(&mut self) {
         self.held.clear();
         self.meter = Meter::default();
-        self.conditions = Conditions::new(plan);
+        self.conditions.restart();
         self.latest = Instant::ORIGIN;
     }
 
@@ -72,8 +72,8 @@ impl Netem {
         began: Instant,
     ) -> Instant {
         let (conditions, position) = (&mut self.conditions, entry.position);
-        let delay = conditions.delay(plan, began, position, entry.arrived);
-        let mut ready = entry.arrived + plan.delay_of(delay, entry.deviation) + entry.extra_delay;
+        let delay = conditions.delay(plan, began, position, entry.arrived, entry.deviation);
+        let mut ready = entry.arrived + delay + entry.extra_delay;
         if plan.keeps_order {
             ready = ready.max(self.latest);
         }

@@ -75,13 +75,15 @@ impl<P: Packet> Pipe<P> {
             lane.waiting.clear();
             lane.bytes = 0;
             lane.sent.clear();
-            lane.policy = plan.queue.discipline.start();
+            if !self.ahead {
+                lane.policy = plan.queue.discipline.start();
+            }
         }
         if let (Some(shares), Some(classes)) = (&mut self.shares, plan.classes.as_deref()) {
             *shares = Shares::new(classes);
         }
         self.meter = Meter::default();
-        self.conditions = Conditions::new(plan);
+        self.conditions.restart();
         self.tail = Instant::ORIGIN;
     }
 
@@ -222,8 +224,9 @@ impl<P: Packet> Pipe<P> {
         if entry.at_once {
             return exit.deliver(entry, through);
         }
-        let mean = self.conditions.delay(plan, began, position, through);
-        let mut left = through + plan.delay_of(mean, entry.deviation) + entry.extra_delay;
+        let conditions = &mut self.conditions;
+        let delay = conditions.delay(plan, began, position, through, entry.deviation);
+        let mut left = through + delay + entry.extra_delay;
         if plan.keeps_order {
             left = left.max(self.tail);
         }

@@ -119,12 +119,4 @@ impl Plan {
     pub(crate) fn length(&self, bytes: u32) -> u64 {
         u64::from(bytes) + u64::from(self.overhead)
     }
-
-    /// The delay of a packet whose draw is `deviation` while the link's delay is `mean`.
-    pub(crate) fn delay_of(&self, mean: Span, deviation: f64) -> Span {
-        match self.jitter {
-            Some(jitter) => jitter.delay(mean, deviation),
-            None => mean,
-        }
-    }
 }

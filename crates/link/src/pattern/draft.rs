@@ -362,7 +362,9 @@ impl Tracks {
             copy: self.copy.finish(),
             delay_from: changes(self.delay_from),
             bandwidth_from: changes(self.bandwidth_from),
+            ..Track::default()
         }
+        .measured()
     }
 }
 

@@ -128,6 +128,12 @@ fn changes<V: Copy>(
 }
 
 impl Cursor {
+    /// Back to the beginning of its script.
+    pub(crate) fn rewind(&mut self) {
+        self.packets = Walk::default();
+        self.millis = Walk::default();
+    }
+
     /// What is in force for the packet at `position` while it is being sent, `elapsed` after the
     /// arrival of the link's first.
     pub(crate) fn in_force(&mut self, position: u64, elapsed: Span) -> InForce {

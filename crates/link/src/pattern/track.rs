@@ -3,6 +3,8 @@
 //! Packets are counted from 1, milliseconds from 0; both are plain numbers here. A range is one
 //! entry however long it is. How ranges are checked before they come here is left to `draft`.
 
+use std::ops::Range;
+
 use posthaste_units::{BitRate, Span};
 
 use super::Bits;
@@ -33,6 +35,8 @@ pub(super) struct Track {
     pub(super) copy: Lane<u32>,
     pub(super) delay_from: Changes<Span>,
     pub(super) bandwidth_from: Changes<BitRate>,
+    /// Nothing happens outside these places; see [`Self::measured`].
+    pub(super) busy: Range<u64>,
 }
 
 /// What a track says of one place.
@@ -60,21 +64,34 @@ pub(super) struct Walk {
 }
 
 impl Track {
-    /// Whether nothing ever happens along it.
-    pub(super) fn is_empty(&self) -> bool {
-        self.drop.is_empty()
-            && self.flip.is_empty()
-            && self.delay.is_empty()
-            && self.hold.is_empty()
-            && self.copy.is_empty()
-            && self.delay_from.is_empty()
-            && self.bandwidth_from.is_empty()
+    /// The same track, which knows where it is busy: a place where nothing happens costs nothing.
+    pub(super) fn measured(mut self) -> Self {
+        let spans = [
+            reach(&self.drop),
+            reach(&self.flip),
+            reach(&self.delay),
+            reach(&self.hold),
+            reach(&self.copy),
+        ];
+        let mut busy = Range::default();
+        for span in spans.into_iter().flatten() {
+            busy = match busy.is_empty() {
+                true => span,
+                false => busy.start.min(span.start)..busy.end.max(span.end),
+            };
+        }
+        let lasts = !self.delay_from.is_empty() || !self.bandwidth_from.is_empty();
+        if lasts || (self.repeat.is_some() && !busy.is_empty()) {
+            busy = 0..u64::MAX;
+        }
+        self.busy = busy;
+        self
     }
 
     /// What happens at `offset` packets or milliseconds after the first; `base` is the number of
     /// the first.
     pub(super) fn at(&self, walk: &mut Walk, offset: u64, base: u64) -> Found<'_> {
-        if self.is_empty() {
+        if !self.busy.contains(&offset.saturating_add(base)) {
             return Found::default();
         }
         let (at, begun_again) = match self.repeat {
@@ -110,6 +127,11 @@ impl Track {
             (None, None) => None,
         }
     }
+}
+
+/// From its first place to behind its last.
+fn reach<V>(lane: &Lane<V>) -> Option<Range<u64>> {
+    Some(lane.first()?.first..lane.last()?.last.saturating_add(1))
 }
 
 /// The value at `at`. `next` is the first range that ends at or after the last place asked for.
