@@ -1,4 +1,4 @@
-//! What leaves: timers that are due first, then one segment at a time.
+//! What leaves, one segment at a time, and what the timers do.
 
 use posthaste_units::Instant;
 
@@ -11,7 +11,6 @@ const BLOCKS: (usize, usize) = (3, 4);
 
 impl Endpoint {
     pub(super) fn next_segment(&mut self, now: Instant) -> Option<Segment> {
-        self.expire(now);
         if let Some(reset) = self.reset.take() {
             return Some(reset);
         }
@@ -21,15 +20,17 @@ impl Endpoint {
         if !self.state.is_synchronised() {
             return None;
         }
-        let room = self.room();
-        if let Some(chunk) = self.sender.transmit(now, room, &mut self.counters) {
-            return Some(self.with_chunk(now, chunk));
-        }
-        if let Some((parity, len)) = self.sender.parity(&mut self.counters) {
-            let mut segment = self.header(now, self.sender.max, len, false);
-            segment.len = len;
-            segment.options.parity = Some(parity);
-            return Some(segment);
+        if !self.sender.is_idle() {
+            let room = self.room();
+            if let Some(chunk) = self.sender.transmit(now, room, &mut self.counters) {
+                return Some(self.with_chunk(now, chunk));
+            }
+            if let Some((parity, len)) = self.sender.parity(&mut self.counters) {
+                let mut segment = self.header(now, self.sender.max, len, false);
+                segment.len = len;
+                segment.options.parity = Some(parity);
+                return Some(segment);
+            }
         }
         if self.receiver.owed_now {
             return Some(self.pure_ack(now));
@@ -42,7 +43,8 @@ impl Endpoint {
         None
     }
 
-    fn expire(&mut self, now: Instant) {
+    /// Lets run out what is due.
+    pub(super) fn expire(&mut self, now: Instant) {
         if self.state.is_closed() {
             return;
         }

@@ -47,8 +47,9 @@ pub struct Endpoint {
     reset: Option<Segment>,
     /// Duplicate acknowledgements that a remedy still sends.
     repeats: u32,
-    /// Something has happened since `pop` last had nothing.
+    /// Something has happened since `pop` last had nothing; and when the first timer was due then.
     stirred: bool,
+    due: Instant,
     counters: Counters,
 }
 
@@ -101,6 +102,7 @@ impl Endpoint {
             reset: None,
             repeats: 0,
             stirred: false,
+            due: Instant::FAR_FUTURE,
             counters: Counters::default(),
             profile: profile.clone(),
         }
@@ -137,6 +139,7 @@ impl Endpoint {
         self.reset = None;
         self.repeats = 0;
         self.stirred = false;
+        self.due = Instant::FAR_FUTURE;
         self.counters = Counters::default();
     }
 
@@ -157,22 +160,42 @@ impl Endpoint {
     /// Lets timers that are due run out, then the next segment to be sent at `now`.
     pub fn pop(&mut self, now: Instant) -> Option<Segment> {
         // Asked again without news, which is what most questions are.
-        if !self.stirred && self.wake().is_none_or(|due| due > now) {
+        if !self.stirred && self.due > now {
             return None;
         }
-        let segment = self.next_segment(now);
+        let mut segment = self.by_now(now);
+        if segment.is_none() && self.due <= now {
+            segment = self.by_now(now);
+        }
         // There may be more where one came from.
         self.stirred = segment.is_some();
         self.counters.segments_out += u64::from(self.stirred);
         segment
     }
 
+    fn by_now(&mut self, now: Instant) -> Option<Segment> {
+        if self.due <= now {
+            self.expire(now);
+        }
+        let segment = self.next_segment(now);
+        if segment.is_none() {
+            self.due = self.next_due().unwrap_or(Instant::FAR_FUTURE);
+        }
+        segment
+    }
+
     /// When to pop next: the earliest timer, or the origin of time where something may be sent at
     /// once; none while nothing will happen by itself.
     pub fn wake(&self) -> Option<Instant> {
-        if self.stirred || self.reset.is_some() {
-            return Some(Instant::ORIGIN);
-        }
+        let due = if self.stirred {
+            Instant::ORIGIN
+        } else {
+            self.due
+        };
+        (due < Instant::FAR_FUTURE).then_some(due)
+    }
+
+    fn next_due(&self) -> Option<Instant> {
         if self.state.is_closed() {
             return None;
         }
@@ -207,7 +230,7 @@ impl Endpoint {
     /// The application reads; returns how many bytes there were.
     pub fn read(&mut self, _now: Instant, bytes: u64) -> u64 {
         let bytes = self.receiver.read(bytes);
-        self.stirred |= bytes > 0;
+        self.stirred |= self.receiver.owed_now;
         bytes
     }
 

@@ -237,6 +237,11 @@ impl Sender {
         (self.written + self.closing as u64).saturating_sub(self.max)
     }
 
+    /// Nothing is out, and nothing is left to be sent.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.board.is_empty() && self.unsent() == 0 && !self.probe_now && !self.episode.probing
+    }
+
     pub(crate) const fn rtt(&self) -> &Rtt {
         &self.rtt
     }

@@ -424,8 +424,10 @@ impl Sender {
 
     /// Linux is not strict about the congestion window for the final FIN (`tcp_cwnd_test`).
     fn final_chunk(&self, room: u32) -> Option<Chunk> {
-        let free = matches!(self.rules.engine, Engine::Pipe { free_fin: true, .. });
-        self.fresh(room, u64::MAX).filter(|chunk| free && chunk.fin)
+        if !matches!(self.rules.engine, Engine::Pipe { free_fin: true, .. }) {
+            return None;
+        }
+        self.fresh(room, u64::MAX).filter(|chunk| chunk.fin)
     }
 
     /// RFC 6675, section 4, NextSeg: nothing is known to be lost and nothing new can be sent. What

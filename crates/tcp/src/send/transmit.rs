@@ -221,8 +221,8 @@ impl Sender {
 
     /// Nothing is out and the window holds back what waits: look from time to time.
     fn watch_window(&mut self, now: Instant) {
-        let held = self.board.is_empty() && self.unsent() > 0 && !self.fits_something();
-        if held && self.timer.is_none() {
+        let waits = self.timer.is_none() && self.board.is_empty() && self.unsent() > 0;
+        if waits && !self.fits_something() {
             self.set_persist(now);
         }
     }
