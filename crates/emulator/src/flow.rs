@@ -10,6 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use etherparse::IpSlice;
 use posthaste_link::Direction;
+use posthaste_tcp::wire::Route;
 
 /// Bytes of an Ethernet header, which stands before every packet.
 pub(crate) const ETHERNET: usize = 14;
@@ -35,6 +36,24 @@ pub struct Flow {
     pub client: SocketAddr,
     /// The end on the server's side.
     pub server: SocketAddr,
+}
+
+impl Flow {
+    /// IP's number of TCP.
+    pub(crate) const TCP: u8 = 6;
+
+    /// The TCP connection of a segment that travels in `direction`.
+    pub(crate) fn of_tcp(route: &Route, direction: Direction) -> Self {
+        let (client, server) = match direction {
+            Direction::Up => (route.from(), route.to()),
+            Direction::Down => (route.to(), route.from()),
+        };
+        Self {
+            protocol: Self::TCP,
+            client,
+            server,
+        }
+    }
 }
 
 /// A packet that may pass.

@@ -145,14 +145,14 @@ pub fn read(packet: &[u8]) -> Result<Received<'_>, Refusal> {
     }
     let from_ip = ip.payload().payload;
     let tcp = TcpSlice::from_slice(from_ip).map_err(|_| Refusal::Tcp)?;
-    if !is_whole(&ip, &tcp) {
-        return Err(Refusal::Checksum);
-    }
-    let payload = &from_ip[tcp.header_slice().len()..];
     let route = Route {
         from: SocketAddr::new(ip.source_addr(), tcp.source_port()),
         to: SocketAddr::new(ip.destination_addr(), tcp.destination_port()),
     };
+    if !is_whole(&ip, &route, from_ip) {
+        return Err(Refusal::Checksum);
+    }
+    let payload = &from_ip[tcp.header_slice().len()..];
     let segment = Segment {
         seq: tcp.sequence_number(),
         ack: tcp.ack().then(|| tcp.acknowledgment_number()),
@@ -172,23 +172,17 @@ pub fn read(packet: &[u8]) -> Result<Received<'_>, Refusal> {
     })
 }
 
-/// Whether both checksums are right.
-fn is_whole(ip: &IpSlice<'_>, tcp: &TcpSlice<'_>) -> bool {
-    let sum = match ip {
-        IpSlice::Ipv4(ip) => {
-            let header = ip.header();
-            // Over the bytes as they came: with its own sum in it, a header's is all ones.
-            let sum = Sum16BitWords::new().add_slice(header.slice());
-            if sum.ones_complement() != 0 {
-                return false;
-            }
-            tcp.calc_checksum_ipv4(header.source(), header.destination())
-        }
-        IpSlice::Ipv6(ip) => {
-            tcp.calc_checksum_ipv6(ip.header().source(), ip.header().destination())
-        }
+/// Whether both checksums are right: over the bytes as they came, with the sum in its field, each is
+/// all ones. A sum of nothing may be written either way; Linux writes it as for UDP, 0xffff
+/// (`skb_checksum_help`, CSUM_MANGLED_0), where an equal sum counted anew would be 0.
+fn is_whole(ip: &IpSlice<'_>, route: &Route, tcp: &[u8]) -> bool {
+    let header = match ip {
+        IpSlice::Ipv4(ip) => Sum16BitWords::new()
+            .add_slice(ip.header().slice())
+            .ones_complement(),
+        IpSlice::Ipv6(_) => 0,
     };
-    sum == Ok(tcp.checksum())
+    header == 0 && checksum(route, tcp) == 0
 }
 
 /// Writes a segment and its data as an IP packet over what `packet` held, whose memory is used
@@ -262,8 +256,8 @@ fn write_ip(packet: &mut Vec<u8>, route: &Route, length: usize) -> Option<()> {
     Some(())
 }
 
-/// The sum over the pseudo-header and a TCP segment whose own field is still zero (RFC 9293,
-/// section 3.1; RFC 8200, section 8.1).
+/// The sum over the pseudo-header and a TCP segment (RFC 9293, section 3.1; RFC 8200, section 8.1):
+/// what belongs into its field while that is zero, and 0 where the field has it.
 fn checksum(route: &Route, tcp: &[u8]) -> u16 {
     let mut sum = Sum16BitWords::new().add_2bytes([0, ip_number::TCP.0]);
     for address in [route.from.ip(), route.to.ip()] {
@@ -416,6 +410,25 @@ mod tests {
             let received = read(&written).unwrap();
             prop_assert_eq!(received.payload, b"data");
             prop_assert!(received.segment.options.bytes() <= 40);
+        }
+    }
+
+    /// One's complement has two zeros, and Linux writes the other one.
+    #[test]
+    fn a_sum_of_nothing_may_be_all_ones() {
+        for v6 in [false, true] {
+            let mut packet = Vec::new();
+            let at = if v6 { 40 } else { 20 } + CHECKSUM;
+            let mut segment = Segment::default();
+            write(&mut packet, &route(v6), &segment, [&[], &[]]).expect("a packet");
+            // A window that is as large as what the sum lacks takes it to nothing.
+            segment.window = u16::from_be_bytes([packet[at], packet[at + 1]]);
+            write(&mut packet, &route(v6), &segment, [&[], &[]]).expect("a packet");
+            assert_eq!(packet[at..at + 2], [0, 0]);
+            for zero in [[0, 0], [0xff, 0xff]] {
+                packet[at..at + 2].copy_from_slice(&zero);
+                assert_eq!(read(&packet).map(|received| received.segment), Ok(segment));
+            }
         }
     }
 

@@ -2,16 +2,10 @@
 //!
 //! A receiver throws away what arrives damaged, so for the agent it has not arrived either.
 
-use std::net::SocketAddr;
-
-use etherparse::checksum::Sum16BitWords;
-use etherparse::{IpSlice, TcpOptionElement, TcpSlice, ip_number};
 use posthaste_link::Direction;
+use posthaste_tcp::wire::{self, Refusal};
 
 use crate::flow::Flow;
-
-/// Largest shift of a window (RFC 7323, section 2.3).
-const LARGEST_SCALE: u8 = 14;
 
 /// Why a packet says nothing to the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,36 +40,22 @@ pub(super) struct Segment<'a> {
 impl<'a> Segment<'a> {
     /// Reads an IP packet that travels in `direction`.
     pub(super) fn read(packet: &'a [u8], direction: Direction) -> Result<Self, Unread> {
-        let ip = IpSlice::from_slice(packet).map_err(|_| Unread::Unreadable)?;
-        if ip.payload_ip_number() != ip_number::TCP {
-            return Err(Unread::Other);
-        } else if ip.is_fragmenting_payload() {
-            return Err(Unread::Unreadable);
-        }
-        let tcp = TcpSlice::from_slice(ip.payload().payload).map_err(|_| Unread::Unreadable)?;
-        if !is_whole(&ip, &tcp) {
-            return Err(Unread::Damaged);
-        }
-        let source = SocketAddr::new(ip.source_addr(), tcp.source_port());
-        let destination = SocketAddr::new(ip.destination_addr(), tcp.destination_port());
-        let (client, server) = match direction {
-            Direction::Up => (source, destination),
-            Direction::Down => (destination, source),
-        };
+        let received = wire::read(packet).map_err(|refusal| match refusal {
+            Refusal::Protocol => Unread::Other,
+            Refusal::Fragment | Refusal::Ip | Refusal::Tcp => Unread::Unreadable,
+            Refusal::Checksum => Unread::Damaged,
+        })?;
+        let segment = received.segment;
         Ok(Self {
-            flow: Flow {
-                protocol: ip_number::TCP.0,
-                client,
-                server,
-            },
-            sequence: tcp.sequence_number(),
-            acknowledgment: tcp.ack().then(|| tcp.acknowledgment_number()),
-            syn: tcp.syn(),
-            fin: tcp.fin(),
-            rst: tcp.rst(),
-            window: tcp.window_size(),
-            payload: tcp.payload().len() as u32,
-            scale: if tcp.syn() { scale(&tcp) } else { None },
+            flow: Flow::of_tcp(&received.route, direction),
+            sequence: segment.seq,
+            acknowledgment: segment.ack,
+            syn: segment.syn,
+            fin: segment.fin,
+            rst: segment.rst,
+            window: segment.window,
+            payload: segment.len,
+            scale: segment.options.window_scale,
             packet,
         })
     }
@@ -95,33 +75,6 @@ impl<'a> Segment<'a> {
         let plain = self.length() == 0 && !self.rst;
         self.acknowledgment.filter(|_| plain)
     }
-}
-
-fn is_whole(ip: &IpSlice<'_>, tcp: &TcpSlice<'_>) -> bool {
-    let sum = match ip {
-        IpSlice::Ipv4(ip) => {
-            let header = ip.header();
-            // Over the bytes as they came: with its own sum in it, a header's is all ones.
-            let sum = Sum16BitWords::new().add_slice(header.slice());
-            if sum.ones_complement() != 0 {
-                return false;
-            }
-            tcp.calc_checksum_ipv4(header.source(), header.destination())
-        }
-        IpSlice::Ipv6(ip) => {
-            tcp.calc_checksum_ipv6(ip.header().source(), ip.header().destination())
-        }
-    };
-    sum == Ok(tcp.checksum())
-}
-
-fn scale(tcp: &TcpSlice<'_>) -> Option<u8> {
-    tcp.options_iterator()
-        .map_while(Result::ok)
-        .find_map(|option| match option {
-            TcpOptionElement::WindowScale(shift) => Some(shift.min(LARGEST_SCALE)),
-            _ => None,
-        })
 }
 
 #[cfg(test)]

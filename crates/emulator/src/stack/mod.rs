@@ -21,7 +21,6 @@ mod splice;
 mod tests;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use posthaste_link::Direction;
@@ -35,8 +34,6 @@ use crate::flow::Flow;
 pub use counters::Counters;
 use splice::{Splice, Stacks};
 
-/// IP's number of TCP.
-const TCP: u8 = 6;
 /// Connections at a time; a SYN beyond is dropped and counted, as a full backlog does it.
 const CONNECTIONS: usize = 65_536;
 /// Bytes of a connection and direction that lie on the host's side, beside the profile's own.
@@ -136,7 +133,7 @@ impl Stack {
 
     /// Whether a packet of this connection is for the stack.
     pub fn takes(flow: &Flow) -> bool {
-        flow.protocol == TCP && flow.server.port() != 0
+        flow.protocol == Flow::TCP && flow.server.port() != 0
     }
 
     /// An IP packet comes from one side. Bytes that are no segment are counted and dropped.
@@ -204,16 +201,11 @@ impl Stack {
 
     /// A packet's connection, by the side from which it comes.
     fn flow(&self, side: Side, route: &Route) -> Flow {
-        let upwards = (self.out == Direction::Up) == (side == Side::Host);
-        let [client, server]: [SocketAddr; 2] = match upwards {
-            true => [route.from(), route.to()],
-            false => [route.to(), route.from()],
+        let direction = match side {
+            Side::Host => self.out,
+            Side::Link => self.out.reverse(),
         };
-        Flow {
-            protocol: TCP,
-            client,
-            server,
-        }
+        Flow::of_tcp(route, direction)
     }
 
     fn open(&mut self, now: Instant, side: Side, flow: Flow, syn: &Received<'_>) {
