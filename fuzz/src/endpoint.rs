@@ -160,6 +160,7 @@ impl Victim {
             }
             4 if event[2] < 64 => self.endpoint.abort(self.now),
             4 => self.endpoint.set_no_delay(event[2] & 1 != 0),
+            _ if event[2] & 1 != 0 => self.endpoint.leave(self.now),
             _ => self.endpoint.close(self.now),
         }
     }

@@ -201,7 +201,7 @@ impl Server {
             }
         }
         if service.closer == Closer::ServerWithReply && self.closes(endpoint, service) {
-            endpoint.close(now);
+            endpoint.leave(now);
         }
     }
 

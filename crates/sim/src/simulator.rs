@@ -228,7 +228,7 @@ impl Simulator {
             Direction::Down => self.server.closes(end, service),
         };
         if closes {
-            end.close(self.now);
+            end.leave(self.now);
             self.send(direction, witness);
         }
     }

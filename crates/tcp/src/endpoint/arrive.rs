@@ -76,7 +76,7 @@ impl Endpoint {
         let edge = next + self.receiver.offered();
         // Into a closed window an acknowledgement still comes (RFC 9293, section 3.10.7.4).
         let beyond = start > edge || (start == edge && segment.places() > 0 && edge > next);
-        if end < self.receiver.acknowledged && segment.len > 0 && !segment.rst {
+        if end < self.receiver.acknowledged && end > start && segment.len > 0 && !segment.rst {
             // All of it has come before; what it acknowledges is older still.
             self.take_data(now, segment, start);
             return None;
@@ -273,12 +273,16 @@ impl Endpoint {
         self.state = next;
         self.linger = match next {
             State::TimeWait => Some(now + self.profile.handshake.time_wait),
-            State::FinWait2 => self
-                .profile
-                .handshake
-                .fin_wait_2
-                .map(|patience| now + patience),
             _ => None,
         };
+        self.limit_patience(now);
+    }
+
+    /// In FIN-WAIT-2 an application that is gone waits for the peer's FIN only so long.
+    pub(super) fn limit_patience(&mut self, now: Instant) {
+        if self.left && self.state == State::FinWait2 && self.linger.is_none() {
+            let patience = self.profile.handshake.fin_wait_2;
+            self.linger = patience.map(|patience| now + patience);
+        }
     }
 }

@@ -43,6 +43,8 @@ pub struct Endpoint {
     recent: Option<(u32, Instant)>,
     /// The end of TIME-WAIT, or of the patience in FIN-WAIT-2.
     linger: Option<Instant>,
+    /// Nobody reads any more.
+    left: bool,
     /// To be sent before all else; the last segment of a connection, or to a stranger.
     reset: Option<Segment>,
     /// Duplicate acknowledgements that a remedy still sends.
@@ -99,6 +101,7 @@ impl Endpoint {
             timestamps: false,
             recent: None,
             linger: None,
+            left: false,
             reset: None,
             repeats: 0,
             stirred: false,
@@ -133,9 +136,12 @@ impl Endpoint {
         self.peer_isn = None;
         self.opening = Opening::default();
         self.peer_scale = 0;
+        self.opening_scaled = false;
+        self.agreed = Agreed::default();
         self.timestamps = false;
         self.recent = None;
         self.linger = None;
+        self.left = false;
         self.reset = None;
         self.repeats = 0;
         self.stirred = false;
@@ -253,6 +259,16 @@ impl Endpoint {
                 self.state = State::FinWait1;
             }
         }
+    }
+
+    /// The application closes and is gone. What the peer still sends is taken and read by nobody, and
+    /// from FIN-WAIT-2 on the profile's patience counts: stacks have none with a program that has
+    /// only closed its own direction (Linux `tcp_close`, an orphan; BSD `SS_CANTRCVMORE`).
+    pub fn leave(&mut self, now: Instant) {
+        self.left = true;
+        self.stirred = true;
+        self.close(now);
+        self.limit_patience(now);
     }
 
     /// The application gives up: a RST where the peer knows of the connection, and nothing after

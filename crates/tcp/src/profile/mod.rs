@@ -95,7 +95,7 @@ pub struct Handshake {
     pub retries: u32,
     /// How long TIME-WAIT is.
     pub time_wait: Span,
-    /// How long FIN-WAIT-2 waits for the peer once the application has closed; none for ever.
+    /// How long FIN-WAIT-2 waits for the peer once the application is gone; none for ever.
     pub fin_wait_2: Option<Span>,
 }
 

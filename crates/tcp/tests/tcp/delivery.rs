@@ -20,7 +20,6 @@ fn profiles() -> Vec<Arc<Profile>> {
             profile.handshake.syn.count = 1000;
             profile.handshake.syn_ack.count = 1000;
             profile.handshake.time_wait = Span::from_secs(20_000);
-            profile.handshake.fin_wait_2 = None;
             Arc::new(profile)
         })
         .collect()

@@ -7,6 +7,7 @@ mod mixture;
 mod pair;
 mod play;
 mod remedies;
+mod reuse;
 mod scenarios;
 mod script;
 mod worlds;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use posthaste_tcp::remedy::Remedy;
-use posthaste_tcp::{Counters, profile};
-use posthaste_units::Span;
+use posthaste_tcp::{Counters, Endpoint, Parity, Segment, profile};
+use posthaste_units::{Instant, Span};
 
 use crate::pair::{Application, Fate, Pair};
 
@@ -99,6 +99,44 @@ fn a_copy_or_parity_of_the_tail_spares_the_timeout() {
             }
         }
     }
+}
+
+/// Its length is that of a segment, and no place of the stream is in it.
+#[test]
+fn parity_that_comes_when_all_has_come_brings_nothing() {
+    let profile = profile::named("rfc").expect("listed");
+    let profile = Arc::new(profile.with(&[Remedy::TailParity]));
+    let now = Instant::from_nanos(1);
+    let mut endpoint = Endpoint::listen(&profile, 7);
+    let mut syn = Segment {
+        syn: true,
+        window: 65_535,
+        ..Segment::default()
+    };
+    syn.options.mss = Some(1000);
+    syn.options.parity = Some(Parity::default());
+    endpoint.push(now, &syn);
+    endpoint.pop(now).expect("a SYN-ACK");
+    let data = Segment {
+        seq: 1,
+        ack: Some(8),
+        window: 65_535,
+        len: 700,
+        ..Segment::default()
+    };
+    let mut parity = Segment {
+        seq: 501,
+        len: 500,
+        ..data
+    };
+    parity.options.parity = Some(Parity {
+        covered: 500,
+        fin: false,
+    });
+    assert_eq!(endpoint.push(now, &data), Some(1..701));
+    while endpoint.pop(now + Span::from_secs(1)).is_some() {}
+    assert_eq!(endpoint.push(now + Span::from_secs(1), &parity), None);
+    assert_eq!(endpoint.received(), 700);
 }
 
 #[test]

@@ -55,6 +55,7 @@ pub(super) enum Event {
     /// So many bytes; without a number, all that there are.
     Read(Option<u64>),
     Close,
+    Leave,
     Abort,
     /// `> ...`: whatever has been sent by now.
     Anything,
@@ -161,6 +162,7 @@ fn event(words: &mut Words) -> Result<Event, String> {
         "read" if words.take("all") => Event::Read(None),
         "read" => Event::Read(Some(words.value("bytes")?)),
         "close" => Event::Close,
+        "leave" => Event::Leave,
         "abort" => Event::Abort,
         "quiet" => Event::Quiet,
         "expect" => Event::Expect(Quantity::read(words)?),

@@ -176,6 +176,10 @@ impl<'a> World<'a> {
                 endpoint.close(now);
                 None
             }
+            Event::Leave => {
+                endpoint.leave(now);
+                None
+            }
             _ => {
                 endpoint.abort(now);
                 None
