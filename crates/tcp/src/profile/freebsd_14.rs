@@ -102,24 +102,8 @@ const HANDSHAKE: Handshake = Handshake {
     fin_wait_2: Some(Span::from_secs(60)),
 };
 
-const RECOVERY: Recovery = Recovery {
-    engine: Engine::Pipe {
-        fack: false,
-        free_fin: false,
-        defers: false,
-    },
-    threshold: 3,
-    // Through the pipe.
-    limited_transmit: true,
-    early_retransmit: None,
-    tail_probe: None,
-    rack: false,
-    frto: false,
-    undo: false,
-    rescue: false,
-    rto_restart: false,
-    tail_copies: 0,
-    tail_parity: 0,
-    fin_rides: true,
-    framing: None,
-};
+const RECOVERY: Recovery = Recovery::by(Engine::Pipe {
+    fack: false,
+    free_fin: false,
+    defers: false,
+});

@@ -104,24 +104,8 @@ const HANDSHAKE: Handshake = Handshake {
     fin_wait_2: Some(Span::from_secs(600)),
 };
 
-const RECOVERY: Recovery = Recovery {
+/// tcprexmtthresh = 3, net.inet.tcp.rfc3042 = 1.
+const RECOVERY: Recovery = Recovery::by(Engine::Bsd {
     // `tiwin == tp->snd_wnd` in tcp_input().
-    engine: Engine::Bsd {
-        window_must_match: true,
-    },
-    // tcprexmtthresh.
-    threshold: 3,
-    // net.inet.tcp.rfc3042 = 1.
-    limited_transmit: true,
-    early_retransmit: None,
-    tail_probe: None,
-    rack: false,
-    frto: false,
-    undo: false,
-    rescue: false,
-    rto_restart: false,
-    tail_copies: 0,
-    tail_parity: 0,
-    fin_rides: true,
-    framing: None,
-};
+    window_must_match: true,
+});

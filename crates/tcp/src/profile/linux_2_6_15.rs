@@ -109,29 +109,15 @@ const HANDSHAKE: Handshake = Handshake {
     fin_wait_2: Some(Span::from_secs(60)),
 };
 
+/// tcp_reordering = 3; tcp_frto = 0 until 2.6.24.
 const RECOVERY: Recovery = Recovery {
-    engine: Engine::Pipe {
+    undo: true,
+    ..Recovery::by(Engine::Pipe {
         // tcp_fack = 1.
         fack: true,
         // "Don't be strict about the congestion window for the final FIN": tcp_cwnd_test().
         free_fin: true,
         // Only where the device segments (TSO): taken as one that does not.
         defers: false,
-    },
-    // tcp_reordering.
-    threshold: 3,
-    // Through the pipe.
-    limited_transmit: true,
-    early_retransmit: None,
-    tail_probe: None,
-    rack: false,
-    // tcp_frto = 0 until 2.6.24.
-    frto: false,
-    undo: true,
-    rescue: false,
-    rto_restart: false,
-    tail_copies: 0,
-    tail_parity: 0,
-    fin_rides: true,
-    framing: None,
+    })
 };

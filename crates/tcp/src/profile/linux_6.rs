@@ -160,19 +160,8 @@ const HANDSHAKE: Handshake = Handshake {
     fin_wait_2: Some(Span::from_secs(60)),
 };
 
+/// tcp_reordering = 3.
 const RECOVERY: Recovery = Recovery {
-    engine: Engine::Pipe {
-        fack: false,
-        // tcp_cwnd_test() has no exemption for the final FIN any more; seen on 6.18.
-        free_fin: false,
-        // tcp_tso_should_defer(); segmentation is offloaded on every path since 4.17.
-        defers: true,
-    },
-    // tcp_reordering.
-    threshold: 3,
-    // Through the pipe.
-    limited_transmit: true,
-    early_retransmit: None,
     // tcp_early_retrans = 3: TCP_TIMEOUT_MIN_US, and TCP_RTO_MIN where one segment is out.
     tail_probe: Some(TailProbe {
         extra: Span::from_millis(2),
@@ -183,10 +172,11 @@ const RECOVERY: Recovery = Recovery {
     // tcp_frto = 2.
     frto: true,
     undo: true,
-    rescue: false,
-    rto_restart: false,
-    tail_copies: 0,
-    tail_parity: 0,
-    fin_rides: true,
-    framing: None,
+    ..Recovery::by(Engine::Pipe {
+        fack: false,
+        // tcp_cwnd_test() has no exemption for the final FIN any more; seen on 6.18.
+        free_fin: false,
+        // tcp_tso_should_defer(); segmentation is offloaded on every path since 4.17.
+        defers: true,
+    })
 };

@@ -202,6 +202,29 @@ pub struct Recovery {
     pub framing: Option<Framing>,
 }
 
+impl Recovery {
+    /// What all stacks share, with one of the engines: three duplicates, limited transmit and a FIN
+    /// that rides on data (RFC 5681, section 3.2; RFC 3042), and nothing that only some of them have.
+    pub(crate) const fn by(engine: Engine) -> Self {
+        Self {
+            engine,
+            threshold: 3,
+            limited_transmit: true,
+            early_retransmit: None,
+            tail_probe: None,
+            rack: false,
+            frto: false,
+            undo: false,
+            rescue: false,
+            rto_restart: false,
+            tail_copies: 0,
+            tail_parity: 0,
+            fin_rides: true,
+            framing: None,
+        }
+    }
+}
+
 /// Smart framing (Mellia, Meo, Casetti 2005): the same bytes in more segments, so that a loss has
 /// enough of them behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -85,22 +85,10 @@ const HANDSHAKE: Handshake = Handshake {
 };
 
 const RECOVERY: Recovery = Recovery {
-    engine: Engine::Pipe {
+    rescue: true,
+    ..Recovery::by(Engine::Pipe {
         fack: false,
         free_fin: false,
         defers: false,
-    },
-    threshold: 3,
-    limited_transmit: true,
-    early_retransmit: None,
-    tail_probe: None,
-    rack: false,
-    frto: false,
-    undo: false,
-    rescue: true,
-    rto_restart: false,
-    tail_copies: 0,
-    tail_parity: 0,
-    fin_rides: true,
-    framing: None,
+    })
 };
