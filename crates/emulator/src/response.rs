@@ -22,7 +22,7 @@ use posthaste_units::{Instant, ResponseTime};
 
 use crate::flow::Flow;
 use crate::sighting::Sighting;
-use crate::trace::{Chronicle, Seen, Step, Tcp, What};
+use crate::trace::{Chronicle, Kind, Seen, Step, Tcp, What};
 
 /// Gaps remembered of what has been delivered, of each direction of a connection: more than a
 /// window has.
@@ -218,7 +218,7 @@ impl Connection {
     fn came(&mut self, now: Instant, seen: &Seen, tcp: &Tcp) -> Option<Option<Response>> {
         if seen.sighting.copy > 0 {
             return None;
-        } else if seen.what == What::Syn && self.opened.is_none() {
+        } else if seen.what == What::Segment(Kind::Syn) && self.opened.is_none() {
             self.opened = Some(now);
         }
         let way = seen.sighting.direction as usize;
@@ -248,7 +248,7 @@ impl Connection {
     fn reached(&mut self, now: Instant, seen: &Seen, tcp: &Tcp) {
         if !seen.is_intact() {
             return;
-        } else if seen.what == What::SynAck {
+        } else if seen.what == What::Segment(Kind::SynAck) {
             self.connected.get_or_insert(now);
         }
         let stream = &mut self.streams[seen.sighting.direction as usize];

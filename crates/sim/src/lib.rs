@@ -25,6 +25,6 @@ pub use carried::Carried;
 pub use scenario::{Scenario, ScenarioError};
 pub use simulator::Simulator;
 pub use totals::Totals;
-pub use trace::{Packet, Sending, Trace, What};
+pub use trace::{Packet, Trace};
 pub use transaction::{Ending, Transaction};
 pub use witness::{Sent, Witness};

@@ -18,6 +18,7 @@ mod segment;
 pub mod send;
 mod state;
 pub mod stream;
+pub mod trace;
 pub mod wire;
 
 pub use clock::Clock;

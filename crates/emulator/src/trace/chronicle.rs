@@ -11,11 +11,12 @@ use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
 use posthaste_link::{Direction, Fate, IDLE};
+use posthaste_tcp::trace::{Kind, Sending};
 use posthaste_units::Instant;
 
 use super::half::{Half, Judgement};
 use super::packet::{FIN, Packet, RST, SYN, Segment};
-use super::what::{Sending, What};
+use super::what::What;
 use crate::sighting::Sighting;
 
 /// Sightings that wait at most.
@@ -247,7 +248,7 @@ impl Connection {
         let acknowledgment = segment
             .acknowledgment
             .and_then(|number| other.place(number));
-        let what = what(segment, sequence, acknowledgment, own, other);
+        let kind = kind(segment, sequence, acknowledgment, own, other);
         if let Some(place) = acknowledgment {
             own.acknowledging = Some((place, segment.window));
         }
@@ -270,7 +271,7 @@ impl Connection {
             sack: blocks(segment, other),
             window: u64::from(segment.window) << if segment.has(SYN) { 0 } else { scale },
         };
-        (what, Some(tcp))
+        (What::Segment(kind), Some(tcp))
     }
 
     /// A packet of this connection reaches the other end.
@@ -282,7 +283,7 @@ impl Connection {
         let told = &mut self.halves[seen.sighting.direction.reverse() as usize];
         match tcp.acknowledgment {
             Some(place) => {
-                let empty = matches!(seen.what, What::Ack | What::DupAck | What::WindowUpdate);
+                let empty = matches!(seen.what, What::Segment(kind) if kind.is_ack());
                 told.hear(now, place, empty, &tcp.sack);
             }
             None => told.hear_syn(now),
@@ -291,45 +292,36 @@ impl Connection {
 }
 
 /// What a segment is, between what its end has sent and what the other has.
-fn what(
+fn kind(
     segment: &Segment,
     sequence: u64,
     acknowledgment: Option<u64>,
     own: &Half,
     other: &Half,
-) -> What {
+) -> Kind {
     if segment.has(RST) {
-        return What::Rst;
+        return Kind::Rst;
     } else if segment.has(SYN) {
         return if acknowledgment.is_some() {
-            What::SynAck
+            Kind::SynAck
         } else {
-            What::Syn
+            Kind::Syn
         };
     } else if segment.payload > 0 {
         return if segment.has(FIN) {
-            What::DataFin
+            Kind::DataFin
         } else {
-            What::Data
+            Kind::Data
         };
     } else if segment.has(FIN) {
-        return What::Fin;
+        return Kind::Fin;
     } else if sequence + 1 == own.next {
-        return What::KeepAlive;
+        return Kind::KeepAlive;
     }
-    let Some((place, window)) = own.acknowledging else {
-        return What::Ack;
-    };
-    let same_window = window == segment.window;
-    if acknowledgment != Some(place) {
-        What::Ack
-    } else if other.next > place && (same_window || segment.sack[0].is_some()) {
-        What::DupAck
-    } else if !same_window {
-        What::WindowUpdate
-    } else {
-        What::Ack
-    }
+    acknowledgment.map_or(Kind::Ack, |place| {
+        let (blocks, beyond) = (segment.sack[0].is_some(), other.next > place);
+        Kind::of_ack((place, segment.window), own.acknowledging, blocks, beyond)
+    })
 }
 
 /// The blocks of a selective acknowledgement as places of the other end's stream.

@@ -6,10 +6,10 @@
 
 use std::collections::VecDeque;
 
+use posthaste_tcp::trace::Sending;
 use posthaste_units::{Instant, Span};
 
 use super::packet::{SYN, Segment};
-use super::what::Sending;
 
 /// Segments remembered of each direction: a window of 5.9 MB in full segments.
 const OUTSTANDING: usize = 4096;

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use posthaste_draw::{Arrow, Ladder, Line, Side, Wait};
 use posthaste_link::{Direction, Fate};
+use posthaste_tcp::trace::Kind;
 use posthaste_units::Instant;
 
 use super::Form;
 use super::chronicle::{Seen, Step};
-use super::what::{Sending, What};
+use super::what::What;
 
 /// Packets drawn at most.
 const DRAWN: usize = 2_000;
@@ -77,38 +78,24 @@ fn line(seen: &Seen) -> Line {
         return Line::Again;
     }
     match seen.what {
-        What::Syn | What::SynAck | What::Fin | What::Rst => Line::Control,
-        What::Ack | What::DupAck | What::WindowUpdate | What::KeepAlive => Line::Acknowledgement,
+        What::Segment(Kind::Syn | Kind::SynAck | Kind::Fin | Kind::Rst) => Line::Control,
+        What::Segment(kind) if kind.is_ack() || kind == Kind::KeepAlive => Line::Acknowledgement,
         _ => Line::Data,
     }
 }
 
 /// `8 7241:8689 rto`: position, what or which bytes, and why again.
 fn label(seen: &Seen) -> String {
-    let mut words = vec![seen.sighting.position.to_string()];
-    if seen.sighting.copy > 0 {
-        words.push("copy".to_owned());
-    }
-    match &seen.tcp {
-        Some(tcp) if tcp.payload > 0 => {
-            let end = tcp.sequence + u64::from(tcp.payload);
-            words.push(format!("{}:{end}", tcp.sequence));
-            if seen.what == What::DataFin {
-                words.push("FIN".to_owned());
-            }
+    let words = match (seen.what, &seen.tcp) {
+        (What::Segment(kind), Some(tcp)) => {
+            let bytes = tcp.sequence..tcp.sequence + u64::from(tcp.payload);
+            kind.words(&bytes, tcp.acknowledgment, tcp.sending)
         }
-        _ => words.push(seen.what.name().to_owned()),
-    }
-    if let Some(tcp) = &seen.tcp {
-        let plain = matches!(seen.what, What::Ack | What::DupAck | What::WindowUpdate);
-        if let Some(place) = tcp.acknowledgment.filter(|_| plain) {
-            words.push(place.to_string());
-        }
-        if let Some(sending) = tcp.sending.filter(|sending| *sending != Sending::First) {
-            words.push(sending.name().to_owned());
-        }
-    }
-    words.join(" ")
+        (what, _) => what.name().to_owned(),
+    };
+    let sighting = &seen.sighting;
+    let copy = if sighting.copy > 0 { "copy " } else { "" };
+    format!("{} {copy}{words}", sighting.position)
 }
 
 fn hint(seen: &Seen) -> String {
@@ -131,12 +118,7 @@ fn hint(seen: &Seen) -> String {
 /// How long a timer has run before this was sent.
 fn wait(seen: &Seen, origin: Instant) -> Option<Wait> {
     let tcp = seen.tcp.as_ref()?;
-    let name = match tcp.sending? {
-        Sending::Timeout => "timeout",
-        Sending::Probe => "probe",
-        Sending::TimeoutOrProbe => "timeout or probe",
-        _ => return None,
-    };
+    let name = tcp.sending?.timer()?;
     let (since, until) = (tcp.before?, seen.sighting.arrived);
     let waited = until.since(since).as_millis_f64();
     Some(Wait {

@@ -38,7 +38,7 @@
 //! | `position` | its place among the packets of its link, from 1: what patterns name |
 //! | `copy` | 0, or the number of a copy that the link made of it |
 //! | `bytes` | of the whole IP packet |
-//! | `what` | what it was: the names of [`What`] |
+//! | `what` | what it was: the names of [`What`] and [`Kind`] |
 //! | `sending` | `first`, or why it was sent again: the names of [`Sending`], inferred as it says there |
 //! | `flags` | TCP's, as tcpdump writes them |
 //! | `seq`, `ack` | counted from the connection's SYN, which is 0 |
@@ -73,7 +73,8 @@ use thiserror::Error;
 
 pub use chronicle::{Chronicle, Seen, Step, Tcp};
 pub use ladder::ladder;
-pub use what::{Sending, What};
+pub use posthaste_tcp::trace::{Kind, Sending};
+pub use what::What;
 
 use crate::following::Following as Thread;
 use crate::sighting::{Notes, Sighting};

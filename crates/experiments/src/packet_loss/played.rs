@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::thread;
 
 use posthaste_link::{Direction, Fate, Reason};
-use posthaste_sim::{Ending, Packet, Scenario, Sending, Service, Simulator, Trace, Transaction};
+use posthaste_sim::{Ending, Packet, Scenario, Service, Simulator, Trace, Transaction};
+use posthaste_tcp::trace::Sending;
 use posthaste_units::{Instant, Seed, Span};
 
 use super::line::Drops;

@@ -1,17 +1,15 @@
 //! Every packet of one transaction: what it was, why it was sent, what became of it.
 //!
-//! In the words of the emulator's traces, so that a simulated and an emulated ladder can lie side by
-//! side. Why something was sent again is known here and inferred there. Words and pictures are left
-//! to `words` and to the rooms above.
+//! In the words of `posthaste_tcp::trace`, which an emulator's traces use, too: why something was sent
+//! again is known here and inferred there. What else is said of a packet is left to `words`, pictures
+//! to the rooms above.
 
-mod what;
 mod words;
 
 use posthaste_link::{Direction, Fate, Marks, Passage};
+use posthaste_tcp::trace::{Kind, Sending};
 use posthaste_tcp::{Counters, Offset, Segment, unwrap};
 use posthaste_units::Instant;
-
-pub use what::{Sending, What};
 
 use crate::{Carried, Sent, Witness};
 
@@ -41,7 +39,7 @@ pub struct Packet {
     /// Its window in bytes.
     pub window: u64,
     /// What it was.
-    pub what: What,
+    pub what: Kind,
     /// Why it was sent.
     pub sending: Sending,
     /// When the same was last sent before.
@@ -101,7 +99,7 @@ impl Witness for Trace {
         let window = self.window(way, segment);
         let half = &mut self.halves[way];
         let is_new = end > half.next || start == end;
-        let sending = Sending::of(segment, &half.counters, sent.counters, is_new);
+        let sending = why(segment, &half.counters, sent.counters, is_new);
         half.counters = *sent.counters;
         half.next = half.next.max(end);
         half.said = acknowledges.map(|place| (place, segment.window));
@@ -145,41 +143,30 @@ impl Witness for Trace {
 }
 
 impl Trace {
-    fn what(&self, way: usize, segment: &Segment, acknowledges: Option<Offset>) -> What {
+    fn what(&self, way: usize, segment: &Segment, acknowledges: Option<Offset>) -> Kind {
         match (segment.syn, segment.fin, segment.len > 0) {
-            _ if segment.rst => What::Rst,
-            (true, ..) if segment.ack.is_some() => What::SynAck,
-            (true, ..) => What::Syn,
-            (_, true, true) => What::DataFin,
-            (_, true, false) => What::Fin,
-            (_, _, true) => What::Data,
+            _ if segment.rst => Kind::Rst,
+            (true, ..) if segment.ack.is_some() => Kind::SynAck,
+            (true, ..) => Kind::Syn,
+            (_, true, true) => Kind::DataFin,
+            (_, true, false) => Kind::Fin,
+            (_, _, true) => Kind::Data,
             _ => self.empty(way, segment, acknowledges),
         }
     }
 
     /// What a segment is that carries nothing.
-    fn empty(&self, way: usize, segment: &Segment, acknowledges: Option<Offset>) -> What {
+    fn empty(&self, way: usize, segment: &Segment, acknowledges: Option<Offset>) -> Kind {
         let half = &self.halves[way];
         let (start, _) = half.places_of(segment);
         if start < half.next {
-            return What::KeepAlive;
+            return Kind::KeepAlive;
         }
-        let Some(place) = acknowledges else {
-            return What::Ack;
-        };
-        match half.said {
-            Some((said, window)) if said == place => {
-                let blocks = !segment.options.sack.is_empty();
-                if window != segment.window && !blocks {
-                    What::WindowUpdate
-                } else if self.halves[1 - way].next > place {
-                    What::DupAck
-                } else {
-                    What::Ack
-                }
-            }
-            _ => What::Ack,
-        }
+        acknowledges.map_or(Kind::Ack, |place| {
+            let blocks = !segment.options.sack.is_empty();
+            let beyond = self.halves[1 - way].next > place;
+            Kind::of_ack((place, segment.window), half.said, blocks, beyond)
+        })
     }
 
     /// When something of these places was last sent.
@@ -208,5 +195,25 @@ impl Half {
     fn places_of(&self, segment: &Segment) -> (Offset, Offset) {
         let start = self.place(segment.seq).unwrap_or_default();
         (start, start + u64::from(segment.places()))
+    }
+}
+
+/// Why `segment` was sent, by what its sender had counted before it and with it.
+fn why(segment: &Segment, before: &Counters, after: &Counters, is_new: bool) -> Sending {
+    let timed_out = after.timeouts > before.timeouts;
+    if after.probes > before.probes {
+        Sending::Probe
+    } else if after.fast > before.fast {
+        Sending::Fast
+    } else if after.after_timeout > before.after_timeout || (timed_out && segment.syn) {
+        if timed_out {
+            Sending::Timeout
+        } else {
+            Sending::AfterTimeout
+        }
+    } else if is_new {
+        Sending::First
+    } else {
+        Sending::Answer
     }
 }

@@ -3,32 +3,17 @@
 use posthaste_link::Fate;
 use posthaste_units::Span;
 
-use super::{Packet, Sending, What};
+use super::Packet;
 
 impl Packet {
     /// `8 7241:8689 rto`: position, what or which bytes, and why again.
     pub fn label(&self) -> String {
-        let mut words = vec![self.position.to_string()];
-        if self.copy > 0 {
-            words.push("copy".to_owned());
-        }
-        if self.segment.len > 0 {
-            let behind = self.start + u64::from(self.segment.len);
-            words.push(format!("{}:{behind}", self.start));
-            if self.what == What::DataFin {
-                words.push("FIN".to_owned());
-            }
-        } else {
-            words.push(self.what.name().to_owned());
-        }
-        let plain = matches!(self.what, What::Ack | What::DupAck | What::WindowUpdate);
-        if let Some(place) = self.acknowledges.filter(|_| plain) {
-            words.push(place.to_string());
-        }
-        if self.sending != Sending::First {
-            words.push(self.sending.name().to_owned());
-        }
-        words.join(" ")
+        let behind = self.start + u64::from(self.segment.len);
+        let words = self
+            .what
+            .words(&(self.start..behind), self.acknowledges, Some(self.sending));
+        let copy = if self.copy > 0 { "copy " } else { "" };
+        format!("{} {copy}{words}", self.position)
     }
 
     /// What there is no room for in the label.
@@ -60,11 +45,7 @@ impl Packet {
 
     /// How long a timer ran before this was sent, and which one.
     pub fn waited(&self) -> Option<(Span, &'static str)> {
-        let name = match self.sending {
-            Sending::Timeout => "timeout",
-            Sending::Probe => "probe",
-            _ => return None,
-        };
+        let name = self.sending.timer()?;
         Some((self.sent.since(self.before?), name))
     }
 }

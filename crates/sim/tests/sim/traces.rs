@@ -1,7 +1,8 @@
-//! What a trace says of packets.
+//! Kind a trace says of packets.
 
 use posthaste_link::Direction;
-use posthaste_sim::{Sending, Trace, What};
+use posthaste_sim::Trace;
+use posthaste_tcp::trace::{Kind, Sending};
 
 use crate::support::{author, dropping, plan, scenario, simulator};
 
@@ -48,13 +49,13 @@ fn what_is_lost_is_sent_again_and_says_why() {
         .iter()
         .filter(|packet| packet.loss().is_some());
     assert_eq!((lost.count() as u64, dropped), (2, 2));
-    let again = |what: What| {
+    let again = |what: Kind| {
         let found = trace
             .packets()
             .iter()
             .find(|packet| packet.what == what && packet.sending == Sending::Timeout);
         found.unwrap_or_else(|| panic!("no {what:?} after a timeout"))
     };
-    let syn = again(What::Syn);
+    let syn = again(Kind::Syn);
     assert!(syn.waited().is_some_and(|(_, name)| name == "timeout"));
 }

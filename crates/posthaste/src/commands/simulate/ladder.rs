@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use posthaste_draw::{Arrow, Ladder, Line, Side, Wait};
 use posthaste_link::Direction;
-use posthaste_sim::{Packet, Scenario, Sending, Simulator, Trace, Transaction, What};
+use posthaste_sim::{Packet, Scenario, Simulator, Trace, Transaction};
+use posthaste_tcp::trace::{Kind, Sending};
 use posthaste_units::{Instant, Seed};
 
 use crate::commands::Failure;
@@ -130,9 +131,9 @@ fn arrow(packet: &Packet, origin: Instant) -> Arrow {
 fn line(packet: &Packet) -> Line {
     match packet.what {
         _ if packet.sending != Sending::First => Line::Again,
-        What::Syn | What::SynAck | What::Fin | What::Rst => Line::Control,
-        What::Data | What::DataFin => Line::Data,
-        What::Ack | What::DupAck | What::WindowUpdate | What::KeepAlive => Line::Acknowledgement,
+        Kind::Syn | Kind::SynAck | Kind::Fin | Kind::Rst => Line::Control,
+        Kind::Data | Kind::DataFin => Line::Data,
+        Kind::Ack | Kind::DupAck | Kind::WindowUpdate | Kind::KeepAlive => Line::Acknowledgement,
     }
 }
 
