@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use posthaste_emulator::agent::{DuplicateAck, DuplicateAcks, Settings, Trigger};
+use posthaste_emulator::agent::{AdaptiveAcks, DuplicateAck, DuplicateAcks, Settings, Trigger};
 use posthaste_link::Direction;
 use posthaste_units::{Instant, Span};
 
@@ -17,7 +17,10 @@ pub fn duplicate_acks(input: &[u8]) {
         _ => Trigger::Fin,
     };
     let settings = Settings {
-        trigger,
+        rule: AdaptiveAcks {
+            trigger,
+            ..AdaptiveAcks::default()
+        },
         connections: CONNECTIONS,
         ..Settings::default()
     };
@@ -41,7 +44,7 @@ pub fn duplicate_acks(input: &[u8]) {
             agent.push(now, direction, part);
         }
         if part[4] & SYN != 0 {
-            budget += settings.per_connection;
+            budget += settings.rule.per_connection;
         }
         if direction == Direction::Up {
             last.insert(ends, packet);

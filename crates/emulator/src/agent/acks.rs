@@ -1,9 +1,8 @@
 //! What the receiver has said last, and how often it has said the same.
 
-use super::segment::Segment;
+use posthaste_tcp::receive::duplicates::DUPLICATES;
 
-/// Duplicates after which a sender sends again (RFC 5681, section 3.2).
-pub(super) const DUPLICATES: u32 = 3;
+use super::segment::Segment;
 
 /// The receiver's acknowledgements of one stream.
 #[derive(Clone, Debug, Default)]

@@ -2,10 +2,10 @@
 //! has said, and the timer that runs while something is missing.
 
 use posthaste_link::Direction;
+use posthaste_tcp::receive::duplicates::Gaps;
 use posthaste_units::Instant;
 
 use super::acks::Acks;
-use super::gaps::Gaps;
 use super::received::{Received, TooManyPieces};
 use super::segment::Segment;
 use super::{Counters, Settings, Trigger};
@@ -180,7 +180,7 @@ impl Connection {
             return None;
         }
         // Fewer than are missing would be of no use.
-        if self.injected + count > settings.per_connection || !may_send(count) {
+        if self.injected + count > settings.rule.per_connection || !may_send(count) {
             counters.limited += 1;
             return None;
         }
@@ -198,7 +198,7 @@ impl Connection {
     }
 
     fn is_watched(&self, settings: &Settings) -> bool {
-        self.fin || settings.trigger == Trigger::Silence
+        self.fin || settings.rule.trigger == Trigger::Silence
     }
 
     /// Starts the timer at a hole, from anew when more has come, and stops it when the hole is filled.
@@ -220,7 +220,7 @@ impl Connection {
         } else if !more {
             return;
         }
-        let due = now + self.gaps.patience(settings);
+        let due = now + self.gaps.patience(&settings.rule);
         self.timer = Some(Timer { due, edge });
     }
 

@@ -5,7 +5,7 @@
 //! stands between the link and the receiver. When the sender has finished and something is
 //! missing, it waits as long as a packet that is merely late would take, and then repeats the
 //! receiver's last acknowledgement until there have been three duplicates (Garcia, Hurtig,
-//! Brunstrom, WEBIST 2007, their proposal; the timer is ours, see [`Settings`]).
+//! Brunstrom, WEBIST 2007, their proposal; the timer is ours, see [`AdaptiveAcks`]).
 //!
 //! What it sends is the receiver's last packet byte for byte. Window, SACK blocks and checksums
 //! are thereby right, and so are timestamps: the value is the newest that the sender has seen, so
@@ -23,11 +23,12 @@
 //! [`Counters`]:
 //!
 //! ```no_run
-//! use posthaste_emulator::agent::{Settings, Trigger};
+//! use posthaste_emulator::agent::{AdaptiveAcks, Settings};
 //! # use std::sync::Arc;
 //! # use posthaste_emulator::Emulation;
 //! # let plan = Arc::new(posthaste_link::Plan::default());
-//! let settings = Settings { trigger: "silence".parse()?, ..Settings::default() };
+//! let rule = AdaptiveAcks { trigger: "silence".parse()?, ..AdaptiveAcks::default() };
+//! let settings = Settings { rule, ..Settings::default() };
 //! let running = Emulation::new(plan.clone(), plan).duplicate_acks(Some(settings)).start()?;
 //! // ...
 //! let counters = running.finish()?.duplicate_acks.expect("switched on");
@@ -38,7 +39,6 @@
 mod acks;
 mod connection;
 mod counters;
-mod gaps;
 mod received;
 mod segment;
 mod settings;
@@ -57,7 +57,8 @@ use connection::{Connection, Standing};
 use segment::{Segment, Unread};
 
 pub use counters::Counters;
-pub use settings::{Settings, Trigger, TriggerError};
+pub use posthaste_tcp::receive::duplicates::{AdaptiveAcks, Trigger, TriggerError};
+pub use settings::Settings;
 
 /// Connections are looked through for those that are over at most this often.
 const SWEEP: Span = Span::from_secs(1);

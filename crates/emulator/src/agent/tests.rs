@@ -8,11 +8,22 @@ use posthaste_units::{Instant, Rate, Span};
 use proptest::prelude::*;
 
 use super::wire::{End, Wire};
-use super::{Counters, DuplicateAck, DuplicateAcks, Settings, Trigger};
+use super::{AdaptiveAcks, Counters, DuplicateAck, DuplicateAcks, Settings, Trigger};
 
 const SEGMENT: usize = 100;
 /// From one segment to the next.
 const GAP: Span = Span::from_millis(20);
+
+fn settings(trigger: Trigger, per_connection: u32) -> Settings {
+    Settings {
+        rule: AdaptiveAcks {
+            trigger,
+            per_connection,
+            ..AdaptiveAcks::default()
+        },
+        ..Settings::default()
+    }
+}
 
 /// What is sent to a receiver, and when.
 #[derive(Clone, Copy, Debug)]
@@ -222,10 +233,7 @@ fn a_hole_that_is_filled_in_time_is_left_alone() {
 
 #[test]
 fn silence_needs_no_fin() {
-    let silence = Settings {
-        trigger: Trigger::Silence,
-        ..Settings::default()
-    };
+    let silence = settings(Trigger::Silence, 3);
     let come = reply(&[0, 1, 2, 4]);
     assert_eq!(run(Settings::default(), &come).0.len(), 0);
     assert_eq!(run(silence, &come).0.len(), 2);
@@ -234,10 +242,7 @@ fn silence_needs_no_fin() {
 #[test]
 fn limits_hold() {
     let come = reply(&[0, 1, 2, 3, 4, 5, 6, 8]);
-    let connection = Settings {
-        per_connection: 1,
-        ..Settings::default()
-    };
+    let connection = settings(Trigger::Fin, 1);
     let (sent, counters) = run(connection, &come);
     assert_eq!((sent.len(), counters.limited), (0, 1));
     let second = Settings {
@@ -388,7 +393,7 @@ proptest! {
         trigger in prop_oneof![Just(Trigger::Fin), Just(Trigger::Silence)],
         per_connection in 0u32..12,
     ) {
-        let settings = Settings { trigger, per_connection, ..Settings::default() };
+        let settings = settings(trigger, per_connection);
         let mut run = Run::new(settings, Wire::of(version), first, 9);
         deliveries.iter().for_each(|delivery| run.deliver(*delivery));
         let (sent, counters) = run.finish();
@@ -398,7 +403,7 @@ proptest! {
 
     #[test]
     fn when_pop_is_called_changes_nothing(deliveries in deliveries(), first: u32) {
-        let settings = Settings { trigger: Trigger::Silence, per_connection: 99, ..Settings::default() };
+        let settings = settings(Trigger::Silence, 99);
         let [prompt, late] = [true, false].map(|prompt| {
             let mut run = Run::new(settings, Wire::of(4), first, 9);
             run.prompt = prompt;
@@ -419,7 +424,7 @@ proptest! {
             segment,
         }).collect();
         all.sort_by_key(|delivery| delivery.at);
-        let settings = Settings { trigger: Trigger::Silence, ..Settings::default() };
+        let settings = settings(Trigger::Silence, 3);
         let mut run = Run::new(settings, Wire::of(4), first, 9);
         all.into_iter().for_each(|delivery| run.deliver(delivery));
         let (sent, counters) = run.finish();

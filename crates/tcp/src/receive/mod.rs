@@ -195,10 +195,8 @@ impl Receiver {
         }
         self.acknowledge_later(now, &incoming, place, other);
         if let Some(duplicates) = &mut self.duplicates {
-            let fin_seen = self.fin.is_some();
             let hole = !self.early.is_empty() || self.fin.is_some_and(|fin| self.next < fin);
-            let new = place != Place::Old;
-            duplicates.arrived(now, new, fin_seen && hole, hole);
+            duplicates.arrived(now, place != Place::Old, self.fin.is_some(), hole);
         }
         (!taken.is_empty()).then_some(taken)
     }

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::ArgGroup;
-use posthaste_emulator::agent::{Settings, Trigger};
+use posthaste_emulator::agent::{AdaptiveAcks, Settings, Trigger};
 use posthaste_link::pattern::{Pattern, Script};
 use posthaste_link::{Direction, Plan, Sharing};
 use posthaste_units::Seed;
@@ -168,7 +168,10 @@ impl Args {
     /// The rules of the duplicate-ACK agent, where there is to be one.
     fn agent(&self) -> Option<Settings> {
         self.duplicate_acks.map(|trigger| Settings {
-            trigger,
+            rule: AdaptiveAcks {
+                trigger,
+                ..AdaptiveAcks::default()
+            },
             ..Settings::default()
         })
     }
@@ -242,7 +245,7 @@ mod tests {
     fn the_agent_looks_from_the_fin_on_unless_told_otherwise() {
         let trigger = |options: &[&str]| {
             let agent = typed(options).unwrap().agent();
-            agent.map(|settings| settings.trigger)
+            agent.map(|settings| settings.rule.trigger)
         };
         assert_eq!(trigger(&[]), None);
         assert_eq!(trigger(&["--duplicate-acks"]), Some(Trigger::Fin));

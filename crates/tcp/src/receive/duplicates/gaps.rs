@@ -1,15 +1,15 @@
-//! How far apart a connection's packets come, and how long to wait for one that has not.
+//! How far apart a connection's segments come, and how long to wait for one that has not.
 //!
 //! A mean and a mean deviation as RFC 6298, section 2, keeps them of round-trip times, with the
-//! same gains: eight and four packets are as much memory as a reply of nine has use for.
+//! same gains: eight and four segments are as much memory as a reply of nine has use for.
 
 use posthaste_units::{Instant, Span};
 
-use super::Settings;
+use super::AdaptiveAcks;
 
-/// The gaps between the packets of one stream.
+/// The gaps between the segments of one stream.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Gaps {
+pub struct Gaps {
     last: Option<Instant>,
     known: Option<Known>,
 }
@@ -22,14 +22,14 @@ struct Known {
 
 impl Gaps {
     /// New data has come. The gap before it counts if what came before it was new data, too.
-    pub(super) fn arrival(&mut self, now: Instant) {
+    pub fn arrival(&mut self, now: Instant) {
         if let Some(last) = self.last.replace(now) {
             self.measure(now.since(last));
         }
     }
 
     /// The sender has been waiting for something else: the gap that follows says nothing.
-    pub(super) fn pause(&mut self) {
+    pub fn pause(&mut self) {
         self.last = None;
     }
 
@@ -50,11 +50,11 @@ impl Gaps {
         self.known = Some(known);
     }
 
-    /// How long after the last packet one that is only late would have come.
-    pub(super) fn patience(&self, settings: &Settings) -> Span {
-        self.known.map_or(settings.longest, |known| {
-            let wait = known.mean + known.deviation * u64::from(settings.deviations);
-            wait.max(settings.shortest).min(settings.longest)
+    /// How long after the last segment one that is only late would have come.
+    pub fn patience(&self, rule: &AdaptiveAcks) -> Span {
+        self.known.map_or(rule.longest, |known| {
+            let wait = known.mean + known.deviation * u64::from(rule.deviations);
+            wait.max(rule.shortest).min(rule.longest)
         })
     }
 }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     fn patience(gaps: &Gaps) -> u64 {
-        gaps.patience(&Settings::default()).as_nanos() / 1_000
+        gaps.patience(&AdaptiveAcks::default()).as_nanos() / 1_000
     }
 
     #[test]
