@@ -156,12 +156,12 @@ impl Victim {
             }
             2 | 3 => {
                 let readable = self.endpoint.readable();
-                assert_eq!(self.endpoint.read(self.now, bytes), bytes.min(readable));
+                assert_eq!(self.endpoint.read(bytes), bytes.min(readable));
             }
-            4 if event[2] < 64 => self.endpoint.abort(self.now),
+            4 if event[2] < 64 => self.endpoint.abort(),
             4 => self.endpoint.set_no_delay(event[2] & 1 != 0),
             _ if event[2] & 1 != 0 => self.endpoint.leave(self.now),
-            _ => self.endpoint.close(self.now),
+            _ => self.endpoint.close(),
         }
     }
 

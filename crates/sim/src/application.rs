@@ -126,7 +126,7 @@ impl Client {
         if !endpoint.state().is_synchronised() {
             return;
         }
-        read(now, endpoint);
+        read(endpoint);
         while let Some(exchange) = service.exchanges.get(self.exchange) {
             match self.stage {
                 Asking::Begins => self.stage = Asking::Pauses(now + exchange.pause),
@@ -171,7 +171,7 @@ impl Server {
             return;
         }
         let accepted = *self.accepted.get_or_insert(now);
-        read(now, endpoint);
+        read(endpoint);
         while let Some(exchange) = service.exchanges.get(self.exchange) {
             match self.stage {
                 Answering::Reads => {
@@ -213,10 +213,10 @@ impl Server {
     }
 }
 
-fn read(now: Instant, endpoint: &mut Endpoint) {
+fn read(endpoint: &mut Endpoint) {
     let readable = endpoint.readable();
     if readable > 0 {
-        endpoint.read(now, readable);
+        endpoint.read(readable);
     }
 }
 

@@ -92,13 +92,13 @@ impl Half {
             }
             other.send.append(&piece[..taken]);
             self.come.consume(taken);
-            self.endpoint.read(now, taken as u64);
+            self.endpoint.read(taken as u64);
             moved = true;
         }
         let ended = self.endpoint.peer_has_closed() && self.endpoint.readable() == 0;
         if ended && !other.closed {
             other.closed = true;
-            other.endpoint.close(now);
+            other.endpoint.close();
             moved = true;
         }
         moved

@@ -104,7 +104,7 @@ impl Splice {
                     send(side, packet);
                 }
             }
-            if !self.answer(now) && !self.move_bytes(now) && !self.pass_resets(now) {
+            if !self.answer(now) && !self.move_bytes(now) && !self.pass_resets() {
                 break;
             }
         }
@@ -147,7 +147,7 @@ impl Splice {
     }
 
     /// What ends one half other than well ends the other.
-    fn pass_resets(&mut self, now: Instant) -> bool {
+    fn pass_resets(&mut self) -> bool {
         let mut passed = false;
         for side in Side::BOTH {
             // A half that is reset in its handshake listens again (RFC 9293, section 3.10.7.4).
@@ -159,7 +159,7 @@ impl Splice {
             let abandoned = matches!(self.door, Door::Refused(_)) && side == self.opener;
             let other = self.half(side.other());
             if (broken || abandoned) && !other.endpoint.state().is_closed() {
-                other.endpoint.abort(now);
+                other.endpoint.abort();
                 passed = true;
             }
         }

@@ -171,11 +171,11 @@ impl World {
 
 /// What has come is read, and `data` is written as far as there is room, then closed.
 fn carry(half: &mut Half, data: &[u8], sent: &mut usize, got: &mut Vec<u8>, now: Instant) {
-    got.extend(half.take(now));
+    got.extend(half.take());
     *sent += half.give(&data[*sent..], now);
     let open = matches!(half.endpoint.state(), State::Established | State::CloseWait);
     if open && *sent == data.len() {
-        half.end(now);
+        half.end();
     }
 }
 
@@ -246,8 +246,7 @@ fn a_reset_is_passed_on() {
         let mut world = World::new("freebsd-6.0", out, 0);
         world.run(Span::from_secs(1), |_, _, _| {});
         assert_eq!(world.server.endpoint.state(), State::Established, "{out}");
-        let now = world.now;
-        world.client.endpoint.abort(now);
+        world.client.endpoint.abort();
         world.run(Span::from_secs(1), |_, _, _| {});
         assert_eq!(
             world.server.endpoint.state(),
@@ -293,10 +292,10 @@ fn strays_are_reset_and_nonsense_is_counted() {
 #[test]
 fn the_same_ports_begin_anew_after_time_wait() {
     let mut world = World::new("freebsd-6.0", Direction::Down, 0);
-    let close = |client: &mut Half, server: &mut Half, now: Instant| {
+    let close = |client: &mut Half, server: &mut Half, _: Instant| {
         for half in [server, client] {
             if matches!(half.endpoint.state(), State::Established | State::CloseWait) {
-                half.end(now);
+                half.end();
             }
         }
     };
@@ -364,10 +363,10 @@ fn what_was_promised_is_held() {
 
 /// What an application does beside an endpoint's own calls.
 impl Half {
-    fn take(&mut self, now: Instant) -> Vec<u8> {
+    fn take(&mut self) -> Vec<u8> {
         let bytes = self.come.readable().concat();
         self.come.consume(bytes.len());
-        Endpoint::read(&mut self.endpoint, now, bytes.len() as u64);
+        Endpoint::read(&mut self.endpoint, bytes.len() as u64);
         bytes
     }
 
@@ -377,9 +376,9 @@ impl Half {
         taken
     }
 
-    fn end(&mut self, now: Instant) {
+    fn end(&mut self) {
         if !std::mem::replace(&mut self.closed, true) {
-            self.endpoint.close(now);
+            self.endpoint.close();
         }
     }
 }

@@ -234,7 +234,7 @@ impl Endpoint {
     }
 
     /// The application reads; returns how many bytes there were.
-    pub fn read(&mut self, _now: Instant, bytes: u64) -> u64 {
+    pub fn read(&mut self, bytes: u64) -> u64 {
         let bytes = self.receiver.read(bytes);
         self.stirred |= self.receiver.owed_now;
         bytes
@@ -242,7 +242,7 @@ impl Endpoint {
 
     /// The application has written everything: a FIN follows the last byte. What the peer still
     /// sends can be read.
-    pub fn close(&mut self, _now: Instant) {
+    pub fn close(&mut self) {
         if self.sender.closing || self.state.is_closed() {
             return;
         }
@@ -267,13 +267,13 @@ impl Endpoint {
     pub fn leave(&mut self, now: Instant) {
         self.left = true;
         self.stirred = true;
-        self.close(now);
+        self.close();
         self.limit_patience(now);
     }
 
     /// The application gives up: a RST where the peer knows of the connection, and nothing after
     /// it.
-    pub fn abort(&mut self, _now: Instant) {
+    pub fn abort(&mut self) {
         if self.state.is_closed() {
             return;
         }

@@ -179,10 +179,10 @@ proptest! {
                     }
                 }
                 Act::Write(bytes) => written += endpoint.write(now, bytes),
-                Act::Read(bytes) => prop_assert!(endpoint.read(now, bytes) <= bytes),
-                Act::Close => endpoint.close(now),
+                Act::Read(bytes) => prop_assert!(endpoint.read(bytes) <= bytes),
+                Act::Close => endpoint.close(),
                 Act::Leave => endpoint.leave(now),
-                Act::Abort => endpoint.abort(now),
+                Act::Abort => endpoint.abort(),
                 Act::NoDelay(no_delay) => endpoint.set_no_delay(no_delay),
                 Act::Wait(ns) => now += Span::from_nanos(ns),
                 Act::Wake => now = now.max(endpoint.wake().unwrap_or(now)),

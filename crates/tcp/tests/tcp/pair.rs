@@ -163,7 +163,7 @@ impl Pair {
             most => most,
         };
         if endpoint.readable() > 0 {
-            application.read += endpoint.read(self.now, most);
+            application.read += endpoint.read(most);
             if application.read >= application.expects {
                 application.complete.get_or_insert(self.now);
             }
@@ -179,7 +179,7 @@ impl Pair {
             application.written == application.writes && application.read >= application.expects;
         if done && !application.closed {
             application.closed = true;
-            endpoint.close(self.now);
+            endpoint.close();
         }
     }
 

@@ -124,10 +124,10 @@ impl Program {
     fn act(&mut self, now: Instant, end: &mut Endpoint) {
         if self.quits.is_some_and(|at| at <= now) {
             self.quits = None;
-            end.abort(now);
+            end.abort();
         }
         if now >= self.reads {
-            let read = end.read(now, self.chunk.min(end.readable()));
+            let read = end.read(self.chunk.min(end.readable()));
             self.read += read;
             if read > 0 && !self.pause.is_zero() {
                 self.reads = now + self.pause;
@@ -144,7 +144,7 @@ impl Program {
         }
         let may = self.closes_first || end.peer_has_closed();
         if !self.closed && may && self.written == self.bytes && self.begins.is_some() {
-            end.close(now);
+            end.close();
             self.closed = true;
         }
     }

@@ -156,7 +156,7 @@ impl<'a> World<'a> {
         self.note(format!("<  {}", written_as(written)));
         self.pump()?;
         if self.settings.reads {
-            self.endpoint()?.read(now, u64::MAX);
+            self.endpoint()?.read(u64::MAX);
             self.pump()?;
         }
         Ok(())
@@ -167,13 +167,13 @@ impl<'a> World<'a> {
         let endpoint = self.endpoint()?;
         let counted = match *event {
             Event::Write { bytes, taken } => Some(("taken", endpoint.write(now, bytes), taken)),
-            Event::Read(Some(bytes)) => Some(("read", endpoint.read(now, bytes), bytes)),
+            Event::Read(Some(bytes)) => Some(("read", endpoint.read(bytes), bytes)),
             Event::Read(None) => {
-                endpoint.read(now, u64::MAX);
+                endpoint.read(u64::MAX);
                 None
             }
             Event::Close => {
-                endpoint.close(now);
+                endpoint.close();
                 None
             }
             Event::Leave => {
@@ -181,7 +181,7 @@ impl<'a> World<'a> {
                 None
             }
             _ => {
-                endpoint.abort(now);
+                endpoint.abort();
                 None
             }
         };
