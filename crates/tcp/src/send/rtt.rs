@@ -124,7 +124,9 @@ impl Rtt {
             self.deviation = (self.deviation + error.abs() - (self.deviation >> 2)).max(1);
         }
         let ticks = |ticks: i64| Span::from_nanos(ticks as u64 * tick);
-        self.value = ticks(((self.smoothed >> 3) + self.deviation) >> 2).max(self.timeouts.minimum);
+        // Cut off to no tick at all, a timeout would stay nothing however often it is doubled.
+        let value = (((self.smoothed >> 3) + self.deviation) >> 2).max(1);
+        self.value = ticks(value).max(self.timeouts.minimum);
         (self.value + self.timeouts.slop).max(ticks(rtt + 2))
     }
 
@@ -304,6 +306,17 @@ mod tests {
         rtt.sample(ms(400), 201, 300);
         let one = 800 - (800 - 200) / 4;
         assert_eq!(rtt.timeout(), ms((400_u64 + one).next_multiple_of(4)));
+    }
+
+    #[test]
+    fn bsd_waits_a_tick_where_nothing_else_is_the_least() {
+        let bare = TimeoutRule {
+            minimum: Span::ZERO,
+            slop: Span::ZERO,
+            ..BSD
+        };
+        let rtt = after(RttRule::Bsd, bare, &[Span::from_micros(600); 40]);
+        assert_eq!(rtt.timeout_after(3), ms(8));
     }
 
     #[test]
