@@ -39,6 +39,8 @@ pub struct Counters {
     pub parities: u64,
     /// Segments that had not come and were made of parity.
     pub restored: u64,
+    /// Answers to refused segments that the profile's limit held back.
+    pub unanswered: u64,
     /// Segments refused, by reason.
     pub refused: Refused,
 }

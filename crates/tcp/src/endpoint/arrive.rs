@@ -60,7 +60,7 @@ impl Endpoint {
     fn believe(&mut self, now: Instant, segment: &Segment) -> Option<Offset> {
         let next = self.receiver.next;
         let Some(start) = unwrap(self.peer_isn?, segment.seq, next) else {
-            return self.out_of_window(segment);
+            return self.out_of_window(now, segment);
         };
         let end = start + u64::from(segment.places());
         let stamped = segment.options.timestamps.is_some() || !self.timestamps;
@@ -70,7 +70,7 @@ impl Endpoint {
         }
         if self.is_old_by_timestamp(now, segment) {
             self.counters.refused.paws += 1;
-            self.receiver.owed_now = true;
+            self.answer(now, segment);
             return None;
         }
         let edge = next + self.receiver.offered();
@@ -82,22 +82,16 @@ impl Endpoint {
             return None;
         }
         if end < self.receiver.acknowledged || beyond {
-            return self.out_of_window(segment);
+            return self.out_of_window(now, segment);
         }
         if segment.rst {
-            self.take_reset(start, edge);
+            self.take_reset(now, start, edge);
             return None;
         }
         if segment.syn {
-            return self.take_syn(segment, start);
+            return self.take_syn(now, segment, start);
         }
         Some(start)
-    }
-
-    fn out_of_window(&mut self, segment: &Segment) -> Option<Offset> {
-        self.counters.refused.out_of_window += 1;
-        self.receiver.owed_now |= !segment.rst;
-        None
     }
 
     /// PAWS (RFC 7323, section 5.3).
@@ -120,7 +114,7 @@ impl Endpoint {
         }
     }
 
-    fn take_reset(&mut self, start: Offset, edge: Offset) {
+    fn take_reset(&mut self, now: Instant, start: Offset, edge: Offset) {
         let rules = self.profile.strictness;
         let exact = start == self.receiver.next;
         let demanded = rules.rfc5961 || (rules.exact_reset && self.state == State::Established);
@@ -133,20 +127,22 @@ impl Endpoint {
             return;
         }
         self.counters.refused.rst += 1;
-        self.receiver.owed_now |= rules.rfc5961;
+        if rules.rfc5961 {
+            self.challenge(now);
+        }
     }
 
-    fn take_syn(&mut self, segment: &Segment, start: Offset) -> Option<Offset> {
+    fn take_syn(&mut self, now: Instant, segment: &Segment, start: Offset) -> Option<Offset> {
         if start == 0 && self.state == State::SynReceived {
             if segment.ack.is_some() {
                 return Some(start);
             }
-            self.opening.send = true;
+            self.opening.send |= self.may_answer_empty(now);
             return None;
         }
         self.counters.refused.syn += 1;
         if start == 0 || self.profile.strictness.rfc5961 {
-            self.receiver.owed_now = true;
+            self.challenge(now);
         } else {
             self.reset = Some(self.bare_reset());
             self.finish(End::Reset);
@@ -175,12 +171,16 @@ impl Endpoint {
         });
         let Some(number) = number else {
             self.counters.refused.ack_too_old += 1;
-            self.receiver.owed_now |= self.profile.strictness.rfc5961;
+            if self.profile.strictness.rfc5961 {
+                self.challenge(now);
+            }
             return false;
         };
         if number > self.sender.shown() {
             self.counters.refused.ack_of_unsent += 1;
-            self.receiver.owed_now = true;
+            if self.profile.strictness.answers.to_unsent {
+                self.challenge(now);
+            }
             return false;
         }
         let mut blocks = [(0, 0); 4];

@@ -8,6 +8,7 @@
 //! This file has the public face. How connections open is `open`'s, what arrives `arrive`'s, what
 //! leaves `leave`'s; the two directions are `send` and `receive`.
 
+mod answer;
 mod arrive;
 mod leave;
 mod open;
@@ -21,6 +22,7 @@ use crate::clock::earlier;
 use crate::receive::Receiver;
 use crate::send::{Agreed, Sender};
 use crate::{Counters, End, Offset, Profile, Segment, State};
+use answer::Challenges;
 use open::Opening;
 
 /// One end of a connection.
@@ -49,6 +51,7 @@ pub struct Endpoint {
     reset: Option<Segment>,
     /// Duplicate acknowledgements that a remedy still sends.
     repeats: u32,
+    challenges: Challenges,
     /// Something has happened since `pop` last had nothing; and when the first timer was due then.
     stirred: bool,
     due: Instant,
@@ -104,6 +107,7 @@ impl Endpoint {
             left: false,
             reset: None,
             repeats: 0,
+            challenges: Challenges::default(),
             stirred: false,
             due: Instant::FAR_FUTURE,
             counters: Counters::default(),
@@ -144,6 +148,7 @@ impl Endpoint {
         self.left = false;
         self.reset = None;
         self.repeats = 0;
+        self.challenges = Challenges::default();
         self.stirred = false;
         self.due = Instant::FAR_FUTURE;
         self.counters = Counters::default();

@@ -69,6 +69,15 @@ pub(super) fn profile() -> Profile {
         window: WindowRule::Bsd,
         strictness: Strictness {
             rfc5961: true,
+            // net.inet.tcp.ack_war_cnt and ack_war_timewindow.
+            answers: Answers {
+                to_unsent: true,
+                limit: Some(AnswerLimit {
+                    most: 5,
+                    within: Span::from_secs(1),
+                }),
+                limits_empty: false,
+            },
             exact_reset: false,
             every_timestamp: false,
             any_window: false,

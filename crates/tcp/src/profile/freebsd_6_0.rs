@@ -70,6 +70,12 @@ pub(super) fn profile() -> Profile {
         window: WindowRule::Bsd,
         strictness: Strictness {
             rfc5961: false,
+            // dropafterack in tcp_input() knows no limit.
+            answers: Answers {
+                to_unsent: true,
+                limit: None,
+                limits_empty: false,
+            },
             // net.inet.tcp.insecure_rst = 0 (from memory).
             exact_reset: true,
             every_timestamp: false,

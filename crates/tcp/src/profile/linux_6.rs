@@ -114,6 +114,16 @@ pub(super) fn profile() -> Profile {
         },
         strictness: Strictness {
             rfc5961: true,
+            // tcp_invalid_ratelimit, for challenges and for tcp_send_dupack(); all seen
+            // on 6.18.
+            answers: Answers {
+                to_unsent: true,
+                limit: Some(AnswerLimit {
+                    most: 1,
+                    within: Span::from_millis(500),
+                }),
+                limits_empty: true,
+            },
             exact_reset: false,
             every_timestamp: false,
             any_window: false,

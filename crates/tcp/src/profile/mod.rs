@@ -276,6 +276,8 @@ pub struct TailProbe {
 pub struct Strictness {
     /// RFC 5961: a RST must hit exactly, a SYN is challenged, an old ACK too.
     pub rfc5961: bool,
+    /// How what is refused is answered.
+    pub answers: Answers,
     /// Once the connection stands a RST must hit exactly, and what does not is silently refused.
     pub exact_reset: bool,
     /// A segment without the timestamp agreed on is dropped (RFC 7323, section 3.2).
@@ -285,6 +287,29 @@ pub struct Strictness {
     pub any_window: bool,
     /// Receives D-SACK and sends it (RFC 2883).
     pub dsack: bool,
+}
+
+/// Acknowledgements sent because something was refused. Without a limit two ends that each refuse
+/// what the other answers, which takes a forged segment, go on for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answers {
+    /// What acknowledges places that were never sent is answered; else it is dropped silently.
+    pub to_unsent: bool,
+    /// How many challenges there may be: answers to a RST or a SYN in the connection, and to what
+    /// acknowledges too much or too little (RFC 5961, section 7).
+    pub limit: Option<AnswerLimit>,
+    /// The limit holds as well for answers to segments without data that are out of the window,
+    /// have an old timestamp or are a SYN once more.
+    pub limits_empty: bool,
+}
+
+/// So many answers within a span that begins with the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnswerLimit {
+    /// Answers.
+    pub most: u32,
+    /// The span.
+    pub within: Span,
 }
 
 /// Every profile: name and maker.

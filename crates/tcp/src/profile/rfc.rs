@@ -58,6 +58,15 @@ pub(super) fn profile() -> Profile {
         window: WindowRule::Rfc,
         strictness: Strictness {
             rfc5961: true,
+            // RFC 5961, section 7: ten in five seconds, for example.
+            answers: Answers {
+                to_unsent: true,
+                limit: Some(AnswerLimit {
+                    most: 10,
+                    within: Span::from_secs(5),
+                }),
+                limits_empty: true,
+            },
             exact_reset: false,
             every_timestamp: true,
             any_window: true,

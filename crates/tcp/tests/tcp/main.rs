@@ -10,4 +10,5 @@ mod remedies;
 mod reuse;
 mod scenarios;
 mod script;
+mod storm;
 mod worlds;

@@ -99,6 +99,7 @@ fn answer(endpoint: &Endpoint, name: &str) -> Result<Value, String> {
         "uncounted-acks" => counters.uncounted_acks,
         "duplicate-data" => counters.duplicate_data,
         "out-of-order" => counters.out_of_order,
+        "unanswered" => counters.unanswered,
         "refused" => refused.total(),
         "refused-out-of-window" => refused.out_of_window,
         "refused-paws" => refused.paws,
