@@ -50,6 +50,7 @@ impl Chance {
         }
     }
 
+    #[inline]
     pub(crate) fn draw(&mut self, plan: &Plan) -> Draw {
         let share = plan.duplication.get();
         Draw {
@@ -81,6 +82,7 @@ impl Chance {
     }
 }
 
+#[inline]
 fn deviation(plan: &Plan, draws: &mut Option<Stream>) -> f64 {
     match (plan.jitter, draws) {
         (Some(jitter), Some(draws)) => jitter.draw(draws),

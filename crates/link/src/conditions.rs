@@ -34,6 +34,7 @@ impl Conditions {
 
     /// The bandwidth for the packet at `position`, at `now` on a link whose first packet arrived
     /// at `began`.
+    #[inline]
     pub(crate) fn rate(
         &mut self,
         plan: &Plan,
@@ -49,6 +50,7 @@ impl Conditions {
     }
 
     /// The delay likewise, of a packet whose draw is `deviation`.
+    #[inline]
     pub(crate) fn delay(
         &mut self,
         plan: &Plan,

@@ -65,6 +65,7 @@ impl<P: Packet> Exit<P> {
     }
 
     /// The packet is delivered at `left`, or later where it is held back.
+    #[inline]
     pub(crate) fn deliver(&mut self, mut entry: Entry<P>, left: Instant) {
         let bits = entry.packet.bytes().saturating_mul(8);
         let mut marks = Marks {
@@ -130,6 +131,7 @@ impl<P: Packet> Exit<P> {
         last
     }
 
+    #[inline]
     fn insert(&mut self, passage: Passage<P>) {
         match self.due.back() {
             Some(last) if last.left > passage.left => {
@@ -141,6 +143,7 @@ impl<P: Packet> Exit<P> {
     }
 
     /// The first whose time has come.
+    #[inline]
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Passage<P>> {
         self.due.front().filter(|passage| passage.left <= now)?;
         self.due.pop_front()

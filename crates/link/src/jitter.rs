@@ -36,7 +36,8 @@ pub enum Shape {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Around {
     mean: Span,
-    seconds: f64,
+    /// The mean and the width in nanoseconds.
+    nanos: f64,
     width: f64,
 }
 
@@ -70,8 +71,8 @@ impl Jitter {
     pub(crate) fn around(&self, mean: Span) -> Around {
         Around {
             mean,
-            seconds: mean.as_secs_f64(),
-            width: self.spread.width(mean).as_secs_f64(),
+            nanos: mean.as_nanos() as f64,
+            width: self.spread.width(mean).as_nanos() as f64,
         }
     }
 }
@@ -84,7 +85,8 @@ impl Around {
 
     /// The delay of a packet whose draw is `deviation`.
     pub(crate) fn delay(&self, deviation: f64) -> Span {
-        Span::from_secs_f64(self.seconds + self.width * deviation)
+        let nanos = self.nanos + self.width * deviation;
+        Span::from_nanos((nanos + 0.5).max(0.0) as i64 as u64)
     }
 }
 

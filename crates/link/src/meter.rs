@@ -27,6 +27,7 @@ impl Meter {
 
     /// Sends `bytes` from `at` on, or from when the ones before are through, at the rates of each
     /// time; returns when they are through, rounded up.
+    #[inline]
     pub(crate) fn send(
         &mut self,
         at: Instant,

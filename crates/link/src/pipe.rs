@@ -88,6 +88,7 @@ impl<P: Packet> Pipe<P> {
     }
 
     /// Takes a packet, or drops it where there is no room.
+    #[inline]
     pub(crate) fn push(
         &mut self,
         entry: Entry<P>,
@@ -102,7 +103,7 @@ impl<P: Packet> Pipe<P> {
         let (now, bytes) = (entry.arrived, entry.packet.bytes());
         let lane = &mut self.lanes[class];
         lane.sent.release(now);
-        if lane.policy.pushes_out() && plan.queue.has_room(0, 0, bytes) {
+        if !self.ahead && lane.policy.pushes_out() && plan.queue.has_room(0, 0, bytes) {
             while !lane.has_room(plan, bytes) && !lane.waiting.is_empty() {
                 lane.view(exit).drop_first(now, Reason::PushedOut);
             }
@@ -202,6 +203,7 @@ impl<P: Packet> Pipe<P> {
     }
 
     /// Puts a packet on the line at `now`, when those before it are through.
+    #[inline]
     fn transmit(
         &mut self,
         class: usize,

@@ -19,6 +19,7 @@ impl Slots {
     }
 
     /// Takes room for one packet.
+    #[inline]
     pub(crate) fn take(&mut self, until: Instant, bytes: u32) {
         match self.taken.back() {
             Some((last, _)) if *last > until => {
@@ -31,6 +32,7 @@ impl Slots {
     }
 
     /// Gives back the room whose time is over.
+    #[inline]
     pub(crate) fn release(&mut self, now: Instant) {
         while let Some(&(until, bytes)) = self.taken.front()
             && until <= now

@@ -155,6 +155,7 @@ impl Cursor {
     /// Where packet and time both say something of the same kind, the packet's entry holds; a
     /// packet that either of them drops is dropped. Positions and times may come in any order;
     /// growing ones cost least.
+    #[inline]
     pub fn step(&mut self, position: u64, elapsed: Span) -> Step {
         let offset = position.saturating_sub(Axis::Packets.base());
         let millis = elapsed.as_nanos() / NANOS_PER_MILLI;

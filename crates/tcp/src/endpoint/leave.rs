@@ -4,15 +4,15 @@ use posthaste_units::Instant;
 
 use super::Endpoint;
 use crate::send::{Chunk, Expired};
-use crate::{End, Offset, Options, SackBlocks, Segment, State, Timestamps, wrap};
+use crate::{End, Parity, Segment, State, Timestamps, wrap};
 
 /// SACK blocks beside timestamps, and without them: what 40 bytes of options hold.
 const BLOCKS: (usize, usize) = (3, 4);
 
 impl Endpoint {
     pub(super) fn next_segment(&mut self, now: Instant) -> Option<Segment> {
-        if let Some(reset) = self.reset.take() {
-            return Some(reset);
+        if self.reset.is_some() {
+            return self.reset.take();
         }
         if self.opening.send {
             return Some(self.syn(now));
@@ -20,27 +20,39 @@ impl Endpoint {
         if !self.state.is_synchronised() {
             return None;
         }
-        if !self.sender.is_idle() {
+        let (chunk, parity) = self.chunk(now)?;
+        let mut segment = self.header(now, &chunk, parity.is_none());
+        segment.options.parity = parity;
+        Some(segment)
+    }
+
+    /// What leaves next of the stream, its tail's parity, or an empty part: an acknowledgement.
+    fn chunk(&mut self, now: Instant) -> Option<(Chunk, Option<Parity>)> {
+        if self.sender.may_send() {
             let room = self.room();
             if let Some(chunk) = self.sender.transmit(now, room, &mut self.counters) {
-                return Some(self.with_chunk(now, chunk));
+                return Some((chunk, None));
             }
             if let Some((parity, len)) = self.sender.parity(&mut self.counters) {
-                let mut segment = self.header(now, self.sender.max, len, false);
-                segment.len = len;
-                segment.options.parity = Some(parity);
-                return Some(segment);
+                return Some((self.empty(len), Some(parity)));
             }
         }
         if self.receiver.owed_now {
-            return Some(self.pure_ack(now));
+            return Some((self.empty(0), None));
         }
-        if self.repeats > 0 {
-            self.repeats -= 1;
-            self.counters.adaptive_acks += 1;
-            return Some(self.pure_ack(now));
+        self.repeats = self.repeats.checked_sub(1)?;
+        self.counters.adaptive_acks += 1;
+        Some((self.empty(0), None))
+    }
+
+    /// Payload that takes no places.
+    const fn empty(&self, len: u32) -> Chunk {
+        Chunk {
+            start: self.sender.max,
+            len,
+            fin: false,
+            last: false,
         }
-        None
     }
 
     /// Lets run out what is due.
@@ -95,49 +107,42 @@ impl Endpoint {
         if self.timestamps { BLOCKS.0 } else { BLOCKS.1 }
     }
 
-    fn with_chunk(&mut self, now: Instant, chunk: Chunk) -> Segment {
-        let mut segment = self.header(now, chunk.start, chunk.len, chunk.len > 0 || chunk.fin);
-        segment.len = chunk.len;
-        segment.fin = chunk.fin;
-        segment.psh = chunk.len > 0 && chunk.last;
-        segment
-    }
-
-    fn pure_ack(&mut self, now: Instant) -> Segment {
-        let next = self.sender.max;
-        self.header(now, next, 0, false)
-    }
-
-    /// A segment without its payload. One that was cut before there were blocks to report leaves
-    /// room for few, or none: Linux would cut it anew.
-    fn header(&mut self, now: Instant, start: Offset, len: u32, carries: bool) -> Segment {
+    /// The segment that carries `chunk`; its places count where it `carries` them. One that was cut
+    /// before there were blocks to report leaves room for few, or none: Linux would cut it anew.
+    fn header(&mut self, now: Instant, chunk: &Chunk, carries: bool) -> Segment {
         let window = self.receiver.advertise(false);
-        let mut sack = SackBlocks::default();
-        let left = self.sender.mss().saturating_sub(len + 4) as usize / 8;
-        let most = self.most_blocks().min(left);
-        if most > 0
-            && self.receiver.has_blocks()
-            && let Some(isn) = self.peer_isn
-        {
-            for (start, end) in self.receiver.blocks(most) {
-                sack.push(wrap(isn, start), wrap(isn, end));
-            }
-        }
         let number = self.receiver.next;
+        let carries = carries && (chunk.len > 0 || chunk.fin);
+        let mut segment = Segment {
+            seq: wrap(self.isn, chunk.start),
+            ack: self.peer_isn.map(|isn| wrap(isn, number)),
+            fin: chunk.fin,
+            psh: chunk.len > 0 && chunk.last,
+            window,
+            len: chunk.len,
+            ..Segment::default()
+        };
+        if self.timestamps {
+            segment.options.timestamps = Some(self.timestamps_option(now));
+        }
+        if self.receiver.has_blocks() {
+            self.report(&mut segment);
+        }
         self.receiver.acknowledges(now, carries);
         if let Some(duplicates) = &mut self.receiver.duplicates {
             duplicates.said(number, window, !carries);
         }
-        Segment {
-            seq: wrap(self.isn, start),
-            ack: self.peer_isn.map(|isn| wrap(isn, number)),
-            window,
-            options: Options {
-                timestamps: self.timestamps.then(|| self.timestamps_option(now)),
-                sack,
-                ..Options::default()
-            },
-            ..Segment::default()
+        segment
+    }
+
+    /// Tells what has come beyond holes, and twice.
+    fn report(&mut self, segment: &mut Segment) {
+        let left = self.sender.mss().saturating_sub(segment.len + 4) as usize / 8;
+        let most = self.most_blocks().min(left);
+        if let Some(isn) = self.peer_isn.filter(|_| most > 0) {
+            for (start, end) in self.receiver.blocks(most) {
+                segment.options.sack.push(wrap(isn, start), wrap(isn, end));
+            }
         }
     }
 

@@ -178,9 +178,7 @@ impl Endpoint {
         if segment.is_none() && self.due <= now {
             segment = self.by_now(now);
         }
-        // There may be more where one came from.
-        self.stirred = segment.is_some();
-        self.counters.segments_out += u64::from(self.stirred);
+        self.counters.segments_out += u64::from(segment.is_some());
         segment
     }
 
@@ -189,10 +187,16 @@ impl Endpoint {
             self.expire(now);
         }
         let segment = self.next_segment(now);
-        if segment.is_none() {
+        self.stirred = segment.is_some() && self.has_more();
+        if !self.stirred {
             self.due = self.next_due().unwrap_or(Instant::FAR_FUTURE);
         }
         segment
+    }
+
+    /// Whether something may follow what has just left.
+    fn has_more(&self) -> bool {
+        self.sender.may_send() || self.receiver.owed_now || self.repeats > 0
     }
 
     /// When to pop next: the earliest timer, or the origin of time where something may be sent at

@@ -237,9 +237,11 @@ impl Sender {
         (self.written + self.closing as u64).saturating_sub(self.max)
     }
 
-    /// Nothing is out, and nothing is left to be sent.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.board.is_empty() && self.unsent() == 0 && !self.probe_now && !self.episode.probing
+    /// False where nothing waits to be sent, nor to be sent again: most of the time.
+    pub(crate) fn may_send(&self) -> bool {
+        let repeats = self.phase() != Phase::Open || self.board.has_unrepaired();
+        let tail = self.rules.tail_copies > 0 || self.rules.tail_parity > 0;
+        self.unsent() > 0 || repeats || tail || self.probe_now || self.episode.probing
     }
 
     pub(crate) const fn rtt(&self) -> &Rtt {
