@@ -24,6 +24,11 @@ impl Clock {
         }
     }
 
+    /// CLOCK_MONOTONIC when it began.
+    pub(crate) const fn origin(&self) -> Span {
+        Span::from_nanos(self.origin)
+    }
+
     /// Now.
     pub(crate) fn now(&self) -> Instant {
         Instant::from_nanos(read(ClockId::Monotonic).saturating_sub(self.origin))

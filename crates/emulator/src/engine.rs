@@ -310,6 +310,7 @@ impl Engine {
             down,
             lateness: self.lateness,
             connections: self.links.connections(),
+            origin: self.clock.origin(),
             real_time: self.real_time,
             pauses: self.waiter.pauses(),
             unseen: self.pens.sightings.missed(),

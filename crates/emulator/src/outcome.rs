@@ -65,6 +65,8 @@ pub struct Outcome {
     pub lateness: Histogram,
     /// Connections that were seen.
     pub connections: u64,
+    /// CLOCK_MONOTONIC at the beginning, from which all times of the run count.
+    pub origin: Span,
     /// Whether the emulator had precedence over other work (SCHED_FIFO).
     pub real_time: bool,
     /// Times the emulator paused so that the kernel would not stop it for longer.

@@ -79,7 +79,18 @@ impl Simulator {
 
     /// The same before a witness of every packet.
     pub fn play_before(&mut self, number: u64, witness: &mut impl Witness) -> Transaction<'_> {
-        let began = self.begin(number);
+        self.play_from(None, number, witness)
+    }
+
+    /// The same from a moment of one's own instead of one by chance: it says where in their ticks coarse
+    /// clocks are set.
+    pub fn play_from(
+        &mut self,
+        began: Option<Instant>,
+        number: u64,
+        witness: &mut impl Witness,
+    ) -> Transaction<'_> {
+        let began = self.begin(began, number);
         self.turn(Direction::Up, witness);
         let ending = self.run(began, witness);
         let [client, server] = &self.ends;
@@ -95,14 +106,15 @@ impl Simulator {
         }
     }
 
-    fn begin(&mut self, number: u64) -> Instant {
+    fn begin(&mut self, began: Option<Instant>, number: u64) -> Instant {
         let seed = seed_of(self.seed, number);
         for (link, direction) in self.links.iter_mut().zip(Direction::BOTH) {
             link.restart(seed.child(direction.name()));
             self.sent[direction as usize].clear();
         }
         let chance = seed.child("begin").0;
-        self.now = Instant::from_nanos(chance >> (u64::BITS - PHASE_BITS));
+        let drawn = Instant::from_nanos(chance >> (u64::BITS - PHASE_BITS));
+        self.now = began.unwrap_or(drawn);
         let isns = [chance as u32, (chance >> 16) as u32];
         let Scenario { client, server, .. } = &self.scenario;
         self.ends[0].reconnect(client, isns[0], self.now);

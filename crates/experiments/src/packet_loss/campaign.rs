@@ -7,7 +7,7 @@
 use posthaste_emulator::transaction::Ended;
 use posthaste_emulator::{TcpCounters, agent};
 use posthaste_stats::Histogram;
-use posthaste_units::Seed;
+use posthaste_units::{Seed, Span};
 
 use super::account;
 use super::line::JITTER;
@@ -31,6 +31,8 @@ pub(super) struct Campaign<'a> {
 pub(super) struct Results {
     /// What the links drew their delays by.
     pub(super) seed: Seed,
+    /// CLOCK_MONOTONIC when all their times were 0.
+    pub(super) origin: Span,
     pub(super) measured: Vec<Measured>,
     /// What the server's kernel has counted.
     pub(super) kernel: TcpCounters,
@@ -85,6 +87,7 @@ impl<'a> Campaign<'a> {
         }
         Ok(Some(Results {
             seed,
+            origin: outcome.origin,
             measured: run.measured,
             kernel: run.kernel,
             agent: outcome.duplicate_acks,

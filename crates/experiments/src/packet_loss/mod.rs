@@ -30,6 +30,7 @@ mod late_loss_plots;
 mod line;
 pub(crate) mod loss_2_percent;
 pub(crate) mod model_2026;
+mod parting;
 mod played;
 mod remedies;
 pub(crate) mod remedies_compared;
@@ -39,6 +40,7 @@ mod service;
 mod simulated;
 mod stack;
 mod sweep;
+mod ticks;
 #[cfg(test)]
 mod tiny;
 mod trials;

@@ -18,8 +18,32 @@ use super::seen::{Dropped, Traced};
 use super::stack::Cast;
 use crate::figure::Failure;
 
-/// A transaction to be played: by what its links draw, and what it is.
-pub(super) type Part = (Seed, u64, Job);
+/// A transaction to be played.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    /// What its links draw by.
+    pub(super) seed: Seed,
+    pub(super) number: u64,
+    /// What it is.
+    pub(super) job: Job,
+    /// When it begins in the ticks of the ends' clocks; by chance where nothing is said.
+    pub(super) began: Option<Instant>,
+    /// What the client's program takes to ask, and the server's to make the reply.
+    pub(super) programs: [Span; 2],
+}
+
+impl Part {
+    /// One that begins by chance, between programs that take what they should.
+    pub(super) fn new(seed: Seed, number: u64, job: Job) -> Self {
+        Self {
+            seed,
+            number,
+            job,
+            began: None,
+            programs: [Span::ZERO, PROCESSING],
+        }
+    }
+}
 
 /// What became of it.
 #[derive(Clone, Debug)]
@@ -64,7 +88,8 @@ pub(super) fn one(cast: &Cast, part: &Part) -> Result<Played, Failure> {
 }
 
 /// Plays one, with everything that was sent.
-pub(super) fn traced(cast: &Cast, (seed, number, job): &Part) -> Result<(Played, Trace), Failure> {
+pub(super) fn traced(cast: &Cast, part: &Part) -> Result<(Played, Trace), Failure> {
+    let job = part.job;
     let plans = job.line.plans(job.drops, job.varies)?.map(|plan| {
         let mut plan = Arc::unwrap_or_clone(plan);
         plan.overhead = cast.overhead;
@@ -72,9 +97,10 @@ pub(super) fn traced(cast: &Cast, (seed, number, job): &Part) -> Result<(Played,
     });
     let mut service = Service::single(
         u64::from(job.service.request),
-        PROCESSING,
+        part.programs[1],
         u64::from(job.service.reply),
     );
+    service.exchanges[0].pause = part.programs[0];
     (service.clock, service.closer) = (cast.clock, cast.closer);
     let scenario = Scenario {
         client: cast.profile.clone(),
@@ -83,8 +109,8 @@ pub(super) fn traced(cast: &Cast, (seed, number, job): &Part) -> Result<(Played,
         service: Arc::new(service),
     };
     let mut trace = Trace::new();
-    let mut simulator = Simulator::new(scenario, *seed)?;
-    let transaction = simulator.play_before(*number, &mut trace);
+    let mut simulator = Simulator::new(scenario, part.seed)?;
+    let transaction = simulator.play_from(part.began, part.number, &mut trace);
     Ok((read(&transaction, &trace, job.drops), trace))
 }
 

@@ -87,7 +87,7 @@ pub(super) fn cells() -> Vec<Job> {
 fn steady() -> Result<Option<Span>, Failure> {
     let cast = stack::twin("today", "", "linux-6").cast(&[])?;
     let job = instrument::steady()[0];
-    let played = played::one(&cast, &(Seed(1), 1, job))?;
+    let played = played::one(&cast, &Part::new(Seed(1), 1, job))?;
     Ok(played.traced.response_time())
 }
 
@@ -97,7 +97,10 @@ impl Simulated {
         let jobs = cells
             .iter()
             .flat_map(|job| std::iter::repeat_n(*job, self.repetitions));
-        let parts: Vec<Part> = (1..).zip(jobs).map(|(n, job)| (seed, n, job)).collect();
+        let parts: Vec<Part> = (1..)
+            .zip(jobs)
+            .map(|(number, job)| Part::new(seed, number, job))
+            .collect();
         let played = played::all(&cast, &parts)?;
         // In another order, alone, what is spread over all of them comes again.
         for place in (0..parts.len()).rev().step_by(parts.len().div_ceil(AGAIN)) {
@@ -132,7 +135,7 @@ impl Simulated {
 }
 
 fn account_of(stack: &Stack, part: &Part, played: &Played) -> Vec<crate::records::Value> {
-    account::row((stack.key, SEGMENT), &part.2, played.well, &played.traced)
+    account::row((stack.key, SEGMENT), &part.job, played.well, &played.traced)
 }
 
 #[cfg(test)]

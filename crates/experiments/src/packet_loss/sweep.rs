@@ -72,11 +72,11 @@ fn sweep(
         .map(|place| cells[place])
         .collect();
     let again = again.repeat(more as usize);
-    twin.play(&jobs, results)?;
+    twin.take(&jobs, results);
     let mut whole = true;
     if !again.is_empty() {
         match campaign.run(names, &ends, &again)? {
-            Some(results) => twin.play(&again, results)?,
+            Some(results) => twin.take(&again, results),
             None => whole = false,
         }
     }

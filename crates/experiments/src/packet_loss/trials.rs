@@ -200,7 +200,8 @@ impl Trial<'_> {
                     drops,
                     varies: true,
                 };
-                (1..=each * self.times).map(move |number| (self.seed, u64::from(number), job))
+                let numbers = 1..=u64::from(each * self.times);
+                numbers.map(move |number| Part::new(self.seed, number, job))
             })
             .collect();
         played::all(self.cast, &parts)

@@ -1,25 +1,24 @@
 //! The model beside the kernel: every emulated transaction played once more by the kernel's twin among
-//! the profiles, on links that draw the same delays.
+//! the profiles, on links that draw the same delays, from the same moment of the kernel's timer wheel on
+//! (`ticks`), between programs that take as long to ask and to reply.
 //!
-//! So chance is the same on both sides, and what is left of a difference is the model's, or the
-//! kernel's timers': they run out at multiples of a step (Linux since 4.8, kernel/time/timer.c), and
-//! where in that step they are set is chance that the two do not share.
+//! So chance is the same on both sides, and what is left of a difference is the model's, or that of a
+//! machine that was not always ready when something came.
 
 use std::collections::BTreeMap;
 
-use posthaste_draw::{Ladder, Side};
 use posthaste_emulator::trace;
-use posthaste_link::Direction;
-use posthaste_sim::Trace;
-use posthaste_units::{Instant, Span};
+use posthaste_units::Span;
 
 use super::campaign::Results;
 use super::kernel::Kernel;
 use super::line::Drops;
+use super::parting;
 use super::played::{self, Part, Played};
-use super::rig::{Job, Measured, PROCESSING};
+use super::rig::{Job, Measured};
 use super::service::SEGMENT;
 use super::stack::{Cast, Stack};
+use super::ticks;
 use crate::estimate::estimate;
 use crate::figure::Failure;
 use crate::records::{Records, Table, Value};
@@ -34,13 +33,14 @@ const WHEELS_MS: [(f64, f64); 3] = [(252.0, 4.0), (2016.0, 32.0), (f64::INFINITY
 pub(super) struct Twin<'a> {
     kernel: &'a Kernel,
     cast: Cast,
-    pairs: Vec<Pair>,
+    /// What was emulated, beginning by CLOCK_MONOTONIC.
+    emulated: Vec<(Part, Measured)>,
 }
 
 /// A transaction twice.
-struct Pair {
+struct Pair<'a> {
     part: Part,
-    measured: Measured,
+    measured: &'a Measured,
     played: Played,
 }
 
@@ -56,40 +56,36 @@ impl<'a> Twin<'a> {
         Ok(Self {
             kernel,
             cast: stack.cast(&[])?,
-            pairs: Vec::new(),
+            emulated: Vec::new(),
         })
     }
 
-    /// Plays what was emulated, so far as it belongs to a cell.
-    pub(super) fn play(&mut self, jobs: &[Job], results: Results) -> Result<(), Failure> {
-        let seed = results.seed;
+    /// Takes what was emulated, so far as it belongs to a cell.
+    pub(super) fn take(&mut self, jobs: &[Job], results: Results) {
         let counts = |(job, measured): &(&Job, Measured)| {
             let traced = &measured.traced;
-            job.varies && traced.response.is_some() && !traced.is_displaced(job, SEGMENT)
+            job.varies && !traced.is_displaced(job, SEGMENT)
         };
-        let (parts, measured): (Vec<Part>, Vec<Measured>) = jobs
-            .iter()
-            .zip(results.measured)
-            .filter(counts)
-            .map(|(job, measured)| ((seed, measured.traced.number, *job), measured))
-            .unzip();
-        let played = played::all(&self.cast, &parts)?;
-        let both = parts.into_iter().zip(measured).zip(played);
-        self.pairs
-            .extend(both.map(|((part, measured), played)| Pair {
-                part,
-                measured,
-                played,
-            }));
-        Ok(())
+        let part = |(job, measured): (&Job, Measured)| {
+            let response = measured.traced.response?;
+            let part = Part {
+                began: Some(measured.traced.began + results.origin),
+                programs: [response.t_client, response.t_proc],
+                ..Part::new(results.seed, measured.traced.number, *job)
+            };
+            Some((part, measured))
+        };
+        let all = jobs.iter().zip(results.measured).filter(counts);
+        self.emulated.extend(all.filter_map(part));
     }
 
-    /// Adds a row for every cell, and for those that are apart the ladders of the transaction that is
-    /// farthest apart.
-    pub(super) fn write(&self, tables: &mut Tables) -> Result<(), Failure> {
-        let mut cells: BTreeMap<_, Vec<&Pair>> = BTreeMap::new();
-        for pair in &self.pairs {
-            let job = &pair.part.2;
+    /// Plays all of it; adds a row for every cell, and for those that are apart where and with which
+    /// ladders the transaction parts that is farthest apart.
+    pub(super) fn write(self, tables: &mut Tables) -> Result<(), Failure> {
+        let mut cells: BTreeMap<_, Vec<&Pair<'_>>> = BTreeMap::new();
+        let pairs = self.pairs()?;
+        for pair in &pairs {
+            let job = &pair.part.job;
             let Drops::At([position, _]) = job.drops else {
                 continue;
             };
@@ -100,32 +96,66 @@ impl<'a> Twin<'a> {
             let mut row = vec![self.kernel.key.into(), service.into()];
             row.extend([kbit, ms, position].map(|n| Value::from(u64::from(n))));
             let cell = Cell::of(&pairs);
-            if !cell.agrees()
-                && let Some(worst) = pairs
-                    .iter()
-                    .max_by(|one, other| one.apart().total_cmp(&other.apart()))
-            {
-                self.ladders(&row, worst, &mut tables.ladders)?;
-            }
+            let farthest =
+                |one: &&&Pair<'_>, other: &&&Pair<'_>| one.apart().total_cmp(&other.apart());
+            let parting = match pairs.iter().max_by(farthest) {
+                Some(worst) if !cell.agrees() => self.ladders(&row, worst, &mut tables.ladders)?,
+                _ => String::new(),
+            };
             row.extend(cell.values());
+            row.push(parting.into());
             tables.cells.push(row);
         }
         Ok(())
     }
 
-    fn ladders(&self, place: &[Value], pair: &Pair, table: &mut Table) -> Result<(), Failure> {
-        let mut add = |whose: &str, arrow: [Value; 5]| {
-            table.push(place.iter().cloned().chain([whose.into()]).chain(arrow));
-        };
+    /// Everything on both sides.
+    fn pairs(&self) -> Result<Vec<Pair<'_>>, Failure> {
+        let timeouts = self.emulated.iter().flat_map(|(part, measured)| {
+            let began = measured.traced.began;
+            let apart = part.began.map_or(Span::ZERO, |part| part.since(began));
+            let ends = measured.traced.timeouts.iter().flatten();
+            ends.map(move |time| *time + apart)
+        });
+        let phase = ticks::phase(timeouts);
+        let parts: Vec<Part> = self
+            .emulated
+            .iter()
+            .map(|(part, _)| Part {
+                began: part.began.map(|began| began - phase),
+                ..*part
+            })
+            .collect();
+        let played = played::all(&self.cast, &parts)?;
+        let measured = self.emulated.iter().map(|(_, measured)| measured);
+        let both = parts.into_iter().zip(measured).zip(played);
+        Ok(both
+            .map(|((part, measured), played)| Pair {
+                part,
+                measured,
+                played,
+            })
+            .collect())
+    }
+
+    /// Adds both ladders of a transaction; returns where they part.
+    fn ladders(
+        &self,
+        place: &[Value],
+        pair: &Pair<'_>,
+        table: &mut Table,
+    ) -> Result<String, Failure> {
         let kept = pair.measured.traced.kept.iter().map(AsRef::as_ref);
-        for arrow in arrows(&trace::ladder(kept)) {
-            add("kernel", arrow);
-        }
+        let kernel = parting::emulated(&trace::ladder(kept));
         let (played, trace) = played::traced(&self.cast, &pair.part)?;
-        for arrow in simulated(&trace, played.traced.began) {
-            add("model", arrow);
+        let model = parting::simulated(&trace, played.traced.began);
+        for (whose, ladder) in [("kernel", &kernel), ("model", &model)] {
+            for rung in ladder {
+                let row = place.iter().cloned().chain([whose.into()]);
+                table.push(row.chain(rung.values()));
+            }
         }
-        Ok(())
+        Ok(parting::parting(&kernel, &model).unwrap_or_default())
     }
 }
 
@@ -146,6 +176,7 @@ impl Tables {
                 "model_timeouts",
                 "allowed_ms",
                 "agrees",
+                "parting",
             ]),
             ladders: Table::new([
                 "kernel", "service", "kbit", "ms", "position", "whose", "sent_ms", "left_ms",
@@ -160,14 +191,11 @@ impl Tables {
     }
 }
 
-impl Pair {
-    /// The response times of the kernel and of the model, each with the processing that was asked for:
-    /// what the server's program took beyond it is the machine's, and not its TCP's.
+impl Pair<'_> {
+    /// The response times of the kernel and of the model.
     fn times(&self) -> [f64; 2] {
         [&self.measured.traced, &self.played.traced].map(|traced| {
-            let time = traced
-                .response
-                .map(|of| of.t_conn + of.t_req + PROCESSING + of.t_resp);
+            let time = traced.response_time();
             time.map_or(f64::NAN, Span::as_millis_f64)
         })
     }
@@ -199,13 +227,14 @@ struct Cell {
 }
 
 impl Cell {
-    fn of(pairs: &[&Pair]) -> Self {
+    fn of(pairs: &[&Pair<'_>]) -> Self {
         let times: Vec<[f64; 2]> = pairs.iter().map(|pair| pair.times()).collect();
         let median = |value: &dyn Fn(&[f64; 2]) -> f64| {
             let values: Vec<f64> = times.iter().map(value).collect();
             estimate(&values).median
         };
-        let timeouts = |of: &dyn Fn(&Pair) -> u32| pairs.iter().map(|pair| of(pair)).sum::<u32>();
+        let timeouts =
+            |of: &dyn Fn(&Pair<'_>) -> u32| pairs.iter().map(|pair| of(pair)).sum::<u32>();
         let steps = pairs.iter().map(|pair| pair.steps_ms());
         Self {
             transactions: pairs.len(),
@@ -231,41 +260,4 @@ impl Cell {
         values.push(u64::from(self.agrees()).into());
         values
     }
-}
-
-/// The rows of an emulated ladder.
-fn arrows(ladder: &Ladder) -> impl Iterator<Item = [Value; 5]> + '_ {
-    ladder.arrows.iter().map(|arrow| {
-        let way = if arrow.from == Side::Left {
-            "up"
-        } else {
-            "down"
-        };
-        [
-            arrow.departed.into(),
-            arrow.ended.into(),
-            way.into(),
-            arrow.label.clone().into(),
-            arrow.lost.clone().unwrap_or_default().into(),
-        ]
-    })
-}
-
-/// The rows of a simulated one.
-fn simulated(trace: &Trace, began: Instant) -> impl Iterator<Item = [Value; 5]> + '_ {
-    trace.packets().iter().map(move |packet| {
-        let at = |time: Instant| Value::from(time.since(began).as_millis_f64());
-        let way = if packet.direction == Direction::Up {
-            "up"
-        } else {
-            "down"
-        };
-        [
-            at(packet.sent),
-            at(packet.left),
-            way.into(),
-            packet.label().into(),
-            packet.loss().unwrap_or_default().into(),
-        ]
-    })
 }
