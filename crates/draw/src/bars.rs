@@ -14,6 +14,9 @@ use crate::ink;
 use crate::layer::{Pen, Place, UNITS, layer, tenth, text_width, wrap};
 use crate::page::{Cell, Table};
 
+/// The least distance between lines of words.
+const LINE: f64 = 13.0;
+
 /// A chart of bars.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bars {
@@ -215,16 +218,45 @@ impl Bars {
             below
         };
         let mut next = 18.0f64;
-        for slot in slots.iter().flatten() {
+        let beneath = slots.iter().flatten();
+        let spared = self.repeats_its_legend(slots);
+        for slot in beneath.filter(|_| !spared) {
             let middle = f64::midpoint(slot.left, slot.right);
             let width = slot.right - slot.left + 8.0;
             next = next.max(set(middle, 18.0, width, "ph-quiet", &slot.bar.label));
         }
-        for (index, group) in self.groups.iter().enumerate() {
-            let middle = frame.left + room * (index as f64 + 0.5);
-            set(middle, next + 3.0, room - 8.0, "ph-text", &group.label);
+        let middle = |index: usize| frame.left + room * (index as f64 + 0.5);
+        let fits = |group: &Group| {
+            let mut lines = wrap(&group.label, 12.0, room - 8.0).into_iter();
+            lines.all(|line| text_width(&line, 12.0) <= room)
+        };
+        if self.groups.iter().all(fits) {
+            for (index, group) in self.groups.iter().enumerate() {
+                set(
+                    middle(index),
+                    next + 3.0,
+                    room - 8.0,
+                    "ph-text",
+                    &group.label,
+                );
+            }
+        } else if room >= LINE {
+            for (index, group) in self.groups.iter().enumerate() {
+                let top = frame.bottom + next - 8.0;
+                words.push(upwards((middle(index) + 4.0, top), &group.label));
+                deepest = deepest.max(next - 8.0 + text_width(&group.label, 12.0));
+            }
         }
         (html! { @for word in words { (word) } }, deepest)
+    }
+
+    /// Whether words beneath the bars have no room and say nothing that the legend does not.
+    fn repeats_its_legend(&self, slots: &[Vec<Slot<'_>>]) -> bool {
+        let names = self.part_names();
+        let told = |slot: &Slot<'_>| names.len() > 1 && names.contains(&&*slot.bar.label);
+        let crowded =
+            |slot: &Slot<'_>| text_width(&slot.bar.label, 12.0) > slot.right - slot.left + 8.0;
+        slots.iter().flatten().any(crowded) && slots.iter().flatten().all(told)
     }
 
     fn notes(&self, y: &Fitted) -> Vec<String> {
@@ -254,6 +286,12 @@ impl Bars {
         }
         words
     }
+}
+
+/// Words that end at the top of their line, read upwards.
+fn upwards(end: Place, words: &str) -> Markup {
+    let turned = format!("translate({} {}) rotate(-90)", tenth(end.0), tenth(end.1));
+    html! { text class="ph-text" transform=(turned) text-anchor="end" { (words) } }
 }
 
 /// One bar with its parts, its interval, its total in figures and what the pointer is told.

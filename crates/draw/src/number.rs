@@ -17,6 +17,8 @@ pub enum Unit {
     Bytes,
     /// Events per second.
     PerSecond,
+    /// Bits per second, printed as bit/s, kbit/s, Mbit/s or Gbit/s.
+    Bits,
     /// A share of a whole, 0 to 1, printed in per cent.
     Share,
 }
@@ -28,6 +30,12 @@ const COUNTS: &[Prefix] = &[(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")];
 const TIMES: &[Prefix] = &[(1.0, " s"), (1e-3, " ms"), (1e-6, " µs"), (1e-9, " ns")];
 const SIZES: &[Prefix] = &[(1e9, " GB"), (1e6, " MB"), (1e3, " kB"), (1.0, " B")];
 const RATES: &[Prefix] = &[(1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")];
+const BITS: &[Prefix] = &[
+    (1e9, " Gbit/s"),
+    (1e6, " Mbit/s"),
+    (1e3, " kbit/s"),
+    (1.0, " bit/s"),
+];
 const SHARES: &[Prefix] = &[(0.01, " %")];
 
 /// Below this a count is written out: 9,500 rather than 9.5k.
@@ -76,6 +84,7 @@ impl Unit {
             Self::Seconds | Self::Millis => TIMES,
             Self::Bytes => SIZES,
             Self::PerSecond => RATES,
+            Self::Bits => BITS,
             Self::Share => SHARES,
         }
     }
@@ -175,6 +184,7 @@ mod tests {
         assert_eq!(Unit::Millis.exact(1234.5), "1.234 s");
         assert_eq!(Unit::Bytes.exact(3912.0), "3,912 B");
         assert_eq!(Unit::PerSecond.exact(145.0), "145/s");
+        assert_eq!(Unit::Bits.exact(160_000.0), "160 kbit/s");
         assert_eq!(Unit::Share.exact(0.125), "12.5 %");
         assert_eq!(Unit::Count.exact(-0.5), "−0.5");
         assert_eq!(Unit::Count.exact(1.25e7), "12.5M");
@@ -214,6 +224,7 @@ mod tests {
             Unit::Millis,
             Unit::Bytes,
             Unit::PerSecond,
+            Unit::Bits,
             Unit::Share,
         ] {
             for value in [

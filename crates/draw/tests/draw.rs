@@ -67,6 +67,33 @@ fn stacked_bars() {
 }
 
 #[test]
+fn crowded_bars_find_room_for_their_words() {
+    let group = || Group {
+        label: "early-retransmit".to_owned(),
+        bars: ["mean", "p50", "p90", "p99"]
+            .map(|name| Bar::single(name, 1.0))
+            .into(),
+    };
+    let bars = |count| Bars {
+        groups: (0..count).map(|_| group()).collect(),
+        ..Bars::default()
+    };
+    let found = |count, words: &str| bars(count).svg().matches(words).count();
+    // The legend has a bar's name, too.
+    assert_eq!(found(2, ">p50</text>"), 3);
+    assert_eq!(found(11, ">p50</text>"), 1);
+    assert_eq!(found(2, ">early-retransmit</text>"), 2);
+    assert_eq!(found(10, ">retransmit</text>"), 10);
+    assert_eq!(
+        found(
+            40,
+            "rotate(-90)\" text-anchor=\"end\">early-retransmit</text>"
+        ),
+        40
+    );
+}
+
+#[test]
 fn a_percentile_curve() {
     let mut chart = Chart::percentiles("Latency", Axis::log("latency", Unit::Millis));
     let quantiles = [
