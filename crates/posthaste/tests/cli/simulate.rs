@@ -109,6 +109,30 @@ fn a_ladder_tells_what_was_waited_for() {
 }
 
 #[test]
+fn where_nothing_is_answered_there_is_no_time() {
+    let said = simulate(&["--loss=100%", "--transactions=3"]);
+    assert!(
+        said.out.contains("none: nothing was answered whole"),
+        "{}",
+        said.out
+    );
+    let said = simulate(&["--loss=0%,100%", "--transactions=3"]);
+    let mut rows = said.out.lines().rev();
+    assert_eq!(
+        rows.next().map(|row| row.matches(" -").count()),
+        Some(6),
+        "{}",
+        said.out
+    );
+    assert_eq!(
+        rows.next().map(|row| row.matches(" -").count()),
+        Some(0),
+        "{}",
+        said.out
+    );
+}
+
+#[test]
 fn remedies_stand_beside_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let picture = folder.path().join("remedies.html");

@@ -1,6 +1,8 @@
 //! Remedies beside each other: what they gain where packets are lost, and what they send for nothing
 //! where packets only change places.
 
+use posthaste_stats::Statistic;
+
 use super::case::{AS_GIVEN, Case, Cases, PATH, RECOVERY, REORDERED};
 use super::numbers::{Numbers, table};
 use super::play::Played;
@@ -81,24 +83,26 @@ fn heading(place: &str) -> String {
 }
 
 fn row(one: &Compared<'_>, first: &Compared<'_>) -> Vec<String> {
-    let (time, before) = (&one.given.response_time_ms, &first.given.response_time_ms);
-    let change = |now: f64, before: f64| match before > 0.0 {
-        true => format!("{:+.1}%", (now / before - 1.0) * 100.0),
-        false => String::new(),
+    let change = |now: f64, before: f64| match (now / before - 1.0) * 100.0 {
+        percent if percent.is_finite() => format!("{percent:+.1}%"),
+        _ => String::new(),
     };
+    let [mean, p50, p90, p99, _] = one.given.times();
+    let [reordered, ..] = one.reordered.times();
+    let ms = |numbers: &Numbers| numbers.ms(Statistic::Mean);
     let bytes = |numbers: &Numbers| numbers.bytes.iter().sum::<u64>() as f64;
     let thousand = |count, numbers: &Numbers| format!("{:.1}", numbers.per_thousand(count));
     vec![
         one.remedy.to_owned(),
-        format!("{:.1}", time.mean),
-        change(time.mean, before.mean),
-        format!("{:.1}", time.p50),
-        format!("{:.1}", time.p90),
-        format!("{:.1}", time.p99),
+        mean,
+        change(ms(one.given), ms(first.given)),
+        p50,
+        p90,
+        p99,
         thousand(one.given.timeouts, one.given),
         change(bytes(one.given), bytes(first.given)),
         thousand(one.given.sent_for_nothing, one.given),
         thousand(one.reordered.sent_for_nothing, one.reordered),
-        format!("{:.1}", one.reordered.response_time_ms.mean),
+        reordered,
     ]
 }

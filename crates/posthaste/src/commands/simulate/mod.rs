@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, ValueEnum};
 use posthaste_tcp::profile;
+use posthaste_tcp::remedy::Remedy;
 use posthaste_units::{Seed, Size, Span};
 
 use self::case::{Cases, Positions, Remedies};
@@ -76,11 +77,11 @@ pub(crate) struct Args {
     /// TCP of the server
     #[arg(long, value_name = "PROFILE", default_value = "linux-6", value_parser = PossibleValuesParser::new(profile::names()), help_heading = "The ends")]
     server_tcp: String,
-    /// What both ends do about losses beyond their profile
     #[arg(
         long,
         value_name = "NAME,...",
         value_delimiter = ',',
+        help = format!("What both ends do about losses beyond their profile: {}", remedies()),
         help_heading = "The ends"
     )]
     recovery: Vec<Remedies>,
@@ -229,6 +230,11 @@ impl Args {
             false => Ok(()),
         }
     }
+}
+
+/// The names of all remedies.
+fn remedies() -> String {
+    Remedy::ALL.map(Remedy::name).join(", ")
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

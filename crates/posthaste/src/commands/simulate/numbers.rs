@@ -11,6 +11,15 @@ use super::case::{Case, Cases};
 use super::play::Played;
 use crate::commands::Failure;
 
+/// The statistics of response times in tables, and their names there.
+pub(super) const TIMES: [(Statistic, &str); 5] = [
+    (Statistic::Mean, "mean ms"),
+    (Statistic::P50, "p50"),
+    (Statistic::P90, "p90"),
+    (Statistic::P99, "p99"),
+    (Statistic::Max, "max"),
+];
+
 /// The numbers of a case.
 #[derive(Debug, Serialize)]
 pub(super) struct Numbers {
@@ -68,6 +77,19 @@ impl Numbers {
             most_packets: totals.most_packets,
             slowest: totals.slowest.map_or(1, |(_, number)| number),
         }
+    }
+
+    /// A statistic of the response times in ms; not a number where nothing was answered.
+    pub(super) fn ms(&self, statistic: Statistic) -> f64 {
+        match self.transactions {
+            0 => f64::NAN,
+            _ => self.response_time_ms.value(statistic),
+        }
+    }
+
+    /// What a table says of the response times, under [`TIMES`].
+    pub(super) fn times(&self) -> [String; TIMES.len()] {
+        TIMES.map(|(statistic, _)| told(self.ms(statistic)))
     }
 
     /// So many per thousand connections.
@@ -129,6 +151,14 @@ fn listed<'a>((case, numbers): (&'a Case, &'a Numbers)) -> Listed<'a> {
 pub(super) fn text(cases: &Cases, played: &Played) -> String {
     let mut text = format!("{}\n\n", cases.title);
     match played.numbers.as_slice() {
+        [numbers] if numbers.transactions == 0 => {
+            line(
+                &mut text,
+                "response time",
+                "none: nothing was answered whole",
+            );
+            counts(numbers, &mut text);
+        }
         [numbers] if numbers.transactions == 1 => single(numbers, &mut text),
         [numbers] => many(numbers, &mut text),
         _ => text += &sweep(cases, played),
@@ -242,26 +272,28 @@ fn sweep(cases: &Cases, played: &Played) -> String {
         .unwrap_or_default()
         .iter()
         .map(|(option, _)| option.clone());
-    let head = [
-        "mean ms", "p50", "p90", "p99", "max", "t_resp", "again", "timeouts",
-    ];
+    let head = TIMES.iter().map(|(_, name)| *name);
+    let head = head.chain(["t_resp", "again", "timeouts"]);
     let mut rows: Vec<Vec<String>> = vec![options.chain(head.map(str::to_owned)).collect()];
     for (case, numbers) in cases.list.iter().zip(&played.numbers) {
-        let summary = &numbers.response_time_ms;
-        let times = [
-            summary.mean,
-            summary.p50,
-            summary.p90,
-            summary.p99,
-            summary.max,
-            numbers.t_resp_ms.mean,
-        ];
         let values = case.labels.iter().map(|(_, value)| value.clone());
-        let times = times.map(|time| format!("{time:.1}"));
+        let reply = told(match numbers.transactions {
+            0 => f64::NAN,
+            _ => numbers.t_resp_ms.mean,
+        });
         let counts = [numbers.retransmissions, numbers.timeouts].map(|count| count.to_string());
-        rows.push(values.chain(times).chain(counts).collect());
+        let row = values.chain(numbers.times()).chain([reply]).chain(counts);
+        rows.push(row.collect());
     }
     table(&rows)
+}
+
+/// Milliseconds in a table.
+fn told(ms: f64) -> String {
+    match ms.is_nan() {
+        true => "-".to_owned(),
+        false => format!("{ms:.1}"),
+    }
 }
 
 /// Columns beside each other, numbers at the right.

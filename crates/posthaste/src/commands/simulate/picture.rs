@@ -1,5 +1,6 @@
 //! Pictures of a sweep or of a comparison: SVG or a page, by the file's name.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use posthaste_draw::{
@@ -10,7 +11,7 @@ use posthaste_units::{BitRate, Ratio, Span};
 
 use super::case::{Cases, RECOVERY};
 use super::compare::{Compared, compared};
-use super::numbers::Numbers;
+use super::numbers::{Numbers, TIMES};
 use super::play::Played;
 use crate::commands::Failure;
 
@@ -106,20 +107,27 @@ fn of_comparison(compared: &[Compared<'_>]) -> Vec<Block> {
 }
 
 fn time(numbers: &Numbers, statistic: Statistic, name: &str) -> Bar {
-    let summary = &numbers.response_time_ms;
+    let interval = numbers.response_time_ms.interval(statistic);
     Bar {
-        interval: summary.interval(statistic).map(|[low, high]| (low, high)),
-        ..Bar::single(name, summary.value(statistic))
+        interval: interval.map(|[low, high]| (low, high)),
+        ..Bar::single(name, numbers.ms(statistic))
     }
 }
 
-/// Against the first option whose values are numbers; a series for each combination of the others.
+/// Against the option that has most values, of those whose values are numbers; a series for each
+/// combination of the others.
 fn of_sweep(cases: &Cases, played: &Played) -> Vec<Block> {
     let labels = cases.list.first().map_or(&[][..], |case| &case.labels);
-    let along = labels
-        .iter()
-        .position(|(_, value)| place(value).is_some())
-        .unwrap_or(0);
+    let values = |option: &usize| {
+        let values = cases
+            .list
+            .iter()
+            .filter_map(|case| case.labels.get(*option));
+        values.collect::<BTreeSet<_>>().len()
+    };
+    let numeric = (0..labels.len()).filter(|option| place(&labels[*option].1).is_some());
+    // Of equals the first.
+    let along = numeric.rev().max_by_key(values).unwrap_or(0);
     let option = labels.get(along).map_or("", |(option, _)| option);
     let unit = labels.get(along).and_then(|(_, value)| place(value));
     let x = Axis::linear(option, unit.map_or(Unit::Count, |(_, unit)| unit));
@@ -147,7 +155,7 @@ fn of_sweep(cases: &Cases, played: &Played) -> Vec<Block> {
             let name = others.join(", ");
             let summary = &numbers.response_time_ms;
             let at = place(&value).map_or(index as f64, |(at, _)| at);
-            let mut point = Point::new(at, summary.value(statistic));
+            let mut point = Point::new(at, numbers.ms(statistic));
             point.interval = summary.interval(statistic).map(|[low, high]| (low, high));
             point.hint = value;
             match chart.series.iter_mut().find(|series| series.name == name) {
@@ -167,7 +175,7 @@ fn place(value: &str) -> Option<(f64, Unit)> {
     } else if let Ok(span) = value.parse::<Span>() {
         Some((span.as_millis_f64(), Unit::Millis))
     } else if let Ok(rate) = value.parse::<BitRate>() {
-        Some((rate.as_bits() as f64, Unit::PerSecond))
+        Some((rate.as_bits() as f64, Unit::Bits))
     } else {
         let share = value.parse::<Ratio>().ok()?;
         Some((share.get(), Unit::Share))
@@ -177,30 +185,14 @@ fn place(value: &str) -> Option<(f64, Unit)> {
 fn numbers(cases: &Cases, played: &Played) -> Table {
     let labels = cases.list.first().map_or(&[][..], |case| &case.labels);
     let options = labels.iter().map(|(option, _)| option.as_str());
-    let head: Vec<&str> = options
-        .chain([
-            "mean ms",
-            "p50",
-            "p90",
-            "p99",
-            "max",
-            "sent again",
-            "timeouts",
-            "for nothing",
-        ])
-        .collect();
+    let head =
+        options
+            .chain(TIMES.map(|(_, name)| name))
+            .chain(["sent again", "timeouts", "for nothing"]);
     let mut table = Table::new(head);
     for (case, numbers) in cases.list.iter().zip(&played.numbers) {
-        let summary = &numbers.response_time_ms;
         let labels = case.labels.iter().map(|(_, value)| Cell::text(value));
-        let times = [
-            summary.mean,
-            summary.p50,
-            summary.p90,
-            summary.p99,
-            summary.max,
-        ];
-        let times = times.map(|time| Cell::number(format!("{time:.1}")));
+        let times = numbers.times().map(Cell::number);
         let counts = [
             numbers.retransmissions,
             numbers.timeouts,
