@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use posthaste_emulator::{Emulation, Running, SERVER, namespace};
+use posthaste_emulator::{Emulation, Running, SERVER, TcpCounters, namespace};
 use posthaste_link::{Direction, Plan, Reordering};
 use posthaste_tcp::profile;
 use posthaste_units::{Ratio, Span};
@@ -185,8 +185,16 @@ fn ask(at: SocketAddr) -> Duration {
 }
 
 fn report(running: Running, of: Direction) -> Result<(), Failure> {
+    let kernel = match of {
+        Direction::Up => &running.server,
+        Direction::Down => &running.client,
+    };
+    println!("the kernel: {:?}", kernel.run(TcpCounters::read)?);
     let outcome = running.finish()?;
-    println!("{:?}", outcome.stacks[of as usize].ok_or("no stack")?);
+    println!(
+        "the profile: {:?}",
+        outcome.stacks[of as usize].ok_or("no stack")?
+    );
     println!("{}", outcome.verdict());
     Ok(())
 }

@@ -198,7 +198,8 @@ impl Sender {
     /// timestamp echoed, and never from what may have been sent twice. Stacks until 2014 took the
     /// timestamp first.
     fn measure(&mut self, now: Instant, ack: &Ack<'_>, news: &mut News) {
-        let by_echo = ack.echo.filter(|_| news.advanced).map(|(_, rtt)| rtt);
+        let echoed = ack.echo.filter(|_| news.advanced);
+        let by_echo = echoed.map(|(_, rtt)| rtt.max(self.tick));
         let first = news.sent.map(|sent| sent.0).or(news.sack_sent);
         let by_segment = first.map(|sent| now.since(sent));
         let rtt = match self.round_trips {
