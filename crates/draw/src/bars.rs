@@ -228,7 +228,7 @@ impl Bars {
         let middle = |index: usize| frame.left + room * (index as f64 + 0.5);
         let fits = |group: &Group| {
             let mut lines = wrap(&group.label, 12.0, room - 8.0).into_iter();
-            lines.all(|line| text_width(&line, 12.0) <= room)
+            lines.all(|line| text_width(&line, 12.0) <= room * 1.05)
         };
         if self.groups.iter().all(fits) {
             for (index, group) in self.groups.iter().enumerate() {
