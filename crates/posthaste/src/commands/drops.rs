@@ -6,26 +6,47 @@
 use std::fmt::Display;
 use std::fs::File;
 use std::io::BufReader;
-use std::path::Path;
+use std::path::PathBuf;
 
 use posthaste_link::pattern::{Draft, Pattern};
 
 use super::Failure;
 
-/// What --pattern and --drop say together.
-pub(super) fn pattern(file: Option<&Path>, drops: &[String]) -> Result<Pattern, Failure> {
-    let mut draft = Draft::default();
-    if let Some(path) = file {
-        let named =
-            |error: &dyn Display| Failure::usage(format!("--pattern {}: {error}", path.display()));
-        let file = File::open(path).map_err(|error| named(&error))?;
-        let pattern = Pattern::read(BufReader::new(file)).map_err(|error| named(&error))?;
-        for entry in pattern.entries() {
-            draft.add(entry).map_err(|error| named(&error))?;
-        }
+/// What happens to which packet.
+#[derive(clap::Args)]
+#[command(next_help_heading = "What happens to which packet")]
+pub(super) struct Drops {
+    /// Drop packets of each connection, ranges or times: down:8, up:3-5,9 or down:1s-1200ms; repeatable
+    #[arg(long, value_name = "DIRECTION:PLACES")]
+    drop: Vec<String>,
+    /// Follow a pattern (docs/patterns.md, `posthaste pattern make`)
+    #[arg(long, value_name = "FILE")]
+    pattern: Option<PathBuf>,
+}
+
+impl Drops {
+    /// What --pattern and --drop say together.
+    pub(super) fn pattern(&self) -> Result<Pattern, Failure> {
+        self.pattern_with(&[])
     }
-    add(drops, &mut draft)?;
-    Ok(draft.finish())
+
+    /// The same, and what is written as for --drop.
+    pub(super) fn pattern_with(&self, more: &[String]) -> Result<Pattern, Failure> {
+        let mut draft = Draft::default();
+        if let Some(path) = &self.pattern {
+            let named = |error: &dyn Display| {
+                Failure::usage(format!("--pattern {}: {error}", path.display()))
+            };
+            let file = File::open(path).map_err(|error| named(&error))?;
+            let pattern = Pattern::read(BufReader::new(file)).map_err(|error| named(&error))?;
+            for entry in pattern.entries() {
+                draft.add(entry).map_err(|error| named(&error))?;
+            }
+        }
+        add(&self.drop, &mut draft)?;
+        add(more, &mut draft)?;
+        Ok(draft.finish())
+    }
 }
 
 /// Adds what was given to the draft, which refuses what contradicts it.

@@ -2,9 +2,40 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Parser, ValueEnum};
+use posthaste_link::pattern::{Pattern, Script};
 use posthaste_link::profile::{PROFILES, Profile, named};
 use posthaste_link::{Direction, Jitter, Loss, Order, Plan, Queue, Reordering};
 use posthaste_units::{BitRate, Ratio, Span};
+
+/// What is different in one direction.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Directions")]
+pub(super) struct Directions {
+    /// Options of the link for packets from the client, over the common ones:
+    /// '--bandwidth 64kbit --delay 100ms'
+    #[arg(long, value_name = "OPTIONS", value_parser = nested, allow_hyphen_values = true)]
+    up: Option<PathArgs>,
+    /// The same for packets to the client
+    #[arg(long, value_name = "OPTIONS", value_parser = nested, allow_hyphen_values = true)]
+    down: Option<PathArgs>,
+}
+
+impl Directions {
+    /// What the links do, up and down: the common options, those of the direction, the pattern.
+    pub(super) fn plans(&self, common: &PathArgs, pattern: &Pattern) -> [Plan; 2] {
+        [
+            (Direction::Up, self.up.as_ref()),
+            (Direction::Down, self.down.as_ref()),
+        ]
+        .map(|(direction, own)| {
+            let script = pattern.script(direction);
+            Plan {
+                script: (**script != Script::default()).then(|| script.clone()),
+                ..plan(direction, common, own)
+            }
+        })
+    }
+}
 
 /// What a link does; what is not given is left as the profile has it, or undone.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -80,7 +111,7 @@ pub(super) fn typed<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Path
 }
 
 /// The plan of a direction: a profile, over it what both directions have, over it its own.
-pub(super) fn plan(direction: Direction, both: &PathArgs, own: Option<&PathArgs>) -> Plan {
+fn plan(direction: Direction, both: &PathArgs, own: Option<&PathArgs>) -> Plan {
     let profile = own.and_then(|own| own.profile).or(both.profile);
     let mut plan = profile.map_or_else(Plan::default, |profile| profile.plan(direction));
     both.apply(&mut plan);

@@ -14,13 +14,13 @@ use std::sync::Arc;
 
 use clap::ArgGroup;
 use posthaste_emulator::agent::{AdaptiveAcks, Settings, Trigger};
-use posthaste_link::pattern::{Pattern, Script};
 use posthaste_link::{Direction, Plan, Sharing};
 use posthaste_units::Seed;
 
 use self::target::Target;
-use super::path::{self, PathArgs};
-use super::{Failure, drops};
+use super::Failure;
+use super::drops::Drops;
+use super::path::{Directions, PathArgs};
 
 /// Run a command behind an emulated network, its kernel's own TCP at both ends
 ///
@@ -38,28 +38,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     path: PathArgs,
 
-    /// Drop packets of each connection, ranges or times: down:8, up:3-5,9 or down:1s-1200ms; repeatable
-    #[arg(
-        long,
-        value_name = "DIRECTION:PLACES",
-        help_heading = "What happens to which packet"
-    )]
-    drop: Vec<String>,
-    /// Follow a pattern (docs/patterns.md, `posthaste pattern make`)
-    #[arg(
-        long,
-        value_name = "FILE",
-        help_heading = "What happens to which packet"
-    )]
-    pattern: Option<PathBuf>,
+    #[command(flatten)]
+    drops: Drops,
 
-    /// Options of the link for packets from the client, over the common ones:
-    /// '--bandwidth 64kbit --delay 100ms'
-    #[arg(long, value_name = "OPTIONS", value_parser = path::nested, allow_hyphen_values = true, help_heading = "Directions")]
-    up: Option<PathArgs>,
-    /// The same for packets to the client
-    #[arg(long, value_name = "OPTIONS", value_parser = path::nested, allow_hyphen_values = true, help_heading = "Directions")]
-    down: Option<PathArgs>,
+    #[command(flatten)]
+    directions: Directions,
     /// One link for all connections instead of one for each
     #[arg(long, help_heading = "Directions")]
     shared: bool,
@@ -137,32 +120,18 @@ What the relay carries and what it does not is in docs/net.md.";
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let pattern = self.pattern()?;
-        let [up, down] = [&self.up, &self.down];
-        let plan = |direction, own: &Option<PathArgs>| {
-            self.plan(direction, own.as_ref(), &pattern).map(Arc::new)
-        };
-        let plans = [plan(Direction::Up, up)?, plan(Direction::Down, down)?];
+        let plans = self.plans()?.map(Arc::new);
         session::run(self, plans)
     }
 
-    fn plan(
-        &self,
-        direction: Direction,
-        own: Option<&PathArgs>,
-        pattern: &Pattern,
-    ) -> Result<Plan, Failure> {
-        let mut plan = path::plan(direction, &self.path, own);
-        let script = pattern.script(direction);
-        plan.script = (**script != Script::default()).then(|| script.clone());
-        let named = |error| Failure::usage(format!("{direction}: {error}"));
-        plan.check().map_err(named)?;
-        Ok(plan)
-    }
-
-    /// What --pattern and --drop say together.
-    fn pattern(&self) -> Result<Pattern, Failure> {
-        drops::pattern(self.pattern.as_deref(), &self.drop)
+    /// What the links do, up and down.
+    fn plans(&self) -> Result<[Plan; 2], Failure> {
+        let plans = self.directions.plans(&self.path, &self.drops.pattern()?);
+        for (direction, plan) in Direction::BOTH.into_iter().zip(&plans) {
+            let named = |error| Failure::usage(format!("{direction}: {error}"));
+            plan.check().map_err(named)?;
+        }
+        Ok(plans)
     }
 
     /// The rules of the duplicate-ACK agent, where there is to be one.
@@ -188,6 +157,7 @@ impl Args {
 mod tests {
     use super::*;
     use clap::Parser;
+    use posthaste_link::pattern::Pattern;
     use posthaste_units::Span;
 
     #[derive(Parser)]
@@ -204,16 +174,8 @@ mod tests {
     }
 
     fn plans(options: &[&str]) -> Result<[Plan; 2], String> {
-        let args = typed(options)?;
-        let pattern = args.pattern().map_err(|failure| failure.to_string())?;
-        let plan = |direction, own: &Option<PathArgs>| {
-            args.plan(direction, own.as_ref(), &pattern)
-                .map_err(|failure| failure.to_string())
-        };
-        Ok([
-            plan(Direction::Up, &args.up)?,
-            plan(Direction::Down, &args.down)?,
-        ])
+        let plans = typed(options)?.plans();
+        plans.map_err(|failure| failure.to_string())
     }
 
     #[test]

@@ -15,8 +15,7 @@ use posthaste_units::Span;
 use super::play::Played;
 use super::sweep::{MOST, expand};
 use super::{Args, ClockArg, ServiceArg};
-use crate::commands::path::{self, PathArgs};
-use crate::commands::{Failure, drops};
+use crate::commands::Failure;
 
 /// How packets change places where remedies are tried for the harm they do: one in twenty lets three
 /// later ones go first.
@@ -131,7 +130,7 @@ impl Cases {
         let mut list = Vec::with_capacity(count);
         for combination in &combinations {
             for (position, pattern) in &patterns {
-                let plans = args.plans(&combination.path, pattern);
+                let plans = args.directions.plans(&combination.path, pattern);
                 let mut labels = combination.labels.clone();
                 if let Some(position) = position.filter(|_| patterns.len() > 1) {
                     labels.push(("position".to_owned(), position.to_string()));
@@ -276,32 +275,15 @@ impl Args {
 
     /// What --pattern and --drop say together, with each of the positions.
     fn patterns(&self) -> Result<Vec<(Option<Position>, Pattern)>, Failure> {
-        let file = self.pattern.as_deref();
         let Some(Positions(positions)) = &self.position else {
-            return Ok(vec![(None, drops::pattern(file, &self.drop)?)]);
+            return Ok(vec![(None, self.drops.pattern()?)]);
         };
         let with = |position: &Position| {
             let Position { direction, place } = position;
-            let mut drops = self.drop.clone();
-            if *place > 0 {
-                drops.push(format!("{direction}:{place}"));
-            }
-            Ok((Some(*position), drops::pattern(file, &drops)?))
+            let one = (*place > 0).then(|| format!("{direction}:{place}"));
+            Ok((Some(*position), self.drops.pattern_with(one.as_slice())?))
         };
         positions.iter().map(with).collect()
-    }
-
-    fn plans(&self, common: &PathArgs, pattern: &Pattern) -> [Plan; 2] {
-        let plan = |direction, own: &Option<PathArgs>| {
-            let mut plan = path::plan(direction, common, own.as_ref());
-            let script = pattern.script(direction);
-            plan.script = (**script != Script::default()).then(|| script.clone());
-            plan
-        };
-        [
-            plan(Direction::Up, &self.up),
-            plan(Direction::Down, &self.down),
-        ]
     }
 
     /// The ends as they are compared, or as they are.

@@ -20,7 +20,8 @@ use posthaste_units::{Seed, Size, Span};
 use self::case::{Cases, Positions, Remedies};
 use self::ladder::Drawing;
 use self::sweep::SweptPath;
-use super::path::{self, PathArgs};
+use super::drops::Drops;
+use super::path::Directions;
 use super::{Failure, print, stop_on_signal};
 
 /// Predict a service's response time under loss, with old and new TCPs, in virtual time
@@ -96,21 +97,11 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     path: SweptPath,
-    /// Options of the link for packets from the client, over the common ones:
-    /// '--bandwidth 64kbit --delay 100ms'
-    #[arg(long, value_name = "OPTIONS", value_parser = path::nested, allow_hyphen_values = true, help_heading = "Directions")]
-    up: Option<PathArgs>,
-    /// The same for packets to the client
-    #[arg(long, value_name = "OPTIONS", value_parser = path::nested, allow_hyphen_values = true, help_heading = "Directions")]
-    down: Option<PathArgs>,
+    #[command(flatten)]
+    directions: Directions,
 
-    /// Drop packets of each connection, ranges or times: down:8, up:3-5,9 or down:1s-1200ms; repeatable
-    #[arg(
-        long,
-        value_name = "DIRECTION:PLACES",
-        help_heading = "What happens to which packet"
-    )]
-    drop: Vec<String>,
+    #[command(flatten)]
+    drops: Drops,
     /// Drop one packet from the server, each of these in turn; 0 is none: 8 or 0..12
     #[arg(
         long,
@@ -118,13 +109,6 @@ pub(crate) struct Args {
         help_heading = "What happens to which packet"
     )]
     position: Option<Positions>,
-    /// Follow a pattern (docs/patterns.md, `posthaste pattern make`)
-    #[arg(
-        long,
-        value_name = "FILE",
-        help_heading = "What happens to which packet"
-    )]
-    pattern: Option<PathBuf>,
 
     /// Connections for each combination [default: 1, or 10000 where something is left to chance]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST), help_heading = "Run")]
