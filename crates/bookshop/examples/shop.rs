@@ -15,8 +15,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         config.service = Some(law.parse()?);
     }
     let running = start(config)?;
+    let signals = posthaste_serve::Signals::take()?;
     println!("http://{}/", running.addr);
-    posthaste_serve::wait_for_signal()?;
+    signals.wait();
     running.stop();
     running.join();
     Ok(())

@@ -21,5 +21,5 @@ pub use counters::{Counters, Snapshot};
 pub use cpus::{available_cpus, pin_thread};
 pub use listen::{ListenError, listen};
 pub use server::{Handler, Hooks, Running, Server, StartError, Timeouts};
-pub use signal::{Signal, wait_for_signal};
+pub use signal::{Signal, Signals};
 pub use tls::{TlsError, load_tls};

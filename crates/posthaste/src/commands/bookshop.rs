@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use posthaste_bookshop::{Config, Law, start};
+use posthaste_serve::Signals;
 use posthaste_units::Seed;
 
 use super::{Failure, print};
@@ -91,8 +92,9 @@ impl Args {
             }
             _ => Failure::usage(error),
         })?;
+        let signals = Signals::take().map_err(Failure::run)?;
         print(&format!("listening on {scheme}://{}\n", running.addr))?;
-        posthaste_serve::wait_for_signal().map_err(Failure::run)?;
+        signals.wait();
         running.stop();
         running.join();
         Ok(())
