@@ -70,6 +70,15 @@ impl Service {
             closer: Closer::default(),
         }
     }
+
+    /// Bytes of all requests and replies.
+    pub(crate) fn bytes(&self) -> u64 {
+        let exchanges = self.exchanges.iter();
+        exchanges.fold(0, |sum, exchange| {
+            sum.saturating_add(exchange.request)
+                .saturating_add(exchange.reply)
+        })
+    }
 }
 
 /// The client's program: asks, and reads what comes.

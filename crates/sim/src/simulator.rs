@@ -19,7 +19,11 @@ use crate::{Carried, Ending, Scenario, ScenarioError, Transaction, carried};
 const PHASE_BITS: u32 = 33;
 
 /// Events after which a transaction that stands still is given up: far more than any packet needs.
-const STANDSTILL: u32 = 1 << 16;
+const STANDSTILL: u64 = 1 << 16;
+
+/// Bytes of requests and replies for each of which there may be an event more: where links take no
+/// time, all of them pass in one instant.
+const BYTES_AN_EVENT: u64 = 64;
 
 /// Plays the transactions of a scenario.
 pub struct Simulator {
@@ -127,6 +131,7 @@ impl Simulator {
     }
 
     fn run(&mut self, began: Instant, witness: &mut impl Witness) -> Ending {
+        let most_standing = STANDSTILL + self.scenario.service.bytes() / BYTES_AN_EVENT;
         let mut standing = 0;
         loop {
             if self.is_over() {
@@ -137,7 +142,7 @@ impl Simulator {
                 return self.ending();
             }
             standing = if at > self.now { 0 } else { standing + 1 };
-            if at.since(began) > Self::PATIENCE || standing > STANDSTILL {
+            if at.since(began) > Self::PATIENCE || standing > most_standing {
                 return Ending::Unfinished;
             }
             self.now = self.now.max(at);

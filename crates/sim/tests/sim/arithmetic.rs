@@ -28,6 +28,15 @@ fn without_a_bandwidth_only_delays_and_processing_count() {
     assert_eq!(response, expected);
 }
 
+#[test]
+fn however_much_may_pass_in_one_instant() {
+    let service = Service::single(1, ms(200), 100_000_000);
+    let mut simulator = simulator(scenario("linux-6", [plan(None, 0), plan(None, 0)], service));
+    let transaction = simulator.play(1);
+    assert_eq!(transaction.ending, Ending::Complete);
+    assert_eq!(transaction.responses[0].total(), ms(200));
+}
+
 /// 40 bytes of headers and 20 of options on a SYN; 52 and the data behind it.
 #[test]
 fn a_bandwidth_adds_each_byte_of_every_packet() {
