@@ -1,12 +1,12 @@
 //! The Author transaction, so many times: for counting instructions.
 //!
-//! `cargo run --release -p posthaste-sim --example author -- PROFILE TRANSACTIONS [POSITION|LOSS%|trace]`
+//! `cargo run --release -p posthaste-sim --example author -- PROFILE TRANSACTIONS [POSITION|LOSS%]`
 
 use std::sync::Arc;
 
 use posthaste_link::pattern::Pattern;
 use posthaste_link::{Direction, Plan};
-use posthaste_sim::{Scenario, Service, Simulator, Totals, Trace};
+use posthaste_sim::{Scenario, Service, Simulator, Totals};
 use posthaste_tcp::profile;
 use posthaste_units::{BitRate, Seed, Span};
 
@@ -45,22 +45,4 @@ fn main() {
         totals.add(&simulator.play(number));
     }
     println!("{:#?}", totals.response.summary());
-    if word(3) == "trace" {
-        let mut trace = Trace::new();
-        simulator.play_before(1, &mut trace);
-        for packet in trace.packets() {
-            let ms =
-                |at: posthaste_units::Instant| at.since(trace.packets()[0].sent).as_millis_f64();
-            println!(
-                "{:9.3} {:9.3} {:4} {} {} win {} {}",
-                ms(packet.sent),
-                ms(packet.left),
-                packet.direction.name(),
-                packet.label(),
-                packet.acknowledges.unwrap_or(0),
-                packet.window,
-                packet.loss().unwrap_or("")
-            );
-        }
-    }
 }
