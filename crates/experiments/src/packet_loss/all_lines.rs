@@ -4,8 +4,11 @@ use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 
 use super::cells::{Cells, quantile};
 use super::line::{BANDWIDTHS, DELAYS, Line};
+use super::service::AUTHOR;
+use super::stack::{FREEBSD, LINUX};
 use crate::check::Check;
 use crate::figure::Plot;
+use crate::records::Records;
 
 /// The increase over the delay, a picture for each of these.
 pub(super) fn plot(all: &[Cells<'_>]) -> Vec<Plot> {
@@ -50,6 +53,20 @@ pub(super) fn checks(all: &[Cells<'_>]) -> Vec<Check> {
         ));
     }
     checks
+}
+
+/// The paper's two stacks beside each other, both simulated on the same lines.
+pub(super) fn is_less_with_linux(records: &Records) -> Check {
+    let [freebsd, linux] = [&FREEBSD, &LINUX].map(|stack| {
+        let cells = stack.cells(records, &AUTHOR);
+        quantile(&cells.on_all_lines(Cells::increase), 0.5)
+    });
+    Check::claim(
+        linux < freebsd,
+        format!(
+            "Linux 2.6.15 takes {linux:.0} % longer at the median of all lines, FreeBSD 6.0 on the same lines {freebsd:.0} %: the paper finds considerably less with Linux."
+        ),
+    )
 }
 
 /// The increase of the shorter reply against the longer one's, and what the reference has to do with it:

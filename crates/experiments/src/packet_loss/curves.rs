@@ -1,14 +1,12 @@
-//! What the pictures of this paper share: curves over positions, and their axes.
+//! What the pictures of this paper share: whose cells they show, curves over positions, and their axis.
 
-use posthaste_draw::{Along, Axis, Bar, Bars, Chart, Group, Mark, Point, Role, Series, Unit};
+use posthaste_draw::{Axis, Point, Series, Unit};
 
-use super::account::PARTS;
 use super::cells::Cells;
 use super::kernel;
 use super::line::{Drops, Line};
 use super::service::Service;
 use super::stack::{LINUX, OF_FREEBSD};
-use crate::estimate::MEDIANS;
 use crate::records::Records;
 
 /// The cells of each kernel, the paper's first.
@@ -46,55 +44,6 @@ pub(super) fn curve(cells: &Cells<'_>, name: impl Into<String>, line: Line) -> S
         Some(point)
     });
     Series::line(name, points)
-}
-
-/// Response time by position on one line, the first of these in front; the paper's time without loss
-/// where it is known.
-pub(super) fn by_position(all: &[Cells<'_>], line: Line, paper_ms: Option<f64>) -> Chart {
-    let name = all.first().map_or("", |cells| cells.service.name);
-    let title = format!("{name}: {} kbit/s, {} ms", line.kbit, line.ms);
-    let time = Axis::linear("response time", Unit::Millis);
-    let mut chart = Chart::new(title, positions(), time);
-    chart.series = all
-        .iter()
-        .map(|cells| curve(cells, cells.name(), line))
-        .collect();
-    chart.marks = paper_ms
-        .map(|at| Mark {
-            along: Along::Y,
-            at,
-            label: format!("paper, no loss: {at} ms"),
-            role: Role::Paper,
-        })
-        .into_iter()
-        .collect();
-    chart.notes.push(MEDIANS.to_owned());
-    chart
-}
-
-/// The four parts of the same response times.
-pub(super) fn parts(cells: &Cells<'_>, line: Line) -> Bars {
-    let service = cells.service;
-    let names = ["connection", "request", "processing", "reply"];
-    let group = |position| {
-        let row = cells.row(line, Drops::one(position))?;
-        let part = |(name, column): (&str, &str)| (name.to_owned(), row.number(column));
-        let bar = Bar {
-            label: String::new(),
-            parts: names.into_iter().zip(PARTS).map(part).collect(),
-            ..Bar::default()
-        };
-        Some(Group {
-            label: position.to_string(),
-            bars: vec![bar],
-        })
-    };
-    Bars {
-        title: format!("{}: where the time goes, {}", service.name, cells.name()),
-        value: Axis::linear("response time", Unit::Millis),
-        groups: (0..=service.packets()).filter_map(group).collect(),
-        notes: vec!["By position of the loss; each part is the median of its own, so that they need not add up.".to_owned()],
-    }
 }
 
 /// The axis of positions.

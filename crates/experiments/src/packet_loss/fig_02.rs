@@ -1,13 +1,13 @@
 //! packet-loss/fig-02: FreeBSD, Author, 10 ms, by position of the loss.
 
 use super::cells::Cells;
-use super::curves::{by_position, of_freebsd, parts};
+use super::curves::of_freebsd;
 use super::line::Line;
 use super::service::AUTHOR;
 use super::stack::FREEBSD;
-use super::{OF_FREEBSD_DIFFERS, PAPER, SIMULATED, instrument, simulated};
+use super::{OF_FREEBSD_DIFFERS, PAPER, SIMULATED, instrument, one_line, simulated};
 use crate::check::Check;
-use crate::figure::{Figure, Plot};
+use crate::figure::Figure;
 use crate::records::Records;
 
 const LINE: Line = Line { kbit: 300, ms: 10 };
@@ -27,16 +27,10 @@ pub(crate) static FIGURE: Figure = Figure {
     paper: PAPER,
     budget: SIMULATED,
     study: &simulated::STUDY,
-    plot,
+    plot: |records| one_line::plot(&of_freebsd(records, &AUTHOR), LINE, Some(PAPER_MS)),
     checks,
     differs: OF_FREEBSD_DIFFERS,
 };
-
-fn plot(records: &Records) -> Vec<Plot> {
-    let chart = by_position(&of_freebsd(records, &AUTHOR), LINE, Some(PAPER_MS));
-    let of_paper = FREEBSD.cells(records, &AUTHOR);
-    vec![Plot::Chart(chart), Plot::Bars(parts(&of_paper, LINE))]
-}
 
 /// Whether a number is the published one, within three percent.
 fn is_near(ours: f64, paper: f64) -> bool {

@@ -1,12 +1,12 @@
 //! packet-loss/fig-03: FreeBSD, Author, 60 ms, by position of the loss.
 
-use super::curves::{by_position, of_freebsd, parts};
+use super::curves::of_freebsd;
 use super::line::Line;
 use super::service::AUTHOR;
 use super::stack::FREEBSD;
-use super::{OF_FREEBSD_DIFFERS, PAPER, SIMULATED, instrument, simulated};
+use super::{OF_FREEBSD_DIFFERS, PAPER, SIMULATED, instrument, one_line, simulated};
 use crate::check::Check;
-use crate::figure::{Figure, Plot};
+use crate::figure::Figure;
 use crate::records::Records;
 
 const NEAR: Line = Line { kbit: 300, ms: 10 };
@@ -22,38 +22,19 @@ pub(crate) static FIGURE: Figure = Figure {
     paper: PAPER,
     budget: SIMULATED,
     study: &simulated::STUDY,
-    plot,
+    plot: |records| one_line::plot(&of_freebsd(records, &AUTHOR), LINE, Some(PAPER_MS)),
     checks,
     differs: OF_FREEBSD_DIFFERS,
 };
 
-fn plot(records: &Records) -> Vec<Plot> {
-    let chart = by_position(&of_freebsd(records, &AUTHOR), LINE, Some(PAPER_MS));
-    let of_paper = FREEBSD.cells(records, &AUTHOR);
-    vec![Plot::Chart(chart), Plot::Bars(parts(&of_paper, LINE))]
-}
-
 fn checks(records: &Records) -> Vec<Check> {
     let cells = FREEBSD.cells(records, &AUTHOR);
     let none = cells.ms(LINE, 0);
-    let reference = cells.reference();
-    let penalty = |line| cells.late_ms(line) - cells.ms(line, reference);
-    let (near, far) = (penalty(NEAR), penalty(LINE));
-    let (near_share, far_share) = (cells.increase(NEAR), cells.increase(LINE));
     let mut checks = instrument::simulation(records);
-    checks.extend([
-        Check::claim(
-            (none / PAPER_MS - 1.0).abs() < 0.03,
-            format!("Without loss {none:.0} ms (paper: {PAPER_MS} ms)."),
-        ),
-        Check::claim(
-            far > near,
-            format!("A late loss costs {far:.0} ms more than one at position {reference}, at 10 ms it costs {near:.0} ms."),
-        ),
-        Check::claim(
-            far_share < near_share,
-            format!("In percent it is {far_share:.0} %, against {near_share:.0} % at 10 ms."),
-        ),
-    ]);
+    checks.push(Check::claim(
+        (none / PAPER_MS - 1.0).abs() < 0.03,
+        format!("Without loss {none:.0} ms (paper: {PAPER_MS} ms)."),
+    ));
+    checks.extend(one_line::at_a_longer_delay(&cells, [NEAR, LINE]));
     checks
 }

@@ -1,9 +1,7 @@
 //! packet-loss/fig-05: FreeBSD, Author, the relative increase on all lines.
 
-use super::cells::{Cells, quantile};
 use super::curves::of_freebsd;
 use super::service::AUTHOR;
-use super::stack::{FREEBSD, LINUX};
 use super::{OF_FREEBSD_DIFFERS, PAPER, SIMULATED, all_lines, instrument, simulated};
 use crate::check::Check;
 use crate::figure::Figure;
@@ -24,14 +22,6 @@ pub(crate) static FIGURE: Figure = Figure {
 fn checks(records: &Records) -> Vec<Check> {
     let mut checks = instrument::simulation(records);
     checks.extend(all_lines::checks(&of_freebsd(records, &AUTHOR)));
-    let both = [&FREEBSD, &LINUX].map(|stack| {
-        let increases = stack.cells(records, &AUTHOR).on_all_lines(Cells::increase);
-        quantile(&increases, 0.5)
-    });
-    let [freebsd, linux] = both;
-    checks.push(Check::claim(
-        freebsd > linux,
-        format!("FreeBSD 6.0 takes {freebsd:.0} % longer at the median of all lines, Linux 2.6.15 on the same lines {linux:.0} %: the paper finds considerably less with Linux."),
-    ));
+    checks.push(all_lines::is_less_with_linux(records));
     checks
 }

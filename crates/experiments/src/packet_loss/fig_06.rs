@@ -1,13 +1,13 @@
 //! packet-loss/fig-06: Linux, Author, 10 ms, by position of the loss.
 
 use super::cells::Cells;
-use super::curves::{by_position, of_both, of_linux, parts};
+use super::curves::{of_both, of_linux};
 use super::line::Line;
 use super::service::{AUTHOR, SEGMENT};
 use super::stack::LINUX;
-use super::{BUDGET, DIFFERS, PAPER, instrument, sweep};
+use super::{BUDGET, DIFFERS, PAPER, instrument, one_line, sweep};
 use crate::check::Check;
-use crate::figure::{Figure, Plot};
+use crate::figure::Figure;
 use crate::records::Records;
 
 const LINE: Line = Line { kbit: 300, ms: 10 };
@@ -22,16 +22,10 @@ pub(crate) static FIGURE: Figure = Figure {
     paper: PAPER,
     budget: BUDGET,
     study: &sweep::STUDY,
-    plot,
+    plot: |records| one_line::plot(&of_linux(records, &AUTHOR), LINE, Some(PAPER_MS)),
     checks,
     differs: DIFFERS,
 };
-
-fn plot(records: &Records) -> Vec<Plot> {
-    let all = of_linux(records, &AUTHOR);
-    let chart = by_position(&all, LINE, Some(PAPER_MS));
-    vec![Plot::Chart(chart), Plot::Bars(parts(&all[0], LINE))]
-}
 
 fn checks(records: &Records) -> Vec<Check> {
     let [then, today] = of_both(records, &AUTHOR);

@@ -1,9 +1,7 @@
 //! packet-loss/fig-09: Linux, Author, the relative increase on all lines.
 
-use super::cells::{Cells, quantile};
 use super::curves::of_linux;
 use super::service::AUTHOR;
-use super::stack::{FREEBSD, LINUX};
 use super::{BUDGET, DIFFERS, PAPER, all_lines, instrument, sweep};
 use crate::check::Check;
 use crate::figure::Figure;
@@ -24,13 +22,6 @@ pub(crate) static FIGURE: Figure = Figure {
 fn checks(records: &Records) -> Vec<Check> {
     let mut checks = instrument::all(records);
     checks.extend(all_lines::checks(&of_linux(records, &AUTHOR)));
-    let [linux, freebsd] = [&LINUX, &FREEBSD].map(|stack| {
-        let cells = stack.cells(records, &AUTHOR);
-        quantile(&cells.on_all_lines(Cells::increase), 0.5)
-    });
-    checks.push(Check::claim(
-        linux < freebsd,
-        format!("Linux 2.6.15 takes {linux:.0} % longer at the median of all lines, FreeBSD 6.0 on the same lines {freebsd:.0} %."),
-    ));
+    checks.push(all_lines::is_less_with_linux(records));
     checks
 }

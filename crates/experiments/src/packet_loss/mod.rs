@@ -30,6 +30,7 @@ mod late_loss_plots;
 mod line;
 pub(crate) mod loss_2_percent;
 pub(crate) mod model_2026;
+mod one_line;
 mod parting;
 mod played;
 mod remedies;
