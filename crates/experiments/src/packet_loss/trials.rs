@@ -60,9 +60,10 @@ pub(super) fn remedies() -> impl Iterator<Item = Option<Remedy>> {
 
 fn study(conditions: &Conditions<'_>, lines: &[Line], times: u32) -> Result<Records, Failure> {
     let mut tables = [trials(), positions()];
+    let mut done = 0..;
     for stack in ON {
         let plain = stack.cast(&[])?;
-        for (done, remedy) in remedies().enumerate() {
+        for (remedy, done) in remedies().zip(done.by_ref()) {
             let cast = stack.cast(remedy.as_slice())?;
             // What a stack has already is no remedy.
             if remedy.is_some() && cast.profile == plain.profile {
@@ -70,7 +71,7 @@ fn study(conditions: &Conditions<'_>, lines: &[Line], times: u32) -> Result<Reco
             }
             let words = format!("{}, {}", stack.name, name(remedy));
             let progress = conditions.progress;
-            progress.step(done as u64, 1 + Remedy::ALL.len() as u64, &words);
+            progress.step(done, (ON.len() * remedies().count()) as u64, &words);
             for line in lines {
                 if conditions.stopped() {
                     break;
