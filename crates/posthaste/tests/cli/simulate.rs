@@ -133,6 +133,23 @@ fn where_nothing_is_answered_there_is_no_time() {
 }
 
 #[test]
+fn a_file_that_cannot_be_written_is_refused_before_anything_is_simulated() {
+    for option in [
+        "--picture=no/such/folder.svg",
+        "--ladder=no/such/folder.svg",
+    ] {
+        let delay = match option.starts_with("--picture") {
+            true => "--delay=1ms,2ms",
+            false => "--delay=1ms",
+        };
+        let most = "--transactions=100000000000";
+        let said = said(&mut posthaste(&["simulate", option, delay, most]));
+        assert_eq!(said.code, Some(3), "{}", said.err);
+        assert!(said.err.contains("can be written to"), "{}", said.err);
+    }
+}
+
+#[test]
 fn remedies_stand_beside_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let picture = folder.path().join("remedies.html");

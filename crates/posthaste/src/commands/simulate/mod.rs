@@ -8,7 +8,8 @@ mod picture;
 mod play;
 mod sweep;
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
@@ -176,6 +177,10 @@ impl Args {
                 cases.list.len()
             )));
         }
+        let ladder = self.ladder.as_ref().and_then(Drawing::path);
+        for path in self.picture.as_deref().into_iter().chain(ladder) {
+            try_to_write(path)?;
+        }
         let transactions = self.transactions.unwrap_or(match cases.by_chance() {
             true => MANY,
             false => 1,
@@ -222,10 +227,19 @@ fn remedies() -> String {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|error| {
-        let path = path.display();
-        Failure::run(format!(
-            "{path}: {error}; name a file in a folder that can be written to"
-        ))
-    })
+    fs::write(path, text).map_err(|error| unwritable(path, &error))
+}
+
+/// Whether there is, or can be, such a file: asked before anything is simulated for hours.
+fn try_to_write(path: &Path) -> Result<(), Failure> {
+    let mut options = OpenOptions::new();
+    let file = options.append(true).create(true).open(path);
+    file.map(drop).map_err(|error| unwritable(path, &error))
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    let path = path.display();
+    Failure::run(format!(
+        "{path}: {error}; name a file in a folder that can be written to"
+    ))
 }
