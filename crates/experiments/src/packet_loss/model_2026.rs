@@ -3,7 +3,7 @@
 use posthaste_draw::{Axis, Bar, Bars, Chart, Group, Point, Series, Shape, Unit};
 
 use super::kernel::{self, Kernel};
-use super::{BUDGET, PAPER, instrument, sweep};
+use super::{BUDGET, PAPER, instrument, sweep, twin};
 use crate::check::Check;
 use crate::figure::{Figure, Plot};
 use crate::records::{Records, Row};
@@ -21,7 +21,7 @@ pub(crate) static FIGURE: Figure = Figure {
     study: &sweep::STUDY,
     plot,
     checks,
-    differs: "The paper has no model. A timer is a retransmission timeout or a tail loss probe; its step is 4 ms below 252 ms, 32 ms to 2 s and 256 ms above, at 250 ticks a second. Where the wheel stands is read from the kernel's own timeouts: after the loss of the SYN-ACK the client's timer and the server's run for a second each, and which of them is first decides whether the server may begin with more than one segment, so that a model with ticks of its own meets another case every other time. What is left is told cell by cell, with the first packet of its worst transaction that left at another time than the model's; both ladders are in the records. Kernels' timers also run out a tick late now and then, where the processor was idle or busy.",
+    differs: "The paper has no model. A timer is a retransmission timeout, a tail loss probe or the wait for reordering; its step is 4 ms below 252 ms, 32 ms to 2 s and 256 ms above, at 250 ticks a second. Where the wheel stands is read from the kernel's own timeouts: after the loss of the SYN-ACK the client's timer and the server's run for a second each, and which of them is first decides whether the server may begin with more than one segment, so that a model with ticks of its own meets another case every other time. What is left is told cell by cell, with the first packet of its worst transaction that left at another time than the model's; both ladders are in the records. Kernels also run a timer at the tick after its own, a few of a hundred in one run and every second one in another: that the model cannot know.",
 };
 
 fn rows<'a>(records: &'a Records, kernel: &'static Kernel) -> impl Iterator<Item = Row<'a>> {
@@ -102,8 +102,24 @@ fn told(row: &Row<'_>) -> String {
     )
 }
 
+/// When the kernel's timers ran out.
+fn ticks(records: &Records) -> Check {
+    let [at, later, elsewhere] = twin::TIMERS.map(|name| records.number(name));
+    let all = at + later + elsewhere;
+    Check::claim(
+        at + later >= USEFUL * all,
+        format!(
+            "Of {all} first timeouts in the kernel {:.0} % ran out at the model's tick, {:.0} % at the next, {:.0} % at others.",
+            100.0 * at / all,
+            100.0 * later / all,
+            100.0 * elsewhere / all
+        ),
+    )
+}
+
 fn checks(records: &Records) -> Vec<Check> {
     let mut checks = instrument::all(records);
+    checks.push(ticks(records));
     for kernel in kernel::BOTH {
         let agrees = |row: &Row<'_>| row.number("agrees") == 1.0;
         let (agree, all) = share(rows(records, kernel).map(|row| agrees(&row)));

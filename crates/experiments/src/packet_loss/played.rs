@@ -53,7 +53,8 @@ pub(super) struct Played {
     /// The links dropped nothing but what they were to drop.
     pub(super) planned: bool,
     pub(super) traced: Traced,
-    /// The timers that ran out before the reply was complete, how long each was.
+    /// The timers that ran out before the reply was complete, how long each was; nothing long where
+    /// that cannot be seen: the one that waits for reordering.
     pub(super) timers: Vec<Span>,
     /// Segments of the server that came although the client had all of them.
     pub(super) for_nothing: u64,
@@ -137,15 +138,29 @@ fn read(transaction: &Transaction<'_>, trace: &Trace, drops: Drops) -> Played {
         timeouts: Direction::BOTH.map(|direction| timeouts(direction).collect()),
         kept: Vec::new(),
     };
-    let timers = before().filter_map(|packet| packet.waited());
+    let timer = |packet: &Packet| match packet.waited() {
+        Some((wait, _)) => Some(wait),
+        None => {
+            (packet.sending == Sending::Fast && !answers(packet, packets)).then_some(Span::ZERO)
+        }
+    };
     Played {
         well: transaction.ending == Ending::Complete && response.is_some(),
         planned: traced.dropped.iter().all(|lost| is_planned(lost, drops)),
         traced,
-        timers: timers.map(|(wait, _)| wait).collect(),
+        timers: before().filter_map(timer).collect(),
         for_nothing: transaction.client.duplicate_data,
         bytes: transaction.links.iter().map(|link| link.pushed.bytes).sum(),
     }
+}
+
+/// Whether something came to its sender in the instant in which it was sent.
+fn answers(packet: &Packet, packets: &[Packet]) -> bool {
+    packets.iter().any(|other| {
+        other.direction != packet.direction
+            && other.left == packet.sent
+            && matches!(other.fate, Fate::Delivered(_))
+    })
 }
 
 fn packets_down(packets: &[Packet]) -> usize {

@@ -8,7 +8,7 @@
 use posthaste_units::{Instant, Span};
 
 /// A tick at 250 of them a second.
-const TICK: Span = Span::from_millis(4);
+pub(super) const TICK: Span = Span::from_millis(4);
 
 /// Ticks of a slot of the second wheel (LVL_CLK_DIV).
 const SLOT: u64 = 8;

@@ -16,6 +16,7 @@ use super::line::Drops;
 use super::parting;
 use super::played::{self, Part, Played};
 use super::rig::{Job, Measured};
+use super::seen::Traced;
 use super::service::SEGMENT;
 use super::stack::{Cast, Stack};
 use super::ticks;
@@ -28,6 +29,13 @@ const TOLERANCE_MS: f64 = 5.0;
 
 /// The largest span of the wheels of this kernel's timers, at 250 ticks a second, and their steps.
 const WHEELS_MS: [(f64, f64); 3] = [(252.0, 4.0), (2016.0, 32.0), (f64::INFINITY, 256.0)];
+
+/// How many first timeouts ran out when, in the records.
+pub(super) const TIMERS: [&str; 3] = [
+    "timers at the tick",
+    "timers a tick later",
+    "timers elsewhere",
+];
 
 /// Both sides of all transactions with one kernel.
 pub(super) struct Twin<'a> {
@@ -48,6 +56,8 @@ struct Pair<'a> {
 pub(super) struct Tables {
     cells: Table,
     ladders: Table,
+    /// First timeouts of an end that ran out at the model's tick, at the next one, and elsewhere.
+    timers: [u64; 3],
 }
 
 impl<'a> Twin<'a> {
@@ -85,6 +95,13 @@ impl<'a> Twin<'a> {
         let mut cells: BTreeMap<_, Vec<&Pair<'_>>> = BTreeMap::new();
         let pairs = self.pairs()?;
         for pair in &pairs {
+            for later in pair.timers_later() {
+                tables.timers[if (0..2).contains(&later) {
+                    later as usize
+                } else {
+                    2
+                }] += 1;
+            }
             let job = &pair.part.job;
             let Drops::At([position, _]) = job.drops else {
                 continue;
@@ -182,10 +199,14 @@ impl Tables {
                 "kernel", "service", "kbit", "ms", "position", "whose", "sent_ms", "left_ms",
                 "way", "packet", "fate",
             ]),
+            timers: [0; 3],
         }
     }
 
     pub(super) fn keep(self, records: &mut Records) {
+        for (name, count) in TIMERS.into_iter().zip(self.timers) {
+            records.set_number(name, count as f64);
+        }
         records.set_table("model", self.cells);
         records.set_table("ladders", self.ladders);
     }
@@ -203,6 +224,18 @@ impl Pair<'_> {
     fn apart(&self) -> f64 {
         let [kernel, model] = self.times();
         (model - kernel).abs()
+    }
+
+    /// By how many ticks the first timeout of each end was later in the kernel.
+    fn timers_later(&self) -> impl Iterator<Item = i64> {
+        let first = |traced: &Traced, end: usize| {
+            let time = traced.timeouts[end].first();
+            time.map(|time| time.since(traced.began).as_millis_f64())
+        };
+        [0, 1].into_iter().filter_map(move |end| {
+            let later = first(&self.measured.traced, end)? - first(&self.played.traced, end)?;
+            Some((later / ticks::TICK.as_millis_f64()).round() as i64)
+        })
     }
 
     /// What the timers that ran out may differ by.
