@@ -191,4 +191,5 @@ fn ctrl_c_keeps_what_was_simulated_and_says_so() {
     assert!(said.err.contains("stopped"), "{}", said.err);
     let document: Value = serde_json::from_str(&said.out).unwrap();
     assert!(document["transactions"].as_u64().unwrap() > 100);
+    assert_eq!(document["stopped"], true);
 }

@@ -121,13 +121,22 @@ struct Listed<'a> {
 /// One document: the numbers of the only case, or a list of `cases`.
 pub(super) fn json(cases: &Cases, played: &Played) -> Result<String, Failure> {
     #[derive(Serialize)]
+    struct Only<'a> {
+        #[serde(flatten)]
+        numbers: &'a Numbers,
+        stopped: bool,
+    }
+    #[derive(Serialize)]
     struct Document<'a> {
         title: &'a str,
         stopped: bool,
         cases: Vec<Listed<'a>>,
     }
     let text = match (cases.list.as_slice(), played.numbers.as_slice()) {
-        ([_], [numbers]) => serde_json::to_string_pretty(numbers),
+        ([_], [numbers]) => serde_json::to_string_pretty(&Only {
+            numbers,
+            stopped: played.stopped,
+        }),
         (list, numbers) => serde_json::to_string_pretty(&Document {
             title: &cases.title,
             stopped: played.stopped,
