@@ -20,6 +20,7 @@ mod record;
 mod reply_inspect;
 mod resolv_conf;
 mod segments;
+mod stack;
 mod trace;
 mod wsdl;
 
@@ -40,6 +41,7 @@ pub use quantities::quantities;
 pub use record::record;
 pub use reply_inspect::reply_inspect;
 pub use resolv_conf::resolv_conf;
+pub use stack::stack;
 pub use trace::trace;
 pub use wsdl::wsdl;
 
@@ -59,6 +61,7 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("duplicate_acks", duplicate_acks),
     ("packets", packets),
     ("endpoint", endpoint),
+    ("stack", stack),
     ("trace", trace),
     ("capture", capture),
     ("record", record),

@@ -32,7 +32,11 @@ fn judge(packet: &[u8]) {
     let (first, second) = payload.split_at(payload.len() / 2);
     let mut again = Vec::new();
     write(&mut again, &route, &segment, [first, second]).expect("what was read fits a packet");
-    assert_eq!(read(&again), Ok(received), "written again it says something else");
+    assert_eq!(
+        read(&again),
+        Ok(received),
+        "written again it says something else"
+    );
 }
 
 /// The same with right checksums, where there is room for them.
