@@ -117,7 +117,27 @@ fn ns3(bench: &Bench) -> Outcome<Vec<Row>> {
     };
     let [quick, slow] = in_turns(bench.or_quick(5, 2), [&mut quick, &mut slow])?;
     let (quick, slow) = (median(&quick), median(&slow));
+    let mut every = || {
+        let done = on_every_core(bench, &[&ends[..], &LOSSY, &[many.as_str()]].concat())?;
+        Ok(connections(&done)? / done.wall.as_secs_f64())
+    };
+    let mut single = || {
+        let done = theirs(bench, &program, &[&LOSSY_NS3[..], &[few.as_str()]].concat())?;
+        Ok(number(times(&done)?.len() as u64) / done.wall.as_secs_f64())
+    };
+    let [every, single] = in_turns(bench.or_quick(5, 2), [&mut every, &mut single])?;
+    let (every, single) = (median(&every), median(&single));
     let mut rows = vec![
+        Row::judged(
+            "the same by the clock, each as it is run: posthaste on every core, ns-3 on its one",
+            format!(
+                "{:.0} k; ns-3 {single:.0}; {:.0} times",
+                every / 1e3,
+                every / single
+            ),
+            "at least 150 times ns-3's",
+            every >= TIMES * single,
+        ),
         Row::judged(
             "Author at 2 % loss, profile rfc: transactions a second on one core",
             format!(
@@ -205,6 +225,13 @@ fn ours(bench: &Bench, options: &[&str]) -> Outcome<Finished> {
         .run("simulate", Command::new(words[0]).args(&words[1..]), 600)
 }
 
+/// `posthaste simulate` as it is run: on every core.
+fn on_every_core(bench: &Bench, options: &[&str]) -> Outcome<Finished> {
+    let mut command = Command::new(&bench.site.binary);
+    command.args(["simulate", "--json"]).args(options);
+    bench.site.run("simulate", &mut command, 600)
+}
+
 /// ns-3 on the other core.
 fn theirs(bench: &Bench, program: &str, options: &[&str]) -> Outcome<Finished> {
     let words = [server(), &[program], options].concat();
@@ -215,14 +242,18 @@ fn theirs(bench: &Bench, program: &str, options: &[&str]) -> Outcome<Finished> {
 
 /// Transactions per second of CPU time.
 fn rate(done: &Finished) -> Outcome<f64> {
+    Ok(connections(done)? / done.cpu.as_secs_f64())
+}
+
+/// Transactions simulated, in all cases together.
+fn connections(done: &Finished) -> Outcome<f64> {
     let document = json(done)?;
     let count = |case: &Value| case["connections"].as_u64().map(number);
     let counts = match document["cases"].as_array() {
         Some(cases) => cases.iter().map(count).sum::<Option<f64>>(),
         None => count(&document),
     };
-    let counts = counts.ok_or_else(|| Trouble::Failed("no count of connections".to_owned()))?;
-    Ok(counts / done.cpu.as_secs_f64())
+    counts.ok_or_else(|| Trouble::Failed("no count of connections".to_owned()))
 }
 
 fn mean(case: &Value) -> Outcome<f64> {
