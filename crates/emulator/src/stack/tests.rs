@@ -309,6 +309,28 @@ fn the_same_ports_begin_anew_after_time_wait() {
     assert_eq!(world.stack.counters().connections, 2);
 }
 
+/// Who has ended the own direction goes on hearing: nobody's patience ends that.
+#[test]
+fn one_direction_outlives_the_other_by_minutes() {
+    for out in Direction::BOTH {
+        let mut world = World::new("linux-6", out, 0);
+        world.run(Span::from_secs(1), |client, _, _| {
+            if client.endpoint.state() == State::Established {
+                client.end();
+            }
+        });
+        world.run(Span::from_secs(150), |_, _, _| {});
+        assert_eq!(world.server.endpoint.state(), State::CloseWait, "{out}");
+        let data = bytes(40_000, 7);
+        let (mut sent, mut got) = (0, Vec::new());
+        world.run(Span::from_secs(10), |client, server, now| {
+            carry(server, &data, &mut sent, &mut Vec::new(), now);
+            got.extend(client.take());
+        });
+        assert!(got == data, "{out}: {} of {}", got.len(), data.len());
+    }
+}
+
 /// A kernel fills a window to its last byte, and that byte may lie beyond the buffer.
 #[test]
 fn what_was_promised_is_held() {
