@@ -96,11 +96,9 @@ impl<'a> Twin<'a> {
         let pairs = self.pairs()?;
         for pair in &pairs {
             for later in pair.timers_later() {
-                tables.timers[if (0..2).contains(&later) {
-                    later as usize
-                } else {
-                    2
-                }] += 1;
+                let elsewhere = TIMERS.len() - 1;
+                let place = usize::try_from(later).unwrap_or(elsewhere);
+                tables.timers[place.min(elsewhere)] += 1;
             }
             let job = &pair.part.job;
             let Drops::At([position, _]) = job.drops else {
