@@ -29,6 +29,13 @@ pub(crate) struct Draw {
     pub(crate) turn: Turn,
 }
 
+impl Draw {
+    /// Whether chance leaves the packet alone but for its delay.
+    pub(crate) fn is_nothing(&self) -> bool {
+        !self.lost && !self.copied && !self.turn.at_once && self.turn.hold == 0
+    }
+}
+
 impl Chance {
     pub(crate) fn new(plan: &Plan, seed: Seed) -> Self {
         let copies = plan.duplication.get() > 0.0;

@@ -64,6 +64,38 @@ impl<P: Packet> Exit<P> {
         self.insert(entry.passage(left, Fate::Dropped(reason)));
     }
 
+    /// Whether what is delivered leaves as it is, and nothing waits for it.
+    pub(crate) fn is_straight(&self) -> bool {
+        self.held.is_empty() && self.errors.is_none()
+    }
+
+    /// A packet to which nothing happens leaves at `left`; none where there was no room for it.
+    #[inline]
+    pub(crate) fn pass(
+        &mut self,
+        arrived: Instant,
+        left: Option<Instant>,
+        position: u64,
+        packet: P,
+    ) {
+        let fate = match left {
+            Some(left) => Fate::Delivered(Marks {
+                overtook: left < self.latest,
+                ..Marks::default()
+            }),
+            None => Fate::Dropped(Reason::QueueFull),
+        };
+        self.latest = self.latest.max(left.unwrap_or_default());
+        self.insert(Passage {
+            position,
+            copy: 0,
+            arrived,
+            left: left.unwrap_or(arrived),
+            fate,
+            packet,
+        });
+    }
+
     /// The packet is delivered at `left`, or later where it is held back.
     #[inline]
     pub(crate) fn deliver(&mut self, mut entry: Entry<P>, left: Instant) {

@@ -119,6 +119,31 @@ impl<P: Packet> Pipe<P> {
         lane.waiting.push_back(entry);
     }
 
+    /// When a packet to which nothing happens leaves; none where there is no room.
+    #[inline]
+    pub(crate) fn pass(
+        &mut self,
+        now: Instant,
+        position: u64,
+        bytes: u32,
+        deviation: f64,
+        plan: &Plan,
+        began: Instant,
+    ) -> Option<Instant> {
+        let lane = &mut self.lanes[0];
+        lane.sent.release(now);
+        if !lane.has_room(plan, bytes) {
+            return None;
+        }
+        let at = now.max(self.meter.free());
+        let through = self.occupy(0, at, position, bytes, plan, began);
+        let delay = self
+            .conditions
+            .delay(plan, began, position, through, deviation);
+        self.tail = self.in_order(plan, through + delay);
+        Some(self.tail)
+    }
+
     /// Sends what can be sent up to `now`, unless that was done beforehand; returns when the last
     /// was sent.
     pub(crate) fn advance(
@@ -214,28 +239,47 @@ impl<P: Packet> Pipe<P> {
         exit: &mut Exit<P>,
     ) {
         let (position, bytes) = (entry.position, entry.packet.bytes());
-        let length = plan.length(bytes);
         if let Some(shares) = &mut self.shares {
-            shares.charge(class, now, length, bytes);
+            shares.charge(class, now, plan.length(bytes), bytes);
         }
-        let conditions = &mut self.conditions;
-        let through = self.meter.send(now, length, |now| {
-            conditions.rate(plan, began, position, now)
-        });
-        self.lanes[class].sent.take(through, bytes);
+        let through = self.occupy(class, now, position, bytes, plan, began);
         if entry.at_once {
             return exit.deliver(entry, through);
         }
         let conditions = &mut self.conditions;
         let delay = conditions.delay(plan, began, position, through, entry.deviation);
-        let mut left = through + delay + entry.extra_delay;
-        if plan.keeps_order {
-            left = left.max(self.tail);
-        }
+        let left = self.in_order(plan, through + delay + entry.extra_delay);
         if entry.hold == 0 {
             self.tail = left;
         }
         exit.deliver(entry, left);
+    }
+
+    /// The bandwidth from `now` on; returns when the packet is through.
+    #[inline]
+    fn occupy(
+        &mut self,
+        class: usize,
+        now: Instant,
+        position: u64,
+        bytes: u32,
+        plan: &Plan,
+        began: Instant,
+    ) -> Instant {
+        let conditions = &mut self.conditions;
+        let through = self.meter.send(now, plan.length(bytes), |now| {
+            conditions.rate(plan, began, position, now)
+        });
+        self.lanes[class].sent.take(through, bytes);
+        through
+    }
+
+    /// Not before the packet ahead of it, where that is to be kept.
+    fn in_order(&self, plan: &Plan, left: Instant) -> Instant {
+        match plan.keeps_order {
+            true => left.max(self.tail),
+            false => left,
+        }
     }
 
     pub(crate) fn class_counters(&self) -> Vec<ClassCounters> {

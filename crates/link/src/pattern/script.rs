@@ -134,6 +134,17 @@ impl Cursor {
         self.millis = Walk::default();
     }
 
+    /// Whether its script may say something of this packet.
+    pub(crate) fn is_busy(&self, position: u64, elapsed: Span) -> bool {
+        let millis = || elapsed.as_nanos() / NANOS_PER_MILLI;
+        let Script {
+            packets,
+            millis: by_time,
+        } = &*self.script;
+        packets.busy.contains(&position)
+            || (!by_time.busy.is_empty() && by_time.busy.contains(&millis()))
+    }
+
     /// What is in force for the packet at `position` while it is being sent, `elapsed` after the
     /// arrival of the link's first.
     pub(crate) fn in_force(&mut self, position: u64, elapsed: Span) -> InForce {

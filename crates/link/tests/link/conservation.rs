@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use posthaste_link::{Discipline, Fate, HOLD_LIMIT, Link, Order, Passage, Plan, Reason};
-use posthaste_units::{Instant, Seed, Span};
+use posthaste_units::{Instant, Ratio, Seed, Span};
 use proptest::prelude::*;
 
 use crate::support::{Arrival, Parcel, arrivals, at, drain, parcel, pass, plans};
@@ -40,6 +40,17 @@ fn by_position(mut out: Vec<Passage<Parcel>>) -> Vec<Passage<Parcel>> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Bits that may flip, and never do, keep packets off the way of those to which nothing happens.
+    #[test]
+    fn the_straight_way_is_the_way_of_all(plan in plans(), arrivals in arrivals()) {
+        let with_errors = |rate| Plan {
+            bit_error_rate: Ratio::new(rate).expect("a probability"),
+            ..plan.clone()
+        };
+        let (none, never) = (with_errors(0.0), with_errors(f64::MIN_POSITIVE));
+        prop_assert_eq!(pass(&none, 5, &arrivals), pass(&never, 5, &arrivals));
+    }
 
     /// Whatever it had inside when it began anew.
     #[test]

@@ -97,6 +97,7 @@ impl Window {
     }
 
     /// How many bytes from [`Room::next`] to offer now, never less than was offered.
+    #[inline]
     pub fn offer(&self, room: &Room) -> u64 {
         let (offered, most) = (room.offered(), FIELD << self.shift);
         let space = self.buffer.saturating_sub(room.unread);

@@ -122,6 +122,7 @@ impl Sender {
 
     /// Sets a probe's timer instead of the retransmission timer, where the rules allow one
     /// (`tcp_schedule_loss_probe`).
+    #[inline]
     pub(super) fn schedule_probe(&mut self, now: Instant, age: Span, advancing: bool) -> bool {
         let Some(rule) = self.rules.tail_probe else {
             return false;
