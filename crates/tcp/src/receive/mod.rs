@@ -243,7 +243,8 @@ impl Receiver {
             fin: incoming.fin,
             push: incoming.push,
             window: self.offered(),
-            window_holds: self.window.offer(&self.room()) >= offered,
+            window_holds: !self.policy.asks_for_window()
+                || self.window.offer(&self.room()) >= offered,
             window_grew,
             closed: other.closed,
             sack: self.sack,

@@ -156,6 +156,11 @@ impl AckPolicy {
         self.mss = mss;
     }
 
+    /// Whether [`Arrival::window_holds`] matters: it takes some reckoning.
+    pub const fn asks_for_window(&self) -> bool {
+        matches!(self.kind, Kind::Linux(_))
+    }
+
     /// A segment has come.
     pub fn arrived(&mut self, now: Instant, arrival: &Arrival) -> AckNow {
         if arrival.len == 0 && !arrival.fin {
