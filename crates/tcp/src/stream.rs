@@ -166,11 +166,6 @@ impl Reassembly {
             self.come.insert(start, end);
         }
     }
-
-    /// How many pieces wait beyond the first hole.
-    pub fn pieces_beyond(&self) -> usize {
-        self.come.len() - usize::from(self.come.contains_key(&self.start))
-    }
 }
 
 /// A part of a ring, in the two pieces in which it lies.
