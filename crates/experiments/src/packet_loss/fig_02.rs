@@ -17,9 +17,6 @@ const PAPER_MS: f64 = 610.0;
 const PAPER_LATE_MS: f64 = 632.0;
 const PAPER_LATE: f64 = 1.03;
 
-/// How near is near.
-const NEAR: f64 = 0.03;
-
 pub(crate) static FIGURE: Figure = Figure {
     id: "packet-loss/fig-02",
     title: "FreeBSD, Author, 10 ms: response time by position of the loss",
@@ -32,11 +29,6 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: OF_FREEBSD_DIFFERS,
 };
 
-/// Whether a number is the published one, within three percent.
-fn is_near(ours: f64, paper: f64) -> bool {
-    (ours / paper - 1.0).abs() < NEAR
-}
-
 fn checks(records: &Records) -> Vec<Check> {
     let cells = FREEBSD.cells(records, &AUTHOR);
     let ms = |position| cells.ms(LINE, position);
@@ -44,11 +36,11 @@ fn checks(records: &Records) -> Vec<Check> {
     let mut checks = instrument::simulation(records);
     checks.extend([
         Check::claim(
-            is_near(none, PAPER_MS),
+            one_line::is_published(none, PAPER_MS),
             format!("Without loss {none:.0} ms (paper: {PAPER_MS} ms)."),
         ),
         Check::claim(
-            is_near(late, PAPER_LATE_MS),
+            one_line::is_published(late, PAPER_LATE_MS),
             format!(
                 "A loss at position 10 takes {late:.0} ms more than one at position 6, {:.0} % (paper: {PAPER_LATE_MS} ms, {:.0} %).",
                 100.0 * late / ms(6),

@@ -32,7 +32,7 @@ fn checks(records: &Records) -> Vec<Check> {
     let none = cells.ms(LINE, 0);
     let mut checks = instrument::simulation(records);
     checks.push(Check::claim(
-        (none / PAPER_MS - 1.0).abs() < 0.03,
+        one_line::is_published(none, PAPER_MS),
         format!("Without loss {none:.0} ms (paper: {PAPER_MS} ms)."),
     ));
     checks.extend(one_line::at_a_longer_delay(&cells, [NEAR, LINE]));

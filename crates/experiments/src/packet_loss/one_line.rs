@@ -17,6 +17,11 @@ pub(super) fn plot(all: &[Cells<'_>], line: Line, paper_ms: Option<f64>) -> Vec<
     plots
 }
 
+/// Whether a number is the published one, within three percent.
+pub(super) fn is_published(ours: f64, paper: f64) -> bool {
+    (ours / paper - 1.0).abs() < 0.03
+}
+
 /// Whether a late loss costs more on the line with the longer delay, and less in percent.
 pub(super) fn at_a_longer_delay(cells: &Cells<'_>, [near, far]: [Line; 2]) -> [Check; 2] {
     let (name, reference, ms) = (cells.name(), cells.reference(), near.ms);
