@@ -16,12 +16,15 @@ pub(crate) struct Chance {
     copies: Option<Stream>,
     jitter: Option<Stream>,
     jitter_of_copies: Option<Stream>,
+    seed: Seed,
     order: Option<Stream>,
     since_overtaking: u32,
+    /// It decides nothing but losses and delays, which is drawn where it is asked for.
+    calm: bool,
 }
 
 /// What was drawn for one packet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Draw {
     pub(crate) lost: bool,
     pub(crate) copied: bool,
@@ -37,6 +40,7 @@ impl Draw {
 }
 
 impl Chance {
+    #[inline(always)]
     pub(crate) fn new(plan: &Plan, seed: Seed) -> Self {
         let copies = plan.duplication.get() > 0.0;
         let stream = |name, used: bool| used.then(|| seed.stream(name));
@@ -47,18 +51,28 @@ impl Chance {
             }),
             copies: stream("copies", copies),
             jitter: stream("jitter", plan.jitter.is_some()),
-            // A pattern may copy what chance does not.
-            jitter_of_copies: stream(
-                "jitter of copies",
-                plan.jitter.is_some() && (copies || plan.script.is_some()),
-            ),
+            jitter_of_copies: None,
+            seed,
             order: stream("order", plan.reordering.is_some()),
             since_overtaking: 0,
+            calm: !copies && plan.reordering.is_none(),
         }
     }
 
     #[inline]
     pub(crate) fn draw(&mut self, plan: &Plan) -> Draw {
+        if !self.calm {
+            return self.draw_all(plan);
+        }
+        Draw {
+            lost: self.loses(),
+            deviation: deviation(plan, &mut self.jitter),
+            ..Draw::default()
+        }
+    }
+
+    /// Everything that may be decided.
+    fn draw_all(&mut self, plan: &Plan) -> Draw {
         let share = plan.duplication.get();
         Draw {
             lost: self.loses(),
@@ -76,6 +90,7 @@ impl Chance {
         }
     }
 
+    #[inline]
     pub(crate) fn loses(&mut self) -> bool {
         match &mut self.loss {
             Some((losing, draws)) => losing.loses(draws),
@@ -85,13 +100,15 @@ impl Chance {
 
     /// The delay's draw for a copy.
     pub(crate) fn copy_deviation(&mut self, plan: &Plan) -> f64 {
-        deviation(plan, &mut self.jitter_of_copies)
+        let begin = || self.seed.stream("jitter of copies");
+        let draws = self.jitter_of_copies.get_or_insert_with(begin);
+        plan.jitter.map_or(0.0, |jitter| jitter.draw(draws))
     }
 }
 
 #[inline]
 fn deviation(plan: &Plan, draws: &mut Option<Stream>) -> f64 {
-    match (plan.jitter, draws) {
+    match (&plan.jitter, draws) {
         (Some(jitter), Some(draws)) => jitter.draw(draws),
         _ => 0.0,
     }

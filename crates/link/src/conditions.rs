@@ -11,7 +11,8 @@ use crate::pattern::{Cursor, InForce};
 pub(crate) struct Conditions {
     /// None where no pattern ever changes them.
     cursor: Option<Cursor>,
-    /// The delay's distribution where it was last asked for: means hardly ever change.
+    /// The delay's distribution where it was last asked for, at first around the plan's own: means
+    /// hardly ever change.
     around: Option<Around>,
 }
 
@@ -21,7 +22,7 @@ impl Conditions {
         let changing = script.filter(|script| script.changes_conditions());
         Self {
             cursor: changing.map(|script| script.cursor()),
-            around: None,
+            around: plan.jitter.map(|jitter| jitter.around(plan.delay)),
         }
     }
 
@@ -30,6 +31,12 @@ impl Conditions {
         if let Some(cursor) = &mut self.cursor {
             cursor.rewind();
         }
+    }
+
+    /// Whether it is always the plan's own that holds.
+    #[inline]
+    pub(crate) const fn are_steady(&self) -> bool {
+        self.cursor.is_none()
     }
 
     /// The bandwidth for the packet at `position`, at `now` on a link whose first packet arrived
@@ -61,13 +68,12 @@ impl Conditions {
     ) -> Span {
         let force = self.in_force(began, position, now);
         let mean = force.and_then(|force| force.delay).unwrap_or(plan.delay);
-        let Some(jitter) = plan.jitter else {
+        let (Some(around), Some(jitter)) = (&mut self.around, plan.jitter) else {
             return mean;
         };
-        let known = self.around.filter(|around| around.mean() == mean);
-        let around = *self
-            .around
-            .insert(known.unwrap_or_else(|| jitter.around(mean)));
+        if around.mean() != mean {
+            *around = jitter.around(mean);
+        }
         around.delay(deviation)
     }
 

@@ -29,6 +29,8 @@ pub(crate) struct Entry<P> {
 pub(crate) struct Exit<P> {
     /// Sorted by when they leave; equal times in the order in which they were decided.
     due: VecDeque<Passage<P>>,
+    /// When the first of these leaves.
+    first: Instant,
     held: Vec<Held<P>>,
     /// When the latest delivered so far leaves.
     latest: Instant,
@@ -45,6 +47,7 @@ impl<P: Packet> Exit<P> {
     pub(crate) fn new(errors: Option<BitErrors>) -> Self {
         Self {
             due: VecDeque::new(),
+            first: Instant::FAR_FUTURE,
             held: Vec::new(),
             latest: Instant::ORIGIN,
             errors,
@@ -54,6 +57,7 @@ impl<P: Packet> Exit<P> {
     /// Nothing is on its way any more.
     pub(crate) fn restart(&mut self, errors: Option<BitErrors>) {
         self.due.clear();
+        self.first = Instant::FAR_FUTURE;
         self.held.clear();
         self.latest = Instant::ORIGIN;
         self.errors = errors;
@@ -69,29 +73,33 @@ impl<P: Packet> Exit<P> {
         self.held.is_empty() && self.errors.is_none()
     }
 
-    /// A packet to which nothing happens leaves at `left`; none where there was no room for it.
+    /// A packet to which nothing happens leaves at `left`.
     #[inline]
-    pub(crate) fn pass(
-        &mut self,
-        arrived: Instant,
-        left: Option<Instant>,
-        position: u64,
-        packet: P,
-    ) {
-        let fate = match left {
-            Some(left) => Fate::Delivered(Marks {
-                overtook: left < self.latest,
-                ..Marks::default()
-            }),
-            None => Fate::Dropped(Reason::QueueFull),
-        };
-        self.latest = self.latest.max(left.unwrap_or_default());
+    pub(crate) fn pass(&mut self, arrived: Instant, left: Instant, position: u64, packet: P) {
+        let overtook = left < self.latest;
+        self.latest = self.latest.max(left);
         self.insert(Passage {
             position,
             copy: 0,
             arrived,
-            left: left.unwrap_or(arrived),
-            fate,
+            left,
+            fate: Fate::Delivered(Marks {
+                overtook,
+                ..Marks::default()
+            }),
+            packet,
+        });
+    }
+
+    /// A packet for which there is no room.
+    #[cold]
+    pub(crate) fn refuse(&mut self, arrived: Instant, position: u64, packet: P) {
+        self.insert(Passage {
+            position,
+            copy: 0,
+            arrived,
+            left: arrived,
+            fate: Fate::Dropped(Reason::QueueFull),
             packet,
         });
     }
@@ -165,20 +173,30 @@ impl<P: Packet> Exit<P> {
 
     #[inline]
     fn insert(&mut self, passage: Passage<P>) {
+        self.first = self.first.min(passage.left);
         match self.due.back() {
-            Some(last) if last.left > passage.left => {
-                let place = self.due.partition_point(|other| other.left <= passage.left);
-                self.due.insert(place, passage);
-            }
+            Some(last) if last.left > passage.left => self.overtake(passage),
             _ => self.due.push_back(passage),
         }
+    }
+
+    /// It leaves before others that were decided earlier.
+    #[cold]
+    fn overtake(&mut self, passage: Passage<P>) {
+        let place = self.due.partition_point(|other| other.left <= passage.left);
+        self.due.insert(place, passage);
     }
 
     /// The first whose time has come.
     #[inline]
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Passage<P>> {
-        self.due.front().filter(|passage| passage.left <= now)?;
-        self.due.pop_front()
+        if self.first > now {
+            return None;
+        }
+        let passage = self.due.pop_front();
+        let next = self.due.front();
+        self.first = next.map_or(Instant::FAR_FUTURE, |passage| passage.left);
+        passage
     }
 
     /// Whether nothing leaves after `now`.
@@ -193,7 +211,7 @@ impl<P: Packet> Exit<P> {
 
     /// When the next leaves of those whose time is known.
     pub(crate) fn next(&self) -> Option<Instant> {
-        self.due.front().map(|passage| passage.left)
+        (!self.due.is_empty()).then_some(self.first)
     }
 
     /// When the next leaves.

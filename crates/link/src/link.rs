@@ -28,6 +28,8 @@ pub struct Link<P> {
     cursor: Option<Cursor>,
     chance: Chance,
     path: Path<P>,
+    /// Whatever is pushed has its time at once, unless it is held back.
+    ahead: bool,
     exit: Exit<P>,
     counters: Counters,
 }
@@ -40,16 +42,21 @@ enum Path<P> {
 impl<P: Packet> Link<P> {
     /// A link that does what `plan` says, by the streams of `seed`; see [`Plan::check`].
     pub fn new(plan: &Arc<Plan>, seed: Seed) -> Self {
+        let path = match plan.order {
+            Order::Dummynet => Path::Pipe(Pipe::new(plan)),
+            Order::Netem => Path::Netem(Netem::new(plan)),
+        };
         Self {
             position: 0,
             began: Instant::ORIGIN,
             decided: Instant::ORIGIN,
             cursor: plan.script.as_ref().map(|script| script.cursor()),
             chance: Chance::new(plan, seed),
-            path: match plan.order {
-                Order::Dummynet => Path::Pipe(Pipe::new(plan)),
-                Order::Netem => Path::Netem(Netem::new(plan)),
+            ahead: match &path {
+                Path::Pipe(pipe) => pipe.sends_ahead(),
+                Path::Netem(_) => true,
             },
+            path,
             exit: Exit::new(BitErrors::new(plan.bit_error_rate, seed)),
             counters: Counters::default(),
             plan: plan.clone(),
@@ -90,22 +97,33 @@ impl<P: Packet> Link<P> {
             self.began = arrived;
         }
         self.counters.pushed.add(packet.bytes());
-        let mut draw = self.chance.draw(&self.plan);
+        let draw = self.chance.draw(&self.plan);
+        let calm = draw.is_nothing();
         let (position, elapsed) = (self.position, arrived.since(self.began));
         let is_busy = |cursor: &Cursor| cursor.is_busy(position, elapsed);
         let busy = self.cursor.as_ref().is_some_and(is_busy);
-        if !busy
-            && draw.is_nothing()
+        if calm
+            && !busy
             && self.exit.is_straight()
+            && self.ahead
             && let Path::Pipe(pipe) = &mut self.path
-            && pipe.sends_ahead()
         {
             // The way of most packets, without what few have.
             let (bytes, deviation) = (packet.bytes(), draw.deviation);
-            let left = pipe.pass(arrived, position, bytes, deviation, &self.plan, self.began);
-            self.exit.pass(arrived, left, position, packet);
-            return arrived;
+            match pipe.pass(arrived, position, bytes, deviation, &self.plan, self.began) {
+                Some(left) => self.exit.pass(arrived, left, position, packet),
+                None => self.exit.refuse(arrived, position, packet),
+            }
+        } else {
+            self.push_with(arrived, draw, busy, packet);
         }
+        arrived
+    }
+
+    /// A packet to which something may happen: few.
+    #[cold]
+    fn push_with(&mut self, arrived: Instant, mut draw: Draw, busy: bool, packet: P) {
+        let (position, elapsed) = (self.position, arrived.since(self.began));
         let step = match &mut self.cursor {
             Some(cursor) if busy => cursor.step(position, elapsed),
             _ => Step::default(),
@@ -125,7 +143,6 @@ impl<P: Packet> Link<P> {
                 self.accept_copy(arrived, number, packet);
             }
         }
-        arrived
     }
 
     /// The arrival as it would count for a packet pushed now.
@@ -193,10 +210,15 @@ impl<P: Packet> Link<P> {
     }
 
     /// Decides what is to be decided by `now`; returns when the last of it happened.
+    #[inline]
     fn settle(&mut self, now: Instant) -> Option<Instant> {
         if self.is_decided() {
             return None;
         }
+        self.decide(now)
+    }
+
+    fn decide(&mut self, now: Instant) -> Option<Instant> {
         let sent = match &mut self.path {
             Path::Pipe(pipe) => pipe.advance(now, &self.plan, self.began, &mut self.exit),
             Path::Netem(_) => None,
@@ -206,11 +228,7 @@ impl<P: Packet> Link<P> {
 
     /// Whether all that is inside has its time already.
     fn is_decided(&self) -> bool {
-        let sends_ahead = match &self.path {
-            Path::Pipe(pipe) => pipe.sends_ahead(),
-            Path::Netem(_) => true,
-        };
-        sends_ahead && !self.exit.holds()
+        self.ahead && !self.exit.holds()
     }
 
     /// The next packet whose time has come by `now`, in the order in which they leave.
@@ -224,10 +242,16 @@ impl<P: Packet> Link<P> {
     }
 
     /// When to pop next; `None` where nothing is inside. Now and then nothing comes out then.
+    #[inline]
     pub fn wake(&self) -> Option<Instant> {
         if self.is_decided() {
             return self.exit.next();
         }
+        self.wake_to_decide()
+    }
+
+    /// The same where something is yet to be decided.
+    fn wake_to_decide(&self) -> Option<Instant> {
         let next = match &self.path {
             Path::Pipe(pipe) => pipe.next(),
             Path::Netem(_) => None,

@@ -13,7 +13,7 @@ const WORK_PER_BYTE: u128 = 8 * 1_000_000_000;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Meter {
     whole: u64,
-    part: u128,
+    part: u64,
 }
 
 /// A rate, and when another is to be asked for. No rate means no time at all.
@@ -37,7 +37,7 @@ impl Meter {
         if at > self.free() {
             (self.whole, self.part) = (at.as_nanos(), 0);
         }
-        let mut work = u128::from(bytes) * WORK_PER_BYTE + self.part;
+        let mut work = u128::from(bytes) * WORK_PER_BYTE + u128::from(self.part);
         loop {
             let (Some(bits), until) = rate(Instant::from_nanos(self.whole)) else {
                 self.part = 0;
@@ -63,13 +63,13 @@ impl Meter {
 
 /// Whole nanoseconds of `work`, and the rest: in one division of 64 bits for packets of up to 2 GB,
 /// several times as fast as the long one.
-fn divided(work: u128, bits: u64) -> (u64, u128) {
+fn divided(work: u128, bits: u64) -> (u64, u64) {
     if let Ok(work) = u64::try_from(work) {
-        return (work / bits, u128::from(work % bits));
+        return (work / bits, work % bits);
     }
     let bits = u128::from(bits);
     let whole = u64::try_from(work / bits).unwrap_or(u64::MAX);
-    (whole, work % bits)
+    (whole, (work % bits) as u64)
 }
 
 #[cfg(test)]

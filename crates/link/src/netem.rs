@@ -26,7 +26,7 @@ pub(crate) struct Netem {
 impl Netem {
     pub(crate) fn new(plan: &Plan) -> Self {
         Self {
-            held: Slots::default(),
+            held: Slots::new(),
             meter: Meter::default(),
             conditions: Conditions::new(plan),
             latest: Instant::ORIGIN,

@@ -28,7 +28,7 @@ pub enum Sharing {
 /// The seed of connection `number`, from 1, where each has links of its own: they draw from its
 /// children `up` and `down`. So a simulation draws what the emulated connection of that number does.
 pub fn seed_of(seed: Seed, number: u64) -> Seed {
-    seed.child(&format!("connection {number}"))
+    seed.numbered("connection", number)
 }
 
 /// Links for connections that callers tell apart by `K`.

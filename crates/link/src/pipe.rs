@@ -48,7 +48,7 @@ impl<P: Packet> Pipe<P> {
         let lane = || Lane {
             waiting: VecDeque::new(),
             bytes: 0,
-            sent: Slots::default(),
+            sent: Slots::new(),
             policy: plan.queue.discipline.start(),
         };
         let classes = plan
@@ -102,13 +102,12 @@ impl<P: Packet> Pipe<P> {
         };
         let (now, bytes) = (entry.arrived, entry.packet.bytes());
         let lane = &mut self.lanes[class];
-        lane.sent.release(now);
         if !self.ahead && lane.policy.pushes_out() && plan.queue.has_room(0, 0, bytes) {
-            while !lane.has_room(plan, bytes) && !lane.waiting.is_empty() {
+            while !lane.has_room(now, plan, bytes) && !lane.waiting.is_empty() {
                 lane.view(exit).drop_first(now, Reason::PushedOut);
             }
         }
-        if !lane.has_room(plan, bytes) {
+        if !lane.has_room(now, plan, bytes) {
             return exit.drop(entry, now, Reason::QueueFull);
         }
         if self.ahead {
@@ -130,13 +129,10 @@ impl<P: Packet> Pipe<P> {
         plan: &Plan,
         began: Instant,
     ) -> Option<Instant> {
-        let lane = &mut self.lanes[0];
-        lane.sent.release(now);
-        if !lane.has_room(plan, bytes) {
+        if !self.lanes[0].has_room(now, plan, bytes) {
             return None;
         }
-        let at = now.max(self.meter.free());
-        let through = self.occupy(0, at, position, bytes, plan, began);
+        let through = self.occupy(0, now, position, bytes, plan, began);
         let delay = self
             .conditions
             .delay(plan, began, position, through, deviation);
@@ -255,8 +251,8 @@ impl<P: Packet> Pipe<P> {
         exit.deliver(entry, left);
     }
 
-    /// The bandwidth from `now` on; returns when the packet is through.
-    #[inline]
+    /// The bandwidth from `now` on, or from when it is free; returns when the packet is through.
+    #[inline(always)]
     fn occupy(
         &mut self,
         class: usize,
@@ -266,10 +262,13 @@ impl<P: Packet> Pipe<P> {
         plan: &Plan,
         began: Instant,
     ) -> Instant {
-        let conditions = &mut self.conditions;
-        let through = self.meter.send(now, plan.length(bytes), |now| {
-            conditions.rate(plan, began, position, now)
-        });
+        let (conditions, length) = (&mut self.conditions, plan.length(bytes));
+        let through = match conditions.are_steady() {
+            true => self.meter.send(now, length, |_| (plan.bandwidth, None)),
+            false => self.meter.send(now, length, |now| {
+                conditions.rate(plan, began, position, now)
+            }),
+        };
         self.lanes[class].sent.take(through, bytes);
         through
     }
@@ -290,7 +289,17 @@ impl<P: Packet> Pipe<P> {
 }
 
 impl<P: Packet> Lane<P> {
-    fn has_room(&self, plan: &Plan, more: u32) -> bool {
+    /// Whether one more fits at `now`. What is over is given back only where that matters: where there
+    /// is no room, or no memory for one more.
+    #[inline]
+    fn has_room(&mut self, now: Instant, plan: &Plan, more: u32) -> bool {
+        if self.sent.is_packed() || !self.fits(plan, more) {
+            self.sent.release(now);
+        }
+        self.fits(plan, more)
+    }
+
+    fn fits(&self, plan: &Plan, more: u32) -> bool {
         let packets = self.waiting.len() + self.sent.packets();
         plan.queue
             .has_room(packets, self.bytes + self.sent.bytes(), more)

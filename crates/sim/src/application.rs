@@ -131,6 +131,7 @@ impl Client {
     }
 
     /// Its turn: something has happened at its end.
+    #[inline(always)]
     pub(crate) fn act(&mut self, now: Instant, endpoint: &mut Endpoint, service: &Service) {
         if !endpoint.state().is_synchronised() {
             return;
@@ -161,7 +162,7 @@ impl Client {
     pub(crate) fn closes(&self, endpoint: &Endpoint, service: &Service) -> bool {
         let is_done = self.exchange == service.exchanges.len();
         let first = is_done && service.closer == Closer::Client;
-        can_close(endpoint) && (first || endpoint.peer_has_closed())
+        (first || endpoint.peer_has_closed()) && can_close(endpoint)
     }
 }
 
@@ -175,6 +176,7 @@ impl Server {
     }
 
     /// Its turn: something has happened at its end.
+    #[inline(always)]
     pub(crate) fn act(&mut self, now: Instant, endpoint: &mut Endpoint, service: &Service) {
         if !endpoint.state().is_synchronised() {
             return;
@@ -218,7 +220,7 @@ impl Server {
     pub(crate) fn closes(&self, endpoint: &Endpoint, service: &Service) -> bool {
         let is_done = self.exchange == service.exchanges.len();
         let first = is_done && service.closer != Closer::Client;
-        can_close(endpoint) && (first || endpoint.peer_has_closed())
+        (first || endpoint.peer_has_closed()) && can_close(endpoint)
     }
 }
 

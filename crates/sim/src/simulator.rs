@@ -41,9 +41,8 @@ pub struct Simulator {
     now: Instant,
 }
 
-/// Places in `wakes` of the ends; links have that of their direction.
-const CLIENT: usize = 2;
-const SERVER: usize = 3;
+/// How many links there are, and the place in `wakes` of the first end.
+const LINKS: usize = 2;
 
 impl Simulator {
     /// A transaction that is not over after so long is [given up](Ending::Unfinished).
@@ -146,11 +145,10 @@ impl Simulator {
                 return Ending::Unfinished;
             }
             self.now = self.now.max(at);
-            match next {
-                CLIENT => self.turn(Direction::Up, witness),
-                SERVER => self.turn(Direction::Down, witness),
-                up if up == Direction::Up as usize => self.arrive(Direction::Up, witness),
-                _ => self.arrive(Direction::Down, witness),
+            let direction = Direction::BOTH[next % LINKS];
+            match next < LINKS {
+                true => self.arrive(direction, witness),
+                false => self.turn(direction, witness),
             }
         }
     }
@@ -234,7 +232,7 @@ impl Simulator {
         self.close(direction, witness);
         let timer = self.ends[way].wake().unwrap_or(Instant::FAR_FUTURE);
         let program = program.unwrap_or(Instant::FAR_FUTURE);
-        self.wakes[CLIENT + way] = timer.min(program);
+        self.wakes[LINKS + way] = timer.min(program);
     }
 
     /// A program that is done closes, once what it wrote has left.
@@ -251,9 +249,16 @@ impl Simulator {
     }
 
     /// Everything that an end has to send goes onto its link.
+    #[inline]
     fn send(&mut self, direction: Direction, witness: &mut impl Witness) {
+        if self.ends[direction as usize].is_due(self.now) {
+            self.send_all(direction, witness);
+        }
+    }
+
+    #[inline(never)]
+    fn send_all(&mut self, direction: Direction, witness: &mut impl Witness) {
         let (now, way) = (self.now, direction as usize);
-        let mut any = false;
         while let Some(segment) = self.ends[way].pop(now) {
             let end = &self.ends[way];
             self.stopwatch.sent(now, direction, &segment, end);
@@ -265,10 +270,7 @@ impl Simulator {
             });
             self.links[way].push(now, Carried::new(&segment));
             self.sent[way].push(segment);
-            any = true;
         }
-        if any {
-            self.wakes[way] = self.links[way].wake().unwrap_or(Instant::FAR_FUTURE);
-        }
+        self.wakes[way] = self.links[way].wake().unwrap_or(Instant::FAR_FUTURE);
     }
 }

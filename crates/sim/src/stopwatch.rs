@@ -54,6 +54,7 @@ impl Stopwatch {
     }
 
     /// A segment was delivered to `receiver`, which has taken it.
+    #[inline(always)]
     pub(crate) fn delivered(
         &mut self,
         now: Instant,

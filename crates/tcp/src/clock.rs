@@ -55,14 +55,6 @@ pub(crate) fn stamp(now: Instant, tick: Span) -> u32 {
     }
 }
 
-/// The earlier of two instants, of which neither need be.
-pub(crate) fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -64,16 +64,20 @@ pub struct Timestamps {
 }
 
 /// Up to four ranges of numbers, first and after the last, newest first.
+///
+/// Their count stands before them: no bytes of nothing lie in front of the blocks, which would be
+/// copied as one with them, at odd places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct SackBlocks {
+    count: u32,
     blocks: [[u32; 2]; 4],
-    count: u8,
 }
 
 impl SackBlocks {
     /// Adds a block behind the others; false where there are four already.
     pub fn push(&mut self, start: u32, end: u32) -> bool {
-        let Some(slot) = self.blocks.get_mut(usize::from(self.count)) else {
+        let Some(slot) = self.blocks.get_mut(self.count as usize) else {
             return false;
         };
         *slot = [start, end];
@@ -83,7 +87,7 @@ impl SackBlocks {
 
     /// The blocks in their order.
     pub fn as_slice(&self) -> &[[u32; 2]] {
-        &self.blocks[..usize::from(self.count)]
+        &self.blocks[..self.count as usize]
     }
 
     /// Whether there is none.
@@ -109,7 +113,7 @@ impl Options {
             (false, false) => {}
         }
         if !self.sack.is_empty() {
-            bytes += 4 + 8 * u32::from(self.sack.count);
+            bytes += 4 + 8 * self.sack.count;
         }
         if let Some(parity) = self.parity {
             bytes += if parity.covered == 0 { 4 } else { 8 };

@@ -204,6 +204,11 @@ mod tests {
         let json = serde_json::to_string(&Rate(500.0)).unwrap();
         assert_eq!(json, "\"500/s\"");
         assert_eq!(serde_json::from_str::<Rate>(&json).unwrap(), Rate(500.0));
+        let bare = serde_json::from_str::<Rate>("500").unwrap_err().to_string();
+        assert!(
+            bare.contains("a number and its unit in quotation marks"),
+            "{bare}"
+        );
     }
 
     #[test]

@@ -26,16 +26,31 @@ impl Seed {
 
     /// The seed of a part of the run called `name`, with streams of its own.
     pub fn child(self, name: &str) -> Self {
-        // FNV-1a over the name, started from the seed: any well spread hash would do,
-        // but it must never change, and the standard library promises that of none.
-        let spread = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        let start = self
-            .0
-            .to_le_bytes()
-            .into_iter()
-            .fold(0xcbf2_9ce4_8422_2325, spread);
-        Self(name.bytes().fold(start, spread))
+        Self(spread(self.start(), name.as_bytes()))
     }
+
+    /// The seed of the `number`th of the parts called `name`: the child of both, a space between.
+    pub fn numbered(self, name: &str, number: u64) -> Self {
+        let (mut digits, mut first, mut rest) = ([0; 20], 20, number);
+        while first == 20 || rest > 0 {
+            first -= 1;
+            digits[first] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        let named = spread(spread(self.start(), name.as_bytes()), b" ");
+        Self(spread(named, &digits[first..]))
+    }
+
+    fn start(self) -> u64 {
+        spread(0xcbf2_9ce4_8422_2325, &self.0.to_le_bytes())
+    }
+}
+
+/// FNV-1a, started from the seed: any well spread hash would do, but it must never change, and the
+/// standard library promises that of none.
+fn spread(hash: u64, bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(hash, step)
 }
 
 impl Default for Seed {
@@ -71,6 +86,14 @@ mod tests {
         assert_ne!(first(1, "arrivals"), first(2, "arrivals"));
         // Pinned: a new release must not change what an old seed meant.
         assert_eq!(first(2003, "arrivals"), PINNED);
+    }
+
+    #[test]
+    fn a_number_is_part_of_the_name() {
+        for number in [0, 7, 10, 4_096, u64::MAX] {
+            let named = Seed(1).child(&format!("connection {number}"));
+            assert_eq!(Seed(1).numbered("connection", number), named);
+        }
     }
 
     const PINNED: u64 = 10_308_605_231_147_630_028;

@@ -62,9 +62,8 @@ impl Endpoint {
         let Some(start) = unwrap(self.peer_isn?, segment.seq, next) else {
             return self.out_of_window(now, segment);
         };
-        let end = start + u64::from(segment.places());
         let stamped = segment.options.timestamps.is_some() || !self.timestamps;
-        if self.profile.strictness.every_timestamp && !stamped && !segment.rst {
+        if !stamped && self.profile.strictness.every_timestamp && !segment.rst {
             self.counters.refused.no_timestamp += 1;
             return None;
         }
@@ -73,25 +72,36 @@ impl Endpoint {
             self.answer(now, segment);
             return None;
         }
-        let edge = next + self.receiver.offered();
-        // Into a closed window an acknowledgement still comes (RFC 9293, section 3.10.7.4).
-        let beyond = start > edge || (start == edge && segment.places() > 0 && edge > next);
-        if end < self.receiver.acknowledged && end > start && segment.len > 0 && !segment.rst {
-            // All of it has come before; what it acknowledges is older still.
-            self.take_data(now, segment, start);
+        if start != next && !self.is_in_window(now, segment, start) {
             return None;
         }
-        if end < self.receiver.acknowledged || beyond {
-            return self.out_of_window(now, segment);
-        }
         if segment.rst {
-            self.take_reset(now, start, edge);
+            self.take_reset(now, start, next + self.receiver.offered());
             return None;
         }
         if segment.syn {
             return self.take_syn(now, segment, start);
         }
         Some(start)
+    }
+
+    /// Whether the window has room for what is not the next that is expected; answers what it has not.
+    fn is_in_window(&mut self, now: Instant, segment: &Segment, start: Offset) -> bool {
+        let next = self.receiver.next;
+        let end = start + u64::from(segment.places());
+        let edge = next + self.receiver.offered();
+        // Into a closed window an acknowledgement still comes (RFC 9293, section 3.10.7.4).
+        let beyond = start > edge || (start == edge && segment.places() > 0 && edge > next);
+        let is_old = end < self.receiver.acknowledged;
+        if is_old && segment.len > 0 && end > start && !segment.rst {
+            // All of it has come before; what it acknowledges is older still.
+            self.take_data(now, segment, start);
+        } else if is_old || beyond {
+            self.out_of_window(now, segment);
+        } else {
+            return true;
+        }
+        false
     }
 
     /// PAWS (RFC 7323, section 5.3).
@@ -167,7 +177,7 @@ impl Endpoint {
     fn take_ack(&mut self, now: Instant, segment: &Segment, ack: u32, start: Offset) -> bool {
         let una = self.sender.una;
         let number = unwrap(self.isn, ack, una).filter(|number| {
-            self.sender.una.saturating_sub(*number) <= self.sender.peer_largest_window().max(1)
+            *number >= una || una - *number <= self.sender.peer_largest_window().max(1)
         });
         let Some(number) = number else {
             self.counters.refused.ack_too_old += 1;
@@ -185,7 +195,7 @@ impl Endpoint {
         }
         let mut blocks = [(0, 0); 4];
         let mut count = 0;
-        if self.receiver.sack {
+        if self.receiver.sack && !segment.options.sack.is_empty() {
             for block in segment.options.sack.as_slice() {
                 let start = unwrap(self.isn, block[0], una);
                 let end = unwrap(self.isn, block[1], una);
@@ -203,7 +213,10 @@ impl Endpoint {
             seq: start,
             carries: segment.places() > 0,
             blocks: &blocks[..count],
-            echo: self.echo_of(now, segment),
+            echo: match number > una || self.sender.watches_echoes() {
+                true => self.echo_of(now, segment),
+                false => None,
+            },
         };
         self.sender.acknowledged(now, &ack, &mut self.counters);
         true
@@ -259,6 +272,9 @@ impl Endpoint {
     fn follow(&mut self, now: Instant) {
         let acknowledged = self.sender.closing && self.sender.fin_acknowledged();
         let closed = self.receiver.has_closed();
+        if !(acknowledged || closed) {
+            return;
+        }
         let next = match self.state {
             State::Established if closed => State::CloseWait,
             State::FinWait1 if acknowledged && closed => State::TimeWait,
@@ -272,17 +288,20 @@ impl Endpoint {
         };
         self.state = next;
         self.linger = match next {
-            State::TimeWait => Some(now + self.profile.handshake.time_wait),
-            _ => None,
+            State::TimeWait => now + self.profile.handshake.time_wait,
+            _ => Instant::FAR_FUTURE,
         };
         self.limit_patience(now);
     }
 
     /// In FIN-WAIT-2 an application that is gone waits for the peer's FIN only so long.
     pub(super) fn limit_patience(&mut self, now: Instant) {
-        if self.left && self.state == State::FinWait2 && self.linger.is_none() {
-            let patience = self.profile.handshake.fin_wait_2;
-            self.linger = patience.map(|patience| now + patience);
+        if self.left
+            && self.state == State::FinWait2
+            && self.linger == Instant::FAR_FUTURE
+            && let Some(patience) = self.profile.handshake.fin_wait_2
+        {
+            self.linger = now + patience;
         }
     }
 }

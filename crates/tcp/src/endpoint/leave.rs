@@ -4,7 +4,7 @@ use posthaste_units::Instant;
 
 use super::Endpoint;
 use crate::send::{Chunk, Expired};
-use crate::{End, Parity, Segment, State, Timestamps, wrap};
+use crate::{End, Options, Parity, Segment, State, Timestamps, wrap};
 
 /// SACK blocks beside timestamps, and without them: what 40 bytes of options hold.
 const BLOCKS: (usize, usize) = (3, 4);
@@ -21,9 +21,10 @@ impl Endpoint {
             return None;
         }
         let (chunk, parity) = self.chunk(now)?;
-        let mut segment = self.header(now, &chunk, parity.is_none());
-        segment.options.parity = parity;
-        Some(segment)
+        if self.receiver.has_blocks() {
+            return Some(self.report(now, &chunk, parity));
+        }
+        Some(self.segment(now, &chunk, parity))
     }
 
     /// What leaves next of the stream, its tail's parity, or an empty part: an acknowledgement.
@@ -60,11 +61,10 @@ impl Endpoint {
         if self.state.is_closed() {
             return;
         }
-        let is_due = |due: Option<Instant>| due.is_some_and(|due| due <= now);
-        if is_due(self.opening.due) && !self.expire_opening() {
+        if self.opening.due <= now && !self.expire_opening() {
             return self.finish(End::TimedOut);
         }
-        if is_due(self.linger) {
+        if self.linger <= now {
             let end = match self.state {
                 State::TimeWait => End::Finished,
                 _ => End::TimedOut,
@@ -107,36 +107,38 @@ impl Endpoint {
         if self.timestamps { BLOCKS.0 } else { BLOCKS.1 }
     }
 
-    /// The segment that carries `chunk`; its places count where it `carries` them. One that was cut
-    /// before there were blocks to report leaves room for few, or none: Linux would cut it anew.
-    fn header(&mut self, now: Instant, chunk: &Chunk, carries: bool) -> Segment {
+    /// The segment that carries `chunk`, whose places count unless it is parity.
+    #[inline(always)]
+    fn segment(&mut self, now: Instant, chunk: &Chunk, parity: Option<Parity>) -> Segment {
         let window = self.receiver.advertise(false);
         let number = self.receiver.next;
-        let carries = carries && (chunk.len > 0 || chunk.fin);
-        let mut segment = Segment {
-            seq: wrap(self.isn, chunk.start),
-            ack: self.peer_isn.map(|isn| wrap(isn, number)),
-            fin: chunk.fin,
-            psh: chunk.len > 0 && chunk.last,
-            window,
-            len: chunk.len,
-            ..Segment::default()
-        };
-        if self.timestamps {
-            segment.options.timestamps = Some(self.timestamps_option(now));
-        }
-        if self.receiver.has_blocks() {
-            self.report(&mut segment);
-        }
+        let carries = parity.is_none() && (chunk.len > 0 || chunk.fin);
         self.receiver.acknowledges(now, carries);
         if let Some(duplicates) = &mut self.receiver.duplicates {
             duplicates.said(number, window, !carries);
         }
-        segment
+        Segment {
+            seq: wrap(self.isn, chunk.start),
+            ack: self.peer_isn.map(|isn| wrap(isn, number)),
+            syn: false,
+            fin: chunk.fin,
+            rst: false,
+            psh: chunk.len > 0 && chunk.last,
+            window,
+            options: Options {
+                timestamps: self.timestamps.then(|| self.timestamps_option(now)),
+                parity,
+                ..Options::default()
+            },
+            len: chunk.len,
+        }
     }
 
-    /// Tells what has come beyond holes, and twice.
-    fn report(&mut self, segment: &mut Segment) {
+    /// Tells what has come beyond holes, and twice. Beside what was cut before there were blocks to
+    /// report there is room for few, or none: Linux would cut it anew.
+    #[cold]
+    fn report(&mut self, now: Instant, chunk: &Chunk, parity: Option<Parity>) -> Segment {
+        let mut segment = self.segment(now, chunk, parity);
         let left = self.sender.mss().saturating_sub(segment.len + 4) as usize / 8;
         let most = self.most_blocks().min(left);
         if let Some(isn) = self.peer_isn.filter(|_| most > 0) {
@@ -144,6 +146,7 @@ impl Endpoint {
                 segment.options.sack.push(wrap(isn, start), wrap(isn, end));
             }
         }
+        segment
     }
 
     /// A RST where the peer expects the next segment.

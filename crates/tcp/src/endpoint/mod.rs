@@ -18,7 +18,6 @@ use std::sync::Arc;
 
 use posthaste_units::{Instant, Span};
 
-use crate::clock::earlier;
 use crate::receive::Receiver;
 use crate::send::{Agreed, Sender};
 use crate::{Counters, End, Offset, Profile, Segment, State};
@@ -44,7 +43,7 @@ pub struct Endpoint {
     /// The timestamp to echo, and when it came (`ts_recent`).
     recent: Option<(u32, Instant)>,
     /// The end of TIME-WAIT, or of the patience in FIN-WAIT-2.
-    linger: Option<Instant>,
+    linger: Instant,
     /// Nobody reads any more.
     left: bool,
     /// To be sent before all else; the last segment of a connection, or to a stranger.
@@ -52,7 +51,7 @@ pub struct Endpoint {
     /// Duplicate acknowledgements that a remedy still sends.
     repeats: u32,
     challenges: Challenges,
-    /// Something has happened since `pop` last had nothing; and when the first timer was due then.
+    /// Something may be sent at once; and when the first timer is due where nothing may.
     stirred: bool,
     due: Instant,
     counters: Counters,
@@ -103,7 +102,7 @@ impl Endpoint {
             agreed: Agreed::default(),
             timestamps: false,
             recent: None,
-            linger: None,
+            linger: Instant::FAR_FUTURE,
             left: false,
             reset: None,
             repeats: 0,
@@ -144,7 +143,7 @@ impl Endpoint {
         self.agreed = Agreed::default();
         self.timestamps = false;
         self.recent = None;
-        self.linger = None;
+        self.linger = Instant::FAR_FUTURE;
         self.left = false;
         self.reset = None;
         self.repeats = 0;
@@ -158,20 +157,27 @@ impl Endpoint {
     /// trimmed to the window; none where it brings nothing or was refused.
     pub fn push(&mut self, now: Instant, segment: &Segment) -> Option<Range<Offset>> {
         self.counters.segments_in += 1;
-        self.stirred = true;
+        let mut taken = None;
         match self.state {
             State::Closed(_) => self.arrive_nowhere(segment),
             State::Listen => self.arrive_in_listen(now, segment),
             State::SynSent => self.arrive_in_syn_sent(now, segment),
-            _ => return self.arrive(now, segment),
+            _ => taken = self.arrive(now, segment),
         }
-        None
+        self.settle(true);
+        taken
+    }
+
+    /// Whether popping at `now` may give or change anything: most of the time it does not.
+    #[inline]
+    pub fn is_due(&self, now: Instant) -> bool {
+        self.stirred || self.due <= now
     }
 
     /// Lets timers that are due run out, then the next segment to be sent at `now`.
+    #[inline]
     pub fn pop(&mut self, now: Instant) -> Option<Segment> {
-        // Asked again without news, which is what most questions are.
-        if !self.stirred && self.due > now {
+        if !self.is_due(now) {
             return None;
         }
         let mut segment = self.by_now(now);
@@ -187,20 +193,28 @@ impl Endpoint {
             self.expire(now);
         }
         let segment = self.next_segment(now);
-        self.stirred = segment.is_some() && self.has_more();
-        if !self.stirred {
-            self.due = self.next_due().unwrap_or(Instant::FAR_FUTURE);
-        }
+        self.settle(segment.is_some());
         segment
     }
 
-    /// Whether something may follow what has just left.
-    fn has_more(&self) -> bool {
-        self.sender.may_send() || self.receiver.owed_now || self.repeats > 0
+    /// What `pop` is to know once something has happened, `news` where it has not just had nothing.
+    #[inline]
+    fn settle(&mut self, news: bool) {
+        self.stirred = news && self.may_send();
+        if !self.stirred {
+            self.due = self.next_due();
+        }
+    }
+
+    /// Whether something may leave at once: most of the time nothing may.
+    fn may_send(&self) -> bool {
+        let speaks = self.sender.may_send() || self.receiver.owed_now || self.repeats > 0;
+        (speaks && self.state.is_synchronised()) || self.opening.send || self.reset.is_some()
     }
 
     /// When to pop next: the earliest timer, or the origin of time where something may be sent at
     /// once; none while nothing will happen by itself.
+    #[inline]
     pub fn wake(&self) -> Option<Instant> {
         let due = if self.stirred {
             Instant::ORIGIN
@@ -210,12 +224,13 @@ impl Endpoint {
         (due < Instant::FAR_FUTURE).then_some(due)
     }
 
-    fn next_due(&self) -> Option<Instant> {
+    fn next_due(&self) -> Instant {
         if self.state.is_closed() {
-            return None;
+            return Instant::FAR_FUTURE;
         }
-        let due = earlier(self.opening.due, self.linger);
-        earlier(due, earlier(self.sender.wake(), self.receiver.deadline()))
+        let opening = self.opening.due.min(self.linger);
+        let open = self.sender.deadline().min(self.receiver.deadline());
+        opening.min(open)
     }
 
     /// The application writes; returns how many bytes the send buffer took. None are taken before
@@ -295,7 +310,7 @@ impl Endpoint {
     fn finish(&mut self, end: End) {
         self.state = State::Closed(end);
         self.opening = Opening::default();
-        self.linger = None;
+        self.linger = Instant::FAR_FUTURE;
         self.repeats = 0;
         self.stirred = true;
     }

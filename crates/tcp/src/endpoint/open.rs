@@ -19,19 +19,32 @@ const TIMESTAMPS: u32 = 12;
 const PARITY: u32 = 8;
 
 /// Where a handshake stands.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Opening {
     /// A SYN or SYN-ACK is to be sent now.
     pub(super) send: bool,
     /// When it was first sent.
     pub(super) began: Instant,
     /// When it is sent again, and how often it has been for that.
-    pub(super) due: Option<Instant>,
+    pub(super) due: Instant,
     pub(super) tries: u32,
     /// How often it was sent, for whatever reason.
     sent: u32,
     /// The peer began.
     pub(super) passive: bool,
+}
+
+impl Default for Opening {
+    fn default() -> Self {
+        Self {
+            send: false,
+            began: Instant::ORIGIN,
+            due: Instant::FAR_FUTURE,
+            tries: 0,
+            sent: 0,
+            passive: false,
+        }
+    }
 }
 
 impl Retries {
@@ -57,7 +70,7 @@ impl Endpoint {
         }
         self.opening.tries += 1;
         self.opening.send = true;
-        self.opening.due = None;
+        self.opening.due = Instant::FAR_FUTURE;
         self.counters.timeouts += 1;
         self.counters.retransmissions += 1;
         self.counters.after_timeout += 1;
@@ -72,7 +85,7 @@ impl Endpoint {
         }
         self.opening.sent += 1;
         let wait = self.syn_retries().timeout(self.opening.tries);
-        self.opening.due = Some(self.profile.clock.expiry(now, wait));
+        self.opening.due = self.profile.clock.expiry(now, wait);
         let offer = self.profile.offer;
         let answers = self.peer_isn.is_some();
         let window = self.receiver.advertise(true);

@@ -26,7 +26,7 @@ pub const DUPLICATES: u32 = 3;
 pub(crate) struct Duplicates {
     rule: AdaptiveAcks,
     gaps: Gaps,
-    due: Option<Instant>,
+    due: Instant,
     /// What was said last, number and window, and how often it has been repeated.
     said: Option<(Offset, u16)>,
     repeats: u32,
@@ -40,7 +40,7 @@ impl Duplicates {
         Self {
             rule,
             gaps: Gaps::default(),
-            due: None,
+            due: Instant::FAR_FUTURE,
             said: None,
             repeats: 0,
             spent: None,
@@ -55,7 +55,10 @@ impl Duplicates {
             self.gaps.arrival(now);
         }
         let looks = hole && (fin || self.rule.trigger == Trigger::Silence);
-        self.due = looks.then(|| now + self.gaps.patience(&self.rule));
+        self.due = match looks {
+            true => now + self.gaps.patience(&self.rule),
+            false => Instant::FAR_FUTURE,
+        };
     }
 
     /// An acknowledgement leaves; `pure` where it does nothing else.
@@ -68,16 +71,16 @@ impl Duplicates {
         self.said = Some((number, window));
     }
 
-    pub(crate) const fn due(&self) -> Option<Instant> {
+    pub(crate) const fn due(&self) -> Instant {
         self.due
     }
 
     /// The timer has run out for the hole that begins at `edge`: how many repeats are to follow.
     pub(crate) fn expire(&mut self, now: Instant, edge: Offset) -> u32 {
-        if self.due.is_none_or(|due| due > now) {
+        if self.due > now {
             return 0;
         }
-        self.due = None;
+        self.due = Instant::FAR_FUTURE;
         let confirmed = self.said.is_some_and(|said| said.0 == edge);
         if self.spent.replace(edge) == Some(edge) || !confirmed {
             return 0;

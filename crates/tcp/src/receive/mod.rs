@@ -11,11 +11,13 @@ use std::ops::Range;
 
 use posthaste_units::{Instant, Span};
 
-use crate::clock::earlier;
 use crate::{Counters, Offset, Profile, Ranges};
 use ack::{AckNow, AckPolicy, Arrival, Place};
 use duplicates::Duplicates;
 use window::{Room, Window};
+
+/// The place of a FIN that has not come.
+const UNKNOWN: Offset = Offset::MAX;
 
 /// Data or a FIN, as offsets.
 #[derive(Clone, Copy, Debug)]
@@ -43,8 +45,8 @@ pub(crate) struct Receiver {
     edge: Offset,
     /// Everything before has been read.
     read: Offset,
-    /// The place of the peer's FIN, once it is known.
-    fin: Option<Offset>,
+    /// The place of the peer's FIN, once it is known; till then behind every other.
+    fin: Offset,
     early: Ranges,
     policy: AckPolicy,
     window: Window,
@@ -61,13 +63,14 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
+    #[inline(always)]
     pub(crate) fn new(profile: &Profile) -> Self {
         let mss = u32::from(profile.offer.mss);
         Self {
             next: 0,
             edge: 0,
             read: 1,
-            fin: None,
+            fin: UNKNOWN,
             early: Ranges::default(),
             policy: AckPolicy::new(profile.ack, profile.clock, mss),
             window: Window::new(profile.window, profile.receive_buffer, mss),
@@ -110,26 +113,27 @@ impl Receiver {
     }
 
     pub(crate) fn readable(&self) -> u64 {
-        self.data_end() - self.read
+        self.data_end().saturating_sub(self.read)
     }
 
     /// Bytes of data in order.
     pub(crate) fn received(&self) -> u64 {
-        self.data_end() - 1
+        self.data_end().saturating_sub(1)
     }
 
+    /// One past the last byte in order; 0 before the SYN.
     fn data_end(&self) -> Offset {
-        (self.next - u64::from(self.has_closed())).max(1)
+        self.next - u64::from(self.has_closed())
     }
 
     /// The FIN has come in order.
     pub(crate) fn has_closed(&self) -> bool {
-        self.fin.is_some_and(|fin| self.next > fin)
+        self.next > self.fin
     }
 
     /// Something has come beyond a hole.
     pub(crate) fn has_hole(&self) -> bool {
-        !self.early.is_empty() || self.fin.is_some_and(|fin| self.next < fin)
+        !self.early.is_empty() || (self.fin != UNKNOWN && self.next < self.fin)
     }
 
     fn room(&self) -> Room {
@@ -187,16 +191,17 @@ impl Receiver {
             }
         }
         if fin {
-            self.fin = Some(end);
+            self.fin = end;
         }
-        if self.fin == Some(self.next) {
+        if self.fin == self.next {
             self.next += 1;
             self.edge = self.edge.max(self.next);
         }
         self.acknowledge_later(now, &incoming, place, other);
         if let Some(duplicates) = &mut self.duplicates {
-            let hole = !self.early.is_empty() || self.fin.is_some_and(|fin| self.next < fin);
-            duplicates.arrived(now, place != Place::Old, self.fin.is_some(), hole);
+            let (known, ahead) = (self.fin != UNKNOWN, self.next < self.fin);
+            let hole = !self.early.is_empty() || (known && ahead);
+            duplicates.arrived(now, place != Place::Old, known, hole);
         }
         (!taken.is_empty()).then_some(taken)
     }
@@ -204,8 +209,8 @@ impl Receiver {
     /// Data behind a FIN, or a FIN elsewhere than before.
     fn contradicts(&self, incoming: &Incoming, end: Offset) -> bool {
         match self.fin {
-            Some(fin) => end > fin || (incoming.fin && end != fin),
-            None => incoming.fin && self.early.end().unwrap_or(0).max(self.next) > end,
+            UNKNOWN => incoming.fin && self.early.end().unwrap_or(0).max(self.next) > end,
+            fin => end > fin || (incoming.fin && end != fin),
         }
     }
 
@@ -243,7 +248,7 @@ impl Receiver {
             fin: incoming.fin,
             push: incoming.push,
             window: self.offered(),
-            window_holds: !self.policy.asks_for_window()
+            window_holds: !self.policy.asks_for_window(incoming.len)
                 || self.window.offer(&self.room()) >= offered,
             window_grew,
             closed: other.closed,
@@ -271,20 +276,24 @@ impl Receiver {
 
     /// Lets what is due run out.
     pub(crate) fn expire(&mut self, now: Instant) {
-        if self.policy.deadline().is_some_and(|due| due <= now) {
+        if self.policy.deadline() <= now {
             self.policy.expired(now);
             self.owed_now = true;
         }
     }
 
     /// The next thing that happens by itself.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
+    #[inline]
+    pub(crate) fn deadline(&self) -> Instant {
         let ack = self.policy.deadline();
-        let repeat = self.duplicates.as_ref().and_then(Duplicates::due);
-        earlier(ack, repeat)
+        match &self.duplicates {
+            Some(duplicates) => ack.min(duplicates.due()),
+            None => ack,
+        }
     }
 
     /// The window of a segment that leaves now, and its field; the edge moves.
+    #[inline(always)]
     pub(crate) fn advertise(&mut self, is_syn: bool) -> u16 {
         let offer = self.window.offer(&self.room());
         let field = if is_syn {
@@ -302,6 +311,7 @@ impl Receiver {
     }
 
     /// A segment with an acknowledgement leaves now.
+    #[inline(always)]
     pub(crate) fn acknowledges(&mut self, now: Instant, has_data: bool) {
         self.acknowledged = self.next;
         self.owed_now = false;

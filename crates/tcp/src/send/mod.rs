@@ -122,6 +122,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
+    #[inline(always)]
     pub(crate) fn new(profile: &Profile) -> Self {
         let mss = u32::from(profile.offer.mss);
         Self {
@@ -290,6 +291,7 @@ impl Sender {
     }
 
     /// An acknowledgement of something that was sent, or that says nothing new.
+    #[inline(always)]
     pub(crate) fn acknowledged(&mut self, now: Instant, ack: &Ack<'_>, counters: &mut Counters) {
         self.book_probe(now, ack.number);
         if ack.number > self.una {
@@ -354,8 +356,9 @@ impl Sender {
     }
 
     /// When something happens by itself.
-    pub(crate) fn wake(&self) -> Option<Instant> {
-        self.timer.map(|timer| timer.due)
+    #[inline]
+    pub(crate) fn deadline(&self) -> Instant {
+        self.timer.map_or(Instant::FAR_FUTURE, |timer| timer.due)
     }
 
     /// A round-trip time. Only a fresh one ends the back-off (RFC 6298, section 5).

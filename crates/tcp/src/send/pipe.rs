@@ -56,25 +56,16 @@ impl Sender {
         let flight = self.in_flight();
         let marked = self.board.marked();
         let had_nothing = self.board.is_empty();
-        let reached = self.board.highest_sacked().unwrap_or(self.una);
-        let mut news = News {
-            advanced: ack.number > self.una,
-            ..News::default()
-        };
         let una = self.una;
+        let mut news = News::default();
         self.episode.only_new = false;
-        self.take_sack(now, ack, &mut news, counters);
-        self.take_off(now, ack, &mut news);
-        self.measure(now, ack, &mut news);
-        if news.late.is_some_and(|late| late < reached) {
-            self.saw_reordering(news.late.unwrap_or(reached), reached);
+        if !had_nothing || ack.number != una || !ack.blocks.is_empty() {
+            self.listen(now, ack, &mut news, counters);
         }
-        let quiet = !ack.carries && !opened && ack.number == una;
-        news.duplicate = quiet && !news.advanced && !news.dsack && !had_nothing;
-        if news.duplicate {
-            counters.duplicate_acks += 1;
-        } else if !news.advanced && !ack.carries && !had_nothing {
-            counters.uncounted_acks += 1;
+        if !had_nothing && !news.advanced && !ack.carries {
+            news.duplicate = !opened && ack.number == una && !news.dsack;
+            counters.duplicate_acks += u64::from(news.duplicate);
+            counters.uncounted_acks += u64::from(!news.duplicate);
         }
         self.rack_learn(ack, &news);
         self.probe_answered(ack, &news);
@@ -90,6 +81,18 @@ impl Sender {
         }
         let clean = news.advanced && self.board.marked() == marked;
         self.control(now, ack, &news, (flight, clean));
+    }
+
+    /// What an acknowledgement says of what is out.
+    fn listen(&mut self, now: Instant, ack: &Ack<'_>, news: &mut News, counters: &mut Counters) {
+        let reached = self.board.highest_sacked().unwrap_or(self.una);
+        news.advanced = ack.number > self.una;
+        self.take_sack(now, ack, news, counters);
+        self.take_off(now, ack, news);
+        self.measure(now, ack, news);
+        if let Some(late) = news.late.filter(|late| *late < reached) {
+            self.saw_reordering(late, reached);
+        }
     }
 
     /// The congestion window after an acknowledgement (`tcp_cong_control`).

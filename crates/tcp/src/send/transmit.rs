@@ -32,6 +32,7 @@ pub(super) enum Repair {
 
 impl Sender {
     /// The next segment with data or a FIN; `room` is what options leave of a full segment.
+    #[inline(always)]
     pub(crate) fn transmit(
         &mut self,
         now: Instant,
@@ -46,13 +47,16 @@ impl Sender {
             Engine::Bsd { .. } => self.bsd_transmit(now, room, counters),
             Engine::Pipe { .. } => self.pipe_transmit(now, room, counters),
         };
-        let chunk = chunk.or_else(|| self.copy_tail(now, counters));
-        if chunk.is_none() {
+        if chunk.is_some() {
+            return chunk;
+        }
+        let copy = self.copy_tail(now, counters);
+        if copy.is_none() {
             self.episode.credit = 0;
             self.episode.pair = false;
             self.watch_window(now);
         }
-        chunk
+        copy
     }
 
     /// A part of what is written and was never sent, at most `allowed` bytes beyond `max`;

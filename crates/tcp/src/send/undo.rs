@@ -25,6 +25,11 @@ impl Sender {
         self.episode.first_repeat.get_or_insert(stamp);
     }
 
+    /// Whether an echoed timestamp matters although nothing new is acknowledged.
+    pub(crate) const fn watches_echoes(&self) -> bool {
+        self.episode.first_repeat.is_some()
+    }
+
     /// The acknowledgement echoes a timestamp from before the first retransmission.
     fn is_delayed(&self) -> bool {
         match (self.episode.first_repeat, self.echoed) {

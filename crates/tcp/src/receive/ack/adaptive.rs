@@ -33,7 +33,7 @@ pub(super) struct Adaptive {
     /// Acknowledgements of one and the same gap: sent, held back, and until when.
     repeated: u32,
     held: u32,
-    release: Option<Instant>,
+    release: Instant,
 }
 
 impl Adaptive {
@@ -59,7 +59,7 @@ impl Adaptive {
             timeout: Span::ZERO,
             repeated: 0,
             held: 0,
-            release: None,
+            release: Instant::FAR_FUTURE,
         }
     }
 
@@ -141,7 +141,9 @@ impl Adaptive {
         let delay = arrival
             .rtt
             .map_or(rule.delay, |rtt| rule.delay.min(rtt / 20));
-        self.release.get_or_insert(now + delay);
+        if self.release == Instant::FAR_FUTURE {
+            self.release = now + delay;
+        }
         AckNow::Later
     }
 
@@ -164,7 +166,7 @@ impl Adaptive {
     }
 
     /// Until when acknowledgements are held back.
-    pub(super) const fn release(&self) -> Option<Instant> {
+    pub(super) const fn release(&self) -> Instant {
         self.release
     }
 
@@ -189,7 +191,7 @@ impl Adaptive {
         }
         self.ends = 0;
         self.held = 0;
-        self.release = None;
+        self.release = Instant::FAR_FUTURE;
     }
 
     /// Data have left: soon after something has come, this end answers (`tcp_event_data_sent`).

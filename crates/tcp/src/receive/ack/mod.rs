@@ -9,7 +9,6 @@ mod adaptive;
 use posthaste_units::{Instant, Span};
 
 use crate::Clock;
-use crate::clock::earlier;
 use adaptive::Adaptive;
 
 /// A stack's rule.
@@ -117,7 +116,8 @@ pub struct AckPolicy {
     /// Something has come that no acknowledgement has covered.
     owed: bool,
     unacknowledged: u64,
-    timer: Option<Instant>,
+    /// When an acknowledgement that waits must leave.
+    timer: Instant,
 }
 
 /// Rules without and with a memory.
@@ -147,7 +147,7 @@ impl AckPolicy {
             mss,
             owed: false,
             unacknowledged: 0,
-            timer: None,
+            timer: Instant::FAR_FUTURE,
         }
     }
 
@@ -156,12 +156,13 @@ impl AckPolicy {
         self.mss = mss;
     }
 
-    /// Whether [`Arrival::window_holds`] matters: it takes some reckoning.
-    pub const fn asks_for_window(&self) -> bool {
-        matches!(self.kind, Kind::Linux(_))
+    /// Whether [`Arrival::window_holds`] matters for so many bytes: it takes some reckoning.
+    pub const fn asks_for_window(&self, len: u32) -> bool {
+        matches!(self.kind, Kind::Linux(_)) && (self.unacknowledged > 0 || len > self.mss)
     }
 
     /// A segment has come.
+    #[inline(always)]
     pub fn arrived(&mut self, now: Instant, arrival: &Arrival) -> AckNow {
         if arrival.len == 0 && !arrival.fin {
             return AckNow::None;
@@ -178,7 +179,7 @@ impl AckPolicy {
                 (must || two, *delay)
             }
             Kind::Bsd(delay) => {
-                let another = self.timer.is_some() || arrival.window == 0;
+                let another = self.timer < Instant::FAR_FUTURE || arrival.window == 0;
                 (must || another, *delay)
             }
             Kind::Linux(adaptive) => {
@@ -193,7 +194,7 @@ impl AckPolicy {
                     return AckNow::Later;
                 }
                 let delay = adaptive.delay(arrival.rtt);
-                let soon = self.timer.is_some_and(|due| due <= now + delay / 4);
+                let soon = self.timer <= now + delay / 4;
                 (soon, delay)
             }
         };
@@ -201,7 +202,7 @@ impl AckPolicy {
             return AckNow::Now;
         }
         let due = self.clock.expiry(now, delay);
-        self.timer = Some(self.timer.map_or(due, |earlier| earlier.min(due)));
+        self.timer = self.timer.min(due);
         AckNow::Later
     }
 
@@ -214,19 +215,19 @@ impl AckPolicy {
         }
     }
 
-    /// When an acknowledgement must leave, if one waits.
-    pub fn deadline(&self) -> Option<Instant> {
-        let release = match &self.kind {
-            Kind::Linux(adaptive) => adaptive.release(),
-            Kind::Rfc(_) | Kind::Bsd(_) => None,
-        };
-        earlier(self.timer, release)
+    /// When an acknowledgement must leave; never, if none waits.
+    #[inline]
+    pub fn deadline(&self) -> Instant {
+        match &self.kind {
+            Kind::Linux(adaptive) => self.timer.min(adaptive.release()),
+            Kind::Rfc(_) | Kind::Bsd(_) => self.timer,
+        }
     }
 
     /// The deadline has passed: an acknowledgement leaves, and [`sent`](Self::sent) follows.
     pub fn expired(&mut self, now: Instant) {
         if let Kind::Linux(adaptive) = &mut self.kind
-            && self.timer.is_some_and(|due| due <= now)
+            && self.timer <= now
         {
             adaptive.missed();
         }
@@ -239,7 +240,7 @@ impl AckPolicy {
         }
         self.owed = false;
         self.unacknowledged = 0;
-        self.timer = None;
+        self.timer = Instant::FAR_FUTURE;
     }
 
     /// A segment with data has left.
