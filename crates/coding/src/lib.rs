@@ -1,0 +1,227 @@
+//! Content codings taken off: gzip, Zstandard, Brotli, in whatever pieces they come.
+//!
+//! What comes of the bytes goes into a writer of the caller's, which keeps, counts or refuses it: a
+//! kilobyte of Brotli can become a gigabyte, and what is too much only the caller knows. Putting
+//! codings on is the gateway's alone.
+
+use std::io::{self, Write};
+
+use posthaste_wsqos::Coding;
+use zstd::stream::raw::{InBuffer, Operation, OutBuffer};
+use zstd::zstd_safe::DParameter;
+
+/// The largest window of Zstandard that a receiver must support (RFC 9659): 2^23 B.
+const ZSTD_WINDOW: u32 = 23;
+
+/// Handed on at a time, where the library asks for room.
+const BLOCK: usize = 16 << 10;
+
+/// Takes one coding off a body.
+pub struct Decoder<W: Write>(Kind<W>);
+
+enum Kind<W: Write> {
+    Gzip(Box<flate2::write::MultiGzDecoder<W>>),
+    Zstd {
+        decoder: zstd::stream::raw::Decoder<'static>,
+        is_between_frames: bool,
+        into: W,
+    },
+    Brotli(Box<brotli::DecompressorWriter<W>>),
+}
+
+impl<W: Write> Decoder<W> {
+    /// A decoder at the beginning of a body, and where what comes of it goes.
+    ///
+    /// # Errors
+    /// Where there is no memory for it.
+    pub fn new(coding: Coding, into: W) -> io::Result<Self> {
+        Ok(Self(match coding {
+            Coding::Gzip => Kind::Gzip(Box::new(flate2::write::MultiGzDecoder::new(into))),
+            Coding::Zstd => {
+                let mut decoder = zstd::stream::raw::Decoder::new()?;
+                decoder.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW))?;
+                Kind::Zstd {
+                    decoder,
+                    is_between_frames: false,
+                    into,
+                }
+            }
+            Coding::Brotli => Kind::Brotli(Box::new(brotli::DecompressorWriter::new(into, BLOCK))),
+        }))
+    }
+
+    /// Takes the next piece. Not all that comes of it need have been written when this returns.
+    ///
+    /// # Errors
+    /// The piece is not in this coding, or what the writer says; nothing more can be taken then.
+    pub fn push(&mut self, piece: &[u8]) -> io::Result<()> {
+        match &mut self.0 {
+            // Asked for what comes of nothing, the library expects another frame.
+            Kind::Zstd { .. } if piece.is_empty() => Ok(()),
+            Kind::Gzip(decoder) => decoder.write_all(piece),
+            Kind::Brotli(decoder) => decoder.write_all(piece),
+            Kind::Zstd {
+                decoder,
+                is_between_frames,
+                into,
+            } => {
+                let mut input = InBuffer::around(piece);
+                let mut block = [0; BLOCK];
+                loop {
+                    let mut output = OutBuffer::around(&mut block[..]);
+                    let more = decoder.run(&mut input, &mut output)?;
+                    into.write_all(output.as_slice())?;
+                    *is_between_frames = more == 0;
+                    let is_all = more == 0 || output.as_slice().len() < BLOCK;
+                    if is_all && input.pos() == piece.len() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// The body has ended: writes what is left.
+    ///
+    /// # Errors
+    /// It ended before the coding says so, or what the writer says.
+    pub fn finish(&mut self) -> io::Result<()> {
+        match &mut self.0 {
+            Kind::Gzip(decoder) => decoder.try_finish(),
+            Kind::Brotli(decoder) => decoder.close(),
+            Kind::Zstd {
+                is_between_frames: true,
+                ..
+            } => Ok(()),
+            Kind::Zstd { .. } => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    /// Where what comes of it goes.
+    pub fn writer(&mut self) -> &mut W {
+        match &mut self.0 {
+            Kind::Gzip(decoder) => decoder.get_mut(),
+            Kind::Brotli(decoder) => decoder.get_mut(),
+            Kind::Zstd { into, .. } => into,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn coded(coding: Coding, plain: &[u8]) -> Vec<u8> {
+        match coding {
+            Coding::Gzip => {
+                let level = flate2::Compression::default();
+                let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
+                encoder.write_all(plain).unwrap();
+                encoder.finish().unwrap()
+            }
+            Coding::Zstd => zstd::encode_all(plain, 3).unwrap(),
+            Coding::Brotli => {
+                let mut out = Vec::new();
+                let params = brotli::enc::BrotliEncoderParams {
+                    quality: 5,
+                    ..Default::default()
+                };
+                brotli::BrotliCompress(&mut &*plain, &mut out, &params).unwrap();
+                out
+            }
+        }
+    }
+
+    fn decoded(coding: Coding, pieces: &[&[u8]]) -> io::Result<Vec<u8>> {
+        let mut decoder = Decoder::new(coding, Vec::new())?;
+        for piece in pieces {
+            decoder.push(piece)?;
+        }
+        decoder.finish()?;
+        Ok(std::mem::take(decoder.writer()))
+    }
+
+    /// Refuses all beyond so many bytes.
+    struct Least(usize);
+
+    impl Write for Least {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let left = self.0.checked_sub(bytes.len());
+            self.0 = left.ok_or(io::ErrorKind::StorageFull)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_ends_early_or_is_something_else_is_an_error() {
+        for coding in Coding::ALL {
+            let whole = coded(coding, &b"hello, hello, hello".repeat(20));
+            assert!(decoded(coding, &[&whole]).is_ok());
+            for cut in [1, whole.len() / 2, whole.len() - 1] {
+                assert!(
+                    decoded(coding, &[&whole[..cut]]).is_err(),
+                    "{coding:?} {cut}"
+                );
+            }
+            assert!(decoded(coding, &[&[0xff; 100]]).is_err(), "{coding:?}");
+        }
+    }
+
+    #[test]
+    fn what_fills_a_block_to_the_end_is_whole() {
+        for coding in Coding::ALL {
+            for length in [0, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK] {
+                let plain = vec![7; length];
+                let back = decoded(coding, &[&coded(coding, &plain), b""]);
+                assert_eq!(back.ok(), Some(plain), "{coding:?} {length}");
+            }
+        }
+    }
+
+    /// A kilobyte that becomes 64 MiB costs no more than the writer takes.
+    #[test]
+    fn a_writer_that_refuses_ends_it() {
+        let zeros = vec![0; 64 << 20];
+        for coding in [Coding::Zstd, Coding::Brotli] {
+            let bomb = coded(coding, &zeros);
+            assert!(bomb.len() < 8 << 10, "{coding:?}: {}", bomb.len());
+            let mut decoder = Decoder::new(coding, Least(100_000)).unwrap();
+            let error = decoder.push(&bomb).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{coding:?}");
+            assert!(decoder.writer().0 < 100_000);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn cuts_change_nothing(
+            plain in proptest::collection::vec(0u8..4, 0..3000),
+            cuts in proptest::collection::vec(0usize..3000, 0..6),
+        ) {
+            for coding in Coding::ALL {
+                let whole = coded(coding, &plain);
+                let mut ends: Vec<usize> = cuts.iter().map(|cut| cut % (whole.len() + 1)).collect();
+                ends.extend([0, whole.len()]);
+                ends.sort_unstable();
+                let pieces: Vec<&[u8]> =
+                    ends.windows(2).map(|ends| &whole[ends[0]..ends[1]]).collect();
+                let back = decoded(coding, &pieces);
+                prop_assert_eq!(back.as_ref().ok(), Some(&plain), "{:?} {:?}", coding, &back);
+            }
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+            for coding in Coding::ALL {
+                let _ = decoded(coding, &[&bytes]);
+            }
+        }
+    }
+}
