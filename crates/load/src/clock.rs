@@ -1,6 +1,13 @@
-//! The run's clock: CLOCK_MONOTONIC, counted from the start of the run.
+//! The run's clock: CLOCK_MONOTONIC, counted from the start of the run; and a thread's processor time.
 
 use posthaste_units::{Instant, Span};
+use rustix::time::{ClockId, clock_gettime};
+
+/// What the calling thread has used of a processor.
+pub(crate) fn processor_time() -> Span {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Span::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
 
 /// Reads time for one run; copies agree with one another.
 #[derive(Clone, Copy, Debug)]

@@ -68,14 +68,20 @@ pub(crate) enum Received {
 }
 
 impl Connection {
-    pub(crate) fn new(socket: OwnedFd, origin: usize, serial: u32, secure: Option<Secure>) -> Self {
+    pub(crate) fn new(
+        socket: OwnedFd,
+        origin: usize,
+        serial: u32,
+        reader: ReplyReader,
+        secure: Option<Secure>,
+    ) -> Self {
         Self {
             socket,
             origin,
             serial,
             state: State::Connecting,
             exchange: None,
-            reader: ReplyReader::default(),
+            reader,
             secure: secure.map(Box::new),
             unsent: Vec::new(),
         }

@@ -4,7 +4,12 @@
 //! the limits, and says what is wrong with a reply that lies. It knows nothing of sockets:
 //! bytes in, progress out.
 
+mod fields;
+
 use thiserror::Error;
+
+pub use fields::Content;
+use fields::Fields;
 
 /// A head larger than this is refused.
 const HEAD_LIMIT: usize = 64 * 1024;
@@ -16,6 +21,8 @@ const LINE_LIMIT: usize = 4 * 1024;
 const TRAILER_LIMIT: usize = 64 * 1024;
 /// As much of an XML body is kept for looking into it.
 const LOOKED_INTO: usize = 16 * 1024;
+/// A coded body that is longer is not decoded.
+pub(crate) const CODED_LIMIT: usize = 64 << 20;
 
 /// What is wrong with a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -67,8 +74,9 @@ pub struct ReplyReader {
     status: u16,
     keep_alive: bool,
     xml: bool,
-    gzip: bool,
+    content: Content,
     kept: Vec<u8>,
+    keeps_coded: bool,
     keep_everything: Option<usize>,
 }
 
@@ -100,6 +108,14 @@ impl ReplyReader {
         }
     }
 
+    /// A reader that keeps bodies that have a coding, up to [`CODED_LIMIT`], if it `keeps_coded`.
+    pub(crate) fn new(keeps_coded: bool) -> Self {
+        Self {
+            keeps_coded,
+            ..Self::default()
+        }
+    }
+
     /// What was kept of the body.
     pub(crate) fn into_body(self) -> Vec<u8> {
         self.kept
@@ -123,9 +139,19 @@ impl ReplyReader {
         self.keep_alive
     }
 
-    /// The beginning of the body, if it is XML, and whether it is gzip-coded.
-    pub fn xml_body(&self) -> Option<(&[u8], bool)> {
-        self.xml.then_some((&self.kept, self.gzip))
+    /// The beginning of the body as it came, if it is XML.
+    pub fn xml_body(&self) -> Option<&[u8]> {
+        self.xml.then_some(&self.kept)
+    }
+
+    /// What was kept of the body, as it came.
+    pub(crate) fn kept(&self) -> &[u8] {
+        &self.kept
+    }
+
+    /// How the body is coded.
+    pub fn content(&self) -> &Content {
+        &self.content
     }
 
     /// Takes the next bytes of the connection.
@@ -173,6 +199,7 @@ impl ReplyReader {
     fn keep(&mut self, body: &[u8]) {
         let limit = match self.keep_everything {
             Some(limit) => limit,
+            None if self.keeps_coded && self.content != Content::Plain => CODED_LIMIT,
             None if self.xml => LOOKED_INTO,
             None => return,
         };
@@ -252,7 +279,7 @@ impl ReplyReader {
         let fields = Fields::read(reply.version == Some(1), reply.headers)?;
         self.keep_alive = fields.keep_alive;
         self.xml = fields.xml;
-        self.gzip = fields.gzip;
+        self.content = fields.content;
         let bodiless = self.head_request || matches!(self.status, 204 | 304);
         let framing = match (fields.chunked, fields.length) {
             _ if bodiless => Framing::Empty,
@@ -355,80 +382,10 @@ impl Taken {
     }
 }
 
-/// The header fields that decide how a reply goes on.
-#[derive(Default)]
-struct Fields {
-    keep_alive: bool,
-    close: bool,
-    chunked: bool,
-    length: Option<u64>,
-    xml: bool,
-    gzip: bool,
-}
-
-impl Fields {
-    fn read(http_1_1: bool, headers: &[httparse::Header<'_>]) -> Result<Self, Violation> {
-        let mut fields = Self {
-            keep_alive: http_1_1,
-            ..Self::default()
-        };
-        for header in headers {
-            // Names of other lengths cannot matter: most headers cost one comparison.
-            match header.name.len() {
-                10 if header.name.eq_ignore_ascii_case("connection") => {
-                    fields.connection(header.value);
-                }
-                12 if header.name.eq_ignore_ascii_case("content-type") => {
-                    let xml = |part: &[u8]| part.eq_ignore_ascii_case(b"xml");
-                    fields.xml = header.value.windows(3).any(xml);
-                }
-                14 if header.name.eq_ignore_ascii_case("content-length") => {
-                    fields.content_length(header.value)?;
-                }
-                16 if header.name.eq_ignore_ascii_case("content-encoding") => {
-                    fields.gzip = header.value.eq_ignore_ascii_case(b"gzip")
-                        || header.value.eq_ignore_ascii_case(b"x-gzip");
-                }
-                17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
-                    if !header.value.eq_ignore_ascii_case(b"chunked") || fields.chunked {
-                        let coding = String::from_utf8_lossy(header.value).into_owned();
-                        return Err(Violation::Coding(coding));
-                    }
-                    fields.chunked = true;
-                }
-                _ => {}
-            }
-        }
-        fields.keep_alive &= !fields.close;
-        Ok(fields)
-    }
-
-    /// `close` wins over `keep-alive`, in whichever field or order (RFC 9112, 9.3).
-    fn connection(&mut self, value: &[u8]) {
-        for option in value.split(|byte| *byte == b',') {
-            let option = option.trim_ascii();
-            self.close |= option.eq_ignore_ascii_case(b"close");
-            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
-        }
-    }
-
-    fn content_length(&mut self, value: &[u8]) -> Result<(), Violation> {
-        let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
-        let length = digits
-            .then(|| std::str::from_utf8(value).ok()?.parse().ok())
-            .flatten()
-            .ok_or(Violation::Length)?;
-        if self.length.is_some_and(|other| other != length) {
-            return Err(Violation::Length);
-        }
-        self.length = Some(length);
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use posthaste_wsqos::Coding;
     use proptest::prelude::*;
 
     /// Feeds `wire` cut at `cuts`; what was read, and bytes left over.
@@ -457,10 +414,10 @@ mod tests {
     fn lengths_chunks_and_closes() {
         let (plain, left) = read(PLAIN, &[], false).unwrap();
         assert_eq!((plain.status(), plain.keep_alive(), left), (200, true, 0));
-        assert_eq!(plain.xml_body(), Some((&b"<a/>\n"[..], false)));
+        assert_eq!(plain.xml_body(), Some(&b"<a/>\n"[..]));
         let (chunked, left) = read(CHUNKED, &[], false).unwrap();
         assert_eq!((chunked.status(), left), (500, 0));
-        assert_eq!(chunked.xml_body().unwrap().0, b"<a></a>");
+        assert_eq!(chunked.xml_body(), Some(&b"<a></a>"[..]));
         let (until_close, _) = read(b"HTTP/1.0 200 OK\r\n\r\nall of it", &[], false).unwrap();
         assert!(!until_close.keep_alive());
     }
@@ -490,7 +447,20 @@ mod tests {
         assert!(!with("connection: keep-alive, Close\r\n").keep_alive());
         assert!(with("X-Folded: a\r\n b\r\n").keep_alive());
         let coded = with("CONTENT-TYPE: Text/XML\r\ncontent-encoding: x-gzip\r\n");
-        assert_eq!(coded.xml_body(), Some((&b""[..], true)));
+        assert_eq!(coded.xml_body(), Some(&b""[..]));
+        let content = |fields: &str| with(fields).content().clone();
+        let unknown = |text: &str| Content::Unknown(text.to_owned());
+        for (value, meant) in [
+            ("X-GZIP", Content::Coded(Coding::Gzip)),
+            (" br ", Content::Coded(Coding::Brotli)),
+            ("identity", Content::Plain),
+            ("", Content::Plain),
+            ("gzip, br", unknown("gzip, br")),
+            ("deflate", unknown("deflate")),
+            ("gzip\r\nContent-Encoding: br", unknown("several fields")),
+        ] {
+            assert_eq!(content(&format!("Content-Encoding: {value}\r\n")), meant);
+        }
     }
 
     #[test]

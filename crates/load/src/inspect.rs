@@ -1,18 +1,22 @@
 //! What a complete reply means: its status, and whether it is a SOAP fault in any status.
 
-use std::io::Read as _;
+use std::io::{self, Write};
 
+use posthaste_coding::Decoder;
 use posthaste_soap::reply::{self, Inspection};
 
-use crate::http::ReplyReader;
+use crate::http::{Content, ReplyReader};
 use crate::outcome::Outcome;
 
-/// As much of a compressed reply is looked into: the first child of Body is near its start.
-const LOOK: u64 = 16 * 1024;
+/// As much of a coded reply is looked into: the first child of Body is near its start.
+const LOOK: usize = 16 * 1024;
 
 /// The outcome of a complete reply, and for a fault or an error its reason.
 pub(crate) fn judge(reader: &ReplyReader) -> (Outcome, Option<String>) {
-    if let Some(fault) = reader.xml_body().and_then(|(body, gzip)| fault(body, gzip)) {
+    let fault = reader
+        .xml_body()
+        .and_then(|body| fault(body, reader.content()));
+    if let Some(fault) = fault {
         return (Outcome::SoapFault, Some(fault));
     }
     match reader.status() {
@@ -21,19 +25,39 @@ pub(crate) fn judge(reader: &ReplyReader) -> (Outcome, Option<String>) {
     }
 }
 
-fn fault(body: &[u8], gzip: bool) -> Option<String> {
-    let mut plain = Vec::new();
-    let body = if gzip {
-        // A reply cut off at what is kept ends in an error; what was decoded is enough.
-        let _ = flate2::read::GzDecoder::new(body)
-            .take(LOOK)
-            .read_to_end(&mut plain);
-        &plain
-    } else {
-        body
+fn fault(body: &[u8], content: &Content) -> Option<String> {
+    let mut beginning = Beginning(Vec::new());
+    let body = match content {
+        Content::Plain => body,
+        Content::Unknown(_) => return None,
+        Content::Coded(coding) => {
+            // A reply cut off at what is kept ends in an error; what was decoded is enough.
+            if let Ok(mut decoder) = Decoder::new(*coding, &mut beginning) {
+                let _ = decoder.push(body).and_then(|()| decoder.finish());
+            }
+            &beginning.0
+        }
     };
     match reply::inspect(body) {
         Inspection::Fault { code, reason, .. } => Some(format!("{code}: {reason}")),
         Inspection::Reply(_) | Inspection::NotSoap(_) => None,
+    }
+}
+
+/// Keeps the first [`LOOK`] bytes, and refuses more.
+struct Beginning(Vec<u8>);
+
+impl Write for Beginning {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = LOOK.saturating_sub(self.0.len());
+        self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        if bytes.len() > room {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

@@ -8,6 +8,7 @@ mod assertion;
 mod clock;
 mod connection;
 mod data;
+mod decoding;
 mod engine;
 mod fetch;
 mod fifo;
@@ -32,6 +33,7 @@ mod tls;
 
 pub use assertion::{Assertion, AssertionError};
 pub use data::{Data, DataError};
+pub use decoding::Decoded;
 pub use find::{Capacity, Effort, FindError, Trial, find};
 pub use live::Live;
 pub use mix_file::read_mix;

@@ -35,6 +35,9 @@ pub enum Outcome {
     TlsFailed,
     /// Not HTTP, or a body shorter or longer than announced.
     ProtocolError,
+    /// A complete reply whose content is not what Content-Encoding says, or in no coding that is known
+    /// here; only where the plan decodes.
+    Undecodable,
     /// Never sent: the generator's own limit of open connections was reached.
     Dropped,
     /// Never sent: this machine had no descriptor, no port or no memory left.
@@ -45,7 +48,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// Every outcome, in the order in which reports list them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Ok,
         Self::SoapFault,
         Self::StatusError,
@@ -56,6 +59,7 @@ impl Outcome {
         Self::TimedOut,
         Self::TlsFailed,
         Self::ProtocolError,
+        Self::Undecodable,
         Self::Dropped,
         Self::ClientFailed,
         Self::InFlight,
@@ -74,6 +78,7 @@ impl Outcome {
             Self::TimedOut => "timed-out",
             Self::TlsFailed => "tls-failed",
             Self::ProtocolError => "protocol-error",
+            Self::Undecodable => "undecodable",
             Self::Dropped => "dropped",
             Self::ClientFailed => "client-failed",
             Self::InFlight => "in-flight",
@@ -98,6 +103,7 @@ impl Outcome {
             Self::TimedOut => "no complete reply within the timeout",
             Self::TlsFailed => "TLS handshake failed",
             Self::ProtocolError => "not HTTP, or a body of another length than announced",
+            Self::Undecodable => "complete reply whose content cannot be decoded",
             Self::Dropped => "not sent: the limit of open connections",
             Self::ClientFailed => "not sent: no descriptor, port or memory here",
             Self::InFlight => "unfinished when the run was stopped",
@@ -210,7 +216,7 @@ mod tests {
         outcomes[Outcome::Ok] = 7;
         outcomes[Outcome::InFlight] = 2;
         let json = serde_json::to_string(&outcomes).unwrap();
-        assert_eq!(json.matches(':').count(), 13);
+        assert_eq!(json.matches(':').count(), Outcome::ALL.len());
         assert_eq!(serde_json::from_str::<Outcomes>(&json).unwrap(), outcomes);
         assert_eq!((outcomes.total(), outcomes.failed()), (9, 2));
     }

@@ -67,6 +67,9 @@ pub struct Plan {
     pub seed: Seed,
     /// What to trust and to show.
     pub tls: TlsOptions,
+    /// Whether replies are decoded, and by a machine how many times slower than this one: decoding takes
+    /// so many times the processor time that it takes here, and a reply counts once it is over.
+    pub decoding: Option<u32>,
 }
 
 impl Plan {
@@ -87,6 +90,7 @@ impl Plan {
             connection_limit: 16_384,
             seed: Seed::default(),
             tls: TlsOptions::default(),
+            decoding: None,
         }
     }
 

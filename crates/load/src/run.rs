@@ -11,6 +11,7 @@ use rustix::process::{Resource, Rlimit};
 use thiserror::Error;
 
 use crate::clock::Clock;
+use crate::decoding::Decoded;
 use crate::engine::{Engine, Shared};
 use crate::mix::Mix;
 use crate::outcome::{Outcome, Outcomes};
@@ -98,9 +99,9 @@ pub struct Run {
     pub duration: Span,
     /// Complete replies that came within that time.
     pub completed: u64,
-    /// Due to last byte, complete replies only.
+    /// Due to last byte, or to decoded, complete replies only.
     pub response: Recorder,
-    /// Sent to last byte, complete replies only.
+    /// Sent to last byte, or to decoded, complete replies only.
     pub service: Recorder,
     /// Due to sent: the generator's own lateness.
     pub lateness: Histogram,
@@ -114,6 +115,8 @@ pub struct Run {
     pub statuses: BTreeMap<u16, u64>,
     /// The first explanation of each kind of end.
     pub reasons: BTreeMap<Outcome, String>,
+    /// What was decoded; nothing where the plan leaves replies coded.
+    pub decoded: Decoded,
     /// Connections attempted, those of the warm-up too.
     pub connections: u64,
     /// Bytes of requests, those of the warm-up too.
@@ -326,6 +329,7 @@ fn assemble(
             .collect(),
         statuses: tally.statuses,
         reasons: tally.reasons,
+        decoded: tally.decoded,
         connections: tally.connections,
         bytes_sent: tally.bytes_sent,
         bytes_received: tally.bytes_received,

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use posthaste_stats::{Histogram, Recorder};
 use posthaste_units::{Instant, Span};
 
+use crate::decoding::Decoded;
 use crate::outcome::{Outcome, Outcomes};
 
 /// The instants of one exchange; those not reached stand at the origin.
@@ -20,6 +21,8 @@ pub(crate) struct Moments {
     pub(crate) secured: Option<Instant>,
     pub(crate) written: Instant,
     pub(crate) first_byte: Option<Instant>,
+    /// How long the client takes to decode what has come.
+    pub(crate) decoding: Option<Span>,
 }
 
 /// Where the time of complete replies went.
@@ -37,20 +40,26 @@ pub struct Phases {
     pub wait: Histogram,
     /// First byte to last.
     pub receive: Histogram,
+    /// Decoding, replies with a coding only, where the plan decodes.
+    pub decode: Histogram,
 }
 
 impl Phases {
-    /// Name and histogram, in the order of a request's life.
+    /// Their names, in the order of a request's life.
+    pub const NAMES: [&str; 7] = ["dns", "connect", "tls", "send", "wait", "receive", "decode"];
+
+    /// Name and histogram, in that order.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Histogram)> {
-        [
-            ("dns", &self.dns),
-            ("connect", &self.connect),
-            ("tls", &self.tls),
-            ("send", &self.send),
-            ("wait", &self.wait),
-            ("receive", &self.receive),
-        ]
-        .into_iter()
+        let phases = [
+            &self.dns,
+            &self.connect,
+            &self.tls,
+            &self.send,
+            &self.wait,
+            &self.receive,
+            &self.decode,
+        ];
+        Self::NAMES.into_iter().zip(phases)
     }
 
     fn record(&mut self, moments: &Moments, done: Instant) {
@@ -63,10 +72,14 @@ impl Phases {
             self.tls.record(secured.since(ready));
             ready = secured;
         }
-        let first_byte = moments.first_byte.unwrap_or(done);
+        let received = done - moments.decoding.unwrap_or_default();
+        let first_byte = moments.first_byte.unwrap_or(received);
         self.send.record(moments.written.since(ready));
         self.wait.record(first_byte.since(moments.written));
-        self.receive.record(done.since(first_byte));
+        self.receive.record(received.since(first_byte));
+        if let Some(decoding) = moments.decoding {
+            self.decode.record(decoding);
+        }
     }
 
     fn merge(&mut self, other: &Self) {
@@ -76,6 +89,7 @@ impl Phases {
         self.send.merge(&other.send);
         self.wait.merge(&other.wait);
         self.receive.merge(&other.receive);
+        self.decode.merge(&other.decode);
     }
 }
 
@@ -137,6 +151,7 @@ pub(crate) struct Tally {
     pub(crate) requests: Vec<Part>,
     pub(crate) statuses: BTreeMap<u16, u64>,
     pub(crate) reasons: BTreeMap<Outcome, String>,
+    pub(crate) decoded: Decoded,
     pub(crate) connections: u64,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
@@ -173,6 +188,7 @@ impl Tally {
             requests: parts(requests),
             statuses: BTreeMap::new(),
             reasons: BTreeMap::new(),
+            decoded: Decoded::default(),
             connections: 0,
             bytes_sent: 0,
             bytes_received: 0,
@@ -257,6 +273,7 @@ impl Tally {
         for (outcome, reason) in &other.reasons {
             self.explain(*outcome, || reason.clone());
         }
+        self.decoded.merge(&other.decoded);
         self.connections += other.connections;
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;

@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use super::Engine;
 use super::exchange::Transmitted;
 use crate::connection::{Connection, Exchange, State};
+use crate::http::ReplyReader;
 use crate::outcome::Outcome;
 use crate::plan::Connections;
 use crate::socket::{self, Attempt};
@@ -58,7 +59,8 @@ impl Engine<'_> {
             _ => None,
         };
         self.serial = self.serial.wrapping_add(1);
-        let mut connection = Connection::new(socket, origin, self.serial, secure);
+        let reader = ReplyReader::new(self.shared.plan.decoding.is_some());
+        let mut connection = Connection::new(socket, origin, self.serial, reader, secure);
         connection.exchange = Some(exchange);
         let slot = self.connections.insert(connection) as u32;
         self.tally.connections += 1;

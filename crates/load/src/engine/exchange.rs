@@ -4,7 +4,8 @@ use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
 use super::{CLOSING, Engine};
-use crate::connection::{Received, State};
+use crate::connection::{Exchange, Received, State};
+use crate::decoding;
 use crate::http::Violation;
 use crate::inspect;
 use crate::outcome::Outcome;
@@ -128,15 +129,34 @@ impl Engine<'_> {
         }
     }
 
+    /// Decodes a complete reply where the plan says so, and says what it means.
+    fn judge(&mut self, slot: u32, exchange: &mut Exchange) -> (Outcome, Option<String>) {
+        let reader = &self.connections[slot as usize].reader;
+        let slowdown = self.shared.plan.decoding;
+        let decoded = match slowdown.map_or(Ok(None), |times| decoding::decode(reader, times)) {
+            Ok(decoded) => decoded,
+            Err(reason) => return (Outcome::Undecodable, Some(reason)),
+        };
+        let judgement = inspect::judge(reader);
+        if let Some((took, decoded)) = decoded {
+            exchange.moments.decoding = Some(took);
+            if self.is_recorded(exchange) {
+                self.tally.decoded.merge(&decoded);
+            }
+        }
+        judgement
+    }
+
     /// A reply is complete: judge it, write it down, and make the connection ready or end it.
     fn complete(&mut self, slot: u32, closed: bool) {
         let connection = &mut self.connections[slot as usize];
-        let Some(exchange) = connection.exchange.take() else {
+        let Some(mut exchange) = connection.exchange.take() else {
             return;
         };
         let now = self.shared.clock.now();
+        let (outcome, reason) = self.judge(slot, &mut exchange);
+        let connection = &mut self.connections[slot as usize];
         let status = connection.reader.status();
-        let (outcome, reason) = inspect::judge(&connection.reader);
         let reusable = connection.reader.keep_alive() && !closed;
         let origin = connection.origin;
         if self.is_recorded(&exchange) {
@@ -146,7 +166,8 @@ impl Engine<'_> {
             self.tally.explain(outcome, || reason);
         }
         self.replying.remove(slot);
-        self.settle(&exchange, outcome, now);
+        let done = now + exchange.moments.decoding.unwrap_or_default();
+        self.settle(&exchange, outcome, done);
         let connection = &mut self.connections[slot as usize];
         if closed {
             self.remove(slot);

@@ -15,6 +15,7 @@ pub use page::page;
 pub use prometheus::prometheus;
 pub use text::{text, thousands};
 
+use crate::decoding::Decoded;
 use crate::outcome::{Outcome, Outcomes};
 use crate::plan::{Connections, Pace, Plan};
 use crate::run::{Portion, Run};
@@ -40,14 +41,17 @@ pub struct Report {
     pub stopped: bool,
     /// Requests of the warm-up: in no other figure but connections and bytes.
     pub warm_up_requests: u64,
-    /// Due to last byte, complete replies only.
+    /// Due to last byte, or to decoded, complete replies only.
     pub response_time_ms: Summary,
-    /// Sent to last byte, complete replies only.
+    /// Sent to last byte, or to decoded, complete replies only.
     pub service_time_ms: Summary,
     /// Due to sent: the generator's own lateness.
     pub send_lateness_ms: Summary,
     /// Where the time of complete replies went.
     pub phases_ms: BTreeMap<String, Summary>,
+    /// What was decoded, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub decoded: Option<Decoded>,
     /// Complete replies by status.
     pub statuses: BTreeMap<u16, u64>,
     /// The first explanation of each kind of end.
@@ -81,6 +85,9 @@ pub struct Described {
     pub timeout: String,
     /// Time at the beginning that is not counted.
     pub warm_up: String,
+    /// How many times slower than here replies were decoded, where they were.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub decoding_slowdown: Option<u32>,
     /// Event loops.
     pub threads: usize,
     /// Seed.
@@ -127,6 +134,7 @@ impl Report {
             phases_ms: phases
                 .map(|(name, h)| (name.to_owned(), h.summary()))
                 .collect(),
+            decoded: plan.decoding.map(|_| run.decoded),
             statuses: run.statuses.clone(),
             reasons: reasons(run),
             connections: run.connections,
@@ -189,6 +197,7 @@ impl Described {
             connect_timeout: plan.connect_timeout.to_string(),
             timeout: plan.timeout.to_string(),
             warm_up: plan.warm_up.to_string(),
+            decoding_slowdown: plan.decoding,
             threads: plan.threads,
             seed: plan.seed.0,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -221,6 +230,15 @@ fn pace_in_words(plan: &Plan) -> String {
             };
             format!("open loop, {process} arrivals, {rates}, {}", plan.length())
         }
+    }
+}
+
+/// What follows the kind of connections where replies are decoded.
+fn decoding_in_words(plan: &Described) -> String {
+    match plan.decoding_slowdown {
+        None => String::new(),
+        Some(1) => ", replies decoded".to_owned(),
+        Some(times) => format!(", replies decoded {} times slower", thousands(times.into())),
     }
 }
 

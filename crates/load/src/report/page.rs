@@ -5,17 +5,20 @@ use posthaste_draw::{
 };
 use posthaste_stats::{Histogram, Recorder, Statistic, Summary};
 
-use super::{PortionReport, Report, occurred, thousands};
+use super::{PortionReport, Report, decoding_in_words, occurred, thousands};
 use crate::outcome::Outcome;
 use crate::run::Run;
+use crate::tally::Phases;
 
 /// The report of a run with its distributions and its course in time.
 pub fn page(report: &Report, run: &Run) -> String {
     let mut page = Page {
         title: format!("Load of {}", report.plan.target),
         lead: format!(
-            "{}, {} connections.",
-            report.plan.pace, report.plan.connection
+            "{}, {} connections{}.",
+            report.plan.pace,
+            report.plan.connection,
+            decoding_in_words(&report.plan)
         ),
         opening: vec![Block::Cards(cards(report))],
         sections: vec![outcomes(report), times(report, run), course(run)],
@@ -127,8 +130,7 @@ fn times(report: &Report, run: &Run) -> Section {
         ("service time", &report.service_time_ms),
         ("send lateness", &report.send_lateness_ms),
     ];
-    let phases = ["dns", "connect", "tls", "send", "wait", "receive"];
-    let phases = phases
+    let phases = Phases::NAMES
         .into_iter()
         .filter_map(|name| Some((name, report.phases_ms.get(name)?)));
     for (name, times) in fixed

@@ -49,6 +49,21 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
             "posthaste_load_requests_total{{outcome=\"{outcome}\"}} {count}"
         )?;
     }
+    if let Some(decoded) = &report.decoded {
+        for (name, help, count) in [
+            ("decoded_replies", "Replies decoded", decoded.replies),
+            (
+                "decoded_coded_bytes",
+                "Bytes of their content as it came",
+                decoded.bytes_coded,
+            ),
+            ("decoded_bytes", "Bytes of what became of it", decoded.bytes),
+        ] {
+            let name = format!("{name}_total");
+            header(out, &name, help, "counter")?;
+            writeln!(out, "posthaste_load_{name} {count}")?;
+        }
+    }
     times(
         out,
         "response_time",

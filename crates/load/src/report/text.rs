@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use posthaste_stats::Summary;
 
-use super::{PortionReport, Report, occurred};
+use super::{PortionReport, Report, decoding_in_words, occurred};
 use crate::outcome::Outcome;
+use crate::tally::Phases;
 
 /// The report in at most 80 columns; narrower terminals wrap it.
 pub fn text(report: &Report) -> String {
@@ -19,8 +20,10 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
     writeln!(out, "{}", report.plan.target)?;
     writeln!(
         out,
-        "{}, {} connections",
-        report.plan.pace, report.plan.connection
+        "{}, {} connections{}",
+        report.plan.pace,
+        report.plan.connection,
+        decoding_in_words(&report.plan)
     )?;
     if report.stopped {
         writeln!(out, "stopped after {:.1} s", report.duration_s)?;
@@ -46,6 +49,15 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
         let line = format!("{:>15} {name:<16}{share:6.2} %  {reason}", thousands(count));
         writeln!(out, "{}", line.trim_end())?;
     }
+    if let Some(decoded) = &report.decoded {
+        writeln!(
+            out,
+            "decoded    {} replies, {} bytes became {}",
+            thousands(decoded.replies),
+            thousands(decoded.bytes_coded),
+            thousands(decoded.bytes)
+        )?;
+    }
     writeln!(
         out,
         "\nms              mean      p50      p90      p99    p99.9      max"
@@ -54,7 +66,7 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
     interval(out, &report.response_time_ms)?;
     summary(out, "service time", &report.service_time_ms)?;
     summary(out, "send lateness", &report.send_lateness_ms)?;
-    for phase in ["dns", "connect", "tls", "send", "wait", "receive"] {
+    for phase in Phases::NAMES {
         if let Some(times) = report.phases_ms.get(phase).filter(|times| times.count > 0) {
             summary(out, &format!("  {phase}"), times)?;
         }

@@ -1,0 +1,90 @@
+//! What a client does with a coded reply: decode it, and take as long for that as a slower machine would.
+//!
+//! Nothing waits for the slower machine: its time is reckoned, and counts as if it had passed.
+
+use std::io::{self, Write};
+
+use posthaste_coding::Decoder;
+use posthaste_units::Span;
+use posthaste_wsqos::Coding;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::processor_time;
+use crate::http::{CODED_LIMIT, Content, ReplyReader};
+
+/// What was decoded in a run; none of it where the plan leaves replies coded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decoded {
+    /// Replies that had a coding.
+    pub replies: u64,
+    /// Bytes of their content as it came.
+    pub bytes_coded: u64,
+    /// Bytes of what became of it.
+    pub bytes: u64,
+}
+
+impl Decoded {
+    /// Adds what another loop has decoded.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.replies += other.replies;
+        self.bytes_coded += other.bytes_coded;
+        self.bytes += other.bytes;
+    }
+}
+
+/// Decodes a complete reply, and says how long a machine takes for it that is so many times slower; `None`
+/// where there is nothing to decode.
+///
+/// It is decoded for real, and its processor time here is multiplied. For another machine it is done
+/// three times, and the least counts: what a cold cache costs here says nothing about there.
+pub(crate) fn decode(
+    reader: &ReplyReader,
+    slowdown: u32,
+) -> Result<Option<(Span, Decoded)>, String> {
+    let body = reader.kept();
+    let coding = match reader.content() {
+        Content::Plain => return Ok(None),
+        _ if body.is_empty() => return Ok(None),
+        Content::Coded(coding) => *coding,
+        Content::Unknown(text) => return Err(format!("no way to decode {text:?}")),
+    };
+    if body.len() == CODED_LIMIT {
+        return Err(format!("{CODED_LIMIT} bytes or more"));
+    }
+    let times = if slowdown > 1 { 3 } else { 1 };
+    let mut least = Span::MAX;
+    let mut bytes = 0;
+    for _ in 0..times {
+        let before = processor_time();
+        bytes = length(coding, body).map_err(|error| format!("{}: {error}", coding.token()))?;
+        least = least.min(processor_time().saturating_sub(before));
+    }
+    let decoded = Decoded {
+        replies: 1,
+        bytes_coded: body.len() as u64,
+        bytes,
+    };
+    Ok(Some((least * u64::from(slowdown), decoded)))
+}
+
+/// How much comes of a coded body.
+fn length(coding: Coding, body: &[u8]) -> io::Result<u64> {
+    let mut decoder = Decoder::new(coding, Counted(0))?;
+    decoder.push(body)?;
+    decoder.finish()?;
+    Ok(decoder.writer().0)
+}
+
+/// Counts what is written, and keeps none of it.
+struct Counted(u64);
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

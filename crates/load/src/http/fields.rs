@@ -1,0 +1,102 @@
+//! The few header fields of a reply that say how to read it, and what its content is.
+
+use posthaste_wsqos::Coding;
+
+use super::Violation;
+
+/// How the content of a reply is coded (RFC 9110, section 8.4).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Content {
+    /// As it is.
+    #[default]
+    Plain,
+    /// By one coding.
+    Coded(Coding),
+    /// By several, or by one that is not known here; as it was written.
+    Unknown(String),
+}
+
+/// The header fields that decide how a reply goes on.
+#[derive(Default)]
+pub(super) struct Fields {
+    pub(super) keep_alive: bool,
+    close: bool,
+    pub(super) chunked: bool,
+    pub(super) length: Option<u64>,
+    pub(super) xml: bool,
+    pub(super) content: Content,
+}
+
+impl Fields {
+    pub(super) fn read(
+        http_1_1: bool,
+        headers: &[httparse::Header<'_>],
+    ) -> Result<Self, Violation> {
+        let mut fields = Self {
+            keep_alive: http_1_1,
+            ..Self::default()
+        };
+        for header in headers {
+            // Names of other lengths cannot matter: most headers cost one comparison.
+            match header.name.len() {
+                10 if header.name.eq_ignore_ascii_case("connection") => {
+                    fields.connection(header.value);
+                }
+                12 if header.name.eq_ignore_ascii_case("content-type") => {
+                    let xml = |part: &[u8]| part.eq_ignore_ascii_case(b"xml");
+                    fields.xml = header.value.windows(3).any(xml);
+                }
+                14 if header.name.eq_ignore_ascii_case("content-length") => {
+                    fields.content_length(header.value)?;
+                }
+                16 if header.name.eq_ignore_ascii_case("content-encoding") => {
+                    fields.content_encoding(header.value);
+                }
+                17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
+                    if !header.value.eq_ignore_ascii_case(b"chunked") || fields.chunked {
+                        let coding = String::from_utf8_lossy(header.value).into_owned();
+                        return Err(Violation::Coding(coding));
+                    }
+                    fields.chunked = true;
+                }
+                _ => {}
+            }
+        }
+        fields.keep_alive &= !fields.close;
+        Ok(fields)
+    }
+
+    /// `close` wins over `keep-alive`, in whichever field or order (RFC 9112, 9.3).
+    fn connection(&mut self, value: &[u8]) {
+        for option in value.split(|byte| *byte == b',') {
+            let option = option.trim_ascii();
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+
+    fn content_encoding(&mut self, value: &[u8]) {
+        let value = value.trim_ascii();
+        if value.is_empty() || value.eq_ignore_ascii_case(b"identity") {
+            return;
+        }
+        self.content = match (&self.content, Coding::of(value)) {
+            (Content::Plain, Some(coding)) => Content::Coded(coding),
+            (Content::Plain, None) => Content::Unknown(String::from_utf8_lossy(value).into_owned()),
+            _ => Content::Unknown("several fields".to_owned()),
+        };
+    }
+
+    fn content_length(&mut self, value: &[u8]) -> Result<(), Violation> {
+        let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+        let length = digits
+            .then(|| std::str::from_utf8(value).ok()?.parse().ok())
+            .flatten()
+            .ok_or(Violation::Length)?;
+        if self.length.is_some_and(|other| other != length) {
+            return Err(Violation::Length);
+        }
+        self.length = Some(length);
+        Ok(())
+    }
+}
