@@ -31,6 +31,8 @@ pub struct Port {
     pub version: Version,
     /// What it offers.
     pub operations: Vec<Operation>,
+    /// What its binding says in other namespaces.
+    pub extensions: Vec<Extension>,
 }
 
 /// An operation of a port.
@@ -46,6 +48,20 @@ pub struct Operation {
     pub action: String,
     /// What it takes.
     pub input: Input,
+    /// What the binding says of it in other namespaces.
+    pub extensions: Vec<Extension>,
+}
+
+/// An element that WSDL and its SOAP bindings do not know and allow (WSDL 1.1, section 2.1.3), as far as
+/// it holds words alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extension {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its local name.
+    pub name: String,
+    /// Its words, without blanks around them.
+    pub text: String,
 }
 
 /// What an operation takes.

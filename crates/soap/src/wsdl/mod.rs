@@ -10,7 +10,8 @@ mod schema;
 mod service;
 
 pub use description::{
-    Described, Description, EnvelopeError, Field, FindError, Input, Operation, Port, Wrapper,
+    Described, Description, EnvelopeError, Extension, Field, FindError, Input, Operation, Port,
+    Wrapper,
 };
 pub use read::{ReadError, read};
 pub use service::{Element, Kind, Offered, Record, Service};

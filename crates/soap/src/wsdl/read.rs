@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use thiserror::Error;
 
-use super::description::{Described, Description, Input, Operation, Port};
+use super::description::{Described, Description, Extension, Input, Operation, Port};
 use super::schema::{self, QName, Schemas};
 use super::{SCHEMA, SOAP11, SOAP12, WSDL};
 use crate::Version;
@@ -91,6 +91,7 @@ struct Binding {
     version: Version,
     rpc: bool,
     operations: Vec<Bound>,
+    extensions: Vec<Extension>,
 }
 
 #[derive(Clone, Default)]
@@ -99,6 +100,7 @@ struct Bound {
     action: String,
     rpc: Option<bool>,
     encoded: bool,
+    extensions: Vec<Extension>,
 }
 
 struct RawPort {
@@ -258,7 +260,8 @@ fn version(namespace: &str) -> Option<Version> {
 fn read_binding(scanner: &mut Scanner<'_>, parts: &mut Parts) -> Result<(), XmlError> {
     let name = own(parts, scanner);
     let port_type = reference(scanner, "type").unwrap_or_default();
-    let (mut soap, mut rpc, mut operations) = (None, false, Vec::new());
+    let (mut soap, mut rpc) = (None, false);
+    let (mut operations, mut extensions) = (Vec::new(), Vec::new());
     each_child(scanner, |scanner, namespace, local| {
         if let (Some(version), "binding") = (version(namespace), local) {
             soap = Some(version);
@@ -266,6 +269,8 @@ fn read_binding(scanner: &mut Scanner<'_>, parts: &mut Parts) -> Result<(), XmlE
         } else if (namespace, local) == (WSDL, "operation") {
             operations.push(read_bound(scanner)?);
             return Ok(());
+        } else if is_extension(namespace) {
+            return read_extension(scanner, namespace, local, &mut extensions);
         }
         scanner.skip()
     })?;
@@ -277,6 +282,7 @@ fn read_binding(scanner: &mut Scanner<'_>, parts: &mut Parts) -> Result<(), XmlE
                 version,
                 rpc,
                 operations,
+                extensions,
             },
         );
     }
@@ -302,10 +308,35 @@ fn read_bound(scanner: &mut Scanner<'_>) -> Result<Bound, XmlError> {
                 }
                 scanner.skip()
             }),
+            (None, _) if is_extension(namespace) => {
+                read_extension(scanner, namespace, local, &mut bound.extensions)
+            }
             _ => scanner.skip(),
         }
     })?;
     Ok(bound)
+}
+
+/// Whether an element of this namespace is somebody's extension, and neither WSDL's nor SOAP's.
+fn is_extension(namespace: &str) -> bool {
+    !namespace.is_empty() && namespace != WSDL && version(namespace).is_none()
+}
+
+/// Keeps the element started last if it holds words alone.
+fn read_extension(
+    scanner: &mut Scanner<'_>,
+    namespace: &str,
+    local: &str,
+    extensions: &mut Vec<Extension>,
+) -> Result<(), XmlError> {
+    if let Some(text) = scanner.text()? {
+        extensions.push(Extension {
+            namespace: namespace.to_owned(),
+            name: local.to_owned(),
+            text: text.trim().to_owned(),
+        });
+    }
+    Ok(())
 }
 
 fn read_service(scanner: &mut Scanner<'_>, parts: &mut Parts) -> Result<(), XmlError> {
@@ -380,20 +411,24 @@ impl Parts {
             };
             let rpc = bound.rpc.unwrap_or(binding.rpc);
             let input = self.input(operation, rpc, bound.encoded)?;
-            take(room, bound.action.len() + size(&input))?;
+            let extensions = extensions_size(&bound.extensions);
+            take(room, bound.action.len() + size(&input) + extensions)?;
             operations.push(Operation {
                 name: operation.name.clone(),
                 documentation: operation.documentation.clone(),
                 version: binding.version,
                 action: bound.action.clone(),
                 input,
+                extensions: bound.extensions.clone(),
             });
         }
+        take(room, extensions_size(&binding.extensions))?;
         Ok(Port {
             name: port.name.clone(),
             address: address.to_owned(),
             version: binding.version,
             operations,
+            extensions: binding.extensions.clone(),
         })
     }
 
@@ -445,6 +480,13 @@ impl Parts {
 fn take(room: &mut usize, bytes: usize) -> Result<(), ReadError> {
     *room = room.checked_sub(bytes).ok_or(ReadError::TooMuch)?;
     Ok(())
+}
+
+/// About how many bytes extensions hold.
+fn extensions_size(extensions: &[Extension]) -> usize {
+    let words = |e: &Extension| e.namespace.len() + e.name.len() + e.text.len();
+    let each = extensions.iter().map(|e| size_of::<Extension>() + words(e));
+    each.sum()
 }
 
 /// About how many bytes an input holds beside itself.

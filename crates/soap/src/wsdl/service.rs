@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 
+use super::description::Extension;
 use super::{SCHEMA, SOAP11, SOAP12, TRANSPORT, WSDL};
 use crate::write;
 
@@ -37,6 +38,8 @@ pub struct Offered {
     pub input: Vec<Element>,
     /// The children of the reply's wrapper.
     pub output: Vec<Element>,
+    /// What its bindings say of it in other namespaces; nobody is required to understand it.
+    pub extensions: Vec<Extension>,
 }
 
 /// A named sequence of elements.
@@ -208,13 +211,20 @@ impl Service {
             "<wsdl:binding name=\"{0}{suffix}\" type=\"tns:{0}\"><{prefix}:binding style=\"document\" transport=\"{TRANSPORT}\"/>",
             self.name
         );
-        for Offered { name, .. } in &self.operations {
+        for Offered {
+            name, extensions, ..
+        } in &self.operations
+        {
             let _ = write!(
                 out,
-                "<wsdl:operation name=\"{name}\"><{prefix}:operation soapAction=\"{}\" style=\"document\"/>\
-                 <wsdl:input><{prefix}:body use=\"literal\"/></wsdl:input>\
-                 <wsdl:output><{prefix}:body use=\"literal\"/></wsdl:output>",
+                "<wsdl:operation name=\"{name}\"><{prefix}:operation soapAction=\"{}\" style=\"document\"/>",
                 self.action(name)
+            );
+            extensions.iter().for_each(|e| extend(e, out));
+            let _ = write!(
+                out,
+                "<wsdl:input><{prefix}:body use=\"literal\"/></wsdl:input>\
+                 <wsdl:output><{prefix}:body use=\"literal\"/></wsdl:output>"
             );
             if let Some(fault) = self.fault {
                 let _ = write!(
@@ -236,6 +246,14 @@ fn document(prefix: &str, words: &str, out: &mut String) {
         write::element(&format!("{prefix}:documentation"), words, out);
         out.push('\n');
     }
+}
+
+fn extend(extension: &Extension, out: &mut String) {
+    let _ = write!(out, "<x:{} xmlns:x=\"", extension.name);
+    write::attribute(&extension.namespace, out);
+    out.push_str("\">");
+    write::text(&extension.text, out);
+    let _ = write!(out, "</x:{}>", extension.name);
 }
 
 fn annotate(words: &str, out: &mut String) {

@@ -1,7 +1,7 @@
 //! Descriptions: ours read back, and those of four toolkits read.
 
 use posthaste_soap::wsdl::{
-    self, Element, EnvelopeError, Input, Kind, Offered, ReadError, Record, Service,
+    self, Element, EnvelopeError, Extension, Input, Kind, Offered, ReadError, Record, Service,
 };
 use posthaste_soap::xml::XmlError;
 use posthaste_soap::{Limit, Limits, Request, Version};
@@ -34,6 +34,11 @@ fn ours() -> Service {
                 many: true,
                 documentation: "",
             }],
+            extensions: vec![Extension {
+                namespace: "urn:other&more".to_owned(),
+                name: "hint".to_owned(),
+                text: "a < b".to_owned(),
+            }],
         }],
         records: vec![
             Record {
@@ -63,6 +68,7 @@ fn what_we_describe_can_be_called() {
             ("urn:shop/Find", "Finds.")
         );
         assert_eq!(operation.fields(), ["isbn", "tag"]);
+        assert_eq!(operation.extensions, ours().operations[0].extensions);
         let text = operation
             .envelope(version, &[("tag", "1"), ("isbn", "<&>"), ("tag", "2")])
             .unwrap();
