@@ -1,31 +1,23 @@
-//! One connection: hyper's HTTP/1.1 over a socket that knows which phase it is in.
+//! One connection: who is at its other end, and which phase it is in since when.
 //!
 //! The phase and the tick at which it began are two cells; the thread's sweep reads them. Nothing is
 //! armed or disarmed per request, which is why this is used and not hyper's own timer.
 
 use std::cell::{Cell, RefCell};
-use std::convert::Infallible;
-use std::future::poll_fn;
-use std::io;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::os::fd::RawFd;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
+use hyper::body::{Body, Frame, SizeHint};
 
 use crate::counters::add_one;
-use crate::server::Handler;
+use crate::network_path::{self, NetworkPath};
 use crate::worker::{Thread, in_ticks};
 
-/// The header of a request, and the read buffer, at most.
-const MAX_HEAD: usize = 64 << 10;
+/// Sweeps without a request after which a connection rests.
+const RESTS_AFTER: u32 = 2;
 
 /// Who sent a request, and the connection it came on.
 pub struct Peer {
@@ -40,10 +32,15 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts or ends the time in which a request's body must arrive.
-    pub(crate) fn reading(&self, reading: bool) {
+    /// Starts or ends the time in which a request's body must arrive, for handlers that read it themselves.
+    pub fn reading(&self, reading: bool) {
         self.connection
             .enter(Phase::Service { reading }, self.thread.ticks.get());
+    }
+
+    /// What the kernel knows of the way there; none once the connection is over.
+    pub fn path(&self) -> Option<NetworkPath> {
+        network_path::ask(self.connection.socket.get()?)
     }
 }
 
@@ -51,9 +48,16 @@ impl Peer {
 pub(crate) struct Connection {
     phase: Cell<Phase>,
     since: Cell<u32>,
-    /// The tick at which the peer stopped taking what was to be written.
+    /// While something waits to be written: the tick at which the peer last took some of it.
     blocked: Cell<Option<u32>>,
     over: Cell<bool>,
+    /// Whether it is to rest, or does.
+    resting: Cell<bool>,
+    http2: Cell<bool>,
+    /// While there is one.
+    socket: Cell<Option<RawFd>>,
+    /// Requests that the handler has: several at a time with HTTP/2.
+    in_service: Cell<u32>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -65,6 +69,8 @@ enum Phase {
     Head,
     /// The handler has it; `reading` while it waits for the body.
     Service { reading: bool },
+    /// A piece of the reply was handed over; nobody has asked for the next one yet.
+    Replying,
 }
 
 impl Connection {
@@ -74,39 +80,103 @@ impl Connection {
             since: Cell::new(now),
             blocked: Cell::new(None),
             over: Cell::new(false),
+            resting: Cell::new(false),
+            http2: Cell::new(false),
+            socket: Cell::new(None),
+            in_service: Cell::new(0),
             waker: RefCell::new(None),
         }
     }
 
-    /// Ends the connection if it has been in its phase for too long.
+    /// Ends the connection if it has been in its phase for too long; has it rest if it is idle.
     pub(crate) fn judge(&self, thread: &Thread) {
         if self.over.get() {
             return;
         }
-        let (now, limits, counters) = (
-            thread.ticks.get(),
-            &thread.server.timeouts,
-            &thread.server.counters,
-        );
-        let passed = |since: u32, limit| now.saturating_sub(since) > in_ticks(limit);
-        let ended = if self
-            .blocked
-            .get()
-            .is_some_and(|since| passed(since, limits.write))
-        {
-            &counters.timed_out_writing
-        } else {
-            match self.phase.get() {
-                Phase::Idle if passed(self.since.get(), limits.idle) => &counters.timed_out_idle,
-                Phase::Head if passed(self.since.get(), limits.head) => &counters.timed_out_reading,
-                Phase::Service { reading: true } if passed(self.since.get(), limits.body) => {
-                    &counters.timed_out_reading
-                }
-                _ => return,
+        let (limits, counters) = (&thread.server.timeouts, &thread.server.counters);
+        let lasted = |since: u32| thread.ticks.get().saturating_sub(since);
+        let passed = |since: u32, limit| lasted(since) > in_ticks(limit);
+        let since = self.since.get();
+        let ended = match (self.blocked.get(), self.phase.get()) {
+            (Some(since), _) if passed(since, limits.write) => &counters.timed_out_writing,
+            // While it writes, nothing else is late.
+            (Some(_), _) => return,
+            (None, Phase::Replying) if passed(since, limits.write) => &counters.timed_out_writing,
+            (None, Phase::Idle) if passed(since, limits.idle) => &counters.timed_out_idle,
+            (None, Phase::Head) if passed(since, limits.head) => &counters.timed_out_reading,
+            (None, Phase::Service { reading: true }) if passed(since, limits.body) => {
+                &counters.timed_out_reading
             }
+            (None, Phase::Idle) if lasted(since) >= RESTS_AFTER && !self.http2.get() => {
+                return self.rest();
+            }
+            _ => return,
         };
         add_one(ended);
         self.end();
+    }
+
+    fn rest(&self) {
+        if !self.resting.replace(true) {
+            self.wake();
+        }
+    }
+
+    /// Whether it is to rest now: a request that has begun meanwhile comes first.
+    pub(crate) fn may_rest(&self) -> bool {
+        self.resting.get() && self.phase.get() == Phase::Idle
+    }
+
+    /// It rests no more, or not yet.
+    pub(crate) fn wake_up(&self) {
+        self.resting.set(false);
+    }
+
+    /// What it speaks, and over what.
+    pub(crate) fn begin(&self, socket: RawFd, http2: bool, now: u32) {
+        self.http2.set(http2);
+        self.socket.set(Some(socket));
+        self.enter(Phase::Idle, now);
+    }
+
+    /// The TLS handshake has begun.
+    pub(crate) fn shake_hands(&self, now: u32) {
+        self.enter(Phase::Head, now);
+    }
+
+    /// Bytes have come: of a request, if it waited for one. With HTTP/2 there are frames between
+    /// requests, and an idle connection has its own limit.
+    pub(crate) fn received(&self, now: u32) {
+        if !self.http2.get() && self.phase.get() == Phase::Idle {
+            self.enter(Phase::Head, now);
+        }
+    }
+
+    /// The peer took `taken` bytes of what was offered, or none at all.
+    pub(crate) fn wrote(&self, offered: usize, taken: usize, now: u32) {
+        if taken == offered {
+            self.blocked.set(None);
+        } else if taken > 0 || self.blocked.get().is_none() {
+            self.blocked.set(Some(now));
+        }
+    }
+
+    /// There is no socket any more; whether it was ended rather than finished.
+    pub(crate) fn closed(&self) -> bool {
+        self.socket.set(None);
+        self.over.get()
+    }
+
+    /// Whether it is to be closed at once.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.get()
+    }
+
+    /// Keeps whom [`Connection::wake`] wakes.
+    pub(crate) fn wakes(&self, waker: &Waker) {
+        if self.waker.borrow().is_none() {
+            *self.waker.borrow_mut() = Some(waker.clone());
+        }
     }
 
     /// Has the connection closed at its next poll, whatever it is doing.
@@ -128,195 +198,62 @@ impl Connection {
     }
 }
 
-/// Serves a connection to its end.
-pub(crate) async fn run<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler: Rc<H>) {
-    let connection = peer.connection.clone();
-    let mut served = pin!(serve(stream, peer, handler));
-    poll_fn(|cx| {
-        if connection.waker.borrow().is_none() {
-            *connection.waker.borrow_mut() = Some(cx.waker().clone());
-        }
-        if connection.over.get() {
-            return Poll::Ready(());
-        }
-        served.as_mut().poll(cx)
-    })
-    .await;
-}
+/// A request in service: from its head to the last of its reply, or to a client that wants it no more
+/// (HTTP/2 drops a stream and keeps its connection).
+pub(crate) struct InService(Rc<Peer>);
 
-async fn serve<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler: Rc<H>) {
-    let (thread, connection) = (&peer.thread, &peer.connection);
-    // A connection that sends nothing costs no buffers. Peeking, since a new socket counts as readable
-    // until it has been tried.
-    let draining = poll_fn(|_| {
-        if thread.draining.get() {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
-    });
-    let mut byte = [0];
-    tokio::select! {
-        biased;
-        first = stream.peek(&mut byte) => if first.is_err() { return },
-        () = draining => return,
+impl InService {
+    pub(crate) fn begin(peer: Rc<Peer>) -> Self {
+        let in_service = &peer.connection.in_service;
+        in_service.set(in_service.get() + 1);
+        peer.reading(false);
+        Self(peer)
     }
-    let transport = match &thread.server.tls {
-        None => Transport::Plain(stream),
-        Some(config) => {
-            connection.enter(Phase::Head, thread.ticks.get());
-            match Box::pin(TlsAcceptor::from(config.clone()).accept(stream)).await {
-                Ok(stream) => Transport::Tls(Box::new(stream)),
-                Err(error) => {
-                    tracing::debug!(%error, peer = %peer.address, "TLS handshake failed");
-                    return add_one(&thread.server.counters.tls_failures);
-                }
-            }
-        }
-    };
-    // In a box: until here a connection costs a few hundred bytes.
-    Box::pin(speak_http(transport, peer, handler)).await;
-}
 
-async fn speak_http<H: Handler>(transport: Transport, peer: Rc<Peer>, handler: Rc<H>) {
-    let (thread, connection) = (&peer.thread, &peer.connection);
-    connection.enter(Phase::Idle, thread.ticks.get());
-    let io = Watched {
-        transport,
-        connection: connection.clone(),
-        thread: thread.clone(),
-    };
-    let service = service_fn(|request| {
-        connection.enter(Phase::Service { reading: false }, thread.ticks.get());
-        let reply = handler.clone().handle(request, peer.clone());
-        async {
-            let reply = reply.await;
-            connection.enter(Phase::Idle, thread.ticks.get());
-            Ok::<_, Infallible>(reply)
-        }
-    });
-    let mut builder = http1::Builder::new();
-    builder
-        .keep_alive(thread.server.keep_alive)
-        .max_buf_size(MAX_HEAD)
-        .half_close(false);
-    let mut http = pin!(builder.serve_connection(TokioIo::new(io), service));
-    let mut told = false;
-    let outcome = poll_fn(|cx| {
-        if thread.draining.get() && !std::mem::replace(&mut told, true) {
-            http.as_mut().graceful_shutdown();
-        }
-        http.as_mut().poll(cx)
-    })
-    .await;
-    if let Err(error) = outcome {
-        tracing::debug!(%error, peer = %peer.address, "connection ended");
-        add_one(&thread.server.counters.protocol_errors);
+    fn enter(&self, phase: Phase) {
+        self.0.connection.enter(phase, self.0.thread.ticks.get());
     }
 }
 
-enum Transport {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
-
-/// A transport that notes what it is waiting for.
-struct Watched {
-    transport: Transport,
-    connection: Rc<Connection>,
-    thread: Rc<Thread>,
-}
-
-impl Watched {
-    fn wrote(&self, offered: usize, outcome: &Poll<io::Result<usize>>) {
-        match outcome {
-            Poll::Ready(Ok(taken)) if *taken == offered => self.connection.blocked.set(None),
-            Poll::Ready(Err(_)) => self.connection.blocked.set(None),
-            _ if self.connection.blocked.get().is_none() => {
-                self.connection.blocked.set(Some(self.thread.ticks.get()));
-            }
-            _ => {}
-        }
-    }
-}
-
-impl AsyncRead for Watched {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        let outcome = match &mut self.transport {
-            Transport::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, buf),
-        };
-        let (connection, now) = (&self.connection, self.thread.ticks.get());
-        if connection.phase.get() == Phase::Idle && buf.filled().len() > before {
-            connection.enter(Phase::Head, now);
-        }
-        outcome
-    }
-}
-
-impl AsyncWrite for Watched {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let outcome = match &mut self.transport {
-            Transport::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
-            Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, buf),
-        };
-        self.wrote(buf.len(), &outcome);
-        outcome
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let outcome = match &mut self.transport {
-            Transport::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-            Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_write_vectored(cx, bufs),
-        };
-        self.wrote(bufs.iter().map(|buf| buf.len()).sum(), &outcome);
-        outcome
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match &self.transport {
-            Transport::Plain(stream) => stream.is_write_vectored(),
-            Transport::Tls(stream) => stream.is_write_vectored(),
-        }
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.transport {
-            Transport::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.transport {
-            Transport::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
-        }
-    }
-}
-
-impl Drop for Watched {
-    /// A connection that was ended rather than finished is reset: the kernel keeps nothing of it.
+impl Drop for InService {
     fn drop(&mut self) {
-        if self.connection.over.get() {
-            let stream = match &self.transport {
-                Transport::Plain(stream) => stream,
-                Transport::Tls(stream) => stream.get_ref().0,
-            };
-            let _ = socket2::SockRef::from(stream).set_linger(Some(std::time::Duration::ZERO));
-        }
+        let in_service = &self.0.connection.in_service;
+        in_service.set(in_service.get() - 1);
+        self.enter(match in_service.get() {
+            0 => Phase::Idle,
+            _ => Phase::Service { reading: false },
+        });
+    }
+}
+
+/// A reply's body: while there is more of it, its request is in service.
+pub(crate) struct Replying<B> {
+    pub(crate) body: B,
+    pub(crate) in_service: InService,
+}
+
+impl<B: Body + Unpin> Body for Replying<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        // What has not come yet is the handler's affair, what has is the client's.
+        self.in_service.enter(match frame {
+            Poll::Pending => Phase::Service { reading: false },
+            Poll::Ready(_) => Phase::Replying,
+        });
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

@@ -39,6 +39,22 @@ pub struct Snapshot {
     pub cut_off: u64,
 }
 
+impl Snapshot {
+    /// What became of connections, by name: a label and its count.
+    pub const fn events(&self) -> [(&'static str, u64); 8] {
+        [
+            ("accepted", self.accepted),
+            ("accept-error", self.accept_errors),
+            ("timed-out-idle", self.timed_out_idle),
+            ("timed-out-reading", self.timed_out_reading),
+            ("timed-out-writing", self.timed_out_writing),
+            ("protocol-error", self.protocol_errors),
+            ("tls-failure", self.tls_failures),
+            ("cut-off", self.cut_off),
+        ]
+    }
+}
+
 impl Counters {
     /// The counts now.
     pub fn snapshot(&self) -> Snapshot {

@@ -6,20 +6,30 @@
 //! what ends a connection has a counter. Routing, bodies and their limits belong to the handlers.
 
 mod body;
+mod connect;
 mod connection;
 mod counters;
 mod cpus;
 mod listen;
+mod network_path;
 mod server;
 mod signal;
+mod slow;
+mod speak;
+mod stream;
 mod tls;
+mod transport;
 mod worker;
 
 pub use body::{BodyError, read_body};
+pub use connect::{ClientTls, connect};
 pub use connection::Peer;
 pub use counters::{Counters, Snapshot};
 pub use cpus::{available_cpus, pin_thread};
 pub use listen::{ListenError, listen};
+pub use network_path::NetworkPath;
 pub use server::{Handler, Hooks, Running, Server, StartError, Timeouts};
 pub use signal::{Signal, Signals};
+pub use slow::Slowness;
+pub use stream::Stream;
 pub use tls::{TlsError, load_tls};

@@ -21,7 +21,7 @@ use crate::worker;
 /// Answers the requests of one thread; never moved to another, so it may hold `Rc` and `Cell`.
 pub trait Handler: 'static {
     /// The body of replies.
-    type Body: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + 'static;
+    type Body: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Unpin + 'static;
 
     /// Answers one request. Reading the request's body, and how much of it, is up to the handler.
     fn handle(
@@ -40,7 +40,7 @@ pub struct Timeouts {
     pub head: Span,
     /// For the request's body to arrive. Default 30 s.
     pub body: Span,
-    /// For a peer to take what is ready to be written, up to a buffer full. Default 30 s.
+    /// Without a peer's taking anything of what is ready to be written. Default 30 s.
     pub write: Span,
     /// For requests in service to end once the server stops. Default 10 s.
     pub grace: Span,
@@ -129,7 +129,8 @@ impl Default for Server {
 }
 
 impl Server {
-    /// Serves `listener` until stopped; `make` makes each thread's handler, on that thread.
+    /// Serves `listener` until stopped; `make` makes each thread's handler, on that thread, where it
+    /// may spawn tasks that stay there (`tokio::task::spawn_local`).
     ///
     /// Returns once every thread is pinned and accepting, or with what kept one from it.
     pub fn start<H: Handler>(

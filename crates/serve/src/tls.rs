@@ -21,6 +21,9 @@ pub enum TlsError {
         /// What it should hold.
         wanted: &'static str,
     },
+    /// What is neither a DNS name nor an address.
+    #[error("{0:?} is no name that a server can prove: use a DNS name or an address")]
+    Name(String),
     /// Certificate and key do not go together, or rustls does not take them.
     #[error("the certificate and the key cannot be used: {0}: make both anew, together")]
     Unusable(#[from] rustls::Error),
@@ -47,6 +50,6 @@ pub fn load_tls(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, Tls
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(chain, key)?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }

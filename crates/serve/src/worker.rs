@@ -13,9 +13,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::LocalSet;
 use tokio::time::Instant;
 
-use crate::connection::{self, Connection, Peer};
+use crate::connection::{Connection, Peer};
 use crate::counters::add_one;
 use crate::server::{Handler, Server};
+use crate::speak;
 
 /// How often time limits are looked at: their accuracy.
 const SWEEP: Duration = Duration::from_millis(250);
@@ -52,8 +53,8 @@ pub(crate) fn run<H: Handler>(
         Ok(runtime) => runtime,
         Err(error) => return drop(ready.send(Err(error))),
     };
-    let handler = Rc::new(make(part.index));
     LocalSet::new().block_on(&runtime, async move {
+        let handler = Rc::new(make(part.index));
         match TcpListener::from_std(part.listener) {
             Ok(listener) => {
                 let _ = ready.send(Ok(()));
@@ -160,7 +161,7 @@ fn serve<H: Handler>(
     handler: Rc<H>,
 ) {
     tokio::task::spawn_local(async move {
-        connection::run(stream, peer.clone(), handler).await;
+        speak::run(stream, peer.clone(), handler).await;
         peer.thread.connections.borrow_mut().remove(&peer.number);
         add_one(&peer.thread.server.counters.closed);
         drop(slot);

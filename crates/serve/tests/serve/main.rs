@@ -1,67 +1,18 @@
 //! Servers over real sockets: limits of time and number, TLS, and the end.
 
+mod echo;
+
 use std::cell::Cell;
-use std::convert::Infallible;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::pin::Pin;
-use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::{Request, Response};
-use posthaste_serve::{Handler, Peer, Running, Server, StartError, Timeouts, listen, read_body};
+use hyper::Request;
+use posthaste_serve::{Running, Server, StartError, Timeouts, listen};
 use posthaste_units::Span;
 
-/// Answers with the body it got, or with what the path asks for.
-struct Echo {
-    served: Cell<usize>,
-}
-
-/// A body in one piece.
-struct Whole(Option<Bytes>);
-
-impl Body for Whole {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.0.take().map(|data| Ok(Frame::data(data))))
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.as_ref().map_or(0, |data| data.len() as u64))
-    }
-}
-
-impl Handler for Echo {
-    type Body = Whole;
-
-    async fn handle(self: Rc<Self>, request: Request<Incoming>, peer: Rc<Peer>) -> Response<Whole> {
-        self.served.set(self.served.get() + 1);
-        let path = request.uri().path().to_owned();
-        let (status, body) = match &*path {
-            "/big" => (200, Bytes::from(vec![b'x'; 32 << 20])),
-            "/slow" => {
-                tokio::time::sleep(Duration::from_millis(600)).await;
-                (200, Bytes::from_static(b"slept"))
-            }
-            _ => match read_body(request.into_body(), 1000, &peer).await {
-                Ok(body) => (200, body),
-                Err(error) => (400, Bytes::from(error.to_string())),
-            },
-        };
-        let mut response = Response::new(Whole(Some(body)));
-        *response.status_mut() = hyper::StatusCode::from_u16(status).unwrap();
-        response
-    }
-}
+use crate::echo::{Echo, Whole};
 
 fn quick() -> Timeouts {
     let short = Span::from_millis(250);
@@ -221,6 +172,7 @@ fn a_reader_that_is_slow_but_reads_gets_everything() {
     stream
         .write_all(b"GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         .unwrap();
+    let begin = Instant::now();
     let mut total = 0;
     let mut buffer = vec![0; 1 << 20];
     loop {
@@ -229,8 +181,66 @@ fn a_reader_that_is_slow_but_reads_gets_everything() {
             Ok(n) => total += n,
             Err(error) => panic!("after {total} bytes: {error}"),
         }
+        std::thread::sleep(Duration::from_millis(20));
     }
     assert!(total > 32 << 20);
+    assert!(begin.elapsed() > Duration::from_millis(600), "it was quick");
+}
+
+#[test]
+fn a_reply_that_comes_slowly_is_not_idle() {
+    let running = start(
+        Server {
+            timeouts: quick(),
+            ..Server::default()
+        },
+        64,
+    );
+    let reply = exchange(
+        running.addr,
+        "GET /drops HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+    );
+    assert!(reply.ends_with("4\r\ndrop\r\n0\r\n\r\n"), "{reply}");
+    assert_eq!(running.counters.snapshot().timed_out_idle, 0);
+}
+
+#[test]
+fn a_connection_that_rested_goes_on_and_has_its_limits() {
+    let timeouts = Timeouts {
+        idle: Span::from_secs(2),
+        ..Timeouts::default()
+    };
+    let running = start(
+        Server {
+            timeouts,
+            ..Server::default()
+        },
+        64,
+    );
+    let mut stream = connect(running.addr);
+    let mut reply = [0; 1024];
+    let mut answered = |stream: &mut TcpStream| {
+        let length = stream.read(&mut reply).unwrap();
+        assert!(reply[..length].starts_with(b"HTTP/1.1 200"), "{length}");
+    };
+    let rest = || std::thread::sleep(Duration::from_millis(1200));
+    let whole = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    // The second request's beginning comes with the first one and is kept over the rest.
+    stream.write_all(whole).unwrap();
+    stream.write_all(&whole[..9]).unwrap();
+    answered(&mut stream);
+    rest();
+    stream.write_all(&whole[9..]).unwrap();
+    answered(&mut stream);
+    rest();
+    stream.write_all(whole).unwrap();
+    answered(&mut stream);
+    let begin = Instant::now();
+    let end = stream.read(&mut [0; 16]);
+    assert!(!matches!(end, Ok(n) if n > 0), "{end:?}");
+    assert!(begin.elapsed() > Duration::from_millis(1900), "too early");
+    assert_eq!(running.counters.snapshot().timed_out_idle, 1);
+    assert_eq!(running.counters.snapshot().accepted, 1);
 }
 
 #[test]
@@ -277,6 +287,8 @@ fn a_drain_finishes_what_has_begun_and_closes_the_rest() {
     idle.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         .unwrap();
     assert!(idle.read(&mut buffer).unwrap() > 0);
+    // Long enough for what is idle to rest.
+    std::thread::sleep(Duration::from_millis(800));
     let mut busy = connect(address);
     busy.write_all(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
         .unwrap();
@@ -458,4 +470,47 @@ fn without_descriptors_it_waits_and_counts_and_recovers() {
             .is_ok()
             && stream.read(&mut [0; 16]).is_ok_and(|n| n > 0)
     });
+}
+
+#[test]
+fn a_stream_that_is_given_up_leaves_its_connection_idle() {
+    let running = start(
+        Server {
+            timeouts: quick(),
+            ..Server::default()
+        },
+        8,
+    );
+    let address = running.addr;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, async move {
+        let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let io = hyper_util::rt::TokioIo::new(stream);
+        let (mut sender, connection) = hyper::client::conn::http2::handshake(OnThisThread, io)
+            .await
+            .unwrap();
+        let over = tokio::task::spawn_local(connection);
+        let request = Request::get("http://s/slow").body(Whole(None)).unwrap();
+        let reply = sender.send_request(request);
+        let reset = tokio::time::timeout(Duration::from_millis(200), reply).await;
+        assert!(reset.is_err(), "it takes 600 ms");
+        // The connection has nothing to do any more, and its idle time passes.
+        let over = tokio::time::timeout(Duration::from_secs(5), over).await;
+        assert!(over.is_ok(), "the connection stays open");
+    });
+    assert_eq!(running.counters.snapshot().timed_out_idle, 1);
+}
+
+/// For the client's side of HTTP/2.
+#[derive(Clone)]
+struct OnThisThread;
+
+impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for OnThisThread {
+    fn execute(&self, task: F) {
+        tokio::task::spawn_local(task);
+    }
 }

@@ -1,0 +1,218 @@
+//! Speaking HTTP with a peer: which version, over what, and until when.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::os::fd::AsRawFd;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::Service;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+
+use crate::connection::{InService, Peer, Replying};
+use crate::counters::add_one;
+use crate::server::Handler;
+use crate::stream::Stream;
+use crate::transport::Watched;
+use crate::worker::Thread;
+
+/// The header of a request, and the read buffer, at most.
+const MAX_HEAD: usize = 64 << 10;
+
+/// How a client begins that speaks HTTP/2 without having been asked (RFC 9113, section 3.3). No
+/// method of HTTP/1.1 begins so.
+const HTTP2_START: &[u8; 4] = b"PRI ";
+
+/// Serves a connection to its end.
+pub(crate) async fn run<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler: Rc<H>) {
+    let connection = peer.connection.clone();
+    let mut served = pin!(serve(stream, peer, handler));
+    poll_fn(|cx| {
+        connection.wakes(cx.waker());
+        if connection.is_over() {
+            return Poll::Ready(());
+        }
+        served.as_mut().poll(cx)
+    })
+    .await;
+}
+
+async fn serve<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler: Rc<H>) {
+    let (thread, connection) = (&peer.thread, &peer.connection);
+    // A connection that sends nothing costs no buffers. Peeking, since a new socket counts as readable
+    // until it has been tried.
+    let mut start = [0; HTTP2_START.len()];
+    let started = tokio::select! {
+        biased;
+        length = stream.peek(&mut start) => length.unwrap_or(0),
+        () = draining(thread) => return,
+    };
+    let (stream, http2): (Stream, _) = match &thread.server.tls {
+        _ if started == 0 => return,
+        None => (stream.into(), start == *HTTP2_START),
+        Some(config) => {
+            connection.shake_hands(thread.ticks.get());
+            match Box::pin(TlsAcceptor::from(config.clone()).accept(stream)).await {
+                Ok(stream) => {
+                    let stream = Stream::from(Box::new(stream));
+                    let http2 = stream.agreed_on_http2();
+                    (stream, http2)
+                }
+                Err(error) => {
+                    tracing::debug!(%error, peer = %peer.address, "TLS handshake failed");
+                    return add_one(&thread.server.counters.tls_failures);
+                }
+            }
+        }
+    };
+    connection.begin(stream.socket().as_raw_fd(), http2, thread.ticks.get());
+    let stream = Watched {
+        ahead: Bytes::new(),
+        stream,
+        connection: connection.clone(),
+        thread: thread.clone(),
+    };
+    let outcome = match http2 {
+        // In a box: until here a connection costs a few hundred bytes.
+        true => Box::pin(speak_http2(stream, &peer, &handler)).await,
+        false => speak_and_rest(stream, &peer, &handler).await,
+    };
+    if let Err(error) = outcome {
+        tracing::debug!(%error, peer = %peer.address, "connection ended");
+        add_one(&thread.server.counters.protocol_errors);
+    }
+}
+
+/// HTTP/1.1. What is idle for a while gives its state and its buffers back, tens of KiB, and keeps the
+/// socket: it is as small as before its first request.
+async fn speak_and_rest<H: Handler>(
+    mut stream: Watched,
+    peer: &Rc<Peer>,
+    handler: &Rc<H>,
+) -> hyper::Result<()> {
+    while let Some(resting) = Box::pin(speak_http1(stream, peer, handler)).await? {
+        stream = resting;
+        // Half a head that came with the request before counts as come.
+        if stream.ahead.is_empty() {
+            tokio::select! {
+                biased;
+                // A closed one is readable, too.
+                _ = stream.stream.socket().readable() => {}
+                () = draining(&peer.thread) => {
+                    let _ = stream.shutdown().await;
+                    return Ok(());
+                }
+            }
+        }
+        peer.connection.wake_up();
+    }
+    Ok(())
+}
+
+/// HTTP/1.1 until the connection is over, or until it is to rest: then the stream comes back.
+async fn speak_http1<H: Handler>(
+    stream: Watched,
+    peer: &Rc<Peer>,
+    handler: &Rc<H>,
+) -> hyper::Result<Option<Watched>> {
+    let (thread, connection) = (&peer.thread, &peer.connection);
+    let mut http = http1::Builder::new()
+        .keep_alive(thread.server.keep_alive)
+        .max_buf_size(MAX_HEAD)
+        .max_header_size(MAX_HEAD)
+        .half_close(false)
+        .serve_connection(TokioIo::new(stream), Serving::of(peer, handler));
+    let (mut told, mut rests) = (false, false);
+    poll_fn(|cx| {
+        rests |= !told && connection.may_rest();
+        if (rests || thread.draining.get()) && !std::mem::replace(&mut told, true) {
+            Pin::new(&mut http).graceful_shutdown();
+        }
+        http.poll_without_shutdown(cx)
+    })
+    .await?;
+    let parts = http.into_parts();
+    let mut stream = parts.io.into_inner();
+    if rests {
+        stream.ahead = parts.read_buf;
+        return Ok(Some(stream));
+    }
+    // The peer may be gone already.
+    let _ = stream.shutdown().await;
+    Ok(None)
+}
+
+async fn speak_http2<H: Handler>(
+    stream: Watched,
+    peer: &Rc<Peer>,
+    handler: &Rc<H>,
+) -> hyper::Result<()> {
+    let mut builder = http2::Builder::new(OnThisThread);
+    builder.max_header_list_size(MAX_HEAD as u32);
+    let mut http = pin!(builder.serve_connection(TokioIo::new(stream), Serving::of(peer, handler)));
+    let mut told = false;
+    poll_fn(|cx| {
+        if peer.thread.draining.get() && !std::mem::replace(&mut told, true) {
+            http.as_mut().graceful_shutdown();
+        }
+        http.as_mut().poll(cx)
+    })
+    .await
+}
+
+/// The handler, as hyper calls it.
+struct Serving<H> {
+    peer: Rc<Peer>,
+    handler: Rc<H>,
+}
+
+impl<H: Handler> Serving<H> {
+    fn of(peer: &Rc<Peer>, handler: &Rc<H>) -> Self {
+        let (peer, handler) = (peer.clone(), handler.clone());
+        Self { peer, handler }
+    }
+}
+
+impl<H: Handler> Service<Request<Incoming>> for Serving<H> {
+    type Response = Response<Replying<H::Body>>;
+    type Error = Infallible;
+    /// In a box: hyper would keep room for it in every connection, those without a request as well.
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>>>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let in_service = InService::begin(self.peer.clone());
+        let (peer, handler) = (self.peer.clone(), self.handler.clone());
+        // The handler's future begins inside: brought along, it would be held twice and moved.
+        Box::pin(async move {
+            let reply = handler.handle(request, peer).await;
+            Ok(reply.map(|body| Replying { body, in_service }))
+        })
+    }
+}
+
+/// Ready when the server drains; every connection is woken then.
+async fn draining(thread: &Thread) {
+    poll_fn(|_| match thread.draining.get() {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    })
+    .await;
+}
+
+/// Runs the streams of an HTTP/2 connection on the thread that accepted it.
+#[derive(Clone, Copy)]
+struct OnThisThread;
+
+impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for OnThisThread {
+    fn execute(&self, stream: F) {
+        tokio::task::spawn_local(stream);
+    }
+}

@@ -1,0 +1,107 @@
+//! A byte stream over TCP, plain or inside TLS, from either end.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsStream;
+
+/// A connection's bytes, in both directions.
+#[derive(Debug)]
+pub struct Stream(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    /// The socket below.
+    pub(crate) fn socket(&self) -> &TcpStream {
+        match &self.0 {
+            Kind::Plain(stream) => stream,
+            Kind::Tls(stream) => stream.get_ref().0,
+        }
+    }
+
+    /// Whether HTTP/2 was agreed on in the TLS handshake (RFC 7301).
+    pub(crate) fn agreed_on_http2(&self) -> bool {
+        match &self.0 {
+            Kind::Plain(_) => false,
+            Kind::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
+        }
+    }
+}
+
+impl From<TcpStream> for Stream {
+    fn from(stream: TcpStream) -> Self {
+        Self(Kind::Plain(stream))
+    }
+}
+
+impl<T: Into<TlsStream<TcpStream>>> From<Box<T>> for Stream {
+    fn from(stream: Box<T>) -> Self {
+        Self(Kind::Tls(Box::new((*stream).into())))
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            Kind::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Kind::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.0 {
+            Kind::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            Kind::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.0 {
+            Kind::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Kind::Tls(stream) => Pin::new(stream.as_mut()).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match &self.0 {
+            Kind::Plain(stream) => stream.is_write_vectored(),
+            Kind::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            Kind::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Kind::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            Kind::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Kind::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
+        }
+    }
+}

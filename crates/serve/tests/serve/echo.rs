@@ -1,0 +1,101 @@
+//! A handler that says what it got, or what its path asks for, slowly if need be.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::{Request, Response};
+use posthaste_serve::{Handler, Peer, read_body};
+
+/// Answers with the body it got, or with what the path asks for.
+pub(crate) struct Echo {
+    pub(crate) served: Cell<usize>,
+}
+
+/// A body in one piece.
+pub(crate) struct Whole(pub(crate) Option<Bytes>);
+
+/// What Echo answers with.
+pub(crate) enum Reply {
+    Whole(Whole),
+    /// So many pieces, one every 200 ms.
+    Dripping(usize, Pin<Box<tokio::time::Sleep>>),
+}
+
+fn pause() -> Pin<Box<tokio::time::Sleep>> {
+    Box::pin(tokio::time::sleep(Duration::from_millis(200)))
+}
+
+impl Body for Reply {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut *self {
+            Self::Whole(whole) => Pin::new(whole).poll_frame(cx),
+            Self::Dripping(0, _) => Poll::Ready(None),
+            Self::Dripping(left, timer) => {
+                ready!(timer.as_mut().poll(cx));
+                (*left, *timer) = (*left - 1, pause());
+                Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"drop")))))
+            }
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(whole) => whole.size_hint(),
+            Self::Dripping(..) => SizeHint::new(),
+        }
+    }
+}
+
+impl Body for Whole {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.take().map(|data| Ok(Frame::data(data))))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.as_ref().map_or(0, |data| data.len() as u64))
+    }
+}
+
+impl Handler for Echo {
+    type Body = Reply;
+
+    async fn handle(self: Rc<Self>, request: Request<Incoming>, peer: Rc<Peer>) -> Response<Reply> {
+        self.served.set(self.served.get() + 1);
+        let path = request.uri().path().to_owned();
+        if path == "/drops" {
+            return Response::new(Reply::Dripping(8, pause()));
+        }
+        let (status, body) = match &*path {
+            "/big" => (200, Bytes::from(vec![b'x'; 32 << 20])),
+            "/slow" => {
+                tokio::time::sleep(Duration::from_millis(600)).await;
+                (200, Bytes::from_static(b"slept"))
+            }
+            _ => match read_body(request.into_body(), 1000, &peer).await {
+                Ok(body) => (200, body),
+                Err(error) => (400, Bytes::from(error.to_string())),
+            },
+        };
+        let mut response = Response::new(Reply::Whole(Whole(Some(body))));
+        *response.status_mut() = hyper::StatusCode::from_u16(status).unwrap();
+        response
+    }
+}
