@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         config.service = Some(law.parse()?);
     }
     let running = start(config)?;
-    let signals = posthaste_serve::Signals::take()?;
+    let mut signals = posthaste_serve::Signals::take()?;
     println!("http://{}/", running.addr);
     signals.wait();
     running.stop();

@@ -13,7 +13,6 @@ mod law;
 mod metrics;
 mod page;
 mod shop;
-mod slow;
 mod soap;
 mod text;
 mod words;
@@ -156,7 +155,8 @@ pub fn start(config: Config) -> Result<Running, Error> {
         let law = config
             .service
             .map(|law| law::Clock::new(law, config.seed, idle.clone()));
-        let slowness = (config.slowdown > 1).then(|| slow::Slowness::new(config.slowdown));
+        let slowness =
+            (config.slowdown > 1).then(|| posthaste_serve::Slowness::new(config.slowdown));
         shop::Shop::new(shared.clone(), law, slowness, config.compression)
     })?;
     tracing::info!(address = %running.addr, "the bookshop is open");

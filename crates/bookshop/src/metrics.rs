@@ -59,16 +59,7 @@ impl Metrics {
         out.push_str("# HELP bookshop_connections_open Connections open now.\n# TYPE bookshop_connections_open gauge\n");
         let _ = writeln!(out, "bookshop_connections_open {}", connections.open);
         out.push_str("# HELP bookshop_connections_total Connections, by what became of them.\n# TYPE bookshop_connections_total counter\n");
-        for (event, count) in [
-            ("accepted", connections.accepted),
-            ("accept-error", connections.accept_errors),
-            ("timed-out-idle", connections.timed_out_idle),
-            ("timed-out-reading", connections.timed_out_reading),
-            ("timed-out-writing", connections.timed_out_writing),
-            ("protocol-error", connections.protocol_errors),
-            ("tls-failure", connections.tls_failures),
-            ("cut-off", connections.cut_off),
-        ] {
+        for (event, count) in connections.events() {
             let _ = writeln!(
                 out,
                 "bookshop_connections_total{{event=\"{event}\"}} {count}"

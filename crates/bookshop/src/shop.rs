@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
-use posthaste_serve::{BodyError, Counters, Handler, Peer, read_body};
+use posthaste_serve::{BodyError, Counters, Handler, Peer, Slowness, read_body};
 use posthaste_soap::wsdl::Service;
 use posthaste_soap::{Limits, Refusal, Version, http, xml};
 
@@ -19,7 +19,6 @@ use crate::catalogue::{Catalogue, LookupError, Size};
 use crate::compress::{Gzip, accepts_gzip};
 use crate::law::Clock;
 use crate::metrics::{Form, Metrics};
-use crate::slow::Slowness;
 use crate::{home, json, page, soap};
 
 /// A request's body at most: an envelope with an ISBN needs half a kilobyte.

@@ -3,8 +3,9 @@
 //! A lite reply is a data set, as in the overload paper: an inline schema that documents every
 //! column, then the row. Heavy replies are plain elements.
 
-use posthaste_soap::wsdl::{Element, Kind, Offered, Record, Service};
+use posthaste_soap::wsdl::{Element, Extension, Kind, Offered, Record, Service};
 use posthaste_soap::{Code, Detail, Fault, Version, write};
+use posthaste_wsqos::{COMPRESSION, NAMESPACE as WSQOS, Wish};
 
 use crate::catalogue::{Answer, Book, LookupError, Opinion, Review, Size};
 
@@ -161,6 +162,11 @@ pub(crate) fn service() -> Service {
             Size::Lite => vec![schema.clone(), books(false)],
             _ => vec![books(true)],
         },
+        extensions: vec![Extension {
+            namespace: WSQOS.to_owned(),
+            name: COMPRESSION.to_owned(),
+            text: compression(size).name().to_owned(),
+        }],
     };
     Service {
         name: "Bookshop",
@@ -169,6 +175,14 @@ pub(crate) fn service() -> Service {
         operations: Size::ALL.map(operation).to_vec(),
         records: records(),
         fault: Some("BookFault"),
+    }
+}
+
+/// What holds for calls that state no wish: a greeting gets longer by compressing it.
+const fn compression(size: Size) -> Wish {
+    match size {
+        Size::Hello => Wish::Never,
+        _ => Wish::IfPossible,
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::Read as _;
 use posthaste_bookshop::{Config, Error, Law, start};
 use posthaste_soap::reply::{Inspection, inspect};
 use posthaste_soap::{Version, wsdl};
+use posthaste_wsqos::{Described, Wish};
 
 use crate::{call, envelope, get, isbns, open, send};
 
@@ -129,6 +130,10 @@ fn the_description_is_at_the_address_the_client_used() {
         (200, Some("text/xml; charset=utf-8"))
     );
     let description = wsdl::read(&document.body).unwrap();
+    let described = Described::of(&description);
+    let wish = |operation: &str| described.wish(&format!("urn:posthaste:bookshop/{operation}"));
+    assert_eq!(wish("Hello"), Some(Wish::Never), "it would get longer");
+    assert_eq!(wish("BookLite"), Some(Wish::IfPossible));
     let isbn = &isbns(running.addr)[3];
     for version in [Version::Soap11, Version::Soap12] {
         let (port, operation) = description.find("BookHeavy2", Some(version)).unwrap();
