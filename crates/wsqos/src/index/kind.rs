@@ -1,0 +1,241 @@
+//! The offers of one type of interface, in the order in which they are preferred.
+
+use std::cmp::Reverse;
+
+use jiff::Timestamp;
+
+use super::Found;
+use super::code::{self, Bits, COLUMNS, Codes};
+use super::names::{Id, Names};
+use super::plain::Kept;
+use crate::qos::{Definition, Offer, World, is_adequate};
+
+/// Offers that are looked at together.
+const CHUNK: usize = 64;
+/// Of which so many fit into what is tested at once.
+const LANES: usize = 8;
+
+/// Rows, and columns about them: the same place is the same offer.
+#[derive(Debug, Default)]
+pub(super) struct Kind {
+    /// In millionths of the base currency.
+    prices: Vec<u64>,
+    columns: [Vec<u16>; COLUMNS],
+    names: Vec<Bits>,
+    rows: Vec<Row>,
+    /// No offer ends before.
+    holds_until: Option<Timestamp>,
+}
+
+/// An offer.
+#[derive(Debug)]
+pub(super) struct Row {
+    provider: Id,
+    name: Id,
+    kept: Kept,
+}
+
+impl Kind {
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(super) fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter()
+    }
+
+    /// Adds an offer at its place; the same provider has none of this name.
+    pub(super) fn insert(&mut self, price: u64, provider: Id, name: Id, offer: &Offer) {
+        let key = (price, Reverse(offer.expires), provider, name);
+        let (low, high) = self.equally_dear(price);
+        let before = self.rows[low..high].partition_point(|row| row.key(price) < key);
+        self.insert_at(low + before, price, provider, name, offer);
+    }
+
+    /// Adds an offer anywhere: [`Kind::sort`] brings it to its place.
+    pub(super) fn push(&mut self, price: u64, provider: Id, name: Id, offer: &Offer) {
+        self.insert_at(self.len(), price, provider, name, offer);
+    }
+
+    fn insert_at(&mut self, place: usize, price: u64, provider: Id, name: Id, offer: &Offer) {
+        self.prices.insert(place, price);
+        for (column, code) in self.columns.iter_mut().zip(code::codes(&offer.qos)) {
+            column.insert(place, code);
+        }
+        self.names.insert(place, code::stated(&offer.qos));
+        let kept = Kept::of(offer);
+        let ends = self.holds_until.unwrap_or(offer.expires);
+        self.holds_until = Some(ends.min(offer.expires));
+        self.rows.insert(
+            place,
+            Row {
+                provider,
+                name,
+                kept,
+            },
+        );
+    }
+
+    pub(super) fn sort(&mut self) {
+        let mut order: Vec<usize> = (0..self.len()).collect();
+        order.sort_unstable_by_key(|&place| self.rows[place].key(self.prices[place]));
+        self.prices = order.iter().map(|&place| self.prices[place]).collect();
+        for column in &mut self.columns {
+            *column = order.iter().map(|&place| column[place]).collect();
+        }
+        self.names = order.iter().map(|&place| self.names[place]).collect();
+        let mut rows: Vec<Option<Row>> = self.rows.drain(..).map(Some).collect();
+        self.rows = order
+            .iter()
+            .filter_map(|&place| rows[place].take())
+            .collect();
+    }
+
+    /// Forgets an offer; whether it was there.
+    pub(super) fn remove(&mut self, provider: Id, name: Id) -> bool {
+        let is_it = |row: &Row| row.provider == provider && row.name == name;
+        let Some(place) = self.rows.iter().position(is_it) else {
+            return false;
+        };
+        self.prices.remove(place);
+        self.columns.iter_mut().for_each(|column| {
+            column.remove(place);
+        });
+        self.names.remove(place);
+        self.rows.remove(place);
+        true
+    }
+
+    /// Drops what has expired and calls `release` with each of its names; how many offers that were.
+    pub(super) fn expire(&mut self, now: Timestamp, mut release: impl FnMut(Id)) -> usize {
+        if self.holds_until.is_none_or(|ends| ends > now) {
+            return 0;
+        }
+        let holds: Vec<bool> = self
+            .rows
+            .iter()
+            .map(|row| row.kept.expires() > now)
+            .collect();
+        let dropped = holds.iter().filter(|holds| !**holds).count();
+        if dropped > 0 {
+            for (row, _) in self.rows.iter().zip(&holds).filter(|(_, holds)| !**holds) {
+                release(row.provider);
+                release(row.name);
+            }
+            keep(&mut self.prices, &holds);
+            self.columns
+                .iter_mut()
+                .for_each(|column| keep(column, &holds));
+            keep(&mut self.names, &holds);
+            keep(&mut self.rows, &holds);
+        }
+        self.holds_until = self.rows.iter().map(|row| row.kept.expires()).min();
+        dropped
+    }
+
+    /// The offers that are enough for `wanted`, in order.
+    pub(super) fn adequate<'k, 'w>(
+        &'k self,
+        wanted: &'w Definition,
+        world: World<'k>,
+    ) -> impl Iterator<Item = &'k Row> + use<'k, 'w> {
+        let affordable = match wanted.price.map(|most| world.rates.in_base(most)) {
+            None => self.len(),
+            Some(Some(most)) => self.prices.partition_point(|price| *price <= most),
+            // Nobody can say what is at most as dear.
+            Some(None) => 0,
+        };
+        let least = code::codes(wanted);
+        let needed = code::needed(wanted);
+        (0..affordable)
+            .step_by(CHUNK)
+            .flat_map(move |from| {
+                let chunk = from..affordable.min(from + CHUNK);
+                self.passing(chunk.start, chunk.end, &least)
+            })
+            .filter(move |place| self.names[*place] & needed == needed)
+            .map(|place| &self.rows[place])
+            .filter(move |row| is_adequate(&row.kept.offer(), wanted, &world))
+    }
+
+    /// The places from `from` to `to`, at most a chunk, whose codes are at least `least`.
+    fn passing(&self, from: usize, to: usize, least: &Codes) -> Places {
+        let mut passes = [u16::MAX; CHUNK];
+        for (column, &least) in self.columns.iter().zip(least) {
+            if least > 0 {
+                for (pass, code) in passes.iter_mut().zip(&column[from..to]) {
+                    *pass &= if *code >= least { u16::MAX } else { 0 };
+                }
+            }
+        }
+        let mut bits = 0;
+        for (group, lanes) in passes.chunks_exact(LANES).enumerate() {
+            // Most groups have none.
+            if lanes.iter().fold(0, |any, lane| any | lane) != 0 {
+                for (lane, pass) in lanes.iter().enumerate() {
+                    bits |= u64::from(*pass & 1) << (group * LANES + lane);
+                }
+            }
+        }
+        let count = to - from;
+        if count < CHUNK {
+            bits &= (1 << count) - 1;
+        }
+        Places { from, bits }
+    }
+
+    /// The places of offers of one price.
+    fn equally_dear(&self, price: u64) -> (usize, usize) {
+        let low = self.prices.partition_point(|other| *other < price);
+        let high = self.prices.partition_point(|other| *other <= price);
+        (low, high)
+    }
+}
+
+impl Row {
+    /// The offer with its names.
+    pub(super) fn found<'i>(&self, names: &'i Names) -> Found<'i> {
+        let name = names.name(self.name).to_owned();
+        Found {
+            provider: names.name(self.provider),
+            offer: Offer {
+                name,
+                ..self.kept.offer()
+            },
+        }
+    }
+
+    /// The order: of equal prices the one that holds longest, and of those always the same.
+    fn key(&self, price: u64) -> (u64, Reverse<Timestamp>, Id, Id) {
+        (
+            price,
+            Reverse(self.kept.expires()),
+            self.provider,
+            self.name,
+        )
+    }
+}
+
+/// Places in a chunk, by a bit each.
+struct Places {
+    from: usize,
+    bits: u64,
+}
+
+impl Iterator for Places {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let place = self.bits.trailing_zeros() as usize;
+        if self.bits == 0 {
+            return None;
+        }
+        self.bits &= self.bits - 1;
+        Some(self.from + place)
+    }
+}
+
+fn keep<T>(values: &mut Vec<T>, holds: &[bool]) {
+    let mut holds = holds.iter();
+    values.retain(|_| *holds.next().expect("one for each"));
+}

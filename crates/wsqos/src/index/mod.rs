@@ -1,0 +1,181 @@
+//! Finding the cheapest adequate offer among many, touching little.
+//!
+//! Offers of one type of interface stand in the order in which they are preferred: by price, of equal prices
+//! the one that holds longest. A lookup cuts them off at the price that may be paid and walks from the
+//! cheapest on, but looks at columns of coarse codes first ([`code`]), eight offers at a time: what a code says
+//! cannot be enough is not. Only what passes is compared as [`is_adequate`] does, so the answer is that of a
+//! plain walk through all of them, always.
+//!
+//! Whoever has many offers has plain ones: numbers, priorities and a price. Those are kept in 72 bytes
+//! ([`plain`]); the others as they are.
+
+mod code;
+mod kind;
+mod names;
+mod plain;
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use thiserror::Error;
+
+use self::kind::Kind;
+use self::names::Names;
+use crate::qos::{Currency, Definition, Offer, Ontologies, Rates, World};
+
+/// Offers by the type of interface that they are for.
+#[derive(Debug)]
+pub struct Index {
+    rates: Rates,
+    ontologies: Ontologies,
+    kinds: HashMap<Box<str>, Kind>,
+    /// Of providers and of offers: each is kept once.
+    names: Names,
+}
+
+/// An offer, and whose it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found<'i> {
+    /// The provider.
+    pub provider: &'i str,
+    /// The offer.
+    pub offer: Offer,
+}
+
+/// Why an offer cannot be found by its price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum PutError {
+    /// It has none.
+    #[error("an offer has a price")]
+    NoPrice,
+    /// Nobody has said what its currency is worth.
+    #[error(
+        "nobody has said what 1 {0} is worth: offer in another currency, or add it to the broker's rates"
+    )]
+    Currency(Currency),
+}
+
+impl Index {
+    /// An empty one; `rates` and `ontologies` are what offers are compared in.
+    pub fn new(rates: Rates, ontologies: Ontologies) -> Self {
+        Self {
+            rates,
+            ontologies,
+            kinds: HashMap::new(),
+            names: Names::default(),
+        }
+    }
+
+    /// How many offers there are, expired ones that have not been dropped yet among them.
+    pub fn len(&self) -> usize {
+        self.kinds.values().map(Kind::len).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
+    }
+
+    /// Takes an offer for the interface `kind`, in place of the provider's last one of this name; whether
+    /// there was one.
+    pub fn put(&mut self, kind: &str, provider: &str, offer: &Offer) -> Result<bool, PutError> {
+        let price = self.price(offer)?;
+        let replaced = self.remove(kind, provider, &offer.name);
+        let provider = self.names.keep(provider);
+        let name = self.names.keep(&offer.name);
+        self.kind(kind).insert(price, provider, name, offer);
+        Ok(replaced)
+    }
+
+    /// Takes many offers of one interface, none of which is there: it sorts once, where [`Index::put`] moves
+    /// half of what is there for each.
+    pub fn fill<'o>(
+        &mut self,
+        kind: &str,
+        offers: impl IntoIterator<Item = (&'o str, &'o Offer)>,
+    ) -> Result<(), PutError> {
+        for (provider, offer) in offers {
+            let price = self.price(offer)?;
+            let provider = self.names.keep(provider);
+            let name = self.names.keep(&offer.name);
+            self.kind(kind).push(price, provider, name, offer);
+        }
+        self.kind(kind).sort();
+        Ok(())
+    }
+
+    /// Forgets an offer; whether it was there.
+    pub fn remove(&mut self, kind: &str, provider: &str, name: &str) -> bool {
+        let Some(found) = self.kinds.get_mut(kind) else {
+            return false;
+        };
+        let ids = self.names.find(provider).zip(self.names.find(name));
+        let Some((provider, name)) = ids.filter(|(provider, name)| found.remove(*provider, *name))
+        else {
+            return false;
+        };
+        self.names.release(provider);
+        self.names.release(name);
+        if found.len() == 0 {
+            self.kinds.remove(kind);
+        }
+        true
+    }
+
+    /// Drops what has expired; how many offers that were.
+    pub fn expire(&mut self, now: Timestamp) -> usize {
+        let names = &mut self.names;
+        let mut dropped = 0;
+        self.kinds.retain(|_, kind| {
+            dropped += kind.expire(now, |id| names.release(id));
+            kind.len() > 0
+        });
+        dropped
+    }
+
+    /// The first adequate offer for the interface `kind`: the cheapest.
+    pub fn best(&self, kind: &str, wanted: &Definition, now: Timestamp) -> Option<Found<'_>> {
+        self.adequate(kind, wanted, now).next()
+    }
+
+    /// Every adequate offer for the interface `kind`, the cheapest first.
+    pub fn adequate<'i, 'w>(
+        &'i self,
+        kind: &str,
+        wanted: &'w Definition,
+        now: Timestamp,
+    ) -> impl Iterator<Item = Found<'i>> + use<'i, 'w> {
+        let world = self.world(now);
+        let kind = self.kinds.get(kind).into_iter();
+        kind.flat_map(move |kind| kind.adequate(wanted, world))
+            .map(|row| row.found(&self.names))
+    }
+
+    /// Every offer for the interface `kind`, the cheapest first, adequate or not, expired or not.
+    pub fn offers<'i>(&'i self, kind: &str) -> impl Iterator<Item = Found<'i>> + use<'i> {
+        let kind = self.kinds.get(kind).into_iter();
+        kind.flat_map(Kind::rows).map(|row| row.found(&self.names))
+    }
+
+    /// What offers are compared in at the time `now`.
+    pub const fn world(&self, now: Timestamp) -> World<'_> {
+        World {
+            now,
+            rates: &self.rates,
+            ontologies: &self.ontologies,
+        }
+    }
+
+    fn price(&self, offer: &Offer) -> Result<u64, PutError> {
+        let price = offer.qos.price.ok_or(PutError::NoPrice)?;
+        let in_base = self.rates.in_base(price);
+        in_base.ok_or(PutError::Currency(price.currency()))
+    }
+
+    fn kind(&mut self, kind: &str) -> &mut Kind {
+        if !self.kinds.contains_key(kind) {
+            self.kinds.insert(kind.into(), Kind::default());
+        }
+        self.kinds.get_mut(kind).expect("it was put there")
+    }
+}

@@ -1,0 +1,60 @@
+//! Names, each kept once for as long as it is used.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A name's number.
+pub(super) type Id = u32;
+
+/// The names in use.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    ids: HashMap<Arc<str>, Id>,
+    /// By number; how often each is used. What is used no more gives its number back.
+    names: Vec<(Arc<str>, u32)>,
+    free: Vec<Id>,
+}
+
+impl Names {
+    /// The number of a name, used once more.
+    pub(super) fn keep(&mut self, name: &str) -> Id {
+        if let Some(id) = self.find(name) {
+            self.names[id as usize].1 += 1;
+            return id;
+        }
+        let name: Arc<str> = name.into();
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.names[id as usize] = (name.clone(), 1);
+                id
+            }
+            None => {
+                self.names.push((name.clone(), 1));
+                (self.names.len() - 1) as Id
+            }
+        };
+        self.ids.insert(name, id);
+        id
+    }
+
+    /// The number of a name that is in use.
+    pub(super) fn find(&self, name: &str) -> Option<Id> {
+        self.ids.get(name).copied()
+    }
+
+    /// It is used once less.
+    pub(super) fn release(&mut self, id: Id) {
+        let (name, uses) = &mut self.names[id as usize];
+        *uses -= 1;
+        if *uses == 0 {
+            self.ids.remove(&**name);
+            *name = "".into();
+            self.free.push(id);
+        }
+    }
+
+    /// The name of a number.
+    pub(super) fn name(&self, id: Id) -> &str {
+        &self.names[id as usize].0
+    }
+}

@@ -1,0 +1,258 @@
+//! What a step costs and what it saves, by the size of the reply: assumed at first, then learned.
+//!
+//! The table to begin with was measured on SOAP replies of four sizes. After that the gateway reports
+//! each reply that it compressed ([`Prices::learn`]), and what was learned replaces what was assumed, size
+//! class by size class. How much faster or slower this machine is than that of the table is learned from
+//! all of them together and applied to classes not seen yet. One report moves a price by a bounded amount:
+//! a thread that lost its processor in the middle must not make a coding look unaffordable.
+
+use posthaste_units::{Size, Span};
+
+use crate::step::{STEPS, Step};
+
+/// How long a reply is taken to be whose length is not known in advance.
+pub const UNKNOWN_LENGTH: Size = Size::from_bytes(16 << 10);
+
+/// Classes of size: each twice the one before, the first up to 1 KiB, the last from 512 KiB.
+const CLASSES: usize = 11;
+
+/// A report counts one part in so many once the class has been seen that often.
+const MEMORY: f32 = 32.0;
+
+/// A report counts as at most so many times the present price, and no less than its inverse.
+const LEAP: f32 = 4.0;
+
+/// Least nanoseconds per byte: what a clock too coarse to see it would report as nothing.
+const LEAST: f32 = 0.05;
+
+/// Sizes at which the table was measured: the bookshop's replies, and the beginning of one.
+const MEASURED: [f32; 4] = [1024.0, 3489.0, 16_169.0, 50_327.0];
+
+/// Microseconds and bytes out at those sizes, for each step: libdeflate, zstd and brotli with their state
+/// reused, the least of 600 runs.
+const TABLE: [[(f32, f32); 4]; STEPS.len()] = [
+    [
+        (6.5, 659.0),
+        (10.5, 1451.0),
+        (34.8, 6258.0),
+        (99.8, 17_409.0),
+    ],
+    [
+        (9.9, 659.0),
+        (17.7, 1435.0),
+        (74.2, 6018.0),
+        (452.5, 15_853.0),
+    ],
+    [
+        (4.3, 670.0),
+        (8.4, 1500.0),
+        (37.7, 6179.0),
+        (95.2, 17_026.0),
+    ],
+    [
+        (5.7, 667.0),
+        (11.0, 1485.0),
+        (46.8, 6141.0),
+        (127.7, 16_163.0),
+    ],
+    [
+        (11.4, 680.0),
+        (24.0, 1539.0),
+        (87.8, 6744.0),
+        (229.7, 17_583.0),
+    ],
+    [
+        (46.9, 589.0),
+        (79.3, 1299.0),
+        (278.3, 5688.0),
+        (1152.9, 15_326.0),
+    ],
+];
+
+/// What a step would cost and give for one reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    /// Processor time.
+    pub cpu: Span,
+    /// Bytes that come out.
+    pub out: Size,
+}
+
+/// Prices of every step. One per thread needs no lock; it takes about 1 kB.
+#[derive(Clone, Debug)]
+pub struct Prices {
+    cells: [[Cell; CLASSES]; STEPS.len()],
+    /// This machine's time over that of the table.
+    slowness: f32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cell {
+    /// Nanoseconds per byte in.
+    per_byte: f32,
+    /// Bytes out per byte in.
+    ratio: f32,
+    /// Reports so far, up to [`MEMORY`]; none means that the table still holds.
+    seen: f32,
+}
+
+impl Prices {
+    /// What `step` would cost for a reply of this length, and how long it would come out.
+    pub fn of(&self, step: Step, length: Size) -> Estimate {
+        let bytes = length.as_bytes() as f32;
+        let cell = &self.cells[step.index()][class(length)];
+        let slowness = if cell.seen > 0.0 { 1.0 } else { self.slowness };
+        Estimate {
+            cpu: Span::from_nanos((bytes * cell.per_byte * slowness) as u64),
+            out: Size::from_bytes((bytes * cell.ratio).ceil() as u64),
+        }
+    }
+
+    /// Takes notice that `step` made `out` of `length` in `cpu` of processor time.
+    pub fn learn(&mut self, step: Step, length: Size, out: Size, cpu: Span) {
+        if length.as_bytes() == 0 {
+            return;
+        }
+        let bytes = length.as_bytes() as f32;
+        let cell = &mut self.cells[step.index()][class(length)];
+        let assumed = start(step, class(length)).per_byte;
+        let expected = match cell.seen > 0.0 {
+            true => cell.per_byte,
+            false => assumed * self.slowness,
+        };
+        let observed = cpu.as_nanos() as f32 / bytes;
+        let observed = observed.clamp(expected / LEAP, expected * LEAP).max(LEAST);
+        cell.seen = (cell.seen + 1.0).min(MEMORY);
+        cell.per_byte = expected + (observed - expected) / cell.seen;
+        let ratio = (out.as_bytes() as f32 / bytes).clamp(1e-4, 2.0);
+        cell.ratio += (ratio - cell.ratio) / cell.seen;
+        // A machine is so many times slower, whatever it compresses.
+        self.slowness += (observed / assumed - self.slowness) / MEMORY;
+    }
+}
+
+impl Default for Prices {
+    /// The table's prices.
+    fn default() -> Self {
+        let row = |step: Step| std::array::from_fn(|class| start(step, class));
+        Self {
+            cells: STEPS.map(row),
+            slowness: 1.0,
+        }
+    }
+}
+
+fn class(length: Size) -> usize {
+    let doublings = (length.as_bytes() >> 9).max(1).ilog2() as usize;
+    doublings.min(CLASSES - 1)
+}
+
+/// The table's price in the middle of a class: straight lines between what was measured, and the
+/// proportions of the nearest beyond it.
+fn start(step: Step, class: usize) -> Cell {
+    let bytes = 768.0 * (1u32 << class) as f32;
+    let row = &TABLE[step.index()];
+    let last = MEASURED.len() - 1;
+    let (time, out) = match MEASURED.iter().position(|size| bytes <= *size) {
+        Some(above @ 1..) => {
+            let below = above - 1;
+            let part = (bytes - MEASURED[below]) / (MEASURED[above] - MEASURED[below]);
+            let between = |from: f32, to: f32| from + (to - from) * part;
+            (
+                between(row[below].0, row[above].0),
+                between(row[below].1, row[above].1),
+            )
+        }
+        outside => {
+            let nearest = if outside.is_some() { 0 } else { last };
+            let times = bytes / MEASURED[nearest];
+            (row[nearest].0 * times, row[nearest].1 * times)
+        }
+    };
+    Cell {
+        per_byte: time * 1e3 / bytes,
+        ratio: out / bytes,
+        seen: 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(bytes: u64) -> Size {
+        Size::from_bytes(bytes)
+    }
+
+    #[test]
+    fn the_table_is_met_where_it_was_measured() {
+        let prices = Prices::default();
+        let book = prices.of(Step::Gzip1, size(3489));
+        assert!((9.0..13.0).contains(&book.cpu.as_micros_f64()), "{book:?}");
+        assert!((1350..1650).contains(&book.out.as_bytes()), "{book:?}");
+        let short = prices.of(Step::Gzip1, size(900)).cpu.as_micros_f64();
+        assert!((5.0..7.0).contains(&short), "{short}");
+        let dear = prices.of(Step::Brotli5, size(16_169));
+        assert!(
+            (240.0..320.0).contains(&dear.cpu.as_micros_f64()),
+            "{dear:?}"
+        );
+        let huge = prices.of(Step::Zstd1, size(1 << 30));
+        assert!((1.0..4.0).contains(&huge.cpu.as_secs_f64()), "{huge:?}");
+        assert_eq!(prices.of(Step::Gzip1, size(0)).cpu, Span::ZERO);
+    }
+
+    #[test]
+    fn what_is_learned_replaces_what_was_assumed() {
+        let mut prices = Prices::default();
+        for _ in 0..100 {
+            prices.learn(
+                Step::Zstd1,
+                size(16_000),
+                size(4000),
+                Span::from_micros(100),
+            );
+        }
+        let learned = prices.of(Step::Zstd1, size(16_000));
+        assert!(
+            (95.0..105.0).contains(&learned.cpu.as_micros_f64()),
+            "{learned:?}"
+        );
+        assert!(
+            (3900..=4001).contains(&learned.out.as_bytes()),
+            "{learned:?}"
+        );
+        // A machine nearly three times slower is that for what it has not compressed yet.
+        let other = prices.of(Step::Gzip1, size(3366));
+        assert!(
+            (22.0..40.0).contains(&other.cpu.as_micros_f64()),
+            "{other:?}"
+        );
+    }
+
+    #[test]
+    fn a_clock_that_sees_nothing_makes_nothing_free() {
+        let mut prices = Prices::default();
+        for _ in 0..1000 {
+            prices.learn(Step::Gzip1, size(16_000), size(0), Span::ZERO);
+        }
+        assert!(prices.of(Step::Gzip1, size(16_000)).cpu > Span::ZERO);
+        prices.learn(Step::Gzip1, size(0), size(0), Span::from_secs(1));
+        for _ in 0..100 {
+            prices.learn(Step::Gzip1, size(16_000), size(5000), Span::from_micros(35));
+        }
+        let back = prices.of(Step::Gzip1, size(16_000)).cpu.as_micros_f64();
+        assert!((25.0..40.0).contains(&back), "{back}");
+    }
+
+    #[test]
+    fn one_outlier_moves_a_price_a_little() {
+        let mut prices = Prices::default();
+        for _ in 0..100 {
+            prices.learn(Step::Gzip1, size(16_000), size(5000), Span::from_micros(35));
+        }
+        prices.learn(Step::Gzip1, size(16_000), size(5000), Span::from_secs(3));
+        let after = prices.of(Step::Gzip1, size(16_000)).cpu.as_micros_f64();
+        assert!((35.0..39.0).contains(&after), "{after}");
+    }
+}

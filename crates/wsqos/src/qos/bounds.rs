@@ -1,0 +1,132 @@
+//! How much one document, offer or requirement may hold, however it was written.
+//!
+//! Comparing an offer with a requirement takes time in proportion to both: what cannot be compared in
+//! microseconds is refused when it comes, and not found out by the one who asks.
+
+use thiserror::Error;
+
+use super::definition::{Custom, Definition, Info, Protocols, Term};
+use super::document::{Offer, Offers, Requirement};
+use super::ontology::Ontology;
+
+/// Bytes of a document.
+pub const BYTES: usize = 1 << 20;
+/// Bytes of a name, a unit or a URL.
+pub const TEXT: usize = 512;
+/// Offers of one document.
+pub const OFFERS: usize = 1_000;
+/// Documents that one includes.
+pub const INCLUDES: usize = 16;
+/// Operations of a definition.
+pub const OPERATIONS: usize = 128;
+/// Custom metrics, custom priorities, groups of protocols, protocols or parties of one group.
+pub const LIST: usize = 32;
+/// Names that an ontology defines, of each kind.
+pub const TERMS: usize = 1_000;
+
+/// More than there may be of something.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{count} {what}: {most} at most")]
+pub struct Excess {
+    what: &'static str,
+    count: usize,
+    most: usize,
+}
+
+fn count(what: &'static str, count: usize, most: usize) -> Result<(), Excess> {
+    match count <= most {
+        true => Ok(()),
+        false => Err(Excess { what, count, most }),
+    }
+}
+
+fn text(what: &'static str, text: &str) -> Result<(), Excess> {
+    count(what, text.len(), TEXT)
+}
+
+fn name(name: &str) -> Result<(), Excess> {
+    text("bytes of a name", name)
+}
+
+fn url(url: &str) -> Result<(), Excess> {
+    text("bytes of a URL", url)
+}
+
+pub(super) fn offers(offers: &Offers) -> Result<(), Excess> {
+    count("offers", offers.offers.len(), OFFERS)?;
+    count("includes", offers.includes.len(), INCLUDES)?;
+    offers
+        .includes
+        .iter()
+        .try_for_each(|include| url(include))?;
+    offers.offers.iter().try_for_each(offer)
+}
+
+pub(super) fn offer(offer: &Offer) -> Result<(), Excess> {
+    name(&offer.name)?;
+    definition(&offer.qos)
+}
+
+pub(super) fn requirement(requirement: &Requirement) -> Result<(), Excess> {
+    name(&requirement.name)?;
+    definition(&requirement.qos)
+}
+
+fn definition(definition: &Definition) -> Result<(), Excess> {
+    count("operations", definition.operations.len(), OPERATIONS)?;
+    info(&definition.default)?;
+    for (operation, own) in &definition.operations {
+        name(operation)?;
+        info(own)?;
+    }
+    count("contracts", definition.contracts.len(), LIST)?;
+    for contract in &definition.contracts {
+        terms(&contract.protocols)?;
+        count("trusted parties", contract.parties.len(), LIST)?;
+        for party in &contract.parties {
+            name(&party.name)?;
+            url(&party.url)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn ontology(ontology: &Ontology) -> Result<(), Excess> {
+    count("metrics", ontology.metrics.len(), TERMS)?;
+    count("priorities", ontology.priorities.len(), TERMS)?;
+    count("protocols", ontology.protocols.len(), TERMS)?;
+    for (term, metric) in &ontology.metrics {
+        name(term)?;
+        text("bytes of a unit", &metric.unit)?;
+    }
+    let names = ontology.priorities.iter().chain(&ontology.protocols);
+    names.into_iter().try_for_each(|term| name(term))
+}
+
+fn info(info: &Info) -> Result<(), Excess> {
+    customs("custom metrics", &info.server.custom)?;
+    customs("custom priorities", &info.transport.custom)?;
+    count("groups of protocols", info.security.len(), LIST)?;
+    let groups = info.security.iter();
+    groups
+        .map(|Protocols { protocols, .. }| protocols)
+        .try_for_each(|protocols| terms(protocols))
+}
+
+fn customs<T>(what: &'static str, customs: &[Custom<T>]) -> Result<(), Excess> {
+    count(what, customs.len(), LIST)?;
+    for custom in customs {
+        name(&custom.name)?;
+        url(&custom.ontology)?;
+    }
+    Ok(())
+}
+
+fn terms(terms: &[Term]) -> Result<(), Excess> {
+    count("protocols", terms.len(), LIST)?;
+    for term in terms {
+        name(&term.name)?;
+        url(&term.ontology)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! Which of several adequate offers is best.
+
+use std::cmp::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use super::document::Offer;
+use super::matching::World;
+
+/// How to choose among adequate offers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ranking {
+    /// The cheapest, as in the thesis; of equal prices the one that holds longest.
+    #[default]
+    Cheapest,
+    /// The best by weighted sum, each metric counted from the worst to the best offer there is.
+    Weighted(Weights),
+    /// All to which no other is better in one thing and as good in all others; the cheapest first.
+    Skyline,
+}
+
+/// What counts how much; only their ratios matter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct Weights {
+    /// Of a low price.
+    pub price: f64,
+    /// Of a short processing time.
+    pub processing_time: f64,
+    /// Of many requests per second.
+    pub requests_per_second: f64,
+    /// Of reliability.
+    pub reliability: f64,
+    /// Of availability.
+    pub availability: f64,
+}
+
+/// How good an offer is in each thing: more is better, and what is not stated is worst.
+type Merits = [f64; 5];
+
+impl Ranking {
+    /// The best of `offers` first; with [`Ranking::Skyline`] only those that nothing surpasses.
+    ///
+    /// It is stable: of equals the first stays first.
+    pub fn rank<'o, T: AsRef<Offer>>(&self, offers: &'o [T], world: &World<'_>) -> Vec<&'o T> {
+        let mut ranked: Vec<(&T, Merits)> = offers
+            .iter()
+            .map(|offer| (offer, merits(offer.as_ref(), world)))
+            .collect();
+        match self {
+            Self::Cheapest => ranked.sort_by(cheapest),
+            Self::Weighted(weights) => {
+                let scores = weights.scores(ranked.iter().map(|(_, merits)| *merits));
+                let mut scored: Vec<_> = ranked.into_iter().zip(scores).collect();
+                scored.sort_by(|(a, x), (b, y)| y.total_cmp(x).then_with(|| cheapest(a, b)));
+                ranked = scored.into_iter().map(|(offer, _)| offer).collect();
+            }
+            Self::Skyline => {
+                let all: Vec<Merits> = ranked.iter().map(|(_, merits)| *merits).collect();
+                ranked.retain(|(_, merits)| !all.iter().any(|other| surpasses(other, merits)));
+                ranked.sort_by(cheapest);
+            }
+        }
+        ranked.into_iter().map(|(offer, _)| offer).collect()
+    }
+}
+
+impl Weights {
+    fn scores(&self, merits: impl Iterator<Item = Merits> + Clone) -> Vec<f64> {
+        let weights = [
+            self.price,
+            self.processing_time,
+            self.requests_per_second,
+            self.reliability,
+            self.availability,
+        ];
+        let finite = |place: usize| {
+            merits
+                .clone()
+                .map(move |m| m[place])
+                .filter(|v| v.is_finite())
+        };
+        let range = |place| {
+            let low = finite(place).fold(f64::INFINITY, f64::min);
+            let high = finite(place).fold(f64::NEG_INFINITY, f64::max);
+            (low, high)
+        };
+        let ranges: Vec<(f64, f64)> = (0..weights.len()).map(range).collect();
+        let score = |merits: Merits| {
+            let parts = merits.iter().zip(&ranges).zip(weights);
+            parts
+                .map(|((value, (low, high)), weight)| {
+                    let place = match (value.is_finite(), high > low) {
+                        (false, _) => 0.0,
+                        (true, false) => 1.0,
+                        (true, true) => (value - low) / (high - low),
+                    };
+                    weight * place
+                })
+                .sum()
+        };
+        merits.clone().map(score).collect()
+    }
+}
+
+fn merits(offer: &Offer, world: &World<'_>) -> Merits {
+    let server = &offer.qos.default.server;
+    let price = offer.qos.price.and_then(|price| world.rates.in_base(price));
+    let worst = f64::NEG_INFINITY;
+    [
+        price.map_or(worst, |micros| -(micros as f64)),
+        server
+            .processing_time
+            .map_or(worst, |time| -time.as_secs_f64()),
+        server
+            .requests_per_second
+            .map_or(worst, |rate| rate.as_per_second()),
+        server.reliability.map_or(worst, |share| share.get()),
+        server.availability.map_or(worst, |share| share.get()),
+    ]
+}
+
+fn cheapest<T: AsRef<Offer>>(a: &(&T, Merits), b: &(&T, Merits)) -> Ordering {
+    let later = |a: &T, b: &T| b.as_ref().expires.cmp(&a.as_ref().expires);
+    b.1[0].total_cmp(&a.1[0]).then_with(|| later(a.0, b.0))
+}
+
+fn surpasses(a: &Merits, b: &Merits) -> bool {
+    let pairs = || a.iter().zip(b);
+    pairs().all(|(a, b)| a >= b) && pairs().any(|(a, b)| a > b)
+}
+
+impl AsRef<Self> for Offer {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}

@@ -1,0 +1,207 @@
+//! What a client wishes of compression, and whose word counts where several were said.
+//!
+//! The papers give a client three options in its request: do not compress, compress, compress if
+//! possible ("Performance Considerations for Mobile Web Services", section 5). Who says none of them has
+//! stated nothing, which the policies treat as "if possible" but which is counted apart.
+
+use std::fmt;
+
+use crate::accept::Accept;
+use crate::prefer::Prefer;
+
+/// A client's wish for one reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Wish {
+    /// Do not compress.
+    Never,
+    /// Compress, whatever the demand.
+    Always,
+    /// Compress if the server can afford it.
+    IfPossible,
+    /// Nothing was said.
+    #[default]
+    Unstated,
+}
+
+/// In which form a reply is compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// The whole content, as HTTP has it: Content-Encoding.
+    #[default]
+    Content,
+    /// What the SOAP Body holds, as the papers have it, for clients that cannot decode content: see
+    /// [`Envelope`](crate::Envelope).
+    Body,
+}
+
+/// Where a wish was stated, in the order in which the places count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// The `compression` header block of the request's SOAP envelope.
+    SoapHeader,
+    /// `Accept-Encoding` that refuses every coding, or the plain reply.
+    AcceptEncoding,
+    /// `Prefer: compression=...`.
+    Prefer,
+    /// `Save-Data: on`.
+    SaveData,
+    /// The service's description, for calls that state nothing.
+    Wsdl,
+    /// The route's default.
+    Route,
+}
+
+/// A wish and where it was stated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Preference {
+    /// What is wished.
+    pub wish: Wish,
+    /// Where that was found.
+    pub origin: Origin,
+}
+
+impl Wish {
+    /// Every wish.
+    pub const ALL: [Self; 4] = [Self::Never, Self::Always, Self::IfPossible, Self::Unstated];
+
+    /// The three words that a client can say, in any case; none for anything else.
+    pub fn of(word: &[u8]) -> Option<Self> {
+        let said = [Self::Never, Self::Always, Self::IfPossible];
+        said.into_iter()
+            .find(|wish| word.eq_ignore_ascii_case(wish.name().as_bytes()))
+    }
+
+    /// Its name: what a client says, and the label of metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Always => "always",
+            Self::IfPossible => "if-possible",
+            Self::Unstated => "unstated",
+        }
+    }
+}
+
+impl Form {
+    /// The two words of the attribute `form`, in lower case; none for anything else.
+    pub fn of(word: &[u8]) -> Option<Self> {
+        match word {
+            b"content" => Some(Self::Content),
+            b"body" => Some(Self::Body),
+            _ => None,
+        }
+    }
+}
+
+impl Origin {
+    /// Every origin, in the order in which they count.
+    pub const ALL: [Self; 6] = [
+        Self::SoapHeader,
+        Self::AcceptEncoding,
+        Self::Prefer,
+        Self::SaveData,
+        Self::Wsdl,
+        Self::Route,
+    ];
+
+    /// Its name in metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SoapHeader => "soap-header",
+            Self::AcceptEncoding => "accept-encoding",
+            Self::Prefer => "prefer",
+            Self::SaveData => "save-data",
+            Self::Wsdl => "wsdl",
+            Self::Route => "route",
+        }
+    }
+}
+
+impl Preference {
+    /// Puts what was said in order: the SOAP header, a refusal or a demand in `Accept-Encoding`,
+    /// `Prefer`, `Save-Data`, what the service's description says, the default of the route.
+    ///
+    /// A coding in `Accept-Encoding` alone states no wish: every browser and every library sends it.
+    pub fn of(
+        soap: Option<Wish>,
+        accept: &Accept,
+        prefer: &Prefer,
+        saves_data: bool,
+        described: Option<Wish>,
+        route: Wish,
+    ) -> Self {
+        let said = match accept {
+            accept if accept.refuses() => Some(Wish::Never),
+            accept if accept.demands() => Some(Wish::Always),
+            _ => None,
+        };
+        let sources = [
+            (soap, Origin::SoapHeader),
+            (said, Origin::AcceptEncoding),
+            (prefer.compression, Origin::Prefer),
+            (saves_data.then_some(Wish::Always), Origin::SaveData),
+            (described, Origin::Wsdl),
+        ];
+        let stated = sources.into_iter().find_map(|(wish, origin)| {
+            let wish = wish.filter(|wish| *wish != Wish::Unstated)?;
+            Some(Self { wish, origin })
+        });
+        stated.unwrap_or(Self {
+            wish: route,
+            origin: Origin::Route,
+        })
+    }
+}
+
+impl fmt::Display for Wish {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(soap: Option<Wish>, accept: &str, prefer: &str, saves: bool) -> (Wish, Origin) {
+        let accept = Accept::read([accept.as_bytes()]);
+        let prefer = Prefer::read([prefer.as_bytes()]);
+        let found = Preference::of(soap, &accept, &prefer, saves, None, Wish::IfPossible);
+        (found.wish, found.origin)
+    }
+
+    #[test]
+    fn the_first_place_that_says_something_counts() {
+        let always = "compression=always";
+        let soap = of(Some(Wish::IfPossible), "identity", always, true);
+        assert_eq!(soap, (Wish::IfPossible, Origin::SoapHeader));
+        let refused = of(None, "identity", always, true);
+        assert_eq!(refused, (Wish::Never, Origin::AcceptEncoding));
+        let demanded = of(None, "gzip, identity;q=0", "compression=never", false);
+        assert_eq!(demanded, (Wish::Always, Origin::AcceptEncoding));
+        let preferred = of(None, "gzip", "compression=never", true);
+        assert_eq!(preferred, (Wish::Never, Origin::Prefer));
+        let saving = of(None, "gzip", "compression=perhaps", true);
+        assert_eq!(saving, (Wish::Always, Origin::SaveData));
+        let nothing = of(Some(Wish::Unstated), "gzip, br", "", false);
+        assert_eq!(nothing, (Wish::IfPossible, Origin::Route));
+        let (accept, prefer) = (Accept::default(), Prefer::default());
+        let described = Some(Wish::Never);
+        let wsdl = Preference::of(None, &accept, &prefer, false, described, Wish::Always);
+        assert_eq!((wsdl.wish, wsdl.origin), (Wish::Never, Origin::Wsdl));
+    }
+
+    #[test]
+    fn three_words_are_read() {
+        for wish in Wish::ALL {
+            let read = Wish::of(wish.name().to_uppercase().as_bytes());
+            assert_eq!(read, (wish != Wish::Unstated).then_some(wish));
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The room's promises, asked for from outside.
+
+mod decisions;
+mod demand;
+mod descriptions;
+mod envelopes;
+mod index;
+mod qos;
+mod scans;
+mod server;

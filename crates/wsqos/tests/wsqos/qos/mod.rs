@@ -1,0 +1,7 @@
+//! WS-QoS: documents, the match, the ranking.
+
+mod documents;
+pub(super) mod made;
+mod matching;
+mod money;
+mod ranking;
