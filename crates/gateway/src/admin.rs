@@ -1,0 +1,58 @@
+//! What a gateway tells about itself, on an address of its own: `/metrics`, `/status`, `/healthz`.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use posthaste_serve::{Handler, Peer};
+
+use crate::house::House;
+use crate::{exposition, status};
+
+/// Answers whoever watches over a gateway.
+pub(crate) struct Admin(pub(crate) Arc<House>);
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+impl Handler for Admin {
+    type Body = Full<Bytes>;
+
+    async fn handle(
+        self: Rc<Self>,
+        request: Request<Incoming>,
+        _: Rc<Peer>,
+    ) -> Response<Full<Bytes>> {
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let words = "use GET\n".to_owned();
+            return reply(StatusCode::METHOD_NOT_ALLOWED, TEXT, words);
+        }
+        match request.uri().path() {
+            "/metrics" => reply(
+                StatusCode::OK,
+                exposition::MEDIA_TYPE,
+                exposition::text(&self.0),
+            ),
+            "/status" | "/" => {
+                let page = status::page(&self.0);
+                reply(StatusCode::OK, "text/html; charset=utf-8", page)
+            }
+            "/healthz" => reply(StatusCode::OK, TEXT, "ok\n".to_owned()),
+            _ => {
+                let words = "there are /status, /metrics and /healthz\n".to_owned();
+                reply(StatusCode::NOT_FOUND, TEXT, words)
+            }
+        }
+    }
+}
+
+fn reply(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
+    let mut reply = Response::new(Full::new(Bytes::from(body)));
+    *reply.status_mut() = status;
+    let kind = HeaderValue::from_static(kind);
+    reply.headers_mut().insert(CONTENT_TYPE, kind);
+    reply
+}

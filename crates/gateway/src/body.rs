@@ -1,0 +1,281 @@
+//! Bodies on their way through: a client's towards the upstream, and a reply's towards the client.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use posthaste_serve::Peer;
+use thiserror::Error;
+
+use crate::decode::{DecodeError, Decoder};
+use crate::packed::Packed;
+use crate::source::Source;
+use crate::upstream::{Failure, Passing};
+
+/// A request's body towards the upstream.
+pub(crate) enum Outgoing {
+    /// There is none.
+    Nothing,
+    /// It goes on as it comes.
+    Streaming(Box<Streaming>),
+}
+
+/// A client's body as it comes, behind what has been read of it already.
+pub(crate) struct Streaming {
+    read: VecDeque<Bytes>,
+    rest: Incoming,
+    /// Bytes that may still come.
+    allowed: u64,
+    /// Takes off the coding that it came in.
+    decoder: Option<Decoder>,
+    progress: Rc<Progress>,
+    peer: Rc<Peer>,
+}
+
+/// How a request's body gets on: for whoever must know at whose fault it does not.
+#[derive(Default)]
+pub(crate) struct Progress {
+    waits_for_client: Cell<bool>,
+    pieces: Cell<u64>,
+}
+
+/// Why a request's body did not reach the upstream whole.
+#[derive(Debug, Error)]
+pub(crate) enum BodyError {
+    /// 413.
+    #[error("the request's body is longer than allowed")]
+    TooLong,
+    /// 400: it ended early, or its chunks make no sense.
+    #[error("the request's body cannot be read: {0}")]
+    Broken(hyper::Error),
+    /// 400: it is not compressed as it says.
+    #[error("the request's body is not what its Content-Encoding says: {0}")]
+    Coding(io::Error),
+    /// 413.
+    #[error("the request's body becomes too much when it is decompressed")]
+    Explodes,
+}
+
+impl BodyError {
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Self::TooLong | Self::Explodes => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Broken(_) | Self::Coding(_) => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+impl Streaming {
+    pub(crate) fn new(
+        rest: Incoming,
+        allowed: u64,
+        decoder: Option<Decoder>,
+        peer: Rc<Peer>,
+    ) -> Self {
+        Self {
+            read: VecDeque::new(),
+            rest,
+            allowed,
+            decoder,
+            progress: Rc::default(),
+            peer,
+        }
+    }
+
+    /// The next piece, which is kept and goes on in its turn; none at the end.
+    pub(crate) async fn read_ahead(&mut self) -> Result<Option<&[u8]>, BodyError> {
+        loop {
+            match poll_fn(|cx| self.poll_rest(cx)).await.transpose()? {
+                None => return Ok(None),
+                Some(frame) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.read.push_back(data);
+                        return Ok(self.read.back().map(|data| &**data));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What comes next, without the coding that it came in.
+    fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        loop {
+            let frame = ready!(self.poll_raw(cx)).transpose()?;
+            let Some(decoder) = &mut self.decoder else {
+                return Poll::Ready(frame.map(Ok));
+            };
+            let data = match &frame {
+                Some(frame) => frame.data_ref().map(|data| decoder.push(data)),
+                None => Some(decoder.finish()),
+            };
+            if frame.is_none() {
+                self.decoder = None;
+            }
+            let Some(data) = data.transpose()? else {
+                return Poll::Ready(frame.map(Ok));
+            };
+            if !data.is_empty() {
+                self.allowed = take_off(self.allowed, data.len())?;
+                return Poll::Ready(Some(Ok(Frame::data(data))));
+            }
+            if frame.is_none() {
+                return Poll::Ready(None);
+            }
+        }
+    }
+
+    fn poll_raw(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let frame = Pin::new(&mut self.rest).poll_frame(cx);
+        // Each piece begins the time for the next one anew.
+        self.peer.reading(frame.is_pending());
+        self.progress.waits_for_client.set(frame.is_pending());
+        let frame = ready!(frame).transpose().map_err(BodyError::Broken)?;
+        self.progress.pieces.set(self.progress.pieces.get() + 1);
+        if let (Some(data), None) = (frame.as_ref().and_then(Frame::data_ref), &self.decoder) {
+            self.allowed = take_off(self.allowed, data.len())?;
+        }
+        Poll::Ready(frame.map(Ok))
+    }
+}
+
+/// What may still come after so many bytes more.
+fn take_off(allowed: u64, length: usize) -> Result<u64, BodyError> {
+    allowed.checked_sub(length as u64).ok_or(BodyError::TooLong)
+}
+
+impl From<DecodeError> for BodyError {
+    fn from(error: DecodeError) -> Self {
+        match error {
+            DecodeError::Broken(error) => Self::Coding(error),
+            DecodeError::Explodes => Self::Explodes,
+        }
+    }
+}
+
+impl Progress {
+    /// The client's next piece has not come.
+    pub(crate) fn waits_for_client(&self) -> bool {
+        self.waits_for_client.get()
+    }
+
+    /// Pieces that were asked for and came.
+    pub(crate) fn pieces(&self) -> u64 {
+        self.pieces.get()
+    }
+}
+
+impl Outgoing {
+    /// How it gets on, where there is one.
+    pub(crate) fn progress(&self) -> Option<Rc<Progress>> {
+        match self {
+            Self::Nothing => None,
+            Self::Streaming(body) => Some(body.progress.clone()),
+        }
+    }
+}
+
+/// The length of a body of which pieces were read ahead of the rest.
+pub(crate) fn hint_ahead(read: &VecDeque<Bytes>, rest: SizeHint) -> SizeHint {
+    let read: u64 = read.iter().map(|piece| piece.len() as u64).sum();
+    let mut hint = SizeHint::new();
+    hint.set_lower(rest.lower() + read);
+    if let Some(upper) = rest.upper() {
+        hint.set_upper(upper + read);
+    }
+    hint
+}
+
+impl Body for Outgoing {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut *self {
+            Self::Nothing => Poll::Ready(None),
+            Self::Streaming(body) => match body.read.pop_front() {
+                Some(data) => Poll::Ready(Some(Ok(Frame::data(data)))),
+                None => body.poll_rest(cx),
+            },
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::Streaming(body) => {
+                body.read.is_empty() && body.decoder.is_none() && body.rest.is_end_stream()
+            }
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Nothing => SizeHint::with_exact(0),
+            Self::Streaming(body) => {
+                let rest = match body.decoder {
+                    Some(_) => SizeHint::new(),
+                    None => body.rest.size_hint(),
+                };
+                hint_ahead(&body.read, rest)
+            }
+        }
+    }
+}
+
+/// A reply's body towards the client.
+pub(crate) enum ReplyBody {
+    /// All of it.
+    Whole(Bytes),
+    /// The upstream's, as it comes.
+    Passing(Passing),
+    /// The upstream's, a part of which was read ahead.
+    Ahead(Box<Source>),
+    /// The upstream's, compressed as it comes.
+    Packed(Box<Packed>),
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = Failure;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
+        match &mut *self {
+            Self::Whole(data) if data.is_empty() => Poll::Ready(None),
+            Self::Whole(data) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(data))))),
+            Self::Passing(body) => Pin::new(body).poll_frame(cx),
+            Self::Ahead(body) => Pin::new(&mut **body).poll_frame(cx),
+            Self::Packed(body) => Pin::new(&mut **body).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(data) => data.is_empty(),
+            Self::Passing(body) => body.is_end_stream(),
+            Self::Ahead(body) => body.is_end_stream(),
+            Self::Packed(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(data) => SizeHint::with_exact(data.len() as u64),
+            Self::Passing(body) => body.size_hint(),
+            Self::Ahead(body) => body.size_hint(),
+            Self::Packed(_) => SizeHint::new(),
+        }
+    }
+}

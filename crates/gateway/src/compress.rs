@@ -1,0 +1,218 @@
+//! Whether a reply is compressed, and the reply that comes of it.
+
+use std::rc::Rc;
+
+use hyper::body::Body;
+use hyper::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
+    ETAG, HeaderMap, HeaderName, HeaderValue, VARY,
+};
+use hyper::http::response::Parts;
+use hyper::{Method, Response};
+use posthaste_serve::Peer;
+use posthaste_soap::Limits;
+use posthaste_units::Size;
+use posthaste_wsqos::{
+    Coding, Decision, Envelope, Form, Line, Media, Policy, Question, Reason, Reply, Step,
+    forbids_transform, is_coded,
+};
+
+use crate::body::ReplyBody;
+use crate::codec::WHOLE;
+use crate::demand::idle;
+use crate::headers::is_sealed;
+use crate::packed::Packed;
+use crate::preference::{Wishes, lines};
+use crate::site::Route;
+use crate::source::Source;
+use crate::upstream::{Failure, Passing};
+use crate::workshop::{Job, Workshop, now};
+
+/// Why a reply was compressed or not, for those who ask.
+const DECISION: HeaderName = HeaderName::from_static("compression-decision");
+
+/// A reply on its way, and all that decides about it.
+pub(crate) struct Compression<'a> {
+    pub(crate) workshop: &'a Rc<Workshop>,
+    pub(crate) route: &'a Route,
+    pub(crate) method: &'a Method,
+    pub(crate) wishes: &'a Wishes,
+    pub(crate) peer: &'a Peer,
+}
+
+impl Compression<'_> {
+    /// Decides about a reply, and does what was decided.
+    pub(crate) async fn apply(
+        &self,
+        reply: Response<Passing>,
+    ) -> Result<(Response<ReplyBody>, Reason), Failure> {
+        let (mut head, body) = reply.into_parts();
+        let mut facts = facts(&head, body.size_hint().exact(), self.method);
+        let (reason, body) = match facts.obstacle(&self.route.rules) {
+            Some(reason) => (reason, ReplyBody::Passing(body)),
+            None => {
+                vary(&mut head.headers);
+                let mut source = Source::new(body);
+                if facts.length.is_none() {
+                    source.gather_ready(WHOLE).await?;
+                    facts.length = source.whole_length().map(Size::from_bytes);
+                }
+                let decision = self.decide(facts);
+                match decision.step {
+                    None => (decision.reason, ReplyBody::Ahead(Box::new(source))),
+                    Some(step) => {
+                        let headers = &mut head.headers;
+                        self.pack(headers, step, facts.length, decision, source)
+                            .await?
+                    }
+                }
+            }
+        };
+        if self.wishes.wants_reason {
+            let reason = HeaderValue::from_static(reason.name());
+            head.headers.insert(DECISION, reason);
+        }
+        Ok((Response::from_parts(head, body), reason))
+    }
+
+    fn decide(&self, reply: Reply) -> Decision {
+        let now = now();
+        let decision = self.route.policy.decide(
+            &Question {
+                now,
+                preference: self.wishes.preference,
+                form: self.wishes.seen.unwrap_or_default().form(),
+                accept: self.wishes.accept,
+                reply,
+                rules: &self.route.rules,
+                menu: &self.route.menu,
+                outlook: self.workshop.outlook.get(),
+                line: self.line(),
+                backlog: idle::since(now),
+                prices: &self.workshop.prices.borrow(),
+            },
+            &mut self.workshop.purse.borrow_mut(),
+        );
+        self.workshop.publish();
+        decision
+    }
+
+    /// What the kernel knows of the client's line: asked only where somebody wants to know.
+    fn line(&self) -> Option<Line> {
+        let path = (self.route.policy == Policy::Link).then(|| self.peer.path())??;
+        Some(Line {
+            rate: path.rate,
+            rtt: path.rtt,
+            window: path.window,
+        })
+    }
+
+    /// Compresses a body whose time has been paid for: at once where it is short, else as it comes.
+    async fn pack(
+        &self,
+        headers: &mut HeaderMap,
+        step: Step,
+        length: Option<Size>,
+        decision: Decision,
+        mut source: Source,
+    ) -> Result<(Reason, ReplyBody), Failure> {
+        if decision.form == Form::Body {
+            return self.pack_body(headers, step, decision, source).await;
+        }
+        let job = Job::new(self.workshop, step, decision.bill);
+        if length.is_some_and(|length| length.as_bytes() <= WHOLE) {
+            source.gather(WHOLE).await?;
+        } else {
+            source.gather_ready(0).await?;
+        }
+        if source.is_packed() {
+            return Ok((Reason::AlreadyCoded, ReplyBody::Ahead(Box::new(source))));
+        }
+        let body = match source.take_whole() {
+            Some(message) => {
+                let packed = job.pack(&message)?;
+                if packed.len() >= message.len() {
+                    return Ok((Reason::TooSmall, ReplyBody::Whole(message)));
+                }
+                ReplyBody::Whole(packed)
+            }
+            None => {
+                let packed = Packed::new(job, source);
+                ReplyBody::Packed(Box::new(packed.map_err(Failure::Codec)?))
+            }
+        };
+        become_coded(headers, step.coding());
+        Ok((decision.reason, body))
+    }
+
+    /// Compresses what the Body of an envelope holds; one that cannot be had whole, or cannot be taken
+    /// apart, stays as it is.
+    async fn pack_body(
+        &self,
+        headers: &mut HeaderMap,
+        step: Step,
+        decision: Decision,
+        mut source: Source,
+    ) -> Result<(Reason, ReplyBody), Failure> {
+        let job = Job::new(self.workshop, step, decision.bill);
+        source.gather(WHOLE).await?;
+        let Some(message) = source.take_whole() else {
+            return Ok((Reason::NoEnvelope, ReplyBody::Ahead(Box::new(source))));
+        };
+        let Some(envelope) = Envelope::parts(&message, &Limits::default()) else {
+            return Ok((Reason::NoEnvelope, ReplyBody::Whole(message)));
+        };
+        let coded = job.pack(envelope.content)?;
+        let packed = envelope.packed(step.coding(), &coded);
+        if packed.len() >= message.len() {
+            return Ok((Reason::TooSmall, ReplyBody::Whole(message)));
+        }
+        become_another(headers);
+        Ok((decision.reason, ReplyBody::Whole(packed.into())))
+    }
+}
+
+/// What of a reply's head matters.
+fn facts(head: &Parts, length: Option<u64>, method: &Method) -> Reply {
+    let headers = &head.headers;
+    Reply {
+        to_head: method == Method::HEAD,
+        status: head.status.as_u16(),
+        length: length.map(Size::from_bytes),
+        media: Media::of(headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes)),
+        is_coded: is_coded(lines(headers, CONTENT_ENCODING)),
+        no_transform: forbids_transform(lines(headers, CACHE_CONTROL)),
+        is_range: headers.contains_key(CONTENT_RANGE),
+        is_sealed: is_sealed(headers),
+    }
+}
+
+/// Says to caches what the form of the reply depends on.
+fn vary(headers: &mut HeaderMap) {
+    let everything = lines(headers, VARY).any(|line| line.trim_ascii() == b"*");
+    if !everything {
+        let on = HeaderValue::from_static("accept-encoding, prefer, save-data");
+        headers.append(VARY, on);
+    }
+}
+
+/// The head of a reply whose content now has a coding.
+fn become_coded(headers: &mut HeaderMap, coding: Coding) {
+    headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.token()));
+    become_another(headers);
+}
+
+/// The head of a reply that is another representation now, so that a strong validator becomes a weak
+/// one and parts of it are parts of something else (RFC 9110, section 8.8.1).
+fn become_another(headers: &mut HeaderMap) {
+    headers.remove(CONTENT_LENGTH);
+    headers.remove(ACCEPT_RANGES);
+    let strong = headers
+        .get(ETAG)
+        .filter(|tag| tag.as_bytes().starts_with(b"\""));
+    let weak =
+        strong.and_then(|tag| HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat()).ok());
+    if let Some(weak) = weak {
+        headers.insert(ETAG, weak);
+    }
+}

@@ -1,0 +1,248 @@
+//! Something else that is protected: a process, a cgroup, processors, or what upstreams report.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{JoinHandle, park_timeout};
+
+use posthaste_units::{Instant, Span};
+use posthaste_wsqos::Outlook;
+
+use super::{Controller, EVERY, share};
+use crate::config::{Process, Watch};
+use crate::house::House;
+use crate::workshop::now;
+
+/// How long what an upstream reported holds.
+const REPORT: Span = Span::from_secs(5);
+
+/// A thread that watches; dropping it ends it.
+pub(crate) struct Watcher {
+    thread: Option<JoinHandle<()>>,
+    over: Arc<AtomicBool>,
+}
+
+impl Watcher {
+    /// Watches what the configuration says, if it is not the workers, and tells the house what follows.
+    pub(crate) fn start(house: Arc<House>) -> io::Result<Option<Self>> {
+        let watch = house.plan().config.demand.watch.clone();
+        if watch == Watch::Workers {
+            return Ok(None);
+        }
+        let over = Arc::<AtomicBool>::default();
+        let stop = over.clone();
+        let thread = std::thread::Builder::new()
+            .name("watch".to_owned())
+            .spawn(move || run(&watch, &house, &stop))?;
+        Ok(Some(Self {
+            thread: Some(thread),
+            over,
+        }))
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.over.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // It has ended either way.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(watch: &Watch, house: &House, over: &AtomicBool) {
+    let when = house.plan().config.compression.when();
+    let mut controller = Controller::new(when, processors(watch));
+    let mut last = None;
+    let mut known = true;
+    while !over.load(Relaxed) {
+        let seen = look(watch, house);
+        if known && seen.is_none() {
+            tracing::warn!(%watch, "cannot be watched: nothing optional is compressed meanwhile");
+        }
+        known = seen.is_some();
+        let busy = match (&last, &seen) {
+            (_, Some(Look::Share(busy))) => Some(*busy),
+            (Some(Look::Used(before, was)), Some(Look::Used(at, used))) => {
+                let passed = at.since(*before).as_nanos() as f64 * controller.processors;
+                let used = used.saturating_sub(*was);
+                Some(share(used, Span::from_nanos(passed as u64)))
+            }
+            _ => None,
+        };
+        let outlook = busy.map_or(Outlook::UNKNOWN, |busy| {
+            let mut work = house.metrics.work();
+            if !matches!(watch, Watch::Cores(_)) {
+                // What compressing costs does not show there.
+                work.spent = Span::ZERO;
+            }
+            let threshold = house.plan().config.compression.when();
+            controller.push(threshold, busy, work)
+        });
+        house.outlook.send_replace(outlook);
+        last = seen;
+        park_timeout(EVERY);
+    }
+}
+
+/// What was seen.
+enum Look {
+    /// Processor time used until then.
+    Used(Instant, Span),
+    /// A busy share.
+    Share(f64),
+}
+
+/// Looks; none where there is nothing to be seen.
+fn look(watch: &Watch, house: &House) -> Option<Look> {
+    let used = match watch {
+        Watch::Process(process) => used_by_process(process)?,
+        Watch::Cgroup(path) => used_by_cgroup(path)?,
+        Watch::Cores(cores) => used_by_cores(cores)?,
+        Watch::Upstream(_) => return reported(house).map(Look::Share),
+        // They look at themselves.
+        Watch::Workers => return None,
+    };
+    Some(Look::Used(now(), used))
+}
+
+/// Processors that it has.
+fn processors(watch: &Watch) -> f64 {
+    let all = posthaste_serve::available_cpus().len().max(1) as f64;
+    match watch {
+        Watch::Cores(cores) => cores.len() as f64,
+        Watch::Cgroup(path) => quota(path).unwrap_or(all),
+        Watch::Workers | Watch::Process(_) | Watch::Upstream(_) => all,
+    }
+}
+
+/// The mean of what the upstreams have reported lately.
+fn reported(house: &House) -> Option<f64> {
+    let plan = house.plan();
+    let now = now();
+    let shares: Vec<f64> = plan
+        .targets()
+        .filter_map(|target| target.reported.within(REPORT, now))
+        .collect();
+    (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+}
+
+/// Of every thread of every process of that name or number (proc_pid_stat(5), in ticks of the clock).
+fn used_by_process(process: &Process) -> Option<Span> {
+    let mut sum = None;
+    let mut add = |folder: &Path| {
+        let stat = fs::read_to_string(folder.join("stat")).ok()?;
+        // The name stands in brackets and may hold anything.
+        let (name, fields) = stat.rsplit_once(") ")?;
+        let fields: Vec<&str> = fields.split(' ').collect();
+        let wanted = match process {
+            Process::Number(_) => true,
+            Process::Name(wanted) => name.split_once('(')?.1 == wanted,
+        };
+        if wanted {
+            let ticks =
+                fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+            let second = rustix::param::clock_ticks_per_second().max(1);
+            *sum.get_or_insert(Span::ZERO) += Span::from_nanos(ticks * (1_000_000_000 / second));
+        }
+        Some(())
+    };
+    match process {
+        Process::Number(number) => {
+            add(&PathBuf::from(format!("/proc/{number}")));
+        }
+        Process::Name(_) => {
+            for entry in fs::read_dir("/proc").ok()?.flatten() {
+                if entry.file_name().to_string_lossy().parse::<u32>().is_ok() {
+                    add(&entry.path());
+                }
+            }
+        }
+    }
+    sum
+}
+
+/// By `cpu.stat` (cgroups 2, in µs) or `cpuacct.usage` (cgroups 1, in ns).
+fn used_by_cgroup(path: &str) -> Option<Span> {
+    if let Ok(stat) = fs::read_to_string(format!("/sys/fs/cgroup/{path}/cpu.stat")) {
+        let used = stat
+            .lines()
+            .find_map(|line| line.strip_prefix("usage_usec "));
+        if let Some(micros) = used.and_then(|n| n.parse().ok()) {
+            return Some(Span::from_micros(micros));
+        }
+    }
+    let file = format!("/sys/fs/cgroup/cpuacct/{path}/cpuacct.usage");
+    let nanos = fs::read_to_string(file).ok()?.trim().parse().ok()?;
+    Some(Span::from_nanos(nanos))
+}
+
+/// Processors that a cgroup may use, where it has a limit (cgroups 2: `cpu.max`).
+fn quota(path: &str) -> Option<f64> {
+    let limit = fs::read_to_string(format!("/sys/fs/cgroup/{path}/cpu.max")).ok()?;
+    let (quota, period) = limit.trim().split_once(' ')?;
+    Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
+}
+
+/// All that is not idle, by proc_stat(5), in ticks of the clock.
+fn used_by_cores(cores: &[usize]) -> Option<Span> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    let second = rustix::param::clock_ticks_per_second().max(1);
+    let mut sum = Span::ZERO;
+    for core in cores {
+        let start = format!("cpu{core} ");
+        let line = stat.lines().find_map(|line| line.strip_prefix(&start))?;
+        let columns = line.split(' ').filter_map(|n| n.parse::<u64>().ok());
+        // user, nice, system, idle, iowait, irq, softirq, steal
+        let busy = columns
+            .take(8)
+            .enumerate()
+            .filter(|(column, _)| !matches!(column, 3 | 4));
+        let ticks: u64 = busy.map(|(_, ticks)| ticks).sum();
+        sum += Span::from_nanos(ticks * (1_000_000_000 / second));
+    }
+    Some(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work_for(time: std::time::Duration) {
+        let start = std::time::Instant::now();
+        while start.elapsed() < time {
+            std::hint::black_box(0);
+        }
+    }
+
+    #[test]
+    fn a_process_that_works_is_seen_to_work() {
+        let this = Process::Number(std::process::id());
+        let before = used_by_process(&this).unwrap();
+        work_for(std::time::Duration::from_millis(200));
+        let used = used_by_process(&this).unwrap().saturating_sub(before);
+        assert!(used >= Span::from_millis(50), "{used}");
+        let name = fs::read_to_string("/proc/self/comm").unwrap();
+        let named = used_by_process(&Process::Name(name.trim().to_owned())).unwrap();
+        assert!(named >= before, "{named} {before}");
+        assert_eq!(
+            used_by_process(&Process::Name("no such process".to_owned())),
+            None
+        );
+        assert_eq!(used_by_process(&Process::Number(u32::MAX)), None);
+    }
+
+    #[test]
+    fn processors_count_and_ones_that_are_not_there_do_not() {
+        let first = posthaste_serve::available_cpus()[0];
+        let before = used_by_cores(&[first]).unwrap();
+        assert!(before > Span::ZERO);
+        assert!(used_by_cores(&[first]).unwrap() >= before);
+        assert_eq!(used_by_cores(&[99_999]), None);
+        assert_eq!(used_by_cgroup("no/such/group"), None);
+    }
+}

@@ -1,0 +1,232 @@
+//! The counters as Prometheus reads them (OpenMetrics text).
+
+use std::fmt::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use posthaste_serve::Snapshot;
+use posthaste_wsqos::{Origin, Outlook, REASONS, STEPS, Seen, Wish};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+
+use crate::house::House;
+use crate::metrics::{Metrics, PackedBy, Times, UNREAD};
+use crate::upstream::Failure;
+
+const COUNTER: MetricType = MetricType::Counter;
+const GAUGE: MetricType = MetricType::Gauge;
+
+/// The media type of [`text`].
+pub(crate) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Everything that is counted and measured now.
+pub(crate) fn text(house: &Arc<House>) -> String {
+    let mut registry = Registry::with_prefix("posthaste_gateway");
+    registry.register_collector(Box::new(house.clone()));
+    let mut text = String::with_capacity(16 << 10);
+    // Writing to a string cannot fail.
+    let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
+    text
+}
+
+/// A label value for each label, and the value.
+type Row<'a, const N: usize> = ([(&'static str, &'a str); N], f64);
+
+impl Collector for House {
+    fn encode(&self, mut out: DescriptorEncoder) -> Result<(), Error> {
+        let (out, metrics) = (&mut out, &self.metrics);
+        replies(out, metrics)?;
+        decisions(out, metrics)?;
+        compression(out, metrics)?;
+        upstreams(out, self)?;
+        connections(out, &self.counters.snapshot())?;
+        demand(out, self.outlook())?;
+        if let Some(log) = &self.log {
+            let lost = std::iter::once(([], log.lost() as f64));
+            family(
+                out,
+                "log_lines_lost",
+                "Lines missing in the access log",
+                COUNTER,
+                lost,
+            )?;
+        }
+        let help = "From a request's head to its reply's";
+        times(out, "service_seconds", help, &metrics.service)?;
+        let help = "From asking an upstream to the head of its reply";
+        times(out, "upstream_seconds", help, &metrics.upstream)
+    }
+}
+
+fn replies(out: &mut DescriptorEncoder, metrics: &Metrics) -> Result<(), Error> {
+    let statuses = metrics.replies.iter().enumerate();
+    let seen: Vec<_> = statuses
+        .map(|(place, count)| ((place + 100).to_string(), load(count)))
+        .filter(|(_, count)| *count > 0.0)
+        .collect();
+    let rows = seen.iter().map(|(status, n)| ([("status", &**status)], *n));
+    family(out, "replies", "Replies, by status", COUNTER, rows)
+}
+
+fn decisions(out: &mut DescriptorEncoder, metrics: &Metrics) -> Result<(), Error> {
+    let rows = Wish::ALL.into_iter().flat_map(|wish| {
+        let by_reason = REASONS.iter().zip(&metrics.decisions[wish as usize]);
+        by_reason.map(move |(reason, count)| {
+            let decision = match reason.compresses() {
+                true => "compressed",
+                false => "plain",
+            };
+            let labels = [
+                ("wish", wish.name()),
+                ("decision", decision),
+                ("reason", reason.name()),
+            ];
+            (labels, load(count))
+        })
+    });
+    let help = "Replies, by the client's wish, what was decided, and why";
+    family(
+        out,
+        "decisions",
+        help,
+        COUNTER,
+        rows.filter(|(_, n)| *n > 0.0),
+    )?;
+
+    let origins = Origin::ALL.iter().zip(&metrics.origins);
+    let rows = origins.map(|(origin, n)| ([("origin", origin.name())], load(n)));
+    family(
+        out,
+        "wishes",
+        "Wishes, by where they were stated",
+        COUNTER,
+        rows,
+    )?;
+
+    let unread = UNREAD.iter().zip(&metrics.unread);
+    let rows = unread.map(|(field, n)| ([("field", *field)], load(n)));
+    let help = "Fields about wishes in which something could not be read";
+    family(out, "fields_unread", help, COUNTER, rows)?;
+
+    let scans = Seen::NAMES.iter().zip(&metrics.scans);
+    let rows = scans.map(|(name, n)| ([("outcome", *name)], load(n)));
+    family(
+        out,
+        "soap_scans",
+        "SOAP headers read, by outcome",
+        COUNTER,
+        rows,
+    )
+}
+
+fn compression(out: &mut DescriptorEncoder, metrics: &Metrics) -> Result<(), Error> {
+    type Column = (&'static str, &'static str, fn(&PackedBy) -> f64);
+    let columns: [Column; 4] = [
+        ("packed", "Replies compressed", |by| load(&by.replies)),
+        ("packed_bytes_read", "Bytes before compression", |by| {
+            load(&by.read)
+        }),
+        ("packed_bytes_written", "Bytes after it", |by| {
+            load(&by.written)
+        }),
+        ("packed_cpu_seconds", "Its processor time", |by| {
+            load(&by.nanos) / 1e9
+        }),
+    ];
+    for (name, help, value) in columns {
+        let rows = STEPS.iter().zip(&metrics.packed).map(|(step, by)| {
+            let labels = [("coding", step.coding().token()), ("step", step.name())];
+            (labels, value(by))
+        });
+        family(out, name, help, COUNTER, rows)?;
+    }
+    Ok(())
+}
+
+fn upstreams(out: &mut DescriptorEncoder, house: &House) -> Result<(), Error> {
+    let failures = Failure::KINDS.iter().zip(&house.metrics.failures);
+    let rows = failures.map(|(kind, n)| ([("kind", *kind)], load(n)));
+    let help = "Replies that upstreams did not give, by kind";
+    family(out, "upstream_failures", help, COUNTER, rows)?;
+
+    let plan = house.plan();
+    let rows = plan.targets().map(|target| {
+        let is_up = f64::from(u8::from(target.health.is_up()));
+        ([("upstream", &*target.name)], is_up)
+    });
+    family(
+        out,
+        "upstream_up",
+        "Whether an upstream is asked",
+        GAUGE,
+        rows,
+    )
+}
+
+fn connections(out: &mut DescriptorEncoder, snapshot: &Snapshot) -> Result<(), Error> {
+    let events = snapshot.events();
+    let rows = events
+        .iter()
+        .map(|(event, n)| ([("event", *event)], *n as f64));
+    let help = "Connections of clients, by what became of them";
+    family(out, "connections", help, COUNTER, rows)?;
+    gauge(
+        out,
+        "connections_open",
+        "Connections of clients now",
+        snapshot.open as f64,
+    )
+}
+
+fn demand(out: &mut DescriptorEncoder, outlook: Outlook) -> Result<(), Error> {
+    let help = "Busy share of what is protected, smoothed";
+    gauge(out, "busy_ratio", help, outlook.busy.into())?;
+    let is_high = f64::from(u8::from(outlook.is_high));
+    gauge(out, "demand_high", "Whether demand is high", is_high)?;
+    let help = "Processors that optional compression may take";
+    gauge(out, "allowance_ratio", help, outlook.allowance.into())
+}
+
+fn gauge(out: &mut DescriptorEncoder, name: &str, help: &str, value: f64) -> Result<(), Error> {
+    out.encode_descriptor(name, help, None, GAUGE)?
+        .encode_gauge(&value)
+}
+
+fn family<'a, const N: usize>(
+    out: &mut DescriptorEncoder,
+    name: &str,
+    help: &str,
+    kind: MetricType,
+    rows: impl Iterator<Item = Row<'a, N>>,
+) -> Result<(), Error> {
+    let mut metric = out.encode_descriptor(name, help, None, kind)?;
+    for (labels, value) in rows {
+        let mut row = metric.encode_family(&labels)?;
+        match kind {
+            MetricType::Counter => row.encode_counter::<NoLabelSet, f64, u64>(&value, None)?,
+            _ => row.encode_gauge(&value)?,
+        }
+    }
+    Ok(())
+}
+
+fn load(counter: &AtomicU64) -> f64 {
+    counter.load(Relaxed) as f64
+}
+
+fn times(out: &mut DescriptorEncoder, name: &str, help: &str, times: &Times) -> Result<(), Error> {
+    let counts = times.buckets.iter().map(|bucket| bucket.load(Relaxed));
+    let mut buckets: Vec<_> = (0..)
+        .zip(counts)
+        .map(|(n, count)| (2_f64.powi(n) / 1e6, count))
+        .collect();
+    if let Some((end, _)) = buckets.last_mut() {
+        *end = f64::MAX;
+    }
+    let all = buckets.iter().map(|(_, count)| count).sum();
+    let sum = times.nanos.load(Relaxed) as f64 / 1e9;
+    let mut metric = out.encode_descriptor(name, help, None, MetricType::Histogram)?;
+    metric.encode_histogram::<NoLabelSet>(sum, all, &buckets, None)
+}

@@ -1,0 +1,45 @@
+//! What all threads of a gateway know: what is served, what was counted, how busy it is.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use posthaste_serve::Counters;
+use posthaste_wsqos::Outlook;
+use tokio::sync::watch;
+
+use crate::access::AccessLog;
+use crate::config::Watch;
+use crate::metrics::Metrics;
+use crate::site::Plan;
+
+/// What is shared.
+pub(crate) struct House {
+    pub(crate) plan: watch::Sender<Arc<Plan>>,
+    /// Of what all workers protect together; each has its own where they protect themselves.
+    pub(crate) outlook: watch::Sender<Outlook>,
+    pub(crate) metrics: Metrics,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) log: Option<AccessLog>,
+    pub(crate) start: Instant,
+}
+
+impl House {
+    /// What is served by now.
+    pub(crate) fn plan(&self) -> Arc<Plan> {
+        self.plan.borrow().clone()
+    }
+
+    /// What the workers go by now.
+    pub(crate) fn outlook(&self) -> Outlook {
+        match self.plan().config.demand.watch {
+            Watch::Workers => self.metrics.outlooks.all(),
+            _ => *self.outlook.borrow(),
+        }
+    }
+}
+
+impl std::fmt::Debug for House {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("House").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,245 @@
+//! A reverse proxy that compresses what the server can afford, for clients that want it.
+//!
+//! [`start`] runs it. A request's path is in `path`, from top to bottom; what a client wants and
+//! what is decided lies in the room `wsqos`, which knows no socket. Each thread serves by itself: no
+//! request changes threads, and connections to upstreams are not shared between them.
+
+mod access;
+mod admin;
+mod admit;
+mod body;
+mod codec;
+mod compress;
+pub mod config;
+mod decode;
+mod demand;
+mod exposition;
+mod headers;
+mod house;
+mod metrics;
+mod packed;
+mod path;
+mod preference;
+mod refusal;
+mod site;
+mod source;
+mod status;
+mod upstream;
+mod workshop;
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use posthaste_serve::{Server, StartError, Timeouts};
+use posthaste_wsqos::Outlook;
+use thiserror::Error;
+use tokio::sync::watch;
+
+use crate::access::AccessLog;
+use crate::admin::Admin;
+pub use crate::config::Config;
+use crate::config::Watch;
+use crate::demand::{Watcher, look_after};
+use crate::house::House;
+use crate::metrics::Metrics;
+use crate::path::Gateway;
+pub use crate::site::PlanError;
+use crate::site::{Plan, Site};
+pub use crate::upstream::TargetError;
+use crate::workshop::Workshop;
+
+/// How often unused connections to upstreams are looked at.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// Connections that wait on the admin address: a few watch, nobody else.
+const ADMIN_BACKLOG: u32 = 64;
+
+/// Why a gateway did not start, or did not take a new configuration.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The address.
+    #[error(transparent)]
+    Listen(#[from] posthaste_serve::ListenError),
+    /// The threads.
+    #[error(transparent)]
+    Start(#[from] posthaste_serve::StartError),
+    /// The certificate or key.
+    #[error(transparent)]
+    Tls(#[from] posthaste_serve::TlsError),
+    /// An upstream or a description.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The access log.
+    #[error("the access log {} cannot be written: {error}", file.display())]
+    Log {
+        /// Which file.
+        file: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// What only a new start can change.
+    #[error("{0} cannot change while the gateway runs: start it anew")]
+    Fixed(&'static str),
+}
+
+/// A gateway at work. Dropping it drains it and waits for the end.
+pub struct Running {
+    /// Where clients connect; the port is the real one when 0 was asked for.
+    pub addr: SocketAddr,
+    /// Where `/status`, `/metrics` and `/healthz` are.
+    pub admin: SocketAddr,
+    // In this order: clients first, those who watch last.
+    server: posthaste_serve::Running,
+    _watcher: Option<Watcher>,
+    _admin: posthaste_serve::Running,
+    house: Arc<House>,
+}
+
+/// Says whether `config` could be started: its upstreams resolve and its files can be read.
+pub fn check(config: Config) -> Result<(), Error> {
+    if let Some(tls) = &config.tls {
+        posthaste_serve::load_tls(&tls.certificate, &tls.key)?;
+    }
+    Plan::new(config)?;
+    Ok(())
+}
+
+/// Starts a gateway; it serves until the returned handle is stopped or dropped.
+pub fn start(config: Config) -> Result<Running, Error> {
+    let server = server(&config)?;
+    let listener = posthaste_serve::listen(config.listen, config.backlog)?;
+    let admin = posthaste_serve::listen(config.admin, ADMIN_BACKLOG)?;
+    let log = match &config.access_log {
+        Some(file) => Some(AccessLog::open(file).map_err(|error| Error::Log {
+            file: file.clone(),
+            error,
+        })?),
+        None => None,
+    };
+    let house = Arc::new(House {
+        metrics: Metrics::new(config.threads),
+        outlook: watch::Sender::new(Outlook::UNKNOWN),
+        plan: watch::Sender::new(Arc::new(Plan::new(config)?)),
+        counters: server.counters.clone(),
+        log,
+        start: Instant::now(),
+    });
+    let watcher = Watcher::start(house.clone()).map_err(StartError::from)?;
+    let watched = house.clone();
+    let admin = Server::default().start(admin, move |_| Admin(watched.clone()))?;
+    let shared = house.clone();
+    let server = server.start(listener, move |thread| gateway(&shared, thread))?;
+    tracing::info!(address = %server.addr, admin = %admin.addr, "the gateway is open");
+    Ok(Running {
+        addr: server.addr,
+        admin: admin.addr,
+        server,
+        _watcher: watcher,
+        _admin: admin,
+        house,
+    })
+}
+
+fn server(config: &Config) -> Result<Server, Error> {
+    let tls = match &config.tls {
+        Some(tls) => Some(posthaste_serve::load_tls(&tls.certificate, &tls.key)?),
+        None => None,
+    };
+    let limits = config.timeouts;
+    Ok(Server {
+        threads: config.threads,
+        cpus: config.cpus.clone(),
+        concurrency: config.connections,
+        timeouts: Timeouts {
+            idle: limits.idle,
+            head: limits.head,
+            body: limits.body,
+            write: limits.write,
+            grace: limits.grace,
+        },
+        tls,
+        hooks: demand::idle::hooks(),
+        ..Server::default()
+    })
+}
+
+/// A thread's gateway, with the tasks that keep it up to date.
+fn gateway(house: &Arc<House>, thread: usize) -> Gateway {
+    let workshop = Rc::new(Workshop::new(thread, house.clone()));
+    let mut plans = house.plan.subscribe();
+    let first = plans.borrow_and_update().clone();
+    let site = Rc::new(RefCell::new(Rc::new(Site::new(
+        house,
+        first.clone(),
+        thread == 0,
+    ))));
+    match first.config.demand.watch {
+        Watch::Workers => tokio::task::spawn_local(look_after(workshop.clone())),
+        _ => tokio::task::spawn_local(look_out(house.outlook.subscribe(), workshop.clone())),
+    };
+    tokio::task::spawn_local(follow(house.clone(), site.clone(), thread == 0));
+    tokio::task::spawn_local(sweep(site.clone()));
+    Gateway { site, workshop }
+}
+
+/// Serves each new plan from the moment it comes.
+async fn follow(house: Arc<House>, site: Rc<RefCell<Rc<Site>>>, checks: bool) {
+    let mut plans = house.plan.subscribe();
+    while plans.changed().await.is_ok() {
+        let plan = plans.borrow_and_update().clone();
+        site.replace(Rc::new(Site::new(&house, plan, checks)));
+    }
+}
+
+/// Hands each new outlook to the thread's workshop.
+async fn look_out(mut outlooks: watch::Receiver<Outlook>, workshop: Rc<Workshop>) {
+    while outlooks.changed().await.is_ok() {
+        let outlook = *outlooks.borrow_and_update();
+        workshop.outlook.set(outlook);
+    }
+}
+
+async fn sweep(site: Rc<RefCell<Rc<Site>>>) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        let site = site.borrow().clone();
+        site.close_unused();
+    }
+}
+
+impl Running {
+    /// Serves by `config` from now on; requests in service end as they began.
+    pub fn reload(&self, config: Config) -> Result<(), Error> {
+        let now = self.house.plan();
+        let fixed = [
+            ("admin", now.config.admin == config.admin),
+            ("access_log", now.config.access_log == config.access_log),
+            ("demand", now.config.demand == config.demand),
+            ("listen", now.config.listen == config.listen),
+            ("threads", now.config.threads == config.threads),
+            ("cpus", now.config.cpus == config.cpus),
+            ("backlog", now.config.backlog == config.backlog),
+            ("connections", now.config.connections == config.connections),
+            ("tls", now.config.tls == config.tls),
+        ];
+        if let Some((name, _)) = fixed.iter().find(|(_, same)| !same) {
+            return Err(Error::Fixed(name));
+        }
+        self.house.plan.send_replace(Arc::new(Plan::new(config)?));
+        Ok(())
+    }
+
+    /// Stops accepting and lets requests in service end, within the grace time. Returns at once.
+    pub fn stop(&self) {
+        self.server.stop();
+    }
+
+    /// Waits until every connection is over after [`Running::stop`].
+    pub fn join(self) {
+        self.server.join();
+    }
+}

@@ -1,0 +1,171 @@
+//! What a gateway counts: every reply by status, every decision by wish, origin and reason, every
+//! compression by step, every failure by kind, and how long it took.
+//!
+//! Plain counters in arrays, one per label value that there can be: counting is an addition, and no
+//! label comes from outside. How they look to Prometheus is in [`exposition`](crate::exposition).
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use posthaste_units::Span;
+use posthaste_wsqos::{
+    Origin, Outlook, Preference, REASONS, Reason, STEPS, Seen, Step, Wish, Work,
+};
+
+use crate::preference::Wishes;
+use crate::upstream::Failure;
+
+/// Fields of requests that may hold what cannot be read, in the order of [`Wishes::unread`].
+pub(crate) const UNREAD: [&str; 2] = ["accept-encoding", "prefer"];
+
+/// Counters since the start, shared by all threads.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    /// By status code less 100.
+    pub(crate) replies: [AtomicU64; 500],
+    pub(crate) decisions: [[AtomicU64; REASONS.len()]; Wish::ALL.len()],
+    pub(crate) origins: [AtomicU64; Origin::ALL.len()],
+    pub(crate) scans: [AtomicU64; Seen::NAMES.len()],
+    /// By [`UNREAD`].
+    pub(crate) unread: [AtomicU64; UNREAD.len()],
+    pub(crate) packed: [PackedBy; STEPS.len()],
+    pub(crate) failures: [AtomicU64; Failure::KINDS.len()],
+    /// From a request's head to the head of its reply, and the upstreams' part of it.
+    pub(crate) service: Times,
+    pub(crate) upstream: Times,
+    /// Optional work, by thread.
+    pub(crate) work: Vec<Worked>,
+    pub(crate) outlooks: Outlooks,
+}
+
+/// What was compressed by one step.
+#[derive(Debug, Default)]
+pub(crate) struct PackedBy {
+    pub(crate) replies: AtomicU64,
+    pub(crate) read: AtomicU64,
+    pub(crate) written: AtomicU64,
+    pub(crate) nanos: AtomicU64,
+}
+
+/// A histogram of times: bucket *n* counts those below 2^*n* µs.
+#[derive(Debug, Default)]
+pub(crate) struct Times {
+    pub(crate) buckets: [AtomicU64; 26],
+    pub(crate) nanos: AtomicU64,
+}
+
+/// What each thread goes by.
+#[derive(Debug)]
+pub(crate) struct Outlooks(Mutex<Vec<Outlook>>);
+
+/// One thread's [`Work`], as it was last published; on a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Worked {
+    wanted: AtomicU64,
+    spent: AtomicU64,
+}
+
+impl Metrics {
+    pub(crate) fn new(threads: usize) -> Self {
+        Self {
+            replies: [const { AtomicU64::new(0) }; 500],
+            decisions: Default::default(),
+            origins: Default::default(),
+            scans: Default::default(),
+            unread: Default::default(),
+            packed: Default::default(),
+            failures: Default::default(),
+            service: Times::default(),
+            upstream: Times::default(),
+            work: (0..threads).map(|_| Worked::default()).collect(),
+            outlooks: Outlooks(Mutex::new(vec![Outlook::UNKNOWN; threads])),
+        }
+    }
+
+    pub(crate) fn replied(&self, status: u16) {
+        if let Some(counter) = self.replies.get(usize::from(status).wrapping_sub(100)) {
+            add(counter, 1);
+        }
+    }
+
+    pub(crate) fn decided(&self, preference: Preference, reason: Reason) {
+        add(&self.decisions[preference.wish as usize][reason.index()], 1);
+        add(&self.origins[preference.origin as usize], 1);
+    }
+
+    pub(crate) fn heard(&self, wishes: &Wishes) {
+        if let Some(seen) = wishes.seen {
+            add(&self.scans[seen.index()], 1);
+        }
+        for (counter, unread) in self.unread.iter().zip(wishes.unread) {
+            if unread {
+                add(counter, 1);
+            }
+        }
+    }
+
+    pub(crate) fn failed(&self, failure: &Failure) {
+        add(&self.failures[failure.kind()], 1);
+    }
+
+    pub(crate) fn packed(&self, step: Step, read: u64, written: u64, spent: Span) {
+        let by = &self.packed[step.index()];
+        add(&by.replies, 1);
+        add(&by.read, read);
+        add(&by.written, written);
+        add(&by.nanos, spent.as_nanos());
+    }
+
+    /// Optional work of all threads.
+    pub(crate) fn work(&self) -> Work {
+        let mut sum = Work::default();
+        for worked in &self.work {
+            sum.wanted += Span::from_nanos(worked.wanted.load(Relaxed));
+            sum.spent += Span::from_nanos(worked.spent.load(Relaxed));
+        }
+        sum
+    }
+}
+
+impl Outlooks {
+    /// Called a few times a second.
+    pub(crate) fn set(&self, thread: usize, outlook: Outlook) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all[thread] = outlook;
+    }
+
+    /// What it looks like over all: sums and means, and high where one thread's demand is.
+    pub(crate) fn all(&self) -> Outlook {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = all.len() as f32;
+        let mut sum = Outlook::UNKNOWN;
+        for outlook in &*all {
+            sum.allowance += outlook.allowance;
+            sum.plenty += outlook.plenty / count;
+            sum.busy += outlook.busy / count;
+            sum.is_high |= outlook.is_high;
+        }
+        sum
+    }
+}
+
+impl Times {
+    pub(crate) fn add(&self, time: Span) {
+        let micros = time.as_nanos() / 1000;
+        let bucket = (u64::BITS - micros.leading_zeros()) as usize;
+        add(&self.buckets[bucket.min(self.buckets.len() - 1)], 1);
+        add(&self.nanos, time.as_nanos());
+    }
+}
+
+impl Worked {
+    pub(crate) fn set(&self, work: Work) {
+        self.wanted.store(work.wanted.as_nanos(), Relaxed);
+        self.spent.store(work.spent.as_nanos(), Relaxed);
+    }
+}
+
+fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Relaxed);
+}

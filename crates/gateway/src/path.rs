@@ -1,0 +1,138 @@
+//! The path of a request, from top to bottom.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use hyper::body::{Body, Incoming};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Request, Response, StatusCode, Version};
+use posthaste_serve::{Handler, Peer};
+
+use crate::access::{Decided, Entry};
+use crate::admit::admit;
+use crate::body::{BodyError, Outgoing, ReplyBody, Streaming};
+use crate::compress::Compression;
+use crate::config::Watch;
+use crate::decode::Decoder;
+use crate::headers::{say_for_whom, strip_hop};
+use crate::preference::Wishes;
+use crate::refusal::Refusal;
+use crate::site::Site;
+use crate::upstream::{Passing, Target};
+use crate::workshop::{Workshop, now};
+
+/// One thread's gateway.
+pub(crate) struct Gateway {
+    /// Replaced when the configuration is; a request keeps the one it began with.
+    pub(crate) site: Rc<RefCell<Rc<Site>>>,
+    pub(crate) workshop: Rc<Workshop>,
+}
+
+impl Handler for Gateway {
+    type Body = ReplyBody;
+
+    async fn handle(
+        self: Rc<Self>,
+        request: Request<Incoming>,
+        peer: Rc<Peer>,
+    ) -> Response<ReplyBody> {
+        let start = now();
+        let house = &self.workshop.house;
+        let entry = house.log.as_ref().map(|log| Entry::of(log, &request));
+        let client = peer.address.ip();
+        let (reply, decided) = match self.serve(request, peer).await {
+            Ok((reply, decided)) => (reply, Some(decided)),
+            Err(refusal) => (refusal.reply(), None),
+        };
+        self.workshop.slow_down();
+        let time = now().since(start);
+        house.metrics.service.add(time);
+        house.metrics.replied(reply.status().as_u16());
+        if let Some((preference, reason)) = decided {
+            house.metrics.decided(preference, reason);
+        }
+        if let Some(entry) = entry {
+            entry.write(client, time, reply.status(), decided);
+        }
+        reply
+    }
+}
+
+/// A reply, and whose wish and which reason made it so.
+type Served = (Response<ReplyBody>, Decided);
+
+impl Gateway {
+    async fn serve(&self, request: Request<Incoming>, peer: Rc<Peer>) -> Result<Served, Refusal> {
+        let metrics = &self.workshop.house.metrics;
+        let site = self.site.borrow().clone();
+        let (mut head, body) = request.into_parts();
+        admit(&mut head)?;
+        let route = site
+            .route(head.uri.path())
+            .ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "no route leads there"))?;
+        let mut body = receive(&site, &mut head, body, &peer)?;
+        let wishes = Wishes::read(&head, &mut body, route).await?;
+        metrics.heard(&wishes);
+        let method = head.method.clone();
+        let request = forward(&site, head, body, &peer);
+        let asked = now();
+        let reply = route.upstreams.ask(request).await;
+        metrics.upstream.add(now().since(asked));
+        let (mut reply, target) = reply?;
+        take_report(&site, target, reply.headers_mut());
+        let compression = Compression {
+            workshop: &self.workshop,
+            route,
+            method: &method,
+            wishes: &wishes,
+            peer: &peer,
+        };
+        let (reply, reason) = compression.apply(send(reply)).await?;
+        Ok((reply, (wishes.preference, reason)))
+    }
+}
+
+/// The request's body, as long as it may be and without a coding.
+fn receive(
+    site: &Site,
+    head: &mut Parts,
+    body: Incoming,
+    peer: &Rc<Peer>,
+) -> Result<Outgoing, Refusal> {
+    if body.is_end_stream() {
+        return Ok(Outgoing::Nothing);
+    }
+    let limit = site.plan.config.limits.body;
+    if body.size_hint().lower() > limit.as_bytes() {
+        let reason = format!("a request's body has {limit} at most");
+        return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, reason));
+    }
+    let decoder = Decoder::of(&mut head.headers).map_err(BodyError::Coding)?;
+    let body = Streaming::new(body, limit.as_bytes(), decoder, peer.clone());
+    Ok(Outgoing::Streaming(Box::new(body)))
+}
+
+/// The request as the upstream gets it.
+fn forward(site: &Site, mut head: Parts, body: Outgoing, peer: &Peer) -> Request<Outgoing> {
+    strip_hop(&mut head.headers);
+    let https = site.plan.config.tls.is_some();
+    say_for_whom(&mut head.headers, peer.address, https);
+    Request::from_parts(head, body)
+}
+
+/// How busy the upstream says that it is, where that is watched.
+fn take_report(site: &Site, target: &Target, headers: &mut HeaderMap) {
+    if let Watch::Upstream(field) = &site.plan.config.demand.watch {
+        let report = headers.remove(field);
+        if let Some(share) = report.as_ref().and_then(|report| report.to_str().ok()) {
+            target.reported.note(share, now());
+        }
+    }
+}
+
+/// The reply as it would go to the client without more ado.
+fn send(mut reply: Response<Passing>) -> Response<Passing> {
+    strip_hop(reply.headers_mut());
+    *reply.version_mut() = Version::HTTP_11;
+    reply
+}

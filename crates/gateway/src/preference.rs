@@ -1,0 +1,92 @@
+//! What the client wishes, read from the request's head and, of a SOAP message, from its header.
+
+use hyper::Method;
+use hyper::header::{ACCEPT_ENCODING, AsHeaderName, CONTENT_TYPE, HeaderMap, HeaderName};
+use hyper::http::request::Parts;
+use posthaste_soap::http::{self, MediaType};
+use posthaste_soap::{Limits, Version};
+use posthaste_wsqos::{Accept, HeadScan, Prefer, Preference, Seen, saves_data};
+
+use crate::body::{BodyError, Outgoing};
+use crate::site::Route;
+
+const SOAP_ACTION: HeaderName = HeaderName::from_static("soapaction");
+const PREFER: HeaderName = HeaderName::from_static("prefer");
+const SAVE_DATA: HeaderName = HeaderName::from_static("save-data");
+
+/// What a request says about compression.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wishes {
+    pub(crate) preference: Preference,
+    pub(crate) accept: Accept,
+    /// The client wants to know why its reply is compressed or not.
+    pub(crate) wants_reason: bool,
+    /// What the scan of the SOAP header came to, where there was one.
+    pub(crate) seen: Option<Seen>,
+    /// `Accept-Encoding` and `Prefer` hold something that could not be read.
+    pub(crate) unread: [bool; 2],
+}
+
+impl Wishes {
+    /// Reads the head, and as much of a SOAP message as its header takes; what was read of the body
+    /// is kept and goes on first.
+    pub(crate) async fn read(
+        head: &Parts,
+        body: &mut Outgoing,
+        route: &Route,
+    ) -> Result<Self, BodyError> {
+        let media = soap_media(head);
+        let seen = match body {
+            Outgoing::Streaming(body) if media.is_some() => {
+                let mut scan = HeadScan::new(&Limits::default());
+                while scan.wants_more() {
+                    match body.read_ahead().await? {
+                        Some(piece) => scan.feed(piece),
+                        None => break,
+                    };
+                }
+                Some(scan.seen())
+            }
+            _ => None,
+        };
+        let accept = Accept::read(lines(&head.headers, ACCEPT_ENCODING));
+        let prefer = Prefer::read(lines(&head.headers, PREFER));
+        let saves = saves_data(lines(&head.headers, SAVE_DATA));
+        let soap = seen.and_then(Seen::wish);
+        let action = media.as_ref().and_then(|media| action(head, media));
+        let described = action.and_then(|action| route.described.wish(action));
+        Ok(Self {
+            preference: Preference::of(soap, &accept, &prefer, saves, described, route.wish),
+            accept,
+            wants_reason: prefer.reason,
+            seen,
+            unread: [accept.malformed() > 0, prefer.unknown],
+        })
+    }
+}
+
+/// The media type of what may be a SOAP message.
+fn soap_media(head: &Parts) -> Option<MediaType<'_>> {
+    let kind = head.headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    let media = http::media_type(kind).ok()?;
+    (head.method == Method::POST).then_some(media)
+}
+
+/// The action of a call (SOAP 1.1: SOAPAction; SOAP 1.2: in the media type).
+fn action<'a>(head: &'a Parts, media: &MediaType<'a>) -> Option<&'a str> {
+    match media.version {
+        Version::Soap11 => {
+            let field = head.headers.get(SOAP_ACTION)?.to_str().ok();
+            http::soap_action(field).ok()
+        }
+        Version::Soap12 => media.action,
+    }
+}
+
+/// The lines of a field.
+pub(crate) fn lines(headers: &HeaderMap, name: impl AsHeaderName) -> impl Iterator<Item = &[u8]> {
+    headers
+        .get_all(name)
+        .into_iter()
+        .map(|line| line.as_bytes())
+}

@@ -1,0 +1,79 @@
+//! What a client is told when its request gets no reply from an upstream.
+
+use std::error::Error;
+
+use bytes::Bytes;
+use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::{Response, StatusCode};
+
+use crate::body::{BodyError, ReplyBody};
+use crate::upstream::Failure;
+
+/// A request that ends here.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    pub(crate) reason: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: StatusCode, reason: impl Into<String>) -> Self {
+        Self {
+            status,
+            reason: reason.into(),
+        }
+    }
+
+    pub(crate) fn reply(self) -> Response<ReplyBody> {
+        let mut reply = Response::new(ReplyBody::Whole(Bytes::from(self.reason + "\n")));
+        *reply.status_mut() = self.status;
+        let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+        reply.headers_mut().insert(CONTENT_TYPE, kind);
+        // What could not be read with certainty leaves doubt about where the next request begins.
+        if matches!(
+            self.status,
+            StatusCode::BAD_REQUEST | StatusCode::NOT_IMPLEMENTED
+        ) {
+            let close = HeaderValue::from_static("close");
+            reply.headers_mut().insert(CONNECTION, close);
+        }
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            let second = HeaderValue::from_static("1");
+            reply.headers_mut().insert(RETRY_AFTER, second);
+        }
+        reply
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        let status = match &failure {
+            Failure::NoneHealthy => StatusCode::SERVICE_UNAVAILABLE,
+            Failure::Connect(_) => StatusCode::BAD_GATEWAY,
+            Failure::Codec(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Failure::ConnectTimeout | Failure::ReplyTimeout | Failure::Stalled => {
+                StatusCode::GATEWAY_TIMEOUT
+            }
+            Failure::Broken(error) => match blame(error) {
+                Some(error) => error.status(),
+                None => StatusCode::BAD_GATEWAY,
+            },
+        };
+        let reason = match &failure {
+            Failure::Broken(error) => blame(error).map(ToString::to_string),
+            _ => None,
+        };
+        Self::new(status, reason.unwrap_or_else(|| failure.to_string()))
+    }
+}
+
+impl From<BodyError> for Refusal {
+    fn from(error: BodyError) -> Self {
+        Self::new(error.status(), error.to_string())
+    }
+}
+
+/// The client's part in a failed exchange: its body is what broke the request off.
+fn blame(error: &hyper::Error) -> Option<&BodyError> {
+    error.source()?.downcast_ref()
+}

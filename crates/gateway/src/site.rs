@@ -1,0 +1,166 @@
+//! What one thread serves: the routes of the configuration that was last read.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use posthaste_wsqos::{Described, Menu, Policy, Rules, Wish};
+use thiserror::Error;
+
+use crate::config::{self, Config};
+use crate::house::House;
+use crate::upstream::{Checks, Target, TargetError, Upstreams};
+
+/// A configuration that can be served: names resolved, files read. Shared by all threads.
+pub(crate) struct Plan {
+    pub(crate) config: Config,
+    targets: Vec<Vec<Arc<Target>>>,
+    described: Vec<Arc<Described>>,
+}
+
+/// Why a configuration cannot be served.
+#[derive(Debug, Error)]
+pub enum PlanError {
+    /// An upstream.
+    #[error("route {route:?}: {error}")]
+    Target {
+        /// The route's path.
+        route: String,
+        /// What is wrong with it.
+        error: TargetError,
+    },
+    /// A description.
+    #[error("the description {} cannot be used: {reason}", file.display())]
+    Wsdl {
+        /// Which file.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl Plan {
+    pub(crate) fn new(config: Config) -> Result<Self, PlanError> {
+        let targets = config.routes.iter().map(|route| {
+            Target::all(route).map_err(|error| PlanError::Target {
+                route: route.path.clone(),
+                error,
+            })
+        });
+        let described = config
+            .routes
+            .iter()
+            .map(|route| describe(route.wsdl.as_deref()));
+        Ok(Self {
+            targets: targets.collect::<Result<_, _>>()?,
+            described: described.collect::<Result<_, _>>()?,
+            config,
+        })
+    }
+
+    /// Every route as it was written, with its upstreams.
+    pub(crate) fn routes(&self) -> impl Iterator<Item = (&config::Route, &[Arc<Target>])> {
+        let targets = self.targets.iter().map(Vec::as_slice);
+        self.config.routes.iter().zip(targets)
+    }
+
+    /// Every upstream of every route.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = &Arc<Target>> {
+        self.targets.iter().flatten()
+    }
+}
+
+/// What a route's description says of compression; nothing where there is none.
+fn describe(file: Option<&Path>) -> Result<Arc<Described>, PlanError> {
+    let Some(file) = file else {
+        return Ok(Arc::default());
+    };
+    let wrong = |reason: String| PlanError::Wsdl {
+        file: file.to_owned(),
+        reason,
+    };
+    let text = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
+    let description =
+        posthaste_soap::wsdl::read(&text).map_err(|error| wrong(error.to_string()))?;
+    let described = Described::of(&description);
+    if described.unknown() > 0 {
+        let words = "it has a word about compression that is none of never, always, if-possible";
+        return Err(wrong(words.to_owned()));
+    }
+    Ok(Arc::new(described))
+}
+
+/// One thread's part of a plan.
+pub(crate) struct Site {
+    pub(crate) plan: Arc<Plan>,
+    /// The longest path first: the first that matches is the one.
+    routes: Vec<Route>,
+    _checks: Checks,
+}
+
+/// Where the requests below a path go.
+pub(crate) struct Route {
+    /// Without a slash at its end.
+    path: String,
+    pub(crate) upstreams: Upstreams,
+    pub(crate) policy: Policy,
+    pub(crate) menu: Menu,
+    pub(crate) rules: Rules,
+    /// The wish of calls that state none, by their action, and of all others.
+    pub(crate) described: Arc<Described>,
+    pub(crate) wish: Wish,
+}
+
+impl Site {
+    /// `checks` says whether this thread is the one that asks upstreams whether they are well.
+    pub(crate) fn new(house: &Arc<House>, plan: Arc<Plan>, checks: bool) -> Self {
+        let compression = &plan.config.compression;
+        let routes = plan
+            .config
+            .routes
+            .iter()
+            .zip(&plan.targets)
+            .zip(&plan.described);
+        let mut routes: Vec<_> = routes
+            .map(|((route, targets), described)| Route {
+                path: route.path.trim_end_matches('/').to_owned(),
+                upstreams: Upstreams::new(house, targets, &plan.config.timeouts),
+                policy: compression.policy,
+                menu: compression.steps,
+                rules: Rules {
+                    least: compression.least,
+                    events: compression.events,
+                    opted_out: !route.compression,
+                },
+                described: described.clone(),
+                wish: route.wish,
+            })
+            .collect();
+        routes.sort_by_key(|route| std::cmp::Reverse(route.path.len()));
+        let mut asking = Checks::default();
+        if checks {
+            for (route, targets) in plan.routes() {
+                asking.add(&route.health, targets);
+            }
+        }
+        Self {
+            plan,
+            routes,
+            _checks: asking,
+        }
+    }
+
+    /// The route of a path.
+    pub(crate) fn route(&self, path: &str) -> Option<&Route> {
+        self.routes.iter().find(|route| {
+            path.strip_prefix(route.path.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    }
+
+    /// Closes connections that nobody has used for long.
+    pub(crate) fn close_unused(&self) {
+        for route in &self.routes {
+            route.upstreams.close_unused();
+        }
+    }
+}

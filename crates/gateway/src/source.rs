@@ -1,0 +1,129 @@
+//! A reply's body that has been read ahead: what was gathered comes first, then the rest.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use hyper::HeaderMap;
+use hyper::body::{Body, Frame, SizeHint};
+
+use crate::body::hint_ahead;
+use crate::upstream::{Failure, Passing};
+
+/// How the first bytes of a gzip file and of a Zstandard frame look (RFC 1952, RFC 8878).
+const PACKED: [&[u8]; 2] = [&[0x1f, 0x8b, 8], &[0x28, 0xb5, 0x2f, 0xfd]];
+
+/// A reply's body.
+pub(crate) struct Source {
+    gathered: VecDeque<Bytes>,
+    length: u64,
+    trailers: Option<HeaderMap>,
+    /// Nothing comes behind what was gathered.
+    is_over: bool,
+    rest: Passing,
+}
+
+impl Source {
+    pub(crate) fn new(rest: Passing) -> Self {
+        Self {
+            gathered: VecDeque::new(),
+            length: 0,
+            trailers: None,
+            is_over: rest.is_end_stream(),
+            rest,
+        }
+    }
+
+    /// Gathers what has come already, up to `limit` bytes or a piece more.
+    pub(crate) async fn gather_ready(&mut self, limit: u64) -> Result<(), Failure> {
+        poll_fn(|cx| match self.poll_gather(cx, limit) {
+            Poll::Pending => Poll::Ready(Ok(())),
+            ready => ready,
+        })
+        .await
+    }
+
+    /// Gathers until the end, or until `limit` bytes have come.
+    pub(crate) async fn gather(&mut self, limit: u64) -> Result<(), Failure> {
+        poll_fn(|cx| self.poll_gather(cx, limit)).await
+    }
+
+    fn poll_gather(&mut self, cx: &mut Context<'_>, limit: u64) -> Poll<Result<(), Failure>> {
+        while !self.is_over && self.length <= limit {
+            match ready!(Pin::new(&mut self.rest).poll_frame(cx)).transpose()? {
+                None => self.is_over = true,
+                Some(frame) => match frame.into_data() {
+                    Ok(data) => {
+                        self.length += data.len() as u64;
+                        self.gathered.push_back(data);
+                        self.is_over = self.rest.is_end_stream();
+                    }
+                    Err(frame) => self.trailers = frame.into_trailers().ok(),
+                },
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// The length of the whole body, once all of it has been gathered.
+    pub(crate) fn whole_length(&self) -> Option<u64> {
+        self.is_over.then_some(self.length)
+    }
+
+    /// Whether it is compressed already, whatever its head says.
+    pub(crate) fn is_packed(&self) -> bool {
+        let first = self.gathered.front().map_or(&[][..], |first| first);
+        PACKED.iter().any(|mark| first.starts_with(mark))
+    }
+
+    /// All of it in one piece, if all of it was gathered and no trailers are behind it.
+    pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
+        if !self.is_over || self.trailers.is_some() {
+            return None;
+        }
+        if self.gathered.len() < 2 {
+            return Some(self.gathered.pop_front().unwrap_or_default());
+        }
+        let mut all = BytesMut::with_capacity(self.length as usize);
+        self.gathered
+            .drain(..)
+            .for_each(|piece| all.extend_from_slice(&piece));
+        Some(all.freeze())
+    }
+}
+
+impl Body for Source {
+    type Data = Bytes;
+    type Error = Failure;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
+        if let Some(data) = self.gathered.pop_front() {
+            return Poll::Ready(Some(Ok(Frame::data(data))));
+        }
+        if let Some(trailers) = self.trailers.take() {
+            return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+        }
+        match self.is_over {
+            true => Poll::Ready(None),
+            false => Pin::new(&mut self.rest).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        let empty = self.gathered.is_empty() && self.trailers.is_none();
+        empty && (self.is_over || self.rest.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let rest = match self.is_over {
+            true => SizeHint::with_exact(0),
+            false => self.rest.size_hint(),
+        };
+        hint_ahead(&self.gathered, rest)
+    }
+}

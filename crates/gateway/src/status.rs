@@ -1,0 +1,128 @@
+//! The page that a person reads: how busy, who is compressed and why, what it saved, who is well.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use posthaste_units::Size;
+use posthaste_wsqos::{REASONS, STEPS, Wish};
+
+use crate::house::House;
+
+/// The page at `/status`.
+pub(crate) fn page(house: &House) -> String {
+    let plan = house.plan();
+    let outlook = house.outlook();
+    let compression = &plan.config.compression;
+    let busy = f64::from(outlook.busy) * 100.0;
+    let demand = if outlook.is_high { "high" } else { "low" };
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="refresh" content="5";
+                title { "posthaste gateway" }
+                style { (PreEscaped(include_str!("status.css"))) }
+            }
+            body {
+                h1 { "posthaste gateway" }
+                p.lead {
+                    "Busy " meter min="0" max="100" high=(compression.threshold.get() * 100.0) value=(format!("{busy:.1}")) {}
+                    (format!(" {busy:.0} %. Demand is {demand}. "))
+                    "Policy " b { (compression.policy) } ", threshold " (compression.threshold) ". "
+                    (saved(house))
+                }
+                p {
+                    "Up for " (format!("{:.0}", house.start.elapsed().as_secs_f64())) " s, "
+                    (house.counters.snapshot().open) " connections open. "
+                    a href="/metrics" { "Metrics" }
+                }
+                h2 { "Upstreams" }
+                table {
+                    tr { th { "Route" } th { "Upstream" } th { "State" } }
+                    @for (route, targets) in plan.routes() {
+                        @for target in targets {
+                            tr {
+                                td { (route.path) }
+                                td { (target.name) }
+                                @if target.health.is_up() { td { "asked" } }
+                                @else { td.out { "left out" } }
+                            }
+                        }
+                    }
+                }
+                h2 { "Decisions" }
+                (decisions(house))
+                h2 { "Compression" }
+                (steps(house))
+                h2 { "Replies and connections" }
+                table {
+                    tr { th { "What" } th.n { "Count" } }
+                    @for (place, counter) in house.metrics.replies.iter().enumerate() {
+                        @if counter.load(Relaxed) > 0 {
+                            tr { td { "replies with status " (place + 100) } td.n { (counter.load(Relaxed)) } }
+                        }
+                    }
+                    @for (event, count) in house.counters.snapshot().events() {
+                        @if count > 0 { tr { td { "connections " (event) } td.n { (count) } } }
+                    }
+                    @if let Some(log) = &house.log {
+                        tr { td { "lines missing in the access log" } td.n { (log.lost()) } }
+                    }
+                }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn saved(house: &House) -> String {
+    let (mut read, mut written) = (0, 0);
+    for by in &house.metrics.packed {
+        read += by.read.load(Relaxed);
+        written += by.written.load(Relaxed);
+    }
+    format!("Saved {}.", Size::from_bytes(read.saturating_sub(written)))
+}
+
+fn decisions(house: &House) -> Markup {
+    let decisions = &house.metrics.decisions;
+    html! {
+        table {
+            tr {
+                th { "Reason" } th { "Reply" }
+                @for wish in Wish::ALL { th.n { (wish) } }
+            }
+            @for reason in REASONS {
+                @if decisions.iter().any(|by| by[reason.index()].load(Relaxed) > 0) {
+                    tr {
+                        td { (reason.name()) }
+                        td { @if reason.compresses() { "compressed" } @else { "plain" } }
+                        @for by in decisions { td.n { (by[reason.index()].load(Relaxed)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn steps(house: &House) -> Markup {
+    html! {
+        table {
+            tr { th { "Step" } th.n { "Replies" } th.n { "Smaller by" } th.n { "µs each" } }
+            @for (step, by) in STEPS.iter().zip(&house.metrics.packed) {
+                @let replies = by.replies.load(Relaxed);
+                @if replies > 0 {
+                    @let (read, written) = (by.read.load(Relaxed) as f64, by.written.load(Relaxed) as f64);
+                    tr {
+                        td { (step.name()) }
+                        td.n { (replies) }
+                        td.n { (format!("{:.0} %", (1.0 - written / read.max(1.0)) * 100.0)) }
+                        td.n { (format!("{:.1}", by.nanos.load(Relaxed) as f64 / 1e3 / replies as f64)) }
+                    }
+                }
+            }
+        }
+    }
+}

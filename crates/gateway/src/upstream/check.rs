@@ -1,0 +1,81 @@
+//! Asking upstreams whether they are well, beside the requests.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::header::{HOST, HeaderValue, USER_AGENT};
+use hyper::{Request, Uri};
+use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
+
+use super::line::Line;
+use super::patience::Patience;
+use super::target::Target;
+use crate::body::Outgoing;
+use crate::config::Health;
+
+/// Checks under way; dropping them ends them.
+#[derive(Default)]
+pub(crate) struct Checks(Vec<AbortHandle>);
+
+impl Checks {
+    /// Checks each of `targets` from the calling thread, if there is a path to ask for.
+    pub(crate) fn add(&mut self, health: &Health, targets: &[Arc<Target>]) {
+        let Some(path) = health
+            .path
+            .as_ref()
+            .and_then(|path| path.parse::<Uri>().ok())
+        else {
+            return;
+        };
+        let every = Duration::from(health.every);
+        let path = Rc::new(path);
+        for target in targets {
+            let task = tokio::task::spawn_local(check(target.clone(), path.clone(), every));
+            self.0.push(task.abort_handle());
+        }
+    }
+}
+
+impl Drop for Checks {
+    fn drop(&mut self) {
+        self.0.iter().for_each(AbortHandle::abort);
+    }
+}
+
+async fn check(target: Arc<Target>, path: Rc<Uri>, every: Duration) {
+    loop {
+        // A check that takes as long as the time between two has failed.
+        let well = timeout(every, is_well(&target, &path, every)).await == Ok(true);
+        let was_up = target.health.is_up();
+        if well {
+            target.health.succeeded();
+        } else {
+            target.health.failed();
+        }
+        if was_up != target.health.is_up() {
+            let state = if was_up { "left out" } else { "asked again" };
+            tracing::warn!(upstream = target.name, state, "by its health check");
+        }
+        sleep(every).await;
+    }
+}
+
+/// Whether it answers with a status below 500, on a connection of its own.
+async fn is_well(target: &Target, path: &Uri, limit: Duration) -> bool {
+    let Ok(stream) = target.connect().await else {
+        return false;
+    };
+    let Ok(mut line) = Line::new(stream).await else {
+        return false;
+    };
+    let mut request = Request::new(Outgoing::Nothing);
+    *request.uri_mut() = path.clone();
+    let host = target.host.clone();
+    request.headers_mut().insert(HOST, host);
+    let agent = HeaderValue::from_static("posthaste health check");
+    request.headers_mut().insert(USER_AGENT, agent);
+    let reply = line.send(request, Patience::new(limit)).await;
+    reply.is_ok_and(|reply| reply.status().as_u16() < 500)
+}

@@ -1,0 +1,58 @@
+//! Which upstreams are asked: what connections and checks have told, shared by all threads.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use crate::config;
+
+/// What is known of an upstream.
+#[derive(Debug)]
+pub(crate) struct Health {
+    failures_to_leave: u32,
+    out_for: Duration,
+    start: Instant,
+    failures: AtomicU32,
+    /// Milliseconds since `start` until which it is not asked.
+    out_until: AtomicU64,
+}
+
+impl Health {
+    /// So many failures in a row take it out. Without checks a request tries it again after a while;
+    /// with checks one of them does, and each that fails puts the time off.
+    pub(crate) fn new(config: &config::Health) -> Self {
+        let patience = if config.path.is_some() { 3 } else { 1 };
+        Self {
+            failures_to_leave: config.failures,
+            out_for: Duration::from(config.every) * patience,
+            start: Instant::now(),
+            failures: AtomicU32::new(0),
+            out_until: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether it is asked.
+    pub(crate) fn is_up(&self) -> bool {
+        let until = self.out_until.load(Relaxed);
+        until == 0 || self.start.elapsed().as_millis() as u64 >= until
+    }
+
+    /// It answered.
+    pub(crate) fn succeeded(&self) {
+        // Almost always nothing to write: the line stays in every thread's cache.
+        if self.failures.load(Relaxed) != 0 {
+            self.failures.store(0, Relaxed);
+            self.out_until.store(0, Relaxed);
+        }
+    }
+
+    /// It could not be connected to, or did not pass a check; whether that takes it out.
+    pub(crate) fn failed(&self) -> bool {
+        let out = self.failures.fetch_add(1, Relaxed) + 1 >= self.failures_to_leave;
+        if out {
+            let until = self.start.elapsed() + self.out_for;
+            self.out_until
+                .store(until.as_millis().max(1) as u64, Relaxed);
+        }
+        out
+    }
+}

@@ -1,0 +1,172 @@
+//! One connection to an upstream, and the reply that comes on it.
+//!
+//! Nobody but the request that uses a connection drives it: there is no task per connection, so that
+//! a reply wakes the request that waits for it and nothing else. While unused it is not looked at;
+//! that it has been closed shows when it is next taken.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::client::conn::http1::{self, Connection, SendRequest};
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use posthaste_serve::Stream;
+
+use super::Failure;
+use super::patience::Patience;
+use super::pool::Home;
+use crate::body::Outgoing;
+
+/// The head of a reply at most.
+const MAX_HEAD: usize = 64 << 10;
+
+/// A connection to an upstream.
+pub(super) struct Line {
+    sender: SendRequest<Outgoing>,
+    connection: Driven,
+}
+
+/// What moves the bytes, for as long as there is a connection.
+struct Driven(Option<Pin<Box<Http>>>);
+
+type Http = Connection<TokioIo<Stream>, Outgoing>;
+
+impl Driven {
+    /// Ready when the connection is over; the reply or its body says how it ended.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(connection) = &mut self.0 {
+            // The error is the reply's, too.
+            let _ = ready!(connection.as_mut().poll(cx));
+            self.0 = None;
+        }
+        Poll::Ready(())
+    }
+}
+
+impl Line {
+    /// HTTP/1.1 over `stream`.
+    pub(super) async fn new(stream: Stream) -> hyper::Result<Self> {
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(MAX_HEAD);
+        let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
+        Ok(Self {
+            sender,
+            connection: Driven(Some(Box::pin(connection))),
+        })
+    }
+
+    /// Whether it takes a request; `false` once the upstream has closed it or has not finished.
+    pub(super) fn is_ready(&mut self, cx: &mut Context<'_>) -> bool {
+        self.connection.poll(cx).is_pending() && self.sender.is_ready()
+    }
+
+    /// Sends `request` and waits for the head of the reply, as long as `patience` lasts while neither
+    /// the request nor the reply gets on by the upstream's fault.
+    ///
+    /// The request comes back where nothing of it was sent.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<Outgoing>,
+        mut patience: Patience,
+    ) -> Result<Response<Incoming>, (Failure, Option<Request<Outgoing>>)> {
+        let progress = request.body().progress();
+        let mut sent = 0;
+        let mut reply = std::pin::pin!(self.sender.try_send_request(request));
+        let connection = &mut self.connection;
+        std::future::poll_fn(|cx| {
+            let _ = connection.poll(cx);
+            if let Poll::Ready(reply) = reply.as_mut().poll(cx) {
+                return Poll::Ready(reply.map_err(|mut error| {
+                    let request = error.take_message();
+                    (Failure::Broken(error.into_error()), request)
+                }));
+            }
+            if let Some(progress) = &progress {
+                if progress.waits_for_client() || progress.pieces() != sent {
+                    sent = progress.pieces();
+                    patience.renew();
+                }
+                if progress.waits_for_client() {
+                    return Poll::Pending;
+                }
+            }
+            ready!(patience.poll(cx));
+            Poll::Ready(Err((Failure::ReplyTimeout, None)))
+        })
+        .await
+    }
+}
+
+/// The body of an upstream's reply as it comes; its connection goes home when it has come whole.
+pub(crate) struct Passing {
+    body: Incoming,
+    /// None once it is over.
+    line: Option<Line>,
+    home: Home,
+    patience: Patience,
+}
+
+impl Passing {
+    pub(super) fn new(body: Incoming, line: Line, home: Home, patience: Patience) -> Self {
+        Self {
+            body,
+            line: Some(line),
+            home,
+            patience,
+        }
+    }
+
+    fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
+            return Poll::Ready(frame);
+        }
+        if let Some(line) = &mut self.line {
+            let _ = line.connection.poll(cx);
+        }
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+}
+
+impl Body for Passing {
+    type Data = Bytes;
+    type Error = Failure;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
+        let this = &mut *self;
+        let outcome = match this.poll_body(cx) {
+            Poll::Ready(frame) => frame.map(|frame| frame.map_err(Failure::Broken)),
+            Poll::Pending => {
+                ready!(this.patience.poll(cx));
+                this.line = None;
+                Some(Err(Failure::Stalled))
+            }
+        };
+        this.patience.renew();
+        if let Some(Err(failure)) = &outcome {
+            this.home.count(failure);
+        }
+        Poll::Ready(outcome)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Passing {
+    /// A connection whose reply was not taken whole is closed: its rest would be the next one's head.
+    fn drop(&mut self) {
+        if let Some(line) = self.line.take().filter(|_| self.body.is_end_stream()) {
+            self.home.keep(line);
+        }
+    }
+}

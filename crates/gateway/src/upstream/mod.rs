@@ -1,0 +1,242 @@
+//! Asking an upstream: choosing one, a connection to it, the request, the head of its reply.
+
+mod check;
+mod health;
+mod line;
+mod patience;
+mod pool;
+mod reported;
+mod target;
+
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use hyper::header::HOST;
+use hyper::{Method, Request, Response};
+use rustix::io::Errno;
+use thiserror::Error;
+use tokio::time::timeout;
+
+use self::line::Line;
+use self::patience::Patience;
+use self::pool::{Home, Pool};
+use crate::body::Outgoing;
+use crate::config::Timeouts;
+use crate::house::House;
+
+pub(crate) use self::check::Checks;
+pub(crate) use self::line::Passing;
+pub(crate) use self::target::Target;
+pub use self::target::TargetError;
+
+/// Why there is no reply, or no more of it.
+#[derive(Debug, Error)]
+pub(crate) enum Failure {
+    /// Every upstream of the route is out.
+    #[error("no upstream is healthy")]
+    NoneHealthy,
+    /// No connection.
+    #[error("the upstream cannot be connected to: {0}")]
+    Connect(io::Error),
+    /// No connection in time.
+    #[error("the upstream did not take the connection in time")]
+    ConnectTimeout,
+    /// A connection that broke, or what is not HTTP on it.
+    #[error("the upstream's reply is broken: {0}")]
+    Broken(hyper::Error),
+    /// No head of a reply in time.
+    #[error("the upstream did not reply in time")]
+    ReplyTimeout,
+    /// The reply could not be compressed.
+    #[error("the reply could not be compressed: {0}")]
+    Codec(io::Error),
+    /// No more of a reply's body in time.
+    #[error("the upstream stopped in the middle of its reply")]
+    Stalled,
+}
+
+impl Failure {
+    /// The names of the kinds, in the order of [`Failure::kind`].
+    pub(crate) const KINDS: [&'static str; 7] = [
+        "none-healthy",
+        "connect",
+        "connect-timeout",
+        "broken",
+        "reply-timeout",
+        "codec",
+        "stalled",
+    ];
+
+    /// Whether it says nothing about the upstream: this process or machine is out of what it takes to ask.
+    fn is_ours(&self) -> bool {
+        let Self::Connect(error) = self else {
+            return false;
+        };
+        let errno = Errno::from_io_error(error);
+        let ours = [
+            Errno::MFILE,
+            Errno::NFILE,
+            Errno::NOBUFS,
+            Errno::NOMEM,
+            Errno::ADDRNOTAVAIL,
+        ];
+        errno.is_some_and(|errno| ours.contains(&errno))
+    }
+
+    /// The place of its kind in [`Failure::KINDS`].
+    pub(crate) const fn kind(&self) -> usize {
+        match self {
+            Self::NoneHealthy => 0,
+            Self::Connect(_) => 1,
+            Self::ConnectTimeout => 2,
+            Self::Broken(_) => 3,
+            Self::ReplyTimeout => 4,
+            Self::Codec(_) => 5,
+            Self::Stalled => 6,
+        }
+    }
+}
+
+/// The upstreams of a route, as one thread sees them.
+pub(crate) struct Upstreams {
+    house: Arc<House>,
+    members: Vec<(Arc<Target>, Rc<Pool>)>,
+    connect: Duration,
+    reply: Duration,
+    reply_body: Duration,
+    idle: Duration,
+}
+
+impl Upstreams {
+    pub(crate) fn new(house: &Arc<House>, targets: &[Arc<Target>], timeouts: &Timeouts) -> Self {
+        let member = |target: &Arc<Target>| (target.clone(), Rc::new(Pool::new(house.clone())));
+        Self {
+            house: house.clone(),
+            members: targets.iter().map(member).collect(),
+            connect: timeouts.connect.into(),
+            reply: timeouts.reply.into(),
+            reply_body: timeouts.reply_body.into(),
+            idle: timeouts.upstream_idle.into(),
+        }
+    }
+
+    /// Sends `request` to the least busy upstream.
+    ///
+    /// A request is sent twice only where its upstream closed an old connection before it answered,
+    /// and either nothing had been sent or the request changes nothing and has no body.
+    pub(crate) async fn ask(
+        &self,
+        request: Request<Outgoing>,
+    ) -> Result<(Response<Passing>, &Target), Failure> {
+        let outcome = match self.choose() {
+            Some((target, pool)) => {
+                let reply = self.ask_one(target, pool, request).await;
+                reply.map(|reply| (reply, &**target))
+            }
+            None => Err(Failure::NoneHealthy),
+        };
+        outcome.inspect_err(|failure| self.house.metrics.failed(failure))
+    }
+
+    async fn ask_one(
+        &self,
+        target: &Target,
+        pool: &Rc<Pool>,
+        mut request: Request<Outgoing>,
+    ) -> Result<Response<Passing>, Failure> {
+        // An upstream's name stands for a Host that HTTP/1.0 did not ask for.
+        if !request.headers().contains_key(HOST) {
+            request.headers_mut().insert(HOST, target.host.clone());
+        }
+        let home = pool.enter();
+        while let Some(mut line) = poll_fn(|cx| Poll::Ready(pool.take(cx))).await {
+            let again = copy_to_repeat(&request);
+            match line.send(request, Patience::new(self.reply)).await {
+                Ok(reply) => return Ok(self.received(reply, line, home)),
+                Err((Failure::ReplyTimeout, _)) => return Err(Failure::ReplyTimeout),
+                Err((failure, unsent)) => request = unsent.or(again).ok_or(failure)?,
+            }
+        }
+        // In a box: few requests need a new connection, and each would hold room for it.
+        let mut line = Box::pin(self.connect(target)).await?;
+        match line.send(request, Patience::new(self.reply)).await {
+            Ok(reply) => Ok(self.received(reply, line, home)),
+            Err((failure, _)) => Err(failure),
+        }
+    }
+
+    /// Closes connections that nobody has used for long.
+    pub(crate) fn close_unused(&self) {
+        for (_, pool) in &self.members {
+            pool.close_unused(self.idle);
+        }
+    }
+
+    fn choose(&self) -> Option<&(Arc<Target>, Rc<Pool>)> {
+        self.members
+            .iter()
+            .filter(|(target, _)| target.health.is_up())
+            .min_by_key(|(_, pool)| pool.in_use())
+    }
+
+    async fn connect(&self, target: &Target) -> Result<Line, Failure> {
+        let opened = timeout(self.connect, target.connect()).await;
+        let outcome = match opened {
+            Ok(Ok(stream)) => Ok(Line::new(stream).await.map_err(Failure::Broken)?),
+            Ok(Err(error)) => Err(Failure::Connect(error)),
+            Err(_) => Err(Failure::ConnectTimeout),
+        };
+        match &outcome {
+            Ok(_) => target.health.succeeded(),
+            Err(failure) => {
+                if !failure.is_ours() && target.health.failed() {
+                    tracing::warn!(upstream = target.name, %failure, "left out for a while");
+                }
+            }
+        }
+        outcome
+    }
+
+    fn received(
+        &self,
+        reply: Response<hyper::body::Incoming>,
+        line: Line,
+        home: Home,
+    ) -> Response<Passing> {
+        reply.map(|body| Passing::new(body, line, home, Patience::new(self.reply_body)))
+    }
+}
+
+/// A copy of a request that may be sent again without anybody noticing (RFC 9110, section 9.2.1).
+fn copy_to_repeat(request: &Request<Outgoing>) -> Option<Request<Outgoing>> {
+    let safe = matches!(
+        *request.method(),
+        Method::GET | Method::HEAD | Method::OPTIONS
+    );
+    let Outgoing::Nothing = request.body() else {
+        return None;
+    };
+    safe.then(|| {
+        let mut copy = Request::new(Outgoing::Nothing);
+        *copy.method_mut() = request.method().clone();
+        *copy.uri_mut() = request.uri().clone();
+        *copy.headers_mut() = request.headers().clone();
+        copy
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn that_this_process_has_no_descriptor_left_is_not_held_against_an_upstream() {
+        let failed = |errno: Errno| Failure::Connect(errno.into());
+        assert!(failed(Errno::MFILE).is_ours() && failed(Errno::ADDRNOTAVAIL).is_ours());
+        assert!(!failed(Errno::CONNREFUSED).is_ours() && !Failure::ConnectTimeout.is_ours());
+    }
+}

@@ -1,0 +1,94 @@
+//! Where an upstream is, and how it is reached.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+
+use hyper::header::HeaderValue;
+use posthaste_serve::{ClientTls, Stream, TlsError, connect};
+use thiserror::Error;
+use url::Url;
+
+use super::health::Health;
+use super::reported::Reported;
+use crate::config::Route;
+
+/// Why an upstream cannot be used.
+#[derive(Debug, Error)]
+pub enum TargetError {
+    /// Neither an address nor a URL of HTTP.
+    #[error("{0:?} is no upstream: write HOST:PORT, http://HOST:PORT or https://HOST:PORT")]
+    Spelling(String),
+    /// A name that nobody knows.
+    #[error("the upstream {name:?} cannot be resolved: {error}")]
+    Resolve {
+        /// As written.
+        name: String,
+        /// What the resolver said.
+        error: io::Error,
+    },
+    /// Whom to trust.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+/// An upstream. Its name is resolved when the configuration is read.
+pub(crate) struct Target {
+    /// As it was written: the label in metrics.
+    pub(crate) name: String,
+    /// The Host of those who name none: health checks, and clients of HTTP/1.0.
+    pub(super) host: HeaderValue,
+    address: SocketAddr,
+    tls: Option<ClientTls>,
+    pub(crate) health: Health,
+    pub(crate) reported: Reported,
+}
+
+impl Target {
+    /// Every upstream of a route.
+    pub(crate) fn all(route: &Route) -> Result<Vec<Arc<Self>>, TargetError> {
+        let targets = route.upstream.iter();
+        targets
+            .map(|name| Self::new(name, route).map(Arc::new))
+            .collect()
+    }
+
+    fn new(name: &str, route: &Route) -> Result<Self, TargetError> {
+        let spelling = || TargetError::Spelling(name.to_owned());
+        let url = if name.contains("://") {
+            Url::parse(name)
+        } else {
+            Url::parse(&format!("http://{name}"))
+        };
+        let url = url.map_err(|_| spelling())?;
+        let bare = matches!(url.path(), "" | "/") && url.query().is_none();
+        let host = url.host_str().filter(|_| bare).ok_or_else(spelling)?;
+        let tls = match url.scheme() {
+            "http" => None,
+            "https" => Some(ClientTls::new(host, route.authority.as_deref())?),
+            _ => return Err(spelling()),
+        };
+        let port = url.port_or_known_default().ok_or_else(spelling)?;
+        let resolve = |error| TargetError::Resolve {
+            name: name.to_owned(),
+            error,
+        };
+        let address = (host.trim_matches(['[', ']']), port)
+            .to_socket_addrs()
+            .map_err(resolve)?
+            .next()
+            .ok_or_else(|| resolve(io::Error::other("it has no address")))?;
+        Ok(Self {
+            name: name.to_owned(),
+            host: HeaderValue::from_str(url.authority()).map_err(|_| spelling())?,
+            address,
+            tls,
+            health: Health::new(&route.health),
+            reported: Reported::default(),
+        })
+    }
+
+    pub(crate) async fn connect(&self) -> io::Result<Stream> {
+        connect(self.address, self.tls.as_ref()).await
+    }
+}

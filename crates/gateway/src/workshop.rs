@@ -1,0 +1,170 @@
+//! One thread's part in compressing: what it may spend, what things cost, the encoders, the books.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use posthaste_serve::Slowness;
+use posthaste_units::{Instant, Size, Span};
+use posthaste_wsqos::{Bill, Outlook, Prices, Purse, Step};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::codec::Press;
+use crate::config::Watch;
+use crate::house::House;
+use crate::upstream::Failure;
+
+/// One thread's workshop.
+pub(crate) struct Workshop {
+    pub(crate) purse: RefCell<Purse>,
+    pub(crate) prices: RefCell<Prices>,
+    /// Copied here by a task of this thread whenever there is a new one: reading it costs nothing.
+    pub(crate) outlook: Cell<Outlook>,
+    pub(crate) house: Arc<House>,
+    press: RefCell<Press>,
+    thread: usize,
+    /// Where a slower machine is acted, and how many times slower.
+    slowness: Option<Slowness>,
+    slowdown: u64,
+}
+
+/// A compression under way: what was paid for it, and what it has cost. It enters itself in the books
+/// when it is over, however it ends: also where the upstream dies or the client goes away.
+pub(crate) struct Job {
+    workshop: Rc<Workshop>,
+    pub(crate) step: Step,
+    bill: Option<Bill>,
+    read: u64,
+    written: u64,
+    spent: Span,
+    is_whole: bool,
+}
+
+impl Workshop {
+    pub(crate) fn new(thread: usize, house: Arc<House>) -> Self {
+        let sharers = match house.plan().config.demand.watch {
+            Watch::Workers => 1,
+            _ => house.metrics.work.len(),
+        };
+        let slowdown = house.plan().config.slowdown;
+        Self {
+            slowness: (slowdown > 1).then(|| Slowness::new(slowdown)),
+            slowdown: slowdown.max(1).into(),
+            purse: RefCell::new(Purse::new(sharers)),
+            prices: RefCell::default(),
+            outlook: Cell::new(Outlook::UNKNOWN),
+            press: RefCell::default(),
+            house,
+            thread,
+        }
+    }
+
+    /// Takes a new outlook of its own, and shows it to those who watch over the gateway.
+    pub(crate) fn look_ahead(&self, outlook: Outlook) {
+        self.outlook.set(outlook);
+        self.house.metrics.outlooks.set(self.thread, outlook);
+    }
+
+    /// Makes a request take as long as on the machine that is acted.
+    pub(crate) fn slow_down(&self) {
+        if let Some(slowness) = &self.slowness {
+            slowness.pay();
+        }
+    }
+
+    /// Processor time of `work`, as on the machine that is acted.
+    fn time<T>(&self, work: impl FnOnce() -> T) -> (T, Span) {
+        let start = processor_time();
+        let done = work();
+        let spent = processor_time().saturating_sub(start);
+        (done, Span::from_nanos(spent.as_nanos() * self.slowdown))
+    }
+
+    /// Shows those who watch over all threads what was spent so far.
+    pub(crate) fn publish(&self) {
+        self.house.metrics.work[self.thread].set(self.purse.borrow().work());
+    }
+}
+
+impl Job {
+    pub(crate) fn new(workshop: &Rc<Workshop>, step: Step, bill: Option<Bill>) -> Self {
+        Self {
+            workshop: workshop.clone(),
+            step,
+            bill,
+            read: 0,
+            written: 0,
+            spent: Span::ZERO,
+            is_whole: false,
+        }
+    }
+
+    /// Compresses a message at once.
+    pub(crate) fn pack(mut self, message: &[u8]) -> Result<Bytes, Failure> {
+        let (workshop, step) = (self.workshop.clone(), self.step);
+        let packed = self.part(message.len(), || {
+            workshop.press.borrow_mut().pack(step, message)
+        })?;
+        self.finish();
+        Ok(packed)
+    }
+
+    /// Does a part: `read` bytes of the message, and what comes of them.
+    pub(crate) fn part(
+        &mut self,
+        read: usize,
+        work: impl FnOnce() -> io::Result<Bytes>,
+    ) -> Result<Bytes, Failure> {
+        let (out, spent) = self.workshop.time(work);
+        let out = out.map_err(Failure::Codec);
+        let out = out.inspect_err(|failure| self.workshop.house.metrics.failed(failure))?;
+        self.read += read as u64;
+        self.written += out.len() as u64;
+        self.spent += spent;
+        if let Some(bill) = &mut self.bill {
+            self.workshop.purse.borrow_mut().spend(bill, spent);
+        }
+        Ok(out)
+    }
+
+    /// The message has been compressed to its end: only that teaches what such a job costs.
+    pub(crate) fn finish(mut self) {
+        self.is_whole = true;
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let workshop = &self.workshop;
+        if self.is_whole {
+            let (read, written) = (Size::from_bytes(self.read), Size::from_bytes(self.written));
+            let mut prices = workshop.prices.borrow_mut();
+            prices.learn(self.step, read, written, self.spent);
+        }
+        if let Some(bill) = self.bill {
+            workshop.purse.borrow_mut().close(bill);
+        }
+        if self.read > 0 {
+            let metrics = &workshop.house.metrics;
+            metrics.packed(self.step, self.read, self.written, self.spent);
+        }
+        workshop.publish();
+    }
+}
+
+/// The time on a clock that never goes back, from an arbitrary origin.
+pub(crate) fn now() -> Instant {
+    let time = clock_gettime(ClockId::Monotonic);
+    Instant::from_nanos(nanos(time))
+}
+
+/// Processor time of the calling thread.
+fn processor_time() -> Span {
+    Span::from_nanos(nanos(clock_gettime(ClockId::ThreadCPUTime)))
+}
+
+fn nanos(time: rustix::time::Timespec) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

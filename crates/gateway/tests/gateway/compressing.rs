@@ -1,0 +1,446 @@
+//! Who is compressed, how the reply's head changes with it, and that each byte comes back.
+
+use std::io::Read;
+use std::time::Duration;
+
+use base64::Engine as _;
+use posthaste_gateway::{Config, Running, start};
+
+use crate::support::{Client, Origin, Reply, field, get};
+
+/// A text of so many bytes that does not repeat itself too much.
+fn text(length: usize) -> String {
+    let mut text = String::from("<books>");
+    for number in 0_u64.. {
+        if text.len() >= length {
+            break;
+        }
+        let word = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+        text.push_str(&format!(
+            "<book><isbn>{word:x}</isbn><n>{number}</n></book>"
+        ));
+    }
+    text.truncate(length);
+    text
+}
+
+fn reply(fields: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nContent-Length: {length}\r\n{fields}\r\n{body}"
+    )
+}
+
+fn chunked(fields: &str, body: &str) -> String {
+    let mut text = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nTransfer-Encoding: chunked\r\n{fields}\r\n"
+    );
+    for piece in body.as_bytes().chunks(5000) {
+        let piece = std::str::from_utf8(piece).unwrap();
+        text.push_str(&format!("{:x}\r\n{piece}\r\n", piece.len()));
+    }
+    text + "0\r\n\r\n"
+}
+
+fn gateway(origin: &Origin, policy: &str) -> Running {
+    let compression = format!("[compression]\npolicy = \"{policy}\"");
+    start(crate::support::config(&[origin.address], &compression)).unwrap()
+}
+
+/// What the client reads, by its Content-Encoding.
+fn decoded(reply: &Reply) -> String {
+    let mut text = Vec::new();
+    match field(&reply.head, "content-encoding") {
+        None => text.clone_from(&reply.body),
+        Some("gzip") => {
+            let mut decoder = flate2::read::GzDecoder::new(&*reply.body);
+            decoder.read_to_end(&mut text).unwrap();
+        }
+        Some("zstd") => text = zstd::decode_all(&*reply.body).unwrap(),
+        Some("br") => {
+            let mut decoder = brotli::Decompressor::new(&*reply.body, 4096);
+            decoder.read_to_end(&mut text).unwrap();
+        }
+        Some(other) => panic!("{other}"),
+    }
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn each_coding_comes_back_whole_and_as_a_stream() {
+    for length in [600, 3366, 16_055, 65_536, 65_537, 300_000] {
+        let body = text(length);
+        for origin in [reply("", &body), chunked("", &body)].map(Origin::answering) {
+            let gateway = gateway(&origin, "always");
+            for coding in ["gzip", "zstd", "br"] {
+                let got = get(&gateway, "/", &format!("Accept-Encoding: {coding}\r\n"));
+                assert!(got.whole);
+                assert_eq!(
+                    field(&got.head, "content-encoding"),
+                    Some(coding),
+                    "{length}"
+                );
+                assert_eq!(decoded(&got), body, "{coding} {length}");
+                assert!(got.body.len() < length * 3 / 4);
+                let framed = field(&got.head, "content-length").is_some();
+                assert_eq!(framed, length <= 65_536, "{coding} {length}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wish_counts_wherever_it_is_said() {
+    let body = text(5000);
+    let origin = Origin::answering(reply("", &body));
+    let gateway = gateway(&origin, "threshold");
+    // Nothing was asked of this gateway yet and nothing is known: only those who ask are compressed.
+    for (fields, coding, reason) in [
+        (
+            "Accept-Encoding: gzip\r\nPrefer: compression=always, compression-reason\r\n",
+            Some("gzip"),
+            "asked",
+        ),
+        (
+            "Accept-Encoding: gzip\r\nPrefer: compression=never, compression-reason\r\n",
+            None,
+            "refused",
+        ),
+        (
+            "Accept-Encoding: identity\r\nPrefer: compression-reason\r\n",
+            None,
+            "refused",
+        ),
+        (
+            "Accept-Encoding: gzip;q=0\r\nPrefer: compression-reason\r\n",
+            None,
+            "refused",
+        ),
+        (
+            "Accept-Encoding: br;q=0.5, zstd\r\nSave-Data: on\r\nPrefer: compression-reason\r\n",
+            Some("zstd"),
+            "asked",
+        ),
+        ("Prefer: compression-reason\r\n", None, "not-acceptable"),
+    ] {
+        let got = get(&gateway, "/", fields);
+        assert_eq!(field(&got.head, "content-encoding"), coding, "{fields}");
+        assert_eq!(
+            field(&got.head, "compression-decision"),
+            Some(reason),
+            "{fields}"
+        );
+        assert_eq!(decoded(&got), body);
+        let vary = field(&got.head, "vary");
+        assert_eq!(vary, Some("accept-encoding, prefer, save-data"), "{fields}");
+    }
+    let silent = get(&gateway, "/", "Accept-Encoding: gzip\r\n");
+    assert_eq!(field(&silent.head, "compression-decision"), None);
+}
+
+#[test]
+fn the_soap_header_counts_first_and_the_message_goes_on_unchanged() {
+    let body = text(5000);
+    let origin = Origin::answering(reply("", &body));
+    let gateway = gateway(&origin, "threshold");
+    for (wish, coding) in [("always", Some("gzip")), ("never", None)] {
+        let filling = "x".repeat(200_000);
+        let envelope = format!(
+            "<s:Envelope xmlns:s=\"http://schemas.xmlsoap.org/soap/envelope/\"><s:Header>\
+             <compression xmlns=\"urn:posthaste:wsqos\">{wish}</compression></s:Header>\
+             <s:Body><a>{filling}</a></s:Body></s:Envelope>"
+        );
+        let head = format!(
+            "POST / HTTP/1.1\r\nHost: s\r\nContent-Type: text/xml\r\nAccept-Encoding: gzip\r\nPrefer: compression=if-possible\r\nContent-Length: {}\r\n\r\n",
+            envelope.len()
+        );
+        let mut client = Client::new(&gateway);
+        // Cut in the middle of the element.
+        let cut = envelope.find("urn:").unwrap();
+        client.send(head).send(&envelope[..cut]);
+        std::thread::sleep(Duration::from_millis(50));
+        client.send(&envelope[cut..]);
+        let got = client.reply(false).unwrap();
+        assert_eq!(field(&got.head, "content-encoding"), coding, "{wish}");
+        assert_eq!(decoded(&got), body);
+        assert!(origin.last_request().ends_with(&envelope));
+    }
+}
+
+#[test]
+fn a_compressed_reply_is_another_representation() {
+    let fields = "ETag: \"abc\"\r\nAccept-Ranges: bytes\r\nVary: Cookie\r\n";
+    let origin = Origin::answering(reply(fields, &text(5000)));
+    let gateway = gateway(&origin, "always");
+    let coded = get(&gateway, "/", "Accept-Encoding: gzip\r\n").head;
+    assert_eq!(field(&coded, "etag"), Some("w/\"abc\""));
+    assert_eq!(field(&coded, "accept-ranges"), None);
+    assert!(
+        coded.contains("vary: cookie\r\n") && coded.contains("vary: accept-encoding"),
+        "{coded}"
+    );
+    let plain = get(&gateway, "/", "").head;
+    assert_eq!(field(&plain, "etag"), Some("\"abc\""));
+    assert_eq!(field(&plain, "accept-ranges"), Some("bytes"));
+    assert!(plain.contains("vary: accept-encoding"), "{plain}");
+}
+
+#[test]
+fn what_must_stay_as_it_is_stays_so() {
+    let body = text(5000);
+    for (reason, answer) in [
+        (
+            "no-transform",
+            reply("Cache-Control: max-age=1, no-transform\r\n", &body),
+        ),
+        ("already-coded", reply("Content-Encoding: br\r\n", &body)),
+        ("sealed", reply("Content-Digest: sha-256=:AA==:\r\n", &body)),
+        ("too-small", reply("", "short")),
+        ("too-small", chunked("", "short")),
+        (
+            "media-type",
+            reply("", &body).replace("text/xml", "image/png"),
+        ),
+        (
+            "event-stream",
+            chunked("", &body).replace("text/xml", "text/event-stream"),
+        ),
+        (
+            "range",
+            reply("Content-Range: bytes 0-4999/9000\r\n", &body)
+                .replace("200 OK", "206 Partial Content"),
+        ),
+    ] {
+        let origin = Origin::answering(answer);
+        let gateway = gateway(&origin, "always");
+        let fields = "Accept-Encoding: gzip\r\nPrefer: compression=always, compression-reason\r\n";
+        let got = get(&gateway, "/", fields);
+        assert_eq!(field(&got.head, "compression-decision"), Some(reason));
+        let sent = if reason == "too-small" {
+            "short"
+        } else {
+            &body
+        };
+        assert_eq!(got.body, sent.as_bytes(), "{reason}");
+    }
+}
+
+#[test]
+fn what_an_upstream_calls_plain_and_has_packed_is_not_packed_again() {
+    let mut packed = vec![0x1f, 0x8b, 8];
+    packed.extend(text(5000).into_bytes());
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nContent-Length: {}\r\n\r\n",
+        packed.len()
+    );
+    let origin = Origin::answering([head.as_bytes(), &packed].concat());
+    let gateway = gateway(&origin, "always");
+    let fields = "Accept-Encoding: gzip\r\nPrefer: compression-reason\r\n";
+    let got = get(&gateway, "/", fields);
+    assert_eq!(
+        field(&got.head, "compression-decision"),
+        Some("already-coded")
+    );
+    assert_eq!(field(&got.head, "content-encoding"), None);
+    assert_eq!(got.body, packed);
+}
+
+#[test]
+fn a_route_can_opt_out() {
+    let origin = Origin::answering(reply("", &text(5000)));
+    let text = format!(
+        "listen = \"127.0.0.1:0\"\n[[route]]\npath = \"/\"\ncompression = false\nupstream = [\"{}\"]",
+        origin.address
+    );
+    let gateway = start(Config::read(&text).unwrap()).unwrap();
+    let fields = "Accept-Encoding: gzip\r\nPrefer: compression=always, compression-reason\r\n";
+    let got = get(&gateway, "/", fields);
+    assert_eq!(field(&got.head, "compression-decision"), Some("opted-out"));
+}
+
+#[test]
+fn head_gets_the_head_of_the_plain_reply() {
+    let origin = Origin::answering(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nContent-Length: 5000\r\n\r\n",
+    );
+    let gateway = gateway(&origin, "always");
+    let mut client = Client::new(&gateway);
+    client.send("HEAD / HTTP/1.1\r\nHost: s\r\nAccept-Encoding: gzip\r\n\r\n");
+    let got = client.reply(true).unwrap();
+    assert_eq!(field(&got.head, "content-length"), Some("5000"));
+    assert_eq!(field(&got.head, "content-encoding"), None);
+}
+
+#[test]
+fn a_stream_can_be_read_as_far_as_it_has_come() {
+    let (seen, may_go_on) = std::sync::mpsc::channel();
+    let may_go_on = std::sync::Mutex::new(may_go_on);
+    let origin = Origin::start(move |line| {
+        line.request();
+        line.write("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n");
+        line.write("7\r\nfirst, \r\n");
+        let _ = may_go_on.lock().unwrap().recv();
+        line.write("6\r\nsecond\r\n0\r\nX-Sum: 7\r\n\r\n");
+    });
+    let gateway = gateway(&origin, "always");
+    let mut client = Client::new(&gateway);
+    client.send("GET / HTTP/1.1\r\nHost: s\r\nTE: trailers\r\nAccept-Encoding: gzip\r\n\r\n");
+    let mut raw = Vec::new();
+    while first_seven(&raw).is_none_or(|first| first != *b"first, ") {
+        raw.extend(client.some());
+    }
+    seen.send(()).unwrap();
+    while !raw.ends_with(b"\r\n\r\n") {
+        raw.extend(client.some());
+    }
+    assert!(
+        String::from_utf8_lossy(&raw)
+            .to_lowercase()
+            .contains("x-sum: 7")
+    );
+}
+
+/// What a client can read of a chunked, gzipped reply that is not over.
+fn first_seven(raw: &[u8]) -> Option<[u8; 7]> {
+    let head = raw.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let mut rest = &raw[head + 4..];
+    let mut packed = Vec::new();
+    while let Some(line) = rest.windows(2).position(|window| window == b"\r\n") {
+        let length = usize::from_str_radix(std::str::from_utf8(&rest[..line]).ok()?, 16).ok()?;
+        packed.extend_from_slice(rest.get(line + 2..line + 2 + length)?);
+        rest = rest.get(line + 4 + length..)?;
+    }
+    let mut first = [0; 7];
+    flate2::read::GzDecoder::new(&*packed)
+        .read_exact(&mut first)
+        .ok()?;
+    Some(first)
+}
+
+#[test]
+fn an_upstream_that_dies_while_it_is_compressed_does_not_look_whole() {
+    let begun = "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\n";
+    let half = text(100_000);
+    let short = format!("{begun}Content-Length: 9000\r\n\r\n{}", &half[..4000]);
+    let long = format!("{begun}Content-Length: 900000\r\n\r\n{half}");
+    for (answer, early) in [(short, true), (long, false)] {
+        let origin = Origin::start(move |line| {
+            line.request();
+            line.write(&answer);
+            std::thread::sleep(Duration::from_millis(50));
+        });
+        let gateway = gateway(&origin, "always");
+        let got = get(&gateway, "/", "Accept-Encoding: gzip\r\n");
+        match early {
+            true => assert_eq!(got.status, 502),
+            false => assert!(!got.whole),
+        }
+    }
+}
+
+#[test]
+fn what_the_description_says_holds_for_calls_that_state_nothing() {
+    const WSDL: &str = "<w:definitions xmlns:w='http://schemas.xmlsoap.org/wsdl/' \
+        xmlns:s='http://schemas.xmlsoap.org/wsdl/soap/' xmlns:t='urn:t' \
+        xmlns:p='urn:posthaste:wsqos' targetNamespace='urn:t'>\
+        <w:portType name='P'><w:operation name='Small'/><w:operation name='Large'/></w:portType>\
+        <w:binding name='B' type='t:P'><s:binding transport='http://schemas.xmlsoap.org/soap/http'/>\
+        <w:operation name='Small'><s:operation soapAction='urn:t/Small'/>\
+        <p:compression>never</p:compression></w:operation>\
+        <w:operation name='Large'><s:operation soapAction='urn:t/Large'/>\
+        <p:compression>always</p:compression></w:operation></w:binding>\
+        <w:service name='S'><w:port name='P' binding='t:B'><s:address location='http://s/'/></w:port>\
+        </w:service></w:definitions>";
+    let origin = Origin::answering(reply("", &text(5000)));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("shop.wsdl");
+    std::fs::write(&file, WSDL).unwrap();
+    let config = |file: &std::path::Path| {
+        let text = format!(
+            "listen = \"127.0.0.1:0\"\n[[route]]\npath = \"/\"\nupstream = [\"{}\"]\nwsdl = {file:?}",
+            origin.address
+        );
+        Config::read(&text).unwrap()
+    };
+    let gateway = start(config(&file)).unwrap();
+    for (action, reason) in [("Small", "refused"), ("Large", "asked")] {
+        let envelope = "<s:Envelope xmlns:s=\"http://schemas.xmlsoap.org/soap/envelope/\"><s:Body/></s:Envelope>";
+        let request = format!(
+            "POST / HTTP/1.1\r\nHost: s\r\nContent-Type: text/xml\r\nSOAPAction: \"urn:t/{action}\"\r\nAccept-Encoding: gzip\r\nPrefer: compression-reason\r\nContent-Length: {}\r\n\r\n{envelope}",
+            envelope.len()
+        );
+        let got = Client::new(&gateway).send(request).reply(false).unwrap();
+        assert_eq!(
+            field(&got.head, "compression-decision"),
+            Some(reason),
+            "{action}"
+        );
+    }
+    std::fs::write(&file, WSDL.replace("never", "seldom")).unwrap();
+    let error = posthaste_gateway::check(config(&file))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("shop.wsdl") && error.contains("never"),
+        "{error}"
+    );
+}
+
+/// Sends an envelope whose header asks for the Body alone to be compressed.
+fn post_for_body(gateway: &Running, wish: &str) -> Reply {
+    let namespace = "http://schemas.xmlsoap.org/soap/envelope/";
+    let message = format!(
+        "<s:Envelope xmlns:s=\"{namespace}\"><s:Header><p:compression xmlns:p=\"urn:posthaste:wsqos\" \
+         form=\"body\">{wish}</p:compression></s:Header><s:Body><a/></s:Body></s:Envelope>"
+    );
+    let length = message.len();
+    let request = format!(
+        "POST / HTTP/1.1\r\nHost: h\r\nContent-Type: text/xml\r\nPrefer: compression-reason\r\n\
+         Content-Length: {length}\r\n\r\n{message}"
+    );
+    Client::new(gateway).send(request).reply(false).unwrap()
+}
+
+#[test]
+fn a_body_alone_is_packed_for_clients_that_cannot_decode_content() {
+    let inner = text(9000) + "</books>";
+    let around = "<s:Envelope xmlns:s=\"http://schemas.xmlsoap.org/soap/envelope/\"><s:Body>";
+    let end = "</s:Body></s:Envelope>";
+    let message = format!("{around}{inner}{end}");
+    let origin = Origin::answering(reply("ETag: \"x\"\r\n", &message));
+    let gateway_always = gateway(&origin, "threshold");
+    let got = post_for_body(&gateway_always, "always");
+    assert_eq!(field(&got.head, "compression-decision"), Some("asked"));
+    assert_eq!(field(&got.head, "content-encoding"), None);
+    assert_eq!(field(&got.head, "etag"), Some("w/\"x\""));
+    assert!(got.body.len() < message.len() / 2);
+    let text = String::from_utf8(got.body).unwrap();
+    let packed = text
+        .strip_prefix(around)
+        .unwrap()
+        .strip_suffix(end)
+        .unwrap();
+    let packed = packed.strip_suffix("</p:packed>").unwrap();
+    let (_, packed) = packed.split_once('>').unwrap();
+    let bytes = base64::engine::general_purpose::STANDARD
+        .decode(packed)
+        .unwrap();
+    let mut back = String::new();
+    let mut decoder = flate2::read::GzDecoder::new(&*bytes);
+    decoder.read_to_string(&mut back).unwrap();
+    assert_eq!(back, inner);
+
+    let refused = post_for_body(&gateway_always, "never");
+    assert_eq!(
+        field(&refused.head, "compression-decision"),
+        Some("refused")
+    );
+    assert_eq!(refused.body, message.as_bytes());
+    let page = Origin::answering(reply("", &message.replace("s:Body>", "Body>")));
+    let page_gateway = gateway(&page, "threshold");
+    let odd = post_for_body(&page_gateway, "always");
+    assert_eq!(
+        field(&odd.head, "compression-decision"),
+        Some("no-envelope")
+    );
+}

@@ -1,0 +1,53 @@
+//! What is written for people is true: the example's values are the defaults, and the page names each key.
+
+use posthaste_gateway::Config;
+
+const EXAMPLE: &str = include_str!("../../../../examples/gateway.toml");
+const PAGE: &str = include_str!("../../../../docs/gateway.md");
+
+#[test]
+fn the_example_shows_the_defaults() {
+    let shown = Config::read(EXAMPLE).unwrap();
+    let smallest =
+        "listen = \"127.0.0.1:8080\"\n[[route]]\npath = \"/\"\nupstream = [\"127.0.0.1:9000\"]";
+    let default = Config::read(smallest).unwrap();
+    assert_eq!(format!("{shown:#?}"), format!("{default:#?}"));
+}
+
+#[test]
+fn the_example_can_be_used_with_every_key() {
+    let mut text = String::new();
+    for line in EXAMPLE.lines() {
+        // A key behind a # is one word and a sign of equality, or a table.
+        let key = line.strip_prefix("# ").filter(|rest| {
+            let word = rest.split(" = ").next().unwrap_or_default();
+            rest.starts_with('[') || (rest.contains(" = ") && !word.contains(' '))
+        });
+        text.push_str(key.unwrap_or(line));
+        text.push('\n');
+    }
+    let config = Config::read(&text).unwrap();
+    assert!(config.tls.is_some() && config.access_log.is_some() && config.connections.is_some());
+    let [route] = &config.routes[..] else {
+        panic!("one route");
+    };
+    assert!(route.authority.is_some() && route.wsdl.is_some() && route.health.path.is_some());
+}
+
+#[test]
+fn the_page_names_each_key() {
+    let mut table = String::new();
+    for line in EXAMPLE.lines() {
+        let line = line.trim_start_matches("# ");
+        if let Some(name) = line.strip_prefix('[') {
+            table = name.trim_matches(['[', ']']).to_owned() + ".";
+        } else if let Some((key, _)) = line.split_once(" = ").filter(|(key, _)| !key.contains(' '))
+        {
+            let name = format!("`{table}{key}`");
+            assert!(
+                PAGE.contains(&name),
+                "docs/gateway.md does not say what {name} is"
+            );
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Upstreams that die, lie, stall and say nothing.
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use posthaste_gateway::start;
+
+use crate::support::{Client, Line, Origin, config, gateway, get, wait_until};
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// An upstream that answers each request with `reply` and then closes.
+fn once(reply: &'static str) -> Origin {
+    Origin::start(move |line| {
+        line.request();
+        line.write(reply);
+    })
+}
+
+/// Ends a connection with a reset instead of a FIN.
+fn reset(line: &Line) {
+    rustix::net::sockopt::set_socket_linger(&line.stream, Some(Duration::ZERO)).unwrap();
+}
+
+#[test]
+fn an_upstream_that_gives_no_reply_is_a_bad_gateway() {
+    let gateway = start(config(&[crate::support::closed_port()], "")).unwrap();
+    assert_eq!(get(&gateway, "/", "").status, 502);
+    for nonsense in [
+        "",
+        "HTTP/1.1",
+        "SSH-2.0-OpenSSH\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+        "HTTP/1.1 2000 OK\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nX: a\0b\r\n\r\n",
+    ] {
+        let origin = once(nonsense);
+        let gateway = crate::support::gateway(&origin);
+        assert_eq!(get(&gateway, "/", "").status, 502, "{nonsense:?}");
+    }
+    let origin = Origin::start(|line| {
+        line.request();
+        line.write("HTTP/1.1 200 OK\r\n");
+        for _ in 0..200 {
+            line.write(format!("X: {}\r\n", "y".repeat(1000)));
+        }
+    });
+    assert_eq!(get(&crate::support::gateway(&origin), "/", "").status, 502);
+}
+
+#[test]
+fn a_reply_that_ends_early_does_not_look_whole() {
+    for reply in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\nzz\r\n",
+    ] {
+        let origin = once(reply);
+        let gateway = gateway(&origin);
+        let mut client = Client::new(&gateway);
+        client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
+        // Where the fault comes with the head, there may be nothing at all.
+        if let Some(reply) = client.reply(false) {
+            assert!(!reply.whole, "{reply:?}");
+        }
+    }
+    let origin = Origin::start(move |line| {
+        line.request();
+        line.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+        std::thread::sleep(Duration::from_millis(50));
+        reset(line);
+    });
+    assert!(!get(&gateway(&origin), "/", "").whole);
+}
+
+#[test]
+fn what_comes_after_a_reply_is_never_taken_for_the_next() {
+    let origin = Origin::start(|line| {
+        while line.request().is_some() {
+            line.write(format!(
+                "{OK}HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+            ));
+        }
+    });
+    let gateway = gateway(&origin);
+    let mut client = Client::new(&gateway);
+    for _ in 0..10 {
+        client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
+        assert_eq!(client.reply(false).unwrap().body, b"ok");
+    }
+}
+
+#[test]
+fn a_silent_upstream_is_a_timeout_and_a_stalled_one_is_cut_off() {
+    let limits = "[timeouts]\nreply = \"300ms\"\nreply_body = \"300ms\"\nconnect = \"300ms\"";
+    let silent = Origin::start(|line| {
+        line.request();
+        line.request();
+    });
+    let gateway = start(config(&[silent.address], limits)).unwrap();
+    let begin = Instant::now();
+    assert_eq!(get(&gateway, "/", "").status, 504);
+    assert!(begin.elapsed() >= Duration::from_millis(300));
+
+    let stalled = Origin::start(|line| {
+        line.request();
+        line.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+        line.request();
+    });
+    let gateway = start(config(&[stalled.address], limits)).unwrap();
+    let reply = get(&gateway, "/", "");
+    assert_eq!((&*reply.body, reply.whole), (&b"half"[..], false));
+
+    // A queue of one that nobody takes from: the handshake of the third is not answered.
+    let full = TcpListener::bind("127.0.0.1:0").unwrap();
+    rustix::net::listen(&full, 0).unwrap();
+    let address = full.local_addr().unwrap();
+    let _waiting: Vec<_> = (0..2)
+        .filter_map(|_| {
+            std::net::TcpStream::connect_timeout(&address, Duration::from_millis(100)).ok()
+        })
+        .collect();
+    let gateway = start(config(&[address], limits)).unwrap();
+    assert_eq!(get(&gateway, "/", "").status, 504);
+}
+
+#[test]
+fn a_slow_client_is_not_the_upstreams_fault_and_an_upstream_that_takes_nothing_is() {
+    let origin = Origin::answering(OK);
+    let gateway = start(config(&[origin.address], "[timeouts]\nreply = \"300ms\"")).unwrap();
+    let mut client = Client::new(&gateway);
+    client.send("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 5\r\n\r\n");
+    for _ in 0..5 {
+        std::thread::sleep(Duration::from_millis(200));
+        client.send("x");
+    }
+    assert_eq!(client.reply(false).unwrap().status, 200);
+
+    let deaf = Origin::start(|line| {
+        // It takes the connection and reads nothing.
+        let _ = line.stream.peek(&mut [0]);
+        std::thread::sleep(crate::support::PATIENCE);
+    });
+    let gateway = start(config(&[deaf.address], "[timeouts]\nreply = \"300ms\"")).unwrap();
+    let mut client = Client::new(&gateway);
+    let length = 64 << 20;
+    client.send(format!(
+        "POST / HTTP/1.1\r\nHost: s\r\nContent-Length: {length}\r\n\r\n"
+    ));
+    let body = client.clone_stream();
+    let sender = std::thread::spawn(move || {
+        let _ = std::io::Write::write_all(&mut &body, &vec![0; length]);
+    });
+    assert_eq!(client.reply(false).unwrap().status, 504);
+    drop(client);
+    sender.join().unwrap();
+}
+
+#[test]
+fn what_breaks_after_the_head_is_counted() {
+    let origin = Origin::start(|line| {
+        line.request();
+        line.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+        std::thread::sleep(Duration::from_millis(50));
+    });
+    let gateway = gateway(&origin);
+    assert!(!get(&gateway, "/", "").whole);
+    let metrics = crate::watching::told(&gateway, "/metrics").body;
+    let metrics = String::from_utf8(metrics).unwrap();
+    assert!(
+        metrics.contains("upstream_failures_total{kind=\"broken\"} 1.0"),
+        "{metrics}"
+    );
+}
+
+#[test]
+fn informational_replies_come_before_the_one_that_counts() {
+    let origin = once(
+        "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    );
+    assert_eq!(get(&gateway(&origin), "/", "").status, 200);
+}
+
+#[test]
+fn a_client_that_vanishes_takes_its_request_along() {
+    let (gone, seen) = std::sync::mpsc::channel();
+    let origin = Origin::start(move |line| {
+        line.request();
+        // The end of the connection, since nobody waits for the reply any more.
+        let _ = gone.send(line.request().is_none());
+    });
+    let gateway = gateway(&origin);
+    let mut client = Client::new(&gateway);
+    client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
+    wait_until("the upstream is asked", || origin.asked() == 1);
+    drop(client);
+    assert_eq!(seen.recv_timeout(crate::support::PATIENCE), Ok(true));
+}
+
+#[test]
+fn a_request_that_changes_something_is_not_repeated() {
+    // Each connection answers one request and closes when the second comes, unanswered.
+    let origin = Origin::start(|line| {
+        line.request();
+        line.write(OK);
+        line.request();
+    });
+    let gateway = gateway(&origin);
+    let mut client = Client::new(&gateway);
+    client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
+    assert_eq!(client.reply(false).unwrap().status, 200);
+    client.send("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 1\r\n\r\nx");
+    assert_eq!(client.reply(false).unwrap().status, 502);
+    assert_eq!(origin.asked(), 2);
+    client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
+    assert_eq!(client.reply(false).unwrap().status, 200);
+    client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
+    assert_eq!(
+        client.reply(false).unwrap().status,
+        200,
+        "asked again, on a new connection"
+    );
+    assert_eq!(origin.asked(), 5);
+}
+
+#[test]
+fn a_reader_that_does_not_read_is_let_go() {
+    let origin = Origin::start(|line| {
+        line.request();
+        line.write("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
+        let piece = vec![b'x'; 1 << 20];
+        for _ in 0..95 {
+            line.write(&piece);
+        }
+    });
+    let gateway = start(config(&[origin.address], "[timeouts]\nwrite = \"500ms\"")).unwrap();
+    let mut client = Client::new(&gateway);
+    client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(client.rest().len() < 90_000_000);
+}

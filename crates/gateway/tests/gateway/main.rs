@@ -1,0 +1,11 @@
+//! A gateway over real sockets: what passes, what is refused, and upstreams that misbehave.
+
+mod compressed_requests;
+mod compressing;
+mod documented;
+mod faults;
+mod passing;
+mod refusing;
+mod reloading;
+mod support;
+mod watching;

@@ -1,0 +1,282 @@
+//! What passes through unchanged, and what of it must change.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+use crate::support::{Client, Origin, config, field, gateway, get};
+
+const HELLO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Type: text/plain\r\n\r\nhello";
+
+#[test]
+fn a_reply_passes_and_the_upstream_learns_for_whom_it_was() {
+    let origin = Origin::answering(HELLO);
+    let gateway = gateway(&origin);
+    let reply = get(&gateway, "/a?b=c", "X-Mine: 1\r\n");
+    assert_eq!((reply.status, &*reply.body), (200, &b"hello"[..]));
+    let request = origin.last_request().to_lowercase();
+    assert!(request.starts_with("get /a?b=c http/1.1\r\n"), "{request}");
+    assert_eq!(field(&request, "host"), Some("shop"));
+    assert_eq!(field(&request, "x-mine"), Some("1"));
+    assert_eq!(field(&request, "x-forwarded-for"), Some("127.0.0.1"));
+    assert_eq!(field(&request, "x-forwarded-proto"), Some("http"));
+    assert_eq!(field(&request, "via"), Some("1.1 posthaste"));
+}
+
+#[test]
+fn what_concerns_one_connection_stays_on_it() {
+    let origin = Origin::answering(
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: X-Theirs\r\nX-Theirs: 1\r\nKeep-Alive: timeout=5\r\n\r\nok",
+    );
+    let gateway = gateway(&origin);
+    let reply = get(
+        &gateway,
+        "/",
+        "Connection: keep-alive, X-Ours\r\nX-Ours: 1\r\nUpgrade: websocket\r\nTE: trailers\r\n",
+    );
+    let request = origin.last_request().to_lowercase();
+    for gone in ["connection", "x-ours", "upgrade", "te"] {
+        assert_eq!(field(&request, gone), None, "{request}");
+    }
+    for gone in ["x-theirs", "keep-alive"] {
+        assert_eq!(field(&reply.head, gone), None, "{}", reply.head);
+    }
+}
+
+#[test]
+fn those_before_us_stay_in_the_list_and_cookies_become_one_field() {
+    let origin = Origin::answering(HELLO);
+    let gateway = gateway(&origin);
+    let fields = "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.2\r\nCookie: a=1\r\nCookie: b=2\r\n";
+    get(&gateway, "/", fields);
+    let request = origin.last_request().to_lowercase();
+    let of = |name: &str| -> Vec<_> {
+        let lines = request.lines().filter_map(|line| line.split_once(": "));
+        lines
+            .filter(|(key, _)| *key == name)
+            .map(|(_, value)| value.to_owned())
+            .collect()
+    };
+    assert_eq!(
+        of("x-forwarded-for"),
+        ["192.0.2.1", "192.0.2.2", "127.0.0.1"]
+    );
+    assert_eq!(of("cookie"), ["a=1; b=2"]);
+}
+
+#[test]
+fn bodies_reach_the_upstream_in_either_framing() {
+    let origin = Origin::answering(HELLO);
+    let gateway = gateway(&origin);
+    let mut client = Client::new(&gateway);
+    client.send("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 4\r\n\r\nbody");
+    assert_eq!(client.reply(false).unwrap().status, 200);
+    assert!(origin.last_request().ends_with("\r\n\r\nbody"));
+    client.send("POST / HTTP/1.1\r\nHost: s\r\nTransfer-Encoding: chunked\r\n\r\n");
+    client.send("3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n");
+    assert_eq!(client.reply(false).unwrap().status, 200);
+    let request = origin.last_request();
+    assert!(
+        request.ends_with("3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n"),
+        "{request}"
+    );
+}
+
+#[test]
+fn one_connection_to_the_upstream_serves_many_requests() {
+    let origin = Origin::answering(HELLO);
+    let gateway = gateway(&origin);
+    for _ in 0..5 {
+        let mut client = Client::new(&gateway);
+        for _ in 0..5 {
+            client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
+            assert_eq!(client.reply(false).unwrap().body, b"hello");
+        }
+    }
+    assert_eq!(origin.asked(), 25);
+    assert_eq!(origin.connections.load(SeqCst), 1);
+}
+
+#[test]
+fn a_connection_that_the_upstream_has_closed_costs_no_request() {
+    let origin = Origin::start(|line| {
+        // One reply, then silence and the end, as a server does whose patience is over.
+        line.request();
+        line.write(HELLO);
+    });
+    let gateway = gateway(&origin);
+    for _ in 0..20 {
+        assert_eq!(get(&gateway, "/", "").body, b"hello");
+    }
+}
+
+#[test]
+fn pieces_pass_as_they_come() {
+    let (seen, may_go_on) = std::sync::mpsc::channel();
+    let may_go_on = std::sync::Mutex::new(may_go_on);
+    let origin = Origin::start(move |line| {
+        line.request();
+        line.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+        let _ = may_go_on.lock().unwrap().recv();
+        line.write("3\r\ndef\r\n0\r\n\r\n");
+    });
+    let gateway = gateway(&origin);
+    let mut client = Client::new(&gateway);
+    client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
+    let mut reply = Vec::new();
+    while !reply.ends_with(b"3\r\nabc\r\n") {
+        reply.extend(client.some());
+    }
+    seen.send(()).unwrap();
+    while !reply.ends_with(b"3\r\ndef\r\n0\r\n\r\n") {
+        reply.extend(client.some());
+    }
+}
+
+#[test]
+fn trailers_pass() {
+    let origin = Origin::answering(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 7\r\n\r\n",
+    );
+    let gateway = gateway(&origin);
+    let reply = get(&gateway, "/", "TE: trailers\r\n");
+    assert!(reply.whole);
+    assert_eq!(String::from_utf8_lossy(&reply.body), "abc\nx-sum: 7");
+}
+
+#[test]
+fn replies_without_a_body_have_none() {
+    for (request, reply) in [
+        ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"),
+        ("GET", "HTTP/1.1 204 No Content\r\n\r\n"),
+        ("GET", "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n"),
+    ] {
+        let origin = Origin::answering(reply);
+        let gateway = gateway(&origin);
+        let mut client = Client::new(&gateway);
+        for _ in 0..2 {
+            client.send(format!("{request} / HTTP/1.1\r\nHost: s\r\n\r\n"));
+            let got = client.reply(request == "HEAD").unwrap();
+            assert!(reply.contains(&got.status.to_string()), "{got:?}");
+            let length = field(&got.head, "content-length");
+            assert_eq!(length.is_some(), request == "HEAD", "{got:?}");
+        }
+        assert_eq!(origin.connections.load(SeqCst), 1);
+    }
+}
+
+#[test]
+fn an_old_client_gets_a_reply_that_it_can_read() {
+    let origin = Origin::answering(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+    );
+    let gateway = gateway(&origin);
+    let reply = Client::new(&gateway).send("GET / HTTP/1.0\r\n\r\n").rest();
+    let reply = String::from_utf8_lossy(&reply);
+    // What goes on is HTTP/1.1, which has a Host.
+    let request = origin.last_request().to_lowercase();
+    assert_eq!(field(&request, "host"), Some(&*origin.address.to_string()));
+    assert!(
+        reply.starts_with("HTTP/1.0 200") && reply.ends_with("\r\n\r\nhello"),
+        "{reply}"
+    );
+}
+
+#[test]
+fn the_longest_path_decides_in_whole_segments() {
+    let (shop, rest) = (
+        Origin::answering("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nshop"),
+        Origin::answering("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nrest"),
+    );
+    let text = format!(
+        "listen = \"127.0.0.1:0\"
+         [[route]]\npath = \"/\"\nupstream = [\"{}\"]
+         [[route]]\npath = \"/shop/\"\nupstream = [\"{}\"]",
+        rest.address, shop.address
+    );
+    let config = posthaste_gateway::Config::read(&text).unwrap();
+    let gateway = posthaste_gateway::start(config).unwrap();
+    for (path, whose) in [
+        ("/", "rest"),
+        ("/shop", "shop"),
+        ("/shop/1?a", "shop"),
+        ("/shopping", "rest"),
+        ("http://else/shop", "shop"),
+    ] {
+        assert_eq!(get(&gateway, path, "").body, whose.as_bytes(), "{path}");
+    }
+    assert_eq!(
+        field(&shop.last_request().to_lowercase(), "host"),
+        Some("else")
+    );
+}
+
+#[test]
+fn the_less_busy_upstream_is_asked_and_a_dead_one_is_left_out() {
+    let (slow, fast) = (
+        Origin::start(|line| {
+            while line.request().is_some() {
+                std::thread::sleep(Duration::from_millis(400));
+                line.write(HELLO);
+            }
+        }),
+        Origin::answering(HELLO),
+    );
+    let dead = crate::support::closed_port();
+    let all = [slow.address, fast.address];
+    let gateway = posthaste_gateway::start(config(&all, "")).unwrap();
+    let mut first = Client::new(&gateway);
+    first.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
+    crate::support::wait_until("the slow one is asked", || slow.asked() == 1);
+    for _ in 0..5 {
+        get(&gateway, "/", "");
+    }
+    assert_eq!((slow.asked(), fast.asked()), (1, 5));
+
+    let gateway = posthaste_gateway::start(config(&[dead, fast.address], "")).unwrap();
+    let statuses: Vec<_> = (0..10).map(|_| get(&gateway, "/", "").status).collect();
+    assert_eq!(&statuses[..3], [502; 3], "{statuses:?}");
+    assert_eq!(&statuses[3..], [200; 7], "{statuses:?}");
+}
+
+#[test]
+fn a_health_check_leaves_an_upstream_out_and_takes_it_back() {
+    let well = Arc::new(AtomicBool::new(false));
+    let state = well.clone();
+    let sick = Origin::start(move |line| {
+        while let Some(request) = line.request() {
+            let fails = request.starts_with("GET /health") && !state.load(SeqCst);
+            line.write(if fails {
+                "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"
+            } else {
+                HELLO
+            });
+        }
+    });
+    let other = Origin::answering(HELLO);
+    let text = format!(
+        "listen = \"127.0.0.1:0\"\n[[route]]\npath = \"/\"\nupstream = [\"{}\", \"{}\"]\n[route.health]\npath = \"/health\"\nevery = \"50ms\"\nfailures = 2",
+        sick.address, other.address
+    );
+    let gateway =
+        posthaste_gateway::start(posthaste_gateway::Config::read(&text).unwrap()).unwrap();
+    let asked = |origin: &Origin| {
+        let requests = origin.requests.lock().unwrap();
+        requests
+            .iter()
+            .filter(|request| request.starts_with("GET /x"))
+            .count()
+    };
+    crate::support::wait_until("two checks have failed", || sick.asked() >= 3);
+    let before = asked(&sick);
+    for _ in 0..10 {
+        assert_eq!(get(&gateway, "/x", "").status, 200);
+    }
+    assert_eq!(asked(&sick), before);
+    well.store(true, SeqCst);
+    crate::support::wait_until("it is asked again", || {
+        get(&gateway, "/x", "");
+        asked(&sick) > before
+    });
+    assert!(asked(&other) >= 10);
+}

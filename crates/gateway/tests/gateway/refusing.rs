@@ -1,0 +1,219 @@
+//! Requests that two servers could read in two ways, and those that are too much.
+
+use std::time::{Duration, Instant};
+
+use crate::support::{Client, Origin, config, gateway};
+use posthaste_gateway::start;
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// Each of these, and a second request behind it, on one connection: the status of the answer, and
+/// that neither reached the upstream.
+#[test]
+fn what_can_be_read_in_two_ways_is_not_passed_on() {
+    let smuggled = "GET /smuggled HTTP/1.1\r\nHost: s\r\n\r\n";
+    let origin = Origin::answering(OK);
+    let gateway = gateway(&origin);
+    for (status, fields, body) in [
+        (400, "Content-Length: 5\r\nContent-Length: 6", "hello"),
+        (400, "Content-Length: 5, 5", "hello"),
+        (400, "Content-Length: +5", "hello"),
+        (400, "Content-Length: -5", "hello"),
+        (400, "Content-Length: 0x5", "hello"),
+        (400, "Content-Length: 5 5", "hello"),
+        (400, "Content-Length: 99999999999999999999", "hello"),
+        (400, "Content-Length : 5", "hello"),
+        (400, "Content-Length\t: 5", "hello"),
+        (400, " Content-Length: 5", "hello"),
+        (400, "X: 1\r\n Content-Length: 5", "hello"),
+        (400, "X: a\rContent-Length: 5", "hello"),
+        (400, "X: a\0b", ""),
+        (400, "Transfer-Encoding: chunked, identity", "0\r\n\r\n"),
+        (400, "Transfer-Encoding: xchunked", "0\r\n\r\n"),
+        (400, "Transfer-Encoding: identity", "0\r\n\r\n"),
+        (501, "Transfer-Encoding: gzip, chunked", "0\r\n\r\n"),
+        (
+            501,
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+            "0\r\n\r\n",
+        ),
+        (400, "Transfer-Encoding:\x0bchunked", "0\r\n\r\n"),
+        (400, "Host: other", ""),
+    ] {
+        let before = origin.asked();
+        let request = format!("POST / HTTP/1.1\r\nHost: s\r\n{fields}\r\n\r\n{body}{smuggled}");
+        let reply = Client::new(&gateway).send(&request).rest();
+        let reply = String::from_utf8_lossy(&reply);
+        assert!(
+            reply.starts_with(&format!("HTTP/1.1 {status}")),
+            "{fields:?}: {reply}"
+        );
+        assert_eq!(reply.matches("HTTP/1.1 ").count(), 1, "{fields:?}: {reply}");
+        assert_eq!(origin.asked(), before, "{fields:?}");
+    }
+}
+
+/// The standard's own remedy (RFC 9112, section 6.3): chunked counts, and the connection ends.
+#[test]
+fn a_request_with_two_lengths_has_one_behind_the_gateway_and_is_the_last() {
+    for fields in [
+        "Content-Length: 4\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked\r\nContent-Length: 4",
+    ] {
+        let origin = Origin::answering(OK);
+        let gateway = gateway(&origin);
+        let request = format!(
+            "POST / HTTP/1.1\r\nHost: s\r\n{fields}\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: s\r\n\r\n"
+        );
+        let reply = Client::new(&gateway).send(request).rest();
+        let reply = String::from_utf8_lossy(&reply);
+        assert_eq!(reply.matches("HTTP/1.1 ").count(), 1, "{reply}");
+        assert_eq!(origin.asked(), 1);
+        let request = origin.last_request().to_lowercase();
+        assert_eq!(
+            crate::support::field(&request, "content-length"),
+            None,
+            "{request}"
+        );
+    }
+}
+
+#[test]
+fn request_lines_and_hosts_are_checked() {
+    let origin = Origin::answering(OK);
+    let gateway = gateway(&origin);
+    for (status, head) in [
+        (400, "GET / HTTP/1.1"),
+        (400, "GET  / HTTP/1.1\r\nHost: s"),
+        (400, "GET / HTTP/1.1 \r\nHost: s"),
+        (400, "GET / HTTP/9.9\r\nHost: s"),
+        (400, "GET http://user@s/ HTTP/1.1\r\nHost: s"),
+        (400, "G\u{e9}T / HTTP/1.1\r\nHost: s"),
+        (400, "\0\u{1}\u{2}"),
+        (400, "POST / HTTP/1.0\r\nTransfer-Encoding: chunked"),
+        (501, "CONNECT s:80 HTTP/1.1\r\nHost: s"),
+        (501, "TRACE / HTTP/1.1\r\nHost: s"),
+    ] {
+        let reply = Client::new(&gateway)
+            .send(format!("{head}\r\nConnection: close\r\n\r\n"))
+            .rest();
+        let reply = String::from_utf8_lossy(&reply);
+        let status = format!(" {status} ");
+        assert!(
+            reply.starts_with("HTTP/1.") && reply[8..].starts_with(&status),
+            "{head:?}: {reply}"
+        );
+    }
+    assert_eq!(origin.asked(), 0);
+}
+
+#[test]
+fn broken_chunks_end_the_connection_and_nothing_behind_them_is_read() {
+    let origin = Origin::answering(OK);
+    let gateway = gateway(&origin);
+    for chunks in [
+        "zz\r\nabc\r\n0\r\n\r\n",
+        "3\r\nabcd\r\n0\r\n\r\n",
+        "-3\r\nabc\r\n0\r\n\r\n",
+        "0x3\r\nabc\r\n0\r\n\r\n",
+        "3 3\r\nabc\r\n0\r\n\r\n",
+        "ffffffffffffffff0\r\nabc\r\n0\r\n\r\n",
+        "3\nabc\n0\n\n",
+    ] {
+        let request = format!(
+            "POST / HTTP/1.1\r\nHost: s\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}GET /smuggled HTTP/1.1\r\nHost: s\r\n\r\n"
+        );
+        let reply = Client::new(&gateway).send(request).rest();
+        let reply = String::from_utf8_lossy(&reply);
+        assert!(!reply.contains(" 200 "), "{chunks:?}: {reply}");
+        assert!(
+            reply.matches("HTTP/1.1 ").count() <= 1,
+            "{chunks:?}: {reply}"
+        );
+    }
+    let requests = origin.requests.lock().unwrap();
+    assert!(
+        requests.iter().all(|request| !request.contains("smuggled")),
+        "{requests:?}"
+    );
+}
+
+#[test]
+fn too_much_is_refused() {
+    let origin = Origin::answering(OK);
+    let gateway = start(config(&[origin.address], "[limits]\nbody = \"1000B\"")).unwrap();
+    let status = |request: String| {
+        let reply = Client::new(&gateway).send(request).rest();
+        String::from_utf8_lossy(&reply)
+            .split(' ')
+            .nth(1)
+            .map(str::to_owned)
+    };
+    let close = "Host: s\r\nConnection: close\r\n";
+    let long = "a".repeat(70_000);
+    let many: String = (0..200).map(|n| format!("X-{n}: {n}\r\n")).collect();
+    let chunk = format!("400\r\n{}\r\n0\r\n\r\n", "b".repeat(1024));
+    for (code, request) in [
+        ("431", format!("GET / HTTP/1.1\r\n{close}X: {long}\r\n\r\n")),
+        ("431", format!("GET / HTTP/1.1\r\n{close}{many}\r\n")),
+        ("431", format!("GET /{long} HTTP/1.1\r\n{close}\r\n")),
+        (
+            "413",
+            format!("POST / HTTP/1.1\r\n{close}Content-Length: 1001\r\n\r\n"),
+        ),
+        (
+            "413",
+            format!("POST / HTTP/1.1\r\n{close}Transfer-Encoding: chunked\r\n\r\n{chunk}"),
+        ),
+        (
+            "200",
+            format!(
+                "POST / HTTP/1.1\r\n{close}Content-Length: 1000\r\n\r\n{}",
+                "c".repeat(1000)
+            ),
+        ),
+    ] {
+        assert_eq!(
+            status(request.clone()).as_deref(),
+            Some(code),
+            "{:.60}",
+            request
+        );
+    }
+}
+
+#[test]
+fn an_endless_header_and_a_slow_one_end() {
+    let origin = Origin::answering(OK);
+    let limits = "[timeouts]\nhead = \"500ms\"\nbody = \"500ms\"";
+    let gateway = start(config(&[origin.address], limits)).unwrap();
+    let mut endless = Client::new(&gateway);
+    endless.send("GET / HTTP/1.1\r\nHost: s\r\n");
+    for _ in 0..100 {
+        endless.send(format!("X: {}\r\n", "y".repeat(1000)));
+    }
+    assert!(endless.rest().starts_with(b"HTTP/1.1 431"));
+
+    for start in [
+        "GET / HTTP/1.1\r\nHo",
+        "POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 10\r\n\r\nhal",
+    ] {
+        let mut slow = Client::new(&gateway);
+        let begin = Instant::now();
+        slow.send(start);
+        slow.rest();
+        assert!(begin.elapsed() < Duration::from_secs(5), "{start:?}");
+    }
+    assert_eq!(origin.asked(), 0);
+}
+
+#[test]
+fn where_no_route_leads_there_is_nothing() {
+    let origin = Origin::answering(OK);
+    let text = format!(
+        "listen = \"127.0.0.1:0\"\n[[route]]\npath = \"/shop\"\nupstream = [\"{}\"]",
+        origin.address
+    );
+    let gateway = start(posthaste_gateway::Config::read(&text).unwrap()).unwrap();
+    assert_eq!(crate::support::get(&gateway, "/", "").status, 404);
+}

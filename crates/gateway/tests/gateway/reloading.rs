@@ -1,0 +1,92 @@
+//! A new configuration and the end, without a lost request.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+use posthaste_gateway::{Error, start};
+
+use crate::support::{Client, Origin, config, get, wait_until};
+
+const OLD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nold";
+const NEW: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nnew";
+
+#[test]
+fn requests_in_service_end_as_they_began_and_new_ones_go_the_new_way() {
+    let old = Origin::start(|line| {
+        while line.request().is_some() {
+            std::thread::sleep(Duration::from_millis(300));
+            line.write(OLD);
+        }
+    });
+    let new = Origin::answering(NEW);
+    let gateway = start(config(&[old.address], "")).unwrap();
+    let mut before = Client::new(&gateway);
+    before.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
+    wait_until("the old upstream is asked", || old.asked() == 1);
+    gateway.reload(config(&[new.address], "")).unwrap();
+    wait_until("the new way is taken", || {
+        get(&gateway, "/", "").body == b"new"
+    });
+    assert_eq!(before.reply(false).unwrap().body, b"old");
+    before.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
+    assert_eq!(before.reply(false).unwrap().body, b"new");
+}
+
+#[test]
+fn no_request_is_lost_while_the_configuration_changes_all_the_time() {
+    let (a, b) = (Origin::answering(OLD), Origin::answering(NEW));
+    let gateway = Arc::new(start(config(&[a.address], "")).unwrap());
+    let over = Arc::new(AtomicBool::new(false));
+    let clients: Vec<_> = (0..4)
+        .map(|_| {
+            let (gateway, over) = (gateway.clone(), over.clone());
+            std::thread::spawn(move || {
+                let mut client = Client::new(&gateway);
+                let mut replies = 0;
+                while !over.load(SeqCst) {
+                    client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
+                    assert_eq!(client.reply(false).unwrap().status, 200);
+                    replies += 1;
+                }
+                replies
+            })
+        })
+        .collect();
+    for turn in 0..50 {
+        let origin = if turn % 2 == 0 { &b } else { &a };
+        gateway.reload(config(&[origin.address], "")).unwrap();
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    over.store(true, SeqCst);
+    for client in clients {
+        assert!(client.join().unwrap() > 10);
+    }
+    assert!(a.asked() > 10 && b.asked() > 10);
+}
+
+#[test]
+fn what_cannot_change_is_named() {
+    let origin = Origin::answering(OLD);
+    let gateway = start(config(&[origin.address], "")).unwrap();
+    let mut other = config(&[origin.address], "");
+    other.threads = 2;
+    let error = gateway.reload(other).unwrap_err();
+    assert!(matches!(error, Error::Fixed("threads")), "{error}");
+}
+
+#[test]
+fn the_end_waits_for_replies_under_way() {
+    let origin = Origin::start(|line| {
+        line.request();
+        std::thread::sleep(Duration::from_millis(400));
+        line.write(OLD);
+    });
+    let gateway = start(config(&[origin.address], "")).unwrap();
+    let mut client = Client::new(&gateway);
+    client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
+    wait_until("the upstream is asked", || origin.asked() == 1);
+    gateway.stop();
+    assert_eq!(client.reply(false).unwrap().body, b"old");
+    gateway.join();
+}

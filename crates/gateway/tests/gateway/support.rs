@@ -1,0 +1,305 @@
+//! An upstream that does what a test says, and a client that sends any bytes.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use posthaste_gateway::{Config, Running, start};
+
+/// Longer than anything here takes: a test that hangs fails.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// An upstream: a thread per connection runs what the test gave.
+pub(crate) struct Origin {
+    pub(crate) address: SocketAddr,
+    pub(crate) connections: Arc<AtomicUsize>,
+    /// Every request it got, heads and bodies as they came.
+    pub(crate) requests: Arc<Mutex<Vec<String>>>,
+}
+
+/// One connection of an upstream.
+pub(crate) struct Line {
+    pub(crate) stream: TcpStream,
+    buffer: Vec<u8>,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Origin {
+    pub(crate) fn start(serve: impl Fn(&mut Line) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let connections = Arc::<AtomicUsize>::default();
+        let requests = Arc::<Mutex<Vec<String>>>::default();
+        let serve = Arc::new(serve);
+        let (count, log) = (connections.clone(), requests.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                count.fetch_add(1, SeqCst);
+                stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                stream.set_nodelay(true).unwrap();
+                let mut line = Line {
+                    stream,
+                    buffer: Vec::new(),
+                    requests: log.clone(),
+                };
+                let serve = serve.clone();
+                std::thread::spawn(move || serve(&mut line));
+            }
+        });
+        Self {
+            address,
+            connections,
+            requests,
+        }
+    }
+
+    /// Answers every request on every connection with `reply`.
+    pub(crate) fn answering(reply: impl Into<Vec<u8>>) -> Self {
+        let reply = reply.into();
+        Self::start(move |line| {
+            while line.request().is_some() {
+                if line.stream.write_all(&reply).is_err() {
+                    return;
+                }
+            }
+        })
+    }
+
+    pub(crate) fn last_request(&self) -> String {
+        self.requests
+            .lock()
+            .unwrap()
+            .last()
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn asked(&self) -> usize {
+        self.requests.lock().unwrap().len()
+    }
+}
+
+impl Line {
+    /// Reads one request whole; None when the gateway has closed.
+    pub(crate) fn request(&mut self) -> Option<String> {
+        let end = read_until(&mut self.stream, &mut self.buffer, b"\r\n\r\n")?;
+        let mut request: Vec<u8> = self.buffer.drain(..end).collect();
+        let head = String::from_utf8_lossy(&request).to_lowercase();
+        if head.contains("transfer-encoding: chunked") {
+            let end = read_until(&mut self.stream, &mut self.buffer, b"0\r\n\r\n")?;
+            request.extend(self.buffer.drain(..end));
+        } else if let Some(length) = field(&head, "content-length") {
+            let length: usize = length.parse().unwrap();
+            while self.buffer.len() < length {
+                read_some(&mut self.stream, &mut self.buffer)?;
+            }
+            request.extend(self.buffer.drain(..length));
+        }
+        let request = String::from_utf8_lossy(&request).into_owned();
+        self.requests.lock().unwrap().push(request.clone());
+        Some(request)
+    }
+
+    pub(crate) fn write(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = self.stream.write_all(bytes.as_ref());
+    }
+}
+
+/// The value of a field in a head that is in lower case.
+pub(crate) fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+        .map(str::trim)
+}
+
+fn read_until(stream: &mut TcpStream, buffer: &mut Vec<u8>, end: &[u8]) -> Option<usize> {
+    loop {
+        if let Some(at) = buffer.windows(end.len()).position(|window| window == end) {
+            return Some(at + end.len());
+        }
+        read_some(stream, buffer)?;
+    }
+}
+
+fn read_some(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<()> {
+    let mut piece = [0; 4096];
+    let length = stream.read(&mut piece).ok().filter(|length| *length > 0)?;
+    buffer.extend_from_slice(&piece[..length]);
+    Some(())
+}
+
+/// A configuration of one route to `upstreams`, with short time limits, and `more` before the route.
+pub(crate) fn config(upstreams: &[SocketAddr], more: &str) -> Config {
+    let upstreams: Vec<_> = upstreams.iter().map(SocketAddr::to_string).collect();
+    let text = format!(
+        "listen = \"127.0.0.1:0\"\n{more}\n[[route]]\npath = \"/\"\nupstream = {upstreams:?}\n"
+    );
+    Config::read(&text).unwrap()
+}
+
+/// An address where nobody listens.
+pub(crate) fn closed_port() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
+}
+
+pub(crate) fn gateway(origin: &Origin) -> Running {
+    start(config(&[origin.address], "")).unwrap()
+}
+
+/// A client's connection.
+pub(crate) struct Client(TcpStream);
+
+/// A reply, read as its framing says.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    /// In lower case.
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+    /// Whether it came as long as it said.
+    pub(crate) whole: bool,
+}
+
+impl Client {
+    pub(crate) fn new(gateway: &Running) -> Self {
+        Self::to(gateway.addr)
+    }
+
+    pub(crate) fn to(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self(stream)
+    }
+
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
+        let _ = self.0.write_all(bytes.as_ref());
+        self
+    }
+
+    /// The same connection, to write while another thread reads.
+    pub(crate) fn clone_stream(&self) -> TcpStream {
+        self.0.try_clone().unwrap()
+    }
+
+    /// What has come, at least a byte.
+    pub(crate) fn some(&mut self) -> Vec<u8> {
+        let mut piece = vec![0; 65536];
+        let length = self.0.read(&mut piece).unwrap_or(0);
+        assert!(length > 0, "the gateway has closed");
+        piece.truncate(length);
+        piece
+    }
+
+    /// Everything until the gateway closes.
+    pub(crate) fn rest(&mut self) -> Vec<u8> {
+        let mut all = Vec::new();
+        let mut piece = [0; 65536];
+        while let Ok(length @ 1..) = self.0.read(&mut piece) {
+            all.extend_from_slice(&piece[..length]);
+        }
+        all
+    }
+
+    /// The next reply; `head_only` for the answer to HEAD.
+    pub(crate) fn reply(&mut self, head_only: bool) -> Option<Reply> {
+        let mut buffer = Vec::new();
+        // Byte by byte, so that what follows stays where it is.
+        let mut byte = [0];
+        while !buffer.ends_with(b"\r\n\r\n") {
+            if self.0.read(&mut byte).ok()? == 0 {
+                return None;
+            }
+            buffer.push(byte[0]);
+        }
+        let head = String::from_utf8_lossy(&buffer).to_lowercase();
+        let status = head.split(' ').nth(1)?.parse().ok()?;
+        let mut body = Vec::new();
+        let whole = if head_only || matches!(status, 204 | 304) {
+            true
+        } else if field(&head, "transfer-encoding").is_some() {
+            self.chunks(&mut body).is_some()
+        } else if let Some(length) = field(&head, "content-length") {
+            let length: usize = length.parse().ok()?;
+            body.resize(length, 0);
+            self.fill(&mut body)
+        } else {
+            body = self.rest();
+            true
+        };
+        Some(Reply {
+            status,
+            head,
+            body,
+            whole,
+        })
+    }
+
+    fn fill(&mut self, body: &mut Vec<u8>) -> bool {
+        let mut filled = 0;
+        while filled < body.len() {
+            match self.0.read(&mut body[filled..]) {
+                Ok(length @ 1..) => filled += length,
+                _ => {
+                    body.truncate(filled);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Chunks, and trailers into the body behind a line of their own.
+    fn chunks(&mut self, body: &mut Vec<u8>) -> Option<()> {
+        loop {
+            let line = self.line()?;
+            let length = usize::from_str_radix(line.trim(), 16).ok()?;
+            let mut data = vec![0; length];
+            if !self.fill(&mut data) {
+                body.extend(data);
+                return None;
+            }
+            body.extend(data);
+            if length == 0 {
+                loop {
+                    let line = self.line()?;
+                    if line.is_empty() {
+                        return Some(());
+                    }
+                    body.extend(format!("\n{line}").into_bytes());
+                }
+            }
+            self.line()?;
+        }
+    }
+
+    fn line(&mut self) -> Option<String> {
+        let mut line = Vec::new();
+        let mut byte = [0];
+        while !line.ends_with(b"\r\n") {
+            if self.0.read(&mut byte).ok()? == 0 {
+                return None;
+            }
+            line.push(byte[0]);
+        }
+        line.truncate(line.len() - 2);
+        String::from_utf8(line).ok()
+    }
+}
+
+/// GETs `path` on a connection of its own.
+pub(crate) fn get(gateway: &Running, path: &str, fields: &str) -> Reply {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: shop\r\n{fields}\r\n");
+    Client::new(gateway).send(request).reply(false).unwrap()
+}
+
+/// Waits until `holds`, as long as a test may.
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = std::time::Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,216 @@
+//! What a gateway tells about itself: metrics, the page, the log.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::support::{Client, Origin, Reply, config, field, get, wait_until};
+use posthaste_gateway::{Running, start};
+
+/// GETs `path` from the admin address.
+pub(crate) fn told(gateway: &Running, path: &str) -> Reply {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: s\r\n\r\n");
+    Client::to(gateway.admin)
+        .send(request)
+        .reply(false)
+        .unwrap()
+}
+
+fn answer() -> String {
+    let body = "<book>".repeat(500);
+    let length = body.len();
+    format!("HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nContent-Length: {length}\r\n\r\n{body}")
+}
+
+/// The value of a metric, by the beginning of its line.
+fn value(text: &str, start: &str) -> f64 {
+    let line = text.lines().find(|line| line.starts_with(start));
+    let line = line.unwrap_or_else(|| panic!("no {start} in {text}"));
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn what_happened_is_counted_by_its_reason() {
+    let origin = Origin::answering(answer());
+    let gateway = start(config(&[origin.address], "")).unwrap();
+    for _ in 0..3 {
+        get(
+            &gateway,
+            "/",
+            "Accept-Encoding: gzip\r\nPrefer: compression=always\r\n",
+        );
+    }
+    get(&gateway, "/", "Accept-Encoding: identity\r\n");
+    get(&gateway, "http://user@s/", "");
+    let reply = told(&gateway, "/metrics");
+    let kind = field(&reply.head, "content-type").unwrap();
+    assert!(kind.starts_with("application/openmetrics-text"), "{kind}");
+    let text = String::from_utf8(reply.body).unwrap();
+    let at = |start: &str| value(&text, &format!("posthaste_gateway_{start}"));
+    assert_eq!(at("replies_total{status=\"200\"}"), 4.0);
+    assert_eq!(at("replies_total{status=\"400\"}"), 1.0);
+    assert_eq!(
+        at("decisions_total{wish=\"always\",decision=\"compressed\",reason=\"asked\"}"),
+        3.0
+    );
+    assert_eq!(
+        at("decisions_total{wish=\"never\",decision=\"plain\",reason=\"refused\"}"),
+        1.0
+    );
+    assert_eq!(at("wishes_total{origin=\"prefer\"}"), 3.0);
+    assert_eq!(at("packed_total{coding=\"gzip\""), 3.0);
+    assert_eq!(at("packed_bytes_read_total{coding=\"gzip\""), 9000.0);
+    assert!(at("packed_bytes_written_total{coding=\"gzip\"") < 900.0);
+    assert!(at("packed_cpu_seconds_total{coding=\"gzip\"") > 0.0);
+    assert_eq!(at("service_seconds_count"), 5.0);
+    assert_eq!(at("upstream_seconds_count"), 4.0);
+    assert_eq!(at("upstream_up"), 1.0);
+    assert_eq!(at("connections_total{event=\"accepted\"}"), 5.0);
+    assert!(text.ends_with("# EOF\n"));
+}
+
+#[test]
+fn the_page_says_it_in_words() {
+    let origin = Origin::answering(answer());
+    let gateway = start(config(&[origin.address], "")).unwrap();
+    get(
+        &gateway,
+        "/",
+        "Accept-Encoding: gzip\r\nPrefer: compression=always\r\n",
+    );
+    let page = String::from_utf8(told(&gateway, "/status").body).unwrap();
+    for words in [
+        "Demand is low",
+        "threshold",
+        "asked",
+        "gzip-1",
+        &origin.address.to_string(),
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert_eq!(told(&gateway, "/healthz").body, b"ok\n");
+    assert_eq!(told(&gateway, "/elsewhere").status, 404);
+}
+
+#[test]
+fn each_reply_has_a_line_in_the_log() {
+    let origin = Origin::answering(answer());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("access.log");
+    let gateway = start(config(&[origin.address], &format!("access_log = {file:?}"))).unwrap();
+    get(
+        &gateway,
+        "/a?b",
+        "Accept-Encoding: gzip\r\nPrefer: compression=always\r\ntraceparent: 00-ab-cd-01\r\n",
+    );
+    get(&gateway, "http://user@s/", "");
+    drop(gateway);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 2);
+    let first = &lines[0];
+    assert_eq!(
+        (&first["method"], &first["path"]),
+        (&"GET".into(), &"/a".into())
+    );
+    assert_eq!(
+        (&first["status"], &first["reason"]),
+        (&200.into(), &"asked".into())
+    );
+    assert_eq!(first["traceparent"], "00-ab-cd-01");
+    assert!(first["milliseconds"].as_f64().unwrap() > 0.0);
+    assert_eq!(lines[1]["status"], 400);
+    assert!(lines[1]["reason"].is_null());
+}
+
+#[test]
+fn a_log_that_cannot_be_written_is_named() {
+    let origin = Origin::answering(answer());
+    let error = start(config(&[origin.address], "access_log = \"/nowhere/log\""))
+        .err()
+        .unwrap();
+    assert!(error.to_string().contains("/nowhere/log"), "{error}");
+}
+
+#[test]
+fn an_upstream_that_says_it_is_busy_is_spared() {
+    let busy = Arc::new(Mutex::new("95%"));
+    let says = busy.clone();
+    let body = "<book>".repeat(500);
+    let origin = Origin::start(move |line| {
+        while line.request().is_some() {
+            let (length, busy) = (body.len(), *says.lock().unwrap());
+            line.write(format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nX-Busy: {busy}\r\nContent-Length: {length}\r\n\r\n{body}"
+            ));
+        }
+    });
+    let watch = "[demand]\nwatch = { upstream = \"X-Busy\" }";
+    let gateway = start(config(&[origin.address], watch)).unwrap();
+    let fields = "Accept-Encoding: gzip\r\nPrefer: compression-reason\r\n";
+    let reason = || {
+        let reply = get(&gateway, "/", fields);
+        assert_eq!(field(&reply.head, "x-busy"), None);
+        field(&reply.head, "compression-decision")
+            .unwrap()
+            .to_owned()
+    };
+    // Long enough for the first report to be heard, and smoothed.
+    for _ in 0..30 {
+        assert_eq!(reason(), "demand-high");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    *busy.lock().unwrap() = "0.1";
+    wait_until("it is not busy any more", || reason() == "affordable");
+    *busy.lock().unwrap() = "0.97";
+    wait_until("it is busy again", || reason() == "demand-high");
+}
+
+#[test]
+fn workers_with_nothing_to_do_compress_what_is_left_open() {
+    let origin = Origin::answering(answer());
+    let gateway = start(config(&[origin.address], "threads = 2")).unwrap();
+    let fields = "Accept-Encoding: gzip\r\nPrefer: compression-reason\r\n";
+    wait_until("they know that they can afford it", || {
+        let reply = get(&gateway, "/", fields);
+        field(&reply.head, "compression-decision") == Some("affordable")
+    });
+}
+
+#[test]
+fn what_a_full_disk_does_not_take_is_counted() {
+    let origin = Origin::answering(answer());
+    let gateway = start(config(&[origin.address], "access_log = \"/dev/full\"")).unwrap();
+    for _ in 0..3 {
+        assert_eq!(get(&gateway, "/", "").status, 200);
+    }
+    wait_until("three lines are missed", || {
+        let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+        value(&text, "posthaste_gateway_log_lines_lost_total") == 3.0
+    });
+}
+
+#[test]
+fn a_wish_that_cannot_be_read_is_counted() {
+    let origin = Origin::answering(answer());
+    let gateway = start(config(&[origin.address], "")).unwrap();
+    get(
+        &gateway,
+        "/",
+        "Accept-Encoding: gzip;q=high\r\nPrefer: compression=never\r\n",
+    );
+    get(
+        &gateway,
+        "/",
+        "Accept-Encoding: gzip\r\nPrefer: compression=seldom\r\n",
+    );
+    get(&gateway, "/", "Accept-Encoding: br;q=x\r\n");
+    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    let unread = |field: &str| {
+        let start = format!("posthaste_gateway_fields_unread_total{{field=\"{field}\"}}");
+        value(&text, &start)
+    };
+    assert_eq!((unread("accept-encoding"), unread("prefer")), (2.0, 1.0));
+}
