@@ -3,8 +3,11 @@
 //! An instrument check speaks about the measuring itself and must hold on any machine; a claim
 //! is the paper's and may fail here for good reasons. Only the first kind decides the exit code.
 
+use serde::Serialize;
+
 /// What a check speaks about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// The instrument: identities, exact counts, theory. Must hold anywhere.
     Instrument,
@@ -13,7 +16,7 @@ pub enum Kind {
 }
 
 /// A sentence, and whether it holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// What it speaks about.
     pub kind: Kind,

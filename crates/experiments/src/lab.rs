@@ -43,6 +43,42 @@ pub fn enter() -> Lab {
     }
 }
 
+/// The cores of server and generator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cores {
+    pub(crate) server: Option<usize>,
+    pub(crate) generator: Option<usize>,
+}
+
+/// Said where the machine has one core only.
+pub(crate) const SHARED_CORE: &str = "server and generator share the machine's only core";
+
+impl Cores {
+    /// One core each where there are two.
+    pub(crate) fn here() -> Self {
+        match posthaste_serve::available_cpus()[..] {
+            [server, generator, ..] => Self {
+                server: Some(server),
+                generator: Some(generator),
+            },
+            _ => Self {
+                server: None,
+                generator: None,
+            },
+        }
+    }
+
+    /// In words.
+    pub(crate) fn describe(self) -> String {
+        match (self.server, self.generator) {
+            (Some(server), Some(generator)) => {
+                format!("server on core {server}, generator on core {generator}")
+            }
+            _ => SHARED_CORE.to_owned(),
+        }
+    }
+}
+
 /// How many connections listening sockets have dropped in this network namespace.
 pub fn listen_drops() -> io::Result<u64> {
     Ok(Counters::read()?.listen_drops)

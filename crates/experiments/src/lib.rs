@@ -17,6 +17,9 @@ mod progress;
 mod records;
 mod report;
 mod run;
+#[cfg(test)]
+mod tiny;
+mod wsqos;
 
 pub use check::{Check, Kind};
 pub use figure::{Conditions, Failure, Figure, Listed, Plot, SelectError, Study, list, select};
@@ -51,4 +54,17 @@ pub const FIGURES: &[&Figure] = &[
     &packet_loss::late_loss_2026::FIGURE,
     &packet_loss::model_2026::FIGURE,
     &packet_loss::remedies_compared::FIGURE,
+    &wsqos::table_4::FIGURE,
+    &wsqos::fig_47::FIGURE,
+    &wsqos::fig_48::FIGURE,
+    &wsqos::fig_49::FIGURE,
+    &wsqos::fig_50::FIGURE,
+    &wsqos::fig_51::FIGURE,
+    &wsqos::fig_52::FIGURE,
+    &wsqos::fig_53::FIGURE,
+    &wsqos::fig_54::FIGURE,
+    &wsqos::table_5::FIGURE,
+    &wsqos::policies_2026::FIGURE,
+    &wsqos::codecs_2026::FIGURE,
+    &wsqos::promises_2026::FIGURE,
 ];

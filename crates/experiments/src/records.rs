@@ -105,6 +105,14 @@ impl Table {
         }
     }
 
+    /// The same for columns that are not counted beforehand.
+    pub(crate) fn with<'a>(columns: impl Iterator<Item = &'a str>) -> Self {
+        Self {
+            columns: columns.map(str::to_owned).collect(),
+            rows: Vec::new(),
+        }
+    }
+
     /// Adds a row; cells that are missing are not a number, cells without a column are dropped.
     pub fn push(&mut self, row: impl IntoIterator<Item = Value>) {
         let mut row: Vec<Value> = row.into_iter().collect();

@@ -315,7 +315,7 @@ fn write_results(dir: &Path, manifest: &Manifest, records: Option<&Records>) -> 
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let ours = ["manifest.json", "records.csv"].contains(&&*name);
+        let ours = ["manifest.json", "records.csv", "checks.json"].contains(&&*name);
         if ours || (name.starts_with("figure") && name.ends_with(".svg")) {
             fs::remove_file(&path)?;
         }
@@ -346,7 +346,9 @@ fn draw_figure<'f>(figure: &'f Figure, dir: &Path) -> Drawn<'f> {
         };
         drawn.plots = (figure.plot)(&records);
         drawn.checks = (figure.checks)(&records);
-        write_plots(dir, &drawn.plots).map_err(|error| error.to_string())
+        write_plots(dir, &drawn.plots)
+            .and_then(|()| write_checks(dir, &drawn.checks))
+            .map_err(|error| error.to_string())
     });
     let failed = match drawn.manifest.as_ref().map(|manifest| &manifest.ended) {
         Some(Ended::Failed(error)) => Some(error.clone()),
@@ -373,6 +375,12 @@ fn read_results(dir: &Path) -> Result<(Manifest, Option<Records>), String> {
     let records = Records::read_csv(file, &manifest.tables, numbers.collect(), parameters)
         .map_err(|error| error.to_string())?;
     Ok((manifest, Some(records)))
+}
+
+/// Writes `checks.json`: for programs what the report is for people.
+fn write_checks(dir: &Path, checks: &[Check]) -> io::Result<()> {
+    let text = serde_json::to_string_pretty(checks).map_err(io::Error::other)?;
+    fs::write(dir.join("checks.json"), text)
 }
 
 /// Writes `figure.svg`, and `figure-2.svg` and so on where there are more.

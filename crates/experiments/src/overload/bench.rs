@@ -15,7 +15,7 @@ use posthaste_stats::Histogram;
 use posthaste_units::{Seed, Span};
 
 use crate::figure::{Conditions, Failure};
-use crate::lab::Counters;
+use crate::lab::{Cores, Counters};
 use crate::records::{Records, Table, Value};
 
 /// The server is a machine this many times slower than the one it runs on.
@@ -33,13 +33,6 @@ pub(super) enum Form {
     Service,
     /// The same, its reply compressed.
     Compressed,
-}
-
-/// The cores of server and generator.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Cores {
-    server: Option<usize>,
-    generator: Option<usize>,
 }
 
 /// A shop that is open, and how to load it.
@@ -104,35 +97,6 @@ impl Form {
         }
     }
 }
-
-impl Cores {
-    /// One core each where there are two.
-    pub(super) fn here() -> Self {
-        match posthaste_serve::available_cpus()[..] {
-            [server, generator, ..] => Self {
-                server: Some(server),
-                generator: Some(generator),
-            },
-            _ => Self {
-                server: None,
-                generator: None,
-            },
-        }
-    }
-
-    /// In words.
-    fn describe(self) -> String {
-        match (self.server, self.generator) {
-            (Some(server), Some(generator)) => {
-                format!("server on core {server}, generator on core {generator}")
-            }
-            _ => SHARED_CORE.to_owned(),
-        }
-    }
-}
-
-/// Said where the machine has one core only.
-pub(super) const SHARED_CORE: &str = "server and generator share the machine's only core";
 
 impl Bench {
     /// Opens a shop on a core of its own.
@@ -365,6 +329,7 @@ pub(super) fn runs() -> Table {
         "timed-out",
         "tls-failed",
         "protocol-error",
+        "undecodable",
         "dropped",
         "client-failed",
         "in-flight",

@@ -2,9 +2,10 @@
 
 use posthaste_draw::{Along, Axis, Chart, Mark, Point, Role, Series, TopAxis, Unit};
 
-use super::bench::{Form, SHARED_CORE};
+use super::bench::Form;
 use super::paper;
 use crate::estimate::{MEDIANS, estimate};
+use crate::lab::SHARED_CORE;
 use crate::records::Records;
 
 /// Places along the curve of `form` in the open loop: (rate / capacity of the page, value).
@@ -77,7 +78,7 @@ pub(super) fn over_rate(records: &Records, title: &str, y: Axis, forms: &[Form])
 }
 
 /// What a reader must know of this run: what could not be checked, or not be separated.
-pub(super) fn reservations(records: &Records) -> Vec<String> {
+pub(crate) fn reservations(records: &Records) -> Vec<String> {
     let mut notes = Vec::new();
     if records.number("own namespace") == 0.0 {
         notes.push("Not checked: connections against the kernel's counters, because the network was shared with other programs.".to_owned());
@@ -104,7 +105,7 @@ pub(super) fn paper_capacities() -> Vec<Mark> {
 }
 
 /// The median of the values of a curve from `from` on.
-pub(super) fn plateau(curve: &[(f64, f64)], from: f64) -> f64 {
+pub(crate) fn plateau(curve: &[(f64, f64)], from: f64) -> f64 {
     let values: Vec<f64> = curve
         .iter()
         .filter(|(x, _)| *x >= from)
@@ -114,7 +115,7 @@ pub(super) fn plateau(curve: &[(f64, f64)], from: f64) -> f64 {
 }
 
 /// Where a curve first reaches `level`, between its points in a straight line.
-pub(super) fn crossing(curve: &[(f64, f64)], level: f64) -> f64 {
+pub(crate) fn crossing(curve: &[(f64, f64)], level: f64) -> f64 {
     let mut steps = curve.windows(2).filter_map(|pair| match pair {
         [(x, y), (next_x, next_y)] if *y < level && *next_y >= level => {
             Some(x + (next_x - x) * (level - y) / (next_y - y))
@@ -125,7 +126,7 @@ pub(super) fn crossing(curve: &[(f64, f64)], level: f64) -> f64 {
 }
 
 /// The value of a curve at its point nearest to `x`.
-pub(super) fn nearest(curve: &[(f64, f64)], x: f64) -> f64 {
+pub(crate) fn nearest(curve: &[(f64, f64)], x: f64) -> f64 {
     let distance = |place: &&(f64, f64)| (place.0 - x).abs();
     let near = curve
         .iter()

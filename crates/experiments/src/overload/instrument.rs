@@ -12,7 +12,7 @@ use crate::records::{Records, Row};
 const DISTURBED_MS: f64 = 20.0;
 
 /// Accounting: outcomes, attempts, and the kernel's own counts where they are ours alone.
-pub(super) fn accounting(records: &Records) -> Vec<Check> {
+pub(crate) fn accounting(records: &Records) -> Vec<Check> {
     let rows: Vec<Row<'_>> = records.table("runs").rows().collect();
     if rows.is_empty() {
         return vec![Check::instrument(
@@ -20,30 +20,13 @@ pub(super) fn accounting(records: &Records) -> Vec<Check> {
             "Nothing was measured: no run was completed.",
         )];
     }
-    let runs = rows.len();
     let sum = |column: &str| rows.iter().map(|row| row.number(column)).sum::<f64>();
-    let outcomes = |row: &Row<'_>| {
-        Outcome::ALL
-            .map(|outcome| row.number(outcome.name()))
-            .iter()
-            .sum::<f64>()
-    };
-    let identical = rows
-        .iter()
-        .filter(|row| row.number("intended") == outcomes(row))
-        .count();
     let (intended, attempted) = (sum("intended"), sum("attempted"));
     let share = |row: &Row<'_>| row.number("attempted") / row.number("intended");
     let worst = rows.iter().map(share).fold(f64::INFINITY, f64::min);
     let held = rows.iter().all(|row| (0.999..=1.001).contains(&share(row)));
     let mut checks = vec![
-        Check::instrument(
-            identical == runs,
-            format!(
-                "Every intended request has one outcome: in {identical} of {runs} runs the outcomes sum to what was intended, {} requests in all.",
-                whole(intended)
-            ),
-        ),
+        identity(records),
         Check::instrument(
             held,
             format!(
@@ -57,6 +40,25 @@ pub(super) fn accounting(records: &Records) -> Vec<Check> {
         checks.extend(kernel(&rows));
     }
     checks
+}
+
+/// Identity: every intended request has one outcome.
+pub(crate) fn identity(records: &Records) -> Check {
+    let rows: Vec<Row<'_>> = records.table("runs").rows().collect();
+    let outcomes = |row: &Row<'_>| {
+        let counts = Outcome::ALL.map(|outcome| row.number(outcome.name()));
+        counts.iter().sum::<f64>()
+    };
+    let equal = |row: &&Row<'_>| row.number("intended") == outcomes(row);
+    let (identical, runs) = (rows.iter().filter(equal).count(), rows.len());
+    let intended = rows.iter().map(|row| row.number("intended")).sum();
+    Check::instrument(
+        identical == runs && runs > 0,
+        format!(
+            "Every intended request has one outcome: in {identical} of {runs} runs the outcomes sum to what was intended, {} requests in all.",
+            whole(intended)
+        ),
+    )
 }
 
 fn kernel(rows: &[Row<'_>]) -> [Check; 2] {
@@ -91,7 +93,7 @@ fn whole(count: f64) -> String {
 }
 
 /// Throughput: never above what was offered.
-pub(super) fn throughput(records: &Records) -> Check {
+pub(crate) fn throughput(records: &Records) -> Check {
     let rows = records.table("runs").rows();
     let share = |row: Row<'_>| row.number("throughput_per_s") / row.number("offered_per_s");
     let worst = rows.map(share).fold(0.0, f64::max);

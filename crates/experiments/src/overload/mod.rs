@@ -7,7 +7,7 @@
 
 mod bench;
 mod closed;
-mod curves;
+pub(crate) mod curves;
 pub(crate) mod fig_05;
 pub(crate) mod fig_06;
 pub(crate) mod fig_07;
@@ -15,7 +15,7 @@ pub(crate) mod fig_08;
 pub(crate) mod fig_09;
 pub(crate) mod fig_10;
 pub(crate) mod fig_11;
-mod instrument;
+pub(crate) mod instrument;
 mod open;
 mod wire;
 

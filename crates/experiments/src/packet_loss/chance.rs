@@ -49,9 +49,10 @@ fn study(conditions: &Conditions<'_>, transactions: usize) -> Result<Records, Fa
 
 #[cfg(test)]
 mod tests {
-    use super::super::{instrument, loss_2_percent, tiny};
+    use super::super::{instrument, loss_2_percent};
     use super::*;
     use crate::records::Row;
+    use crate::tiny;
 
     #[test]
     fn a_tiny_study_loses_by_chance_and_from_the_server_only() {

@@ -42,8 +42,6 @@ mod simulated;
 mod stack;
 mod sweep;
 mod ticks;
-#[cfg(test)]
-mod tiny;
 mod trials;
 mod twin;
 mod variants;

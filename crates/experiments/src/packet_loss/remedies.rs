@@ -144,8 +144,9 @@ mod tests {
     use super::super::late_loss_plots::cells as of;
     use super::super::line::{BANDWIDTHS, DELAYS};
     use super::super::variants::{AGENT, NOTHING, OLD, of as variant};
-    use super::super::{instrument, late_loss_2026, tiny};
+    use super::super::{instrument, late_loss_2026};
     use super::*;
+    use crate::tiny;
 
     #[test]
     fn the_lines_of_a_quick_run_have_everything_among_them() {

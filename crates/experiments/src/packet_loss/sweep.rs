@@ -90,9 +90,9 @@ mod tests {
     use super::super::instrument;
     use super::super::line::{Drops, Line};
     use super::super::service::{AUTHOR, SEGMENT};
-    use super::super::tiny;
     use super::*;
     use crate::records::{Row, Table};
+    use crate::tiny;
 
     const LINE: Line = Line {
         kbit: 10_000,

@@ -10,7 +10,7 @@ use crate::records::Records;
 
 /// What `run` measures; nothing, and said so, where there can be no emulation: a user namespace has to
 /// be entered before a harness starts its threads, so that these tests want root.
-pub(super) fn study(
+pub(crate) fn study(
     run: impl FnOnce(&Conditions<'_>) -> Result<Records, Failure>,
 ) -> Option<Records> {
     if let Err(error) = namespace::enter() {

@@ -1,0 +1,119 @@
+//! What each coding costs the gateway and leaves of a reply: processor time and bytes, by its own count.
+//!
+//! One gateway for each step and reply, asked again and again by one client, so that everything is warm; the
+//! least of a few runs counts, since whatever else a machine does only adds. What a request costs that
+//! is not compressed is measured in the same way.
+
+use posthaste_bookshop::Size;
+use posthaste_load::{Connections, Pace};
+use posthaste_units::Span;
+use posthaste_wsqos::{STEPS, Wish};
+
+use super::rig::Rig;
+use crate::figure::{Conditions, Failure, Study};
+use crate::records::{Records, Table};
+
+pub(super) static STUDY: Study = Study {
+    name: "wsqos-codecs",
+    run: |conditions| {
+        study(
+            conditions,
+            if conditions.full { 9 } else { 3 },
+            Span::from_millis(60),
+        )
+    },
+};
+
+/// The replies: two of the papers' and the largest.
+pub(super) const REPLIES: [Size; 3] = [Size::Lite, Size::Heavy1, Size::Heavy5];
+
+/// In the records, for a reply that is left as it is.
+pub(super) const NONE: &str = "none";
+
+fn study(conditions: &Conditions<'_>, rounds: u64, length: Span) -> Result<Records, Failure> {
+    let mut records = Records::new();
+    records.set_parameter("runs of each, of which the least counts", rounds);
+    records.set_parameter("length of a run", length);
+    let mut table = Table::new(["reply", "step", "bytes", "microseconds"]);
+    let all = REPLIES.len() as u64;
+    for (done, reply) in REPLIES.into_iter().enumerate() {
+        conditions.progress.step(done as u64, all, reply.name());
+        let rig = Rig::open(conditions, reply, "gzip, zstd, br")?;
+        if done == 0 {
+            rig.describe(&mut records, conditions);
+        }
+        let steps = STEPS.map(|step| (step.name(), Wish::Always));
+        for (step, wish) in steps.into_iter().chain([(NONE, Wish::Never)]) {
+            let offered = if wish == Wish::Never {
+                STEPS[0].name()
+            } else {
+                step
+            };
+            let menu = format!("[compression]\nsteps = [\"{offered}\"]");
+            let stand = rig.gateway(1, &menu, "")?;
+            let pace = Pace::Closed { clients: 1, length };
+            let plan = rig.plan(&stand, &[(wish, 1.0)], Connections::KeepAlive, pace);
+            let (mut bytes, mut least) = (f64::NAN, f64::INFINITY);
+            for _ in 0..rounds {
+                let before = stand.packed()?;
+                let Some(measured) = rig.measure(&stand, &plan, conditions.stop)? else {
+                    records.set_table("codecs", table);
+                    return Ok(records);
+                };
+                let after = stand.packed()?;
+                let replies = after.replies - before.replies;
+                (bytes, least) = match wish {
+                    Wish::Never => (rig.length as f64, least.min(measured.cost())),
+                    _ => (
+                        (after.bytes - before.bytes) / replies,
+                        least.min((after.seconds - before.seconds) / replies),
+                    ),
+                };
+            }
+            table.push([
+                reply.name().into(),
+                step.into(),
+                bytes.into(),
+                (least * 1e6).into(),
+            ]);
+        }
+    }
+    records.set_table("codecs", table);
+    Ok(records)
+}
+
+/// Bytes and seconds of processor time of a step, [`NONE`] included: what compressing takes, and for none what
+/// the whole request does.
+pub(super) fn of(records: &Records, reply: Size, step: &str) -> (f64, f64) {
+    let mut rows = records.table("codecs").rows();
+    let row = rows.find(|row| row.text("reply") == reply.name() && row.text("step") == step);
+    row.map_or((f64::NAN, f64::NAN), |row| {
+        (row.number("bytes"), row.number("microseconds") / 1e6)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::lab::Lab;
+
+    #[test]
+    fn every_step_is_measured_for_every_reply() {
+        let lab = Lab::Shared("a test".to_owned());
+        let stop = AtomicBool::new(false);
+        let conditions = Conditions::of_a_test(&lab, &stop);
+        let records = study(&conditions, 1, Span::from_millis(20)).unwrap();
+        for reply in REPLIES {
+            let (plain, _) = of(&records, reply, NONE);
+            for step in STEPS {
+                let (bytes, seconds) = of(&records, reply, step.name());
+                assert!(
+                    bytes < plain / 1.9 && seconds > 1e-6,
+                    "{step} {bytes} {seconds}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! wsqos/fig-50: GPRS, poor: service time against reply size.
+
+use posthaste_bookshop::Size;
+
+use super::claims::{LINE, wins};
+use super::handheld::{self, BUDGET, GPRS_POOR};
+use super::service_time::{COMPRESSED, Client, Network, PLAIN};
+use super::{PAPER, paper};
+use crate::check::Check;
+use crate::figure::Figure;
+use crate::records::Records;
+
+pub(crate) static FIGURE: Figure = Figure {
+    id: "wsqos/fig-50",
+    title: "GPRS, poor: service time against reply size",
+    claim: "Over GPRS with poor reception compression wins the more; the largest reply takes half the time.",
+    paper: PAPER,
+    budget: BUDGET,
+    study: &handheld::STUDY,
+    plot: |records| network(records).plot("GPRS, poor reception: service time of each reply"),
+    checks,
+    differs: LINE,
+};
+
+fn network(records: &Records) -> Network<'_> {
+    Network {
+        records,
+        name: GPRS_POOR,
+    }
+}
+
+fn checks(records: &Records) -> Vec<Check> {
+    let network = network(records);
+    let mut checks = network.instrument();
+    checks.extend(wins(network));
+    checks.push(half(network));
+    checks
+}
+
+fn half(network: Network<'_>) -> Check {
+    let largest = Size::Heavy5;
+    let share = 1.0 + network.over_plain(largest, Client::Handheld);
+    let [plain, compressed] =
+        [PLAIN, COMPRESSED].map(|form| network.ms(largest, form, Client::Handheld) / 1e3);
+    Check::claim(
+        (share - paper::LARGEST_AT_POOR_GPRS).abs() <= 0.1,
+        format!(
+            "The largest reply takes half the time: here {share:.2} of it, {compressed:.1} s instead of {plain:.1} s (held to be half within 0.1)."
+        ),
+    )
+}

@@ -1,0 +1,78 @@
+//! wsqos/fig-53: throughput, compressed for all, for none, and as can be afforded.
+
+use posthaste_draw::{Axis, Unit};
+use posthaste_units::Span;
+
+use super::sclient::{self, Mix, places};
+use super::sclient_plots::{DIFFERS, accounted, of_paper, over_rate, overloaded};
+use super::{PAPER, paper};
+use crate::check::Check;
+use crate::figure::{Figure, Plot};
+use crate::overload::curves::nearest;
+use crate::records::Records;
+
+pub(crate) static FIGURE: Figure = Figure {
+    id: "wsqos/fig-53",
+    title: "all, none and dynamic: throughput",
+    claim: "Where half of the clients refuse compression and half leave it open, throughput is almost that without compression. Every reply that may be is compressed up to 60/s, 20 % at 120/s, none above 140/s.",
+    paper: PAPER,
+    budget: Span::from_secs(50),
+    study: &sclient::STUDY,
+    plot,
+    checks,
+    differs: DIFFERS,
+};
+
+/// A share may rise by this much from one rate to the next and still be said to fall.
+const WOBBLE: f64 = 0.05;
+
+fn plot(records: &Records) -> Vec<Plot> {
+    let y = Axis::linear("throughput", Unit::PerSecond);
+    let title = "Throughput, compressed for all, none, and as can be afforded";
+    let throughput = over_rate(records, title, y, &Mix::EVERY, "throughput_per_s");
+    let y = Axis::linear("compressed of those that may be", Unit::Share);
+    let title = "Dynamic: which share of the replies that may be is compressed";
+    let mut share = over_rate(records, title, y, &[Mix::Dynamic], "packed");
+    share.series.push(of_paper(Mix::Dynamic, &paper::DYNAMIC));
+    vec![Plot::Chart(throughput), Plot::Chart(share)]
+}
+
+fn checks(records: &Records) -> Vec<Check> {
+    let mut checks = accounted(records);
+    let [none, dynamic] =
+        [Mix::None, Mix::Dynamic].map(|mix| overloaded(records, mix, "throughput_per_s"));
+    checks.push(Check::claim(
+        dynamic >= 0.97 * none,
+        format!("Dynamic is almost as good as none: {dynamic:.0} against {none:.0}/s under overload, {:.1} % (wanted: 97 %).", 100.0 * dynamic / none),
+    ));
+    let share = places(records, Mix::Dynamic, "packed");
+    let [all, few, none] = paper::DYNAMIC.map(|(rate, share)| (rate / paper::NONE_CAPACITY, share));
+    let low = share.iter().filter(|place| place.0 <= all.0);
+    let least = low.map(|place| place.1).fold(f64::INFINITY, f64::min);
+    checks.push(Check::claim(
+        least >= 0.98 && least.is_finite(),
+        format!("Up to 60/s, {:.2} of the capacity, every reply that may be is compressed: here {:.1} % of them.", all.0, 100.0 * least),
+    ));
+    let there = nearest(&share, few.0);
+    checks.push(Check::claim(
+        there > 0.0 && there < 0.5,
+        format!("At 120/s, {:.2} of the capacity, some still are: here {:.0} % at the nearest rate (paper: {:.0} %).", few.0, 100.0 * there, 100.0 * few.1),
+    ));
+    let high = share.iter().filter(|place| place.0 > none.0);
+    let most = high.map(|place| place.1).fold(f64::NEG_INFINITY, f64::max);
+    checks.push(Check::claim(
+        (0.0..=0.02).contains(&most),
+        format!(
+            "Above 140/s, {:.2} of the capacity, none is: here {:.1} % at most.",
+            none.0,
+            100.0 * most
+        ),
+    ));
+    let rises = share.windows(2).map(|two| two[1].1 - two[0].1);
+    let worst = rises.fold(f64::NEG_INFINITY, f64::max);
+    checks.push(Check::claim(
+        worst <= WOBBLE,
+        format!("The share falls as the rate grows: from one rate to the next it rises by {:.1} points at most.", 100.0 * worst.max(0.0)),
+    ));
+    checks
+}

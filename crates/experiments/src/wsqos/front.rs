@@ -1,0 +1,127 @@
+//! A bookshop and the gateway before it, in this process, and how a client asks them.
+//!
+//! Both start in the network of whoever opens them, so that a front can stand at the end of an emulated
+//! line as well as on loopback. Wishes are stated as in the papers: in the SOAP header of the request, so
+//! that who asks and who refuses send equally many bytes.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use posthaste_bookshop::{Catalogue, NAMESPACE, Size};
+use posthaste_load::{RequestSpec, soap_request};
+use posthaste_soap::Version;
+use posthaste_units::Seed;
+use posthaste_wsqos::{COMPRESSION, NAMESPACE as WSQOS, Step, Wish};
+
+use crate::figure::Failure;
+
+/// Books in the catalogue; one of them is asked for.
+const BOOKS: usize = 1000;
+
+/// By what replies are compressed: the step whose sizes are the papers'.
+pub(super) const STEP: Step = Step::Gzip6;
+
+/// Longer than anything on loopback takes.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A shop and its gateway, open.
+pub(super) struct Front {
+    gateway: posthaste_gateway::Running,
+    shop: posthaste_bookshop::Running,
+    isbn: String,
+}
+
+impl Front {
+    /// Opens both; clients of the gateway connect to `listen`.
+    pub(super) fn open(listen: SocketAddr, seed: Seed) -> Result<Self, Failure> {
+        let shop = posthaste_bookshop::start(posthaste_bookshop::Config {
+            listen: ([127, 0, 0, 1], 0).into(),
+            books: BOOKS,
+            seed,
+            ..posthaste_bookshop::Config::default()
+        })?;
+        // The papers compress the smallest reply, too.
+        let config = format!(
+            "listen = \"{listen}\"\n\
+             [compression]\n\
+             steps = [\"{}\"]\n\
+             least = \"1B\"\n\
+             [[route]]\n\
+             path = \"/\"\n\
+             upstream = [\"{}\"]\n",
+            STEP.name(),
+            shop.addr
+        );
+        let gateway = posthaste_gateway::start(posthaste_gateway::Config::read(&config)?)?;
+        Ok(Self {
+            gateway,
+            shop,
+            isbn: Catalogue::new(BOOKS, seed).books()[0].isbn.clone(),
+        })
+    }
+
+    /// What a client with this wish sends for the reply of this size.
+    pub(super) fn request(&self, size: Size, wish: Wish) -> RequestSpec {
+        let (operation, isbn) = (size.operation(), &self.isbn);
+        let content =
+            format!("<{operation} xmlns=\"{NAMESPACE}\"><isbn>{isbn}</isbn></{operation}>");
+        let action = format!("{NAMESPACE}/{operation}");
+        let url = format!("http://{}/soap", self.gateway.addr);
+        let mut request = soap_request(&url, Version::Soap11, &action, &content);
+        if wish != Wish::Unstated {
+            let (open, wish) = ("<soap:Body>", wish.name());
+            let header = format!(
+                "<soap:Header><p:{COMPRESSION} xmlns:p=\"{WSQOS}\">{wish}</p:{COMPRESSION}></soap:Header>"
+            );
+            request.body = request.body.replacen(open, &format!("{header}{open}"), 1);
+        }
+        request
+    }
+
+    /// The reply of this size as the shop sends it: a SOAP message.
+    pub(super) fn message(&self, size: Size) -> Result<Vec<u8>, Failure> {
+        let RequestSpec { headers, body, .. } = self.request(size, Wish::Never);
+        let mut head = format!("POST /soap HTTP/1.1\r\nContent-Length: {}\r\n", body.len());
+        for (name, value) in headers {
+            head += &format!("{name}: {value}\r\n");
+        }
+        fetch(self.shop.addr, &head, &body)
+    }
+
+    /// What the gateway has compressed so far: replies, and seconds of processor time.
+    pub(super) fn packed(&self) -> Result<(f64, f64), Failure> {
+        let text = fetch(self.gateway.admin, "GET /metrics HTTP/1.1\r\n", "")?;
+        let text = String::from_utf8(text)?;
+        let number = |name: &str| {
+            let step = format!("step=\"{}\"", STEP.name());
+            let mut lines = text.lines();
+            let line = lines.find(|line| line.starts_with(name) && line.contains(&step))?;
+            line.rsplit(' ').next()?.parse::<f64>().ok()
+        };
+        let replies = number("posthaste_gateway_packed_total");
+        let seconds = number("posthaste_gateway_packed_cpu_seconds_total");
+        replies
+            .zip(seconds)
+            .ok_or_else(|| "the gateway does not say what it has compressed".into())
+    }
+}
+
+/// The body of the reply to one request, whatever its length.
+pub(super) fn fetch(address: SocketAddr, head: &str, body: &str) -> Result<Vec<u8>, Failure> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    write!(
+        stream,
+        "{head}Host: {address}\r\nConnection: close\r\n\r\n{body}"
+    )?;
+    let mut reply = Vec::new();
+    stream.read_to_end(&mut reply)?;
+    let end = reply.windows(4).position(|four| four == b"\r\n\r\n");
+    let end = end.ok_or("a reply without an end of its header")?;
+    if !reply.starts_with(b"HTTP/1.1 200 ") {
+        let line = String::from_utf8_lossy(&reply[..end]).into_owned();
+        return Err(format!("{address} says {line}").into());
+    }
+    Ok(reply.split_off(end + 4))
+}

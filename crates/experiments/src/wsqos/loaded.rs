@@ -1,0 +1,341 @@
+//! The handheld on good GPRS, asking for compression, while sclient loads the gateway that both ask.
+//!
+//! Origin, gateway and sclient are in one emulated host, whose loopback sclient comes by; the handheld is
+//! the other. The gateway is that of [`sclient`](super::sclient). Rates are the paper's over its server's
+//! 135 plain replies a second, times the gateway's capacity without compression.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use posthaste_emulator::{Emulation, Running, SERVER, TcpCounters};
+use posthaste_link::Direction;
+use posthaste_link::profile::{Profile, named};
+use posthaste_load::{Arrivals, Connections, Outcome, Pace, Plan, Run, RunError, Step, run};
+use posthaste_units::{Rate, Seed, Span};
+use posthaste_wsqos::Wish;
+
+use super::handheld::{CONNECT_TIMEOUT, GPRS, TIMEOUT, calibrate};
+use super::rig::{REPLY, Rig, Stand};
+use super::sclient::{FILL, GATEWAY, SLOWDOWN};
+use super::{line_time, paper};
+use crate::figure::{Conditions, Failure, Study};
+use crate::lab::Lab;
+use crate::progress::Silent;
+use crate::records::{Records, Table, Value};
+
+pub(super) static STUDY: Study = Study {
+    name: "wsqos-loaded-handheld",
+    run: |conditions| study(conditions, if conditions.full { &FULL } else { &QUICK }),
+};
+
+/// What the others at the gateway ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Others {
+    /// All ask for compression.
+    All,
+    /// Half ask for it, half state nothing.
+    Dynamic,
+}
+
+/// How much is measured.
+struct Case {
+    rates: &'static [f64],
+    /// Fetches of the handheld beside each load.
+    fetches: u64,
+    /// How long a load lasts: the last fetch has to be answered within it.
+    length: Span,
+}
+
+const QUICK: Case = Case {
+    rates: &paper::RATES,
+    fetches: 25,
+    length: Span::from_millis(5500),
+};
+
+const FULL: Case = Case {
+    fetches: 100,
+    length: Span::from_secs(12),
+    ..QUICK
+};
+
+/// After this the gateway's queue is full, where it fills, and its demand is known.
+const SETTLE: Span = Span::from_secs(1);
+
+/// Between the beginnings of the handheld's fetches.
+const SPACING: Span = Span::from_millis(40);
+
+/// How long is looked at what the gateway can do.
+const LOOK: Span = Span::from_secs(1);
+
+/// How often is looked at whether to stop.
+const GLANCE: Duration = Duration::from_millis(20);
+
+impl Others {
+    pub(super) const BOTH: [Self; 2] = [Self::All, Self::Dynamic];
+
+    /// Its name in pictures, sentences and records.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::All => "all compressed",
+            Self::Dynamic => "dynamic",
+        }
+    }
+
+    const fn wishes(self) -> &'static [(Wish, f64)] {
+        match self {
+            Self::All => &[(Wish::Always, 1.0)],
+            Self::Dynamic => &[(Wish::Always, 0.5), (Wish::Unstated, 0.5)],
+        }
+    }
+
+    /// Replies a second while demand is high, of a gateway that can do so many all compressed and none.
+    fn capacity(self, all: f64, none: f64) -> f64 {
+        match self {
+            Self::All => all,
+            Self::Dynamic => 2.0 / (1.0 / all + 1.0 / none),
+        }
+    }
+}
+
+fn study(conditions: &Conditions<'_>, case: &'static Case) -> Result<Records, Failure> {
+    let (_, handheld) = calibrate(conditions)?;
+    let profile = named(GPRS)?;
+    let [up, down] = Direction::BOTH.map(|way| Arc::new(profile.plan(way)));
+    let emulation = Emulation::new(up, down).seed(conditions.seed);
+    let running = emulation.real_time(true).start()?;
+    let (say, said) = channel();
+    let stop = Arc::<AtomicBool>::default();
+    let (give, given) = channel();
+    let (seed, inner) = (conditions.seed, stop.clone());
+    let thread = running.server.spawn(move || {
+        let inside = Inside {
+            running: given.recv()?,
+            profile,
+            case,
+            seed,
+            handheld: handheld.round() as u32,
+            stop: inner,
+            say,
+        };
+        inside.study()
+    });
+    give.send(running).map_err(|_| "the study ended early")?;
+    loop {
+        match said.recv_timeout(GLANCE) {
+            Ok((done, words)) => {
+                let all = case.rates.len() * Others::BOTH.len();
+                conditions.progress.step(done, all as u64, &words);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        stop.fetch_or(conditions.stopped(), Ordering::Relaxed);
+    }
+    let mut records = thread.join().map_err(|_| "the study panicked")??;
+    records.set_parameter("fetches beside each load", case.fetches);
+    records.set_parameter("length of a load", case.length);
+    let words = format!("{handheld:.0} times slower at decoding");
+    records.set_parameter("handheld", words);
+    Ok(records)
+}
+
+/// What is done in the network of the far end.
+struct Inside {
+    running: Running,
+    profile: &'static Profile,
+    case: &'static Case,
+    seed: Seed,
+    /// How many times slower than here the handheld decodes.
+    handheld: u32,
+    stop: Arc<AtomicBool>,
+    say: Sender<(u64, String)>,
+}
+
+impl Inside {
+    fn study(self) -> Result<Records, Failure> {
+        let mut records = Records::new();
+        let conditions = Conditions {
+            full: false,
+            seed: self.seed,
+            lab: &Lab::Own,
+            stop: &self.stop,
+            progress: &Silent,
+        };
+        let mut rig = Rig::open(&conditions, REPLY, "gzip")?;
+        rig.listen = SERVER.v4;
+        rig.describe(&mut records, &conditions);
+        let stand = rig.gateway(SLOWDOWN, GATEWAY, "")?;
+        records.set_parameter("gateway", GATEWAY.replace('\n', "; "));
+        let words = format!("{SLOWDOWN} times this machine's processor time");
+        records.set_parameter("cost of a request", words);
+        self.say(0, "what the gateway can do");
+        let capacities = self.capacities(&rig, &stand)?;
+        for (name, capacity) in ["all", "none"].into_iter().zip(capacities) {
+            records.set_number(&format!("capacity {name}"), capacity);
+        }
+        let mut table = Table::new([
+            "others",
+            "rate_per_s",
+            "fetches",
+            "ok",
+            "service_ms",
+            "service_low_ms",
+            "service_high_ms",
+            "decode_ms",
+            "computed_ms",
+            "syns_again",
+            "load_intended",
+            "load_ended",
+            "throughput_per_s",
+            "lateness_p99_ms",
+        ]);
+        let rates = self.case.rates.iter();
+        for (rate, others) in rates.flat_map(|rate| Others::BOTH.map(|others| (*rate, others))) {
+            if conditions.stopped() {
+                break;
+            }
+            self.say(table.len() as u64, &format!("{}, {rate}/s", others.name()));
+            if let Some(row) = self.cell(&rig, &stand, others, rate, capacities)? {
+                table.push(row);
+            }
+        }
+        records.set_table("cells", table);
+        drop(stand);
+        let outcome = self.running.finish()?;
+        let ways = [&outcome.up, &outcome.down];
+        let lost = ways.map(|way| way.bypassed.overrun + way.bypassed.unsent);
+        let late = outcome.lateness.quantile(0.99).as_millis_f64();
+        records.set_number("late p99 ms", late);
+        records.set_number("lost", lost.iter().sum::<u64>() as f64);
+        Ok(records)
+    }
+
+    fn say(&self, done: u64, words: &str) {
+        // Who has gone does not want to know.
+        let _ = self.say.send((done, words.to_owned()));
+    }
+
+    /// Replies a second in a closed loop, everything compressed and nothing.
+    fn capacities(&self, rig: &Rig, stand: &Stand) -> Result<[f64; 2], Failure> {
+        let capacity = |wish| {
+            let pace = Pace::Closed {
+                clients: 64,
+                length: LOOK,
+            };
+            let plan = rig.plan(stand, &[(wish, 1.0)], Connections::New, pace);
+            let measured = rig.measure(stand, &plan, &self.stop)?;
+            Ok::<_, Failure>(measured.map_or(f64::NAN, |measured| measured.throughput()))
+        };
+        Ok([capacity(Wish::Always)?, capacity(Wish::Never)?])
+    }
+
+    /// The handheld's fetches beside one load; nothing when stopped.
+    fn cell(
+        &self,
+        rig: &Rig,
+        stand: &Stand,
+        others: Others,
+        rate: f64,
+        capacities: [f64; 2],
+    ) -> Result<Option<Vec<Value>>, Failure> {
+        let syns = || self.running.client.run(TcpCounters::read);
+        let before = syns()?.syn_retransmits;
+        let handheld = self.handheld(rig, stand);
+        let plan = load(rig, stand, others, rate, capacities, self.case.length)?;
+        let measured = rig.measure(stand, &plan, &self.stop)?;
+        let fetched = handheld.join().map_err(|_| "a generator panicked")??;
+        let again = syns()?.syn_retransmits - before;
+        let Some(measured) = measured.filter(|_| !fetched.stopped) else {
+            return Ok(None);
+        };
+        let (service, load) = (fetched.service.histogram(), &measured.run);
+        let each = |bytes: u64| bytes / fetched.intended.max(1);
+        let (sent, received) = (each(fetched.bytes_sent), each(fetched.bytes_received));
+        let times = [
+            service.mean(),
+            service.min(),
+            service.max(),
+            fetched.phases.decode.mean(),
+            line_time::exchange(self.profile, sent, received),
+        ];
+        let mut row: Vec<Value> = vec![
+            others.name().into(),
+            rate.into(),
+            fetched.intended.into(),
+            fetched.outcomes[Outcome::Ok].into(),
+        ];
+        row.extend(times.map(|time| Value::from(time.as_millis_f64())));
+        row.extend([
+            Value::from(again),
+            load.intended.into(),
+            load.outcomes.total().into(),
+            measured.throughput().into(),
+            load.lateness.quantile(0.99).as_millis_f64().into(),
+        ]);
+        Ok(Some(row))
+    }
+
+    /// Starts the handheld's fetches; they begin when the load has settled.
+    fn handheld(&self, rig: &Rig, stand: &Stand) -> JoinHandle<Result<Run, RunError>> {
+        let times = (0..self.case.fetches).map(|fetch| SETTLE + SPACING * fetch);
+        let pace = Pace::Open {
+            arrivals: Arrivals::Trace(times.collect()),
+            steps: Vec::new(),
+        };
+        let plan = Plan {
+            connect_timeout: CONNECT_TIMEOUT,
+            timeout: TIMEOUT,
+            decoding: Some(self.handheld),
+            cpus: Vec::new(),
+            ..rig.plan(stand, &[(Wish::Always, 1.0)], Connections::New, pace)
+        };
+        let stop = self.stop.clone();
+        self.running
+            .client
+            .spawn(move || run(&plan, &stop, &mut ()))
+    }
+}
+
+/// A rate of the paper's for so long, scaled by the capacity without compression; past what the gateway can
+/// do after a burst that fills it and its queue.
+fn load(
+    rig: &Rig,
+    stand: &Stand,
+    others: Others,
+    rate: f64,
+    [all, none]: [f64; 2],
+    length: Span,
+) -> Result<Plan, Failure> {
+    let steady = |rate, length| {
+        let rate = Rate::per_second(rate).ok_or("the gateway answered nothing")?;
+        Ok::<_, Failure>(Step::steady(rate, length))
+    };
+    let (rate, own) = (
+        rate / paper::NONE_CAPACITY * none,
+        others.capacity(all, none),
+    );
+    let mut steps = vec![steady(rate, length)?];
+    if rate > own {
+        let burst = Span::from_secs_f64(FILL / (3.0 * own));
+        steps.insert(0, steady(4.0 * own, burst)?);
+    }
+    let arrivals = Arrivals::Constant;
+    let pace = Pace::Open { arrivals, steps };
+    Ok(rig.plan(stand, others.wishes(), Connections::New, pace))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By the paper's own capacities.
+    #[test]
+    fn half_compressed_is_as_many_as_the_mean_time_allows() {
+        let capacity = |others: Others| others.capacity(90.0, 135.0);
+        assert!((capacity(Others::Dynamic) - 108.0).abs() < 1e-9);
+        assert!((capacity(Others::All) - 90.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,95 @@
+//! The mobile paper, which is chapter 7.1 of the thesis: compression when the client asks and the server can
+//! afford it.
+//!
+//! [`replies`] measures what each reply is and what compressing it costs; [`handheld`] has a slow client
+//! fetch them over slow lines; [`sclient`] loads the gateway. Beyond the paper, [`policies`] does so beside
+//! other proxies, [`codecs`] measures what each coding costs, and [`promises`] what was asked of the
+//! gateway. What they share stands beside them: the [`front`] of shop and gateway, the [`rig`] of
+//! two cores, the pictures of a slow client in [`service_time`]. The paper's own numbers are named here, once.
+
+mod claims;
+mod codecs;
+pub(crate) mod codecs_2026;
+pub(crate) mod fig_47;
+pub(crate) mod fig_48;
+pub(crate) mod fig_49;
+pub(crate) mod fig_50;
+pub(crate) mod fig_51;
+pub(crate) mod fig_52;
+pub(crate) mod fig_53;
+pub(crate) mod fig_54;
+mod front;
+mod handheld;
+mod line_time;
+mod loaded;
+mod origin;
+mod peers;
+mod policies;
+pub(crate) mod policies_2026;
+mod promises;
+pub(crate) mod promises_2026;
+mod replies;
+mod rig;
+mod sclient;
+mod sclient_plots;
+mod service_time;
+mod sizes;
+pub(crate) mod table_4;
+pub(crate) mod table_5;
+
+/// The thesis, cited shortly.
+const PAPER: &str = "Tian: QoS integration in Web services with the WS-QoS framework, FU Berlin 2005, chapter 7; also Tian, Voigt, Naumowicz, Ritter, Schiller: Performance Considerations for Mobile Web Services, Computer Communications 2004";
+
+/// What the paper states in numbers.
+mod paper {
+    use posthaste_bookshop::Size;
+
+    /// Requests per second that the server answers when nothing is compressed.
+    pub(super) const NONE_CAPACITY: f64 = 135.0;
+    /// The same when everything is.
+    pub(super) const ALL_CAPACITY: f64 = 90.0;
+    /// Request rates, and the share that is compressed of replies that may be: all up to the first, none
+    /// above the last.
+    pub(super) const DYNAMIC: [(f64, f64); 3] = [(60.0, 1.0), (120.0, 0.2), (140.0, 0.0)];
+
+    /// Table 5: request rates, and the handheld's service times beside them in ms, where all others ask for
+    /// compression and where half do.
+    pub(super) const RATES: [f64; 5] = [80.0, 100.0, 120.0, 140.0, 160.0];
+    pub(super) const TABLE_5_ALL: [f64; 5] = [9_985.0, 10_495.0, 16_492.0, 17_104.0, 17_176.0];
+    pub(super) const TABLE_5_DYNAMIC: [f64; 5] = [9_370.0, 9_850.0, 10_468.0, 10_538.0, 17_131.0];
+
+    /// A row of Table 4; bytes are the SOAP Body's alone.
+    pub(super) struct Reply {
+        pub(super) bytes: f64,
+        pub(super) compressed: f64,
+        /// On the server, in ms.
+        pub(super) compression: f64,
+        /// On the handheld, a 400 MHz XScale, in ms.
+        pub(super) decompression: f64,
+    }
+
+    /// Table 4's row of a reply.
+    pub(super) const fn reply(size: Size) -> Reply {
+        let [bytes, compressed, compression, decompression] = match size {
+            Size::Hello => [209.0, 256.0, 1.0, 41.0],
+            Size::Lite => [3_366.0, 1_390.0, 12.0, 200.0],
+            Size::Heavy1 => [16_055.0, 6_038.0, 24.0, 497.0],
+            Size::Heavy2 => [28_153.0, 10_222.0, 36.0, 747.0],
+            Size::Heavy3 => [36_049.0, 12_350.0, 79.0, 877.0],
+            Size::Heavy5 => [50_205.0, 15_470.0, 89.0, 1_122.0],
+        };
+        Reply {
+            bytes,
+            compressed,
+            compression,
+            decompression,
+        }
+    }
+
+    /// Over 802.11b and Bluetooth, compressed replies take as long as plain ones: at most so much apart.
+    pub(super) const APART: f64 = 0.04;
+    /// Service times over 802.11b are about so many seconds below those over Bluetooth.
+    pub(super) const WLAN_BELOW_BLUETOOTH: f64 = 2.0;
+    /// At poor GPRS the largest reply takes so much of the time, compressed.
+    pub(super) const LARGEST_AT_POOR_GPRS: f64 = 0.5;
+}

@@ -1,0 +1,270 @@
+//! What was asked of the gateway under load, measured beside what it is compared with, in turns.
+//!
+//! Three questions. Beyond its limit: at one and a half times what HAProxy does when it compresses everything,
+//! who compresses how much, and how long is the tail? At saturation: what does deciding cost, against
+//! a gateway to which nobody leaves anything to decide? At 70 % of what it does plain: is the plain path's
+//! tail as short as theirs? What is compared runs alternately, and medians are taken.
+
+use posthaste_load::{Arrivals, Connections, Pace, Plan, Step};
+use posthaste_units::{Rate, Span};
+use posthaste_wsqos::Wish;
+
+use super::peers::{Folder, Peer};
+use super::rig::{Measured, REPLY, Rig, Stand, runs};
+use super::sizes::Sizes;
+use crate::figure::{Conditions, Failure, Study};
+use crate::records::{Records, Table};
+
+pub(super) static STUDY: Study = Study {
+    name: "wsqos-promises",
+    run: |conditions| study(conditions, &Case::of(conditions.full)),
+};
+
+/// How long and how often to measure.
+struct Case {
+    rounds: u64,
+    settle: Span,
+    length: Span,
+}
+
+impl Case {
+    fn of(full: bool) -> Self {
+        let seconds = |settle, length| (Span::from_millis(settle), Span::from_millis(length));
+        let (rounds, (settle, length)) = match full {
+            true => (9, seconds(2500, 2000)),
+            false => (3, seconds(1200, 600)),
+        };
+        Self {
+            rounds,
+            settle,
+            length,
+        }
+    }
+}
+
+/// Clients of a closed loop: enough to keep a core busy.
+const CLIENTS: u32 = 64;
+
+/// What is due while so many wait is dropped and counted.
+const AT_ONCE: usize = 1000;
+
+/// One that is measured: who, before which proxy, what its clients wish, at which load.
+struct Trial<'a> {
+    who: &'static str,
+    stand: &'a Stand,
+    wishes: &'static [(Wish, f64)],
+    load: Load,
+    /// Of a peer, whose compressed replies are not counted otherwise.
+    sizes: Option<Sizes>,
+}
+
+#[derive(Clone, Copy)]
+enum Load {
+    /// So many requests a second.
+    Open(f64),
+    /// As many as there are replies.
+    Closed,
+}
+
+/// The rates of the open loops, over what they are multiples of.
+pub(super) const BEYOND: f64 = 1.5;
+pub(super) const AT_EASE: f64 = 0.7;
+
+/// Names of what is measured, in records and sentences.
+pub(super) const GATE: [&str; 2] = ["beyond: threshold", "beyond: HAProxy's gate"];
+pub(super) const PLAIN_BEYOND: &str = "beyond: threshold, all refuse";
+pub(super) const SATURATED: [&str; 2] = ["saturated: half leave it open", "saturated: all refuse"];
+pub(super) const ASKED: [&str; 2] = ["saturated: a third asks", "saturated: exactly the askers"];
+pub(super) const TAILS: [&str; 3] = ["at ease: gateway", "at ease: HAProxy", "at ease: nginx"];
+
+const OPEN: &[(Wish, f64)] = &[(Wish::Unstated, 1.0)];
+const REFUSE: &[(Wish, f64)] = &[(Wish::Never, 1.0)];
+const HALF: &[(Wish, f64)] = &[(Wish::Never, 0.5), (Wish::Unstated, 0.5)];
+const THIRDS: &[(Wish, f64)] = &[
+    (Wish::Always, 1.0),
+    (Wish::Never, 1.0),
+    (Wish::Unstated, 1.0),
+];
+
+/// The gateway, and one to which who states nothing refuses: it compresses for exactly those who ask.
+const GATEWAY: &str = "[compression]\npolicy = \"threshold\"\nsteps = [\"gzip-1\"]";
+const EXACTLY: &str = "wish = \"never\"";
+
+fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
+    let mut records = Records::new();
+    let rig = Rig::open(conditions, REPLY, "gzip")?;
+    rig.describe(&mut records, conditions);
+    records.set_parameter("reply", format!("{}, made beforehand", REPLY.name()));
+    records.set_parameter("connection", "kept");
+    records.set_parameter("before a run", case.settle);
+    records.set_parameter("length of a run", case.length);
+    records.set_parameter("rounds", case.rounds);
+    let mut bench = Promises {
+        conditions,
+        rig: &rig,
+        case,
+        table: runs(),
+    };
+    let folder = Folder::new();
+    let complete = bench.all(&folder, &mut records)?;
+    records.set_number("complete", f64::from(u8::from(complete)));
+    records.set_table("runs", bench.table);
+    Ok(records)
+}
+
+struct Promises<'a> {
+    conditions: &'a Conditions<'a>,
+    rig: &'a Rig,
+    case: &'a Case,
+    table: Table,
+}
+
+impl Promises<'_> {
+    /// Everything, one question after another; whether it came to the end.
+    fn all(&mut self, folder: &Folder, records: &mut Records) -> Result<bool, Failure> {
+        // A proxy for each question: what it went through in one must not show in the next.
+        let open = || self.rig.gateway(1, GATEWAY, "");
+        let [gateway, decides, plain_path] = [open()?, open()?, open()?];
+        let exactly = self.rig.gateway(1, GATEWAY, EXACTLY)?;
+        let peer = |peer: Peer| peer.start(self.rig, &folder.0);
+        let [gate, all] = [peer(Peer::Haproxy)?, peer(Peer::HaproxyAll)?];
+        let [haproxy, nginx] = [peer(Peer::HaproxyPlain)?, peer(Peer::NginxPlain)?];
+        let asks: &[(Wish, f64)] = &[(Wish::Always, 1.0)];
+        let packing = self.throughput(all.as_ref().unwrap_or(&gateway), asks)?;
+        let plain = self.throughput(&gateway, REFUSE)?;
+        records.set_number("compress all", packing);
+        records.set_number("plain", plain);
+        let trial = |who, stand, wishes, load| Trial {
+            who,
+            stand,
+            wishes,
+            load,
+            sizes: None,
+        };
+        let beyond = Load::Open(BEYOND * packing);
+        let mut trials = vec![trial(GATE[0], &gateway, OPEN, beyond)];
+        if let Some(gate) = &gate {
+            let sizes = Some(Sizes::of(self.rig, gate, self.conditions.stop)?);
+            trials.push(Trial {
+                sizes,
+                ..trial(GATE[1], gate, OPEN, beyond)
+            });
+        }
+        trials.push(trial(PLAIN_BEYOND, &gateway, REFUSE, beyond));
+        let saturated = [
+            trial(SATURATED[0], &decides, HALF, Load::Closed),
+            trial(SATURATED[1], &decides, REFUSE, Load::Closed),
+        ];
+        let asked = [
+            trial(ASKED[0], &decides, THIRDS, Load::Closed),
+            trial(ASKED[1], &exactly, THIRDS, Load::Closed),
+        ];
+        let at_ease = Load::Open(AT_EASE * plain);
+        let stands = [Some(&plain_path), haproxy.as_ref(), nginx.as_ref()];
+        let tails = TAILS.into_iter().zip(stands);
+        let tails: Vec<Trial<'_>> = tails
+            .filter_map(|(who, stand)| Some(trial(who, stand?, REFUSE, at_ease)))
+            .collect();
+        Ok(self.turns(0, &trials)?
+            && self.turns(1, &saturated)?
+            && self.turns(2, &asked)?
+            && self.turns(3, &tails)?)
+    }
+
+    /// Replies per second in a closed loop; not a number where it was stopped.
+    fn throughput(&self, stand: &Stand, wishes: &[(Wish, f64)]) -> Result<f64, Failure> {
+        let plan = self.plan(stand, wishes, Load::Closed, self.case.settle);
+        let measured = self.measure(stand, &plan)?;
+        Ok(measured.map_or(f64::NAN, |measured| measured.throughput()))
+    }
+
+    /// One after another, so many times over; whether it came to the end.
+    fn turns(&mut self, question: u64, trials: &[Trial<'_>]) -> Result<bool, Failure> {
+        let rounds = self.case.rounds;
+        for round in 1..=rounds {
+            for trial in trials {
+                let done = question * rounds + round - 1;
+                self.conditions.progress.step(done, 4 * rounds, trial.who);
+                let plan = |length| self.plan(trial.stand, trial.wishes, trial.load, length);
+                let settled = self.measure(trial.stand, &plan(self.case.settle))?;
+                let measured = self.measure(trial.stand, &plan(self.case.length))?;
+                let Some(measured) = measured.filter(|_| settled.is_some()) else {
+                    return Ok(false);
+                };
+                let own = || measured.packed();
+                let share = trial
+                    .sizes
+                    .as_ref()
+                    .map_or_else(own, |sizes| sizes.share(&measured));
+                self.table
+                    .push(measured.row(trial.who, f64::NAN, round, share));
+            }
+        }
+        Ok(true)
+    }
+
+    fn measure(&self, stand: &Stand, plan: &Plan) -> Result<Option<Measured>, Failure> {
+        self.rig.measure(stand, plan, self.conditions.stop)
+    }
+
+    fn plan(&self, stand: &Stand, wishes: &[(Wish, f64)], load: Load, length: Span) -> Plan {
+        let pace = match load {
+            Load::Closed => Pace::Closed {
+                clients: CLIENTS,
+                length,
+            },
+            Load::Open(rate) => Pace::Open {
+                arrivals: Arrivals::Constant,
+                steps: vec![Step::steady(
+                    Rate::per_second(rate).unwrap_or_default(),
+                    length,
+                )],
+            },
+        };
+        Plan {
+            connection_limit: AT_ONCE,
+            ..self.rig.plan(stand, wishes, Connections::KeepAlive, pace)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::lab::Lab;
+    use crate::overload::instrument;
+
+    #[test]
+    fn every_question_is_asked_and_every_request_accounted_for() {
+        let lab = Lab::Shared("a test".to_owned());
+        let stop = AtomicBool::new(false);
+        let case = Case {
+            rounds: 1,
+            settle: Span::from_millis(60),
+            length: Span::from_millis(60),
+        };
+        let records = study(&Conditions::of_a_test(&lab, &stop), &case).unwrap();
+        assert!(records.number("complete") == 1.0);
+        let rows: Vec<String> = records
+            .table("runs")
+            .rows()
+            .map(|row| row.text("who").to_owned())
+            .collect();
+        for who in [GATE[0], PLAIN_BEYOND, TAILS[0]]
+            .iter()
+            .chain(&SATURATED)
+            .chain(&ASKED)
+        {
+            assert!(rows.contains(&(*who).to_owned()), "{who}: {rows:?}");
+        }
+        assert!(instrument::identity(&records).holds);
+        let denied: f64 = records
+            .table("runs")
+            .rows()
+            .map(|row| row.number("denied"))
+            .sum();
+        assert!(denied == 0.0, "{denied} askers were denied");
+    }
+}

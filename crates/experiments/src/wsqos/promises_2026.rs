@@ -1,0 +1,210 @@
+//! wsqos/promises-2026: what was asked of the gateway under load.
+
+use posthaste_draw::{Axis, Bar, Bars, Group, Role, Unit};
+use posthaste_units::Span;
+
+use super::PAPER;
+use super::promises::{self, ASKED, AT_EASE, BEYOND, GATE, PLAIN_BEYOND, SATURATED, TAILS};
+use crate::check::Check;
+use crate::estimate::{Estimate, MEDIANS, estimate};
+use crate::figure::{Figure, Plot};
+use crate::overload::curves::reservations;
+use crate::overload::instrument;
+use crate::records::Records;
+
+pub(crate) static FIGURE: Figure = Figure {
+    id: "wsqos/promises-2026",
+    title: "beyond the paper: what deciding costs, and what it saves, beside HAProxy",
+    claim: "At one and a half times what HAProxy does when it compresses everything, the gateway compresses at least as much as HAProxy's gate lets through, with 20 ms at the 99th percentile at most. At saturation deciding costs 3 % of the throughput at most, whether nobody asks or a third does, and who asks is served compressed. The plain path's tail is no longer than HAProxy's.",
+    paper: PAPER,
+    budget: Span::from_secs(75),
+    study: &promises::STUDY,
+    plot,
+    checks,
+    differs: "The paper has no proxy to compare with. HAProxy stands in as it comes with Debian: one thread, maxcompcpuusage 80, a compressor of its own that is faster than gzip at level 1 and leaves half as much again. How much fits under the threshold is reckoned from the gateway's own runs in which all refuse: what they leave of 80 % of the processor, over what compressing a reply costs.",
+};
+
+/// The bars: share of the throughput, and milliseconds.
+const KEPT: f64 = 0.97;
+const TAIL: f64 = 20.0;
+
+fn of(records: &Records, who: &str, column: &str) -> Estimate {
+    let rows = records.table("runs").rows();
+    let own = rows.filter(|row| row.text("who") == who);
+    estimate(&own.map(|row| row.number(column)).collect::<Vec<_>>())
+}
+
+fn median(records: &Records, who: &str, column: &str) -> f64 {
+    of(records, who, column).median
+}
+
+fn is_there(records: &Records, who: &str) -> bool {
+    median(records, who, "throughput_per_s").is_finite()
+}
+
+fn plot(records: &Records) -> Vec<Plot> {
+    let bars = |title: &str, value: Axis, column: &str, who: &[&'static str]| {
+        let there = who.iter().filter(|who| is_there(records, who));
+        let group = |who: &&'static str| {
+            let found = of(records, who, column);
+            let (part, label) = who.split_once(": ").unwrap_or(("", who));
+            Group {
+                label: label.to_owned(),
+                bars: vec![Bar {
+                    label: String::new(),
+                    role: Role::Ours,
+                    parts: vec![(part.to_owned(), found.median)],
+                    interval: Some((found.low, found.high)),
+                }],
+            }
+        };
+        let mut bars = Bars {
+            title: title.to_owned(),
+            value,
+            groups: there.map(group).collect(),
+            notes: vec![MEDIANS.to_owned(), lateness(records, who)],
+        };
+        bars.notes.extend(reservations(records));
+        Plot::Bars(bars)
+    };
+    let beyond = [GATE[0], GATE[1], PLAIN_BEYOND];
+    let saturated = [SATURATED, ASKED].concat();
+    vec![
+        bars(
+            "At 1.5 times what HAProxy compresses whole: share compressed",
+            Axis::linear("compressed", Unit::Share),
+            "packed",
+            &GATE,
+        ),
+        bars(
+            "The same: 99th percentile of the response time",
+            Axis::linear("response time, p99", Unit::Millis),
+            "response_p99_ms",
+            &beyond,
+        ),
+        bars(
+            "At saturation: throughput",
+            Axis::linear("throughput", Unit::PerSecond),
+            "throughput_per_s",
+            &saturated,
+        ),
+        bars(
+            "At 70 % of the plain capacity: 99th percentile of the response time",
+            Axis::linear("response time, p99", Unit::Millis),
+            "response_p99_ms",
+            &TAILS,
+        ),
+    ]
+}
+
+/// How punctual the generator was.
+fn lateness(records: &Records, who: &[&str]) -> String {
+    let late = who
+        .iter()
+        .map(|who| median(records, who, "lateness_p99_ms"));
+    let worst = late.fold(0.0, f64::max);
+    format!(
+        "Lateness of the generator, 99th percentile: {worst:.2} ms in the worst of these medians; response times count from when requests were due."
+    )
+}
+
+fn checks(records: &Records) -> Vec<Check> {
+    let mut checks = vec![instrument::identity(records)];
+    checks.extend(beyond(records));
+    checks.push(saturated(
+        records,
+        SATURATED,
+        "half of the clients leave it open, half refuse",
+        "all refuse",
+    ));
+    checks.push(saturated(
+        records,
+        ASKED,
+        "a third asks, a third refuses, a third leaves it open",
+        "a gateway that compresses for exactly the askers",
+    ));
+    let rows = || records.table("runs").rows();
+    let denied: f64 = rows().map(|row| row.number("denied")).sum();
+    checks.push(Check::claim(
+        denied == 0.0,
+        format!("Every client that asks is served compressed: {denied:.0} were not."),
+    ));
+    checks.extend(tails(records));
+    checks
+}
+
+/// At one and a half times HAProxy's capacity.
+fn beyond(records: &Records) -> Vec<Check> {
+    let [ours, theirs] = GATE.map(|who| {
+        ["packed", "response_p99_ms", "throughput_per_s", "busy"]
+            .map(|column| median(records, who, column))
+    });
+    let rate = BEYOND * records.number("compress all");
+    let plain = ["response_p99_ms", "busy"].map(|column| median(records, PLAIN_BEYOND, column));
+    let mut checks = vec![Check::claim(
+        ours[1] <= TAIL,
+        format!(
+            "At {rate:.0}/s the gateway compresses {:.1} % with {:.1} ms at the 99th percentile (wanted: 20 ms at most, 10 better) and {:.0} % of the processor; plain it has {:.1} ms and {:.0} %.",
+            100.0 * ours[0],
+            ours[1],
+            100.0 * ours[3],
+            plain[0],
+            100.0 * plain[1]
+        ),
+    )];
+    if is_there(records, GATE[1]) {
+        let replies = |of: [f64; 4]| of[0] * of[2];
+        checks.push(Check::claim(
+            ours[0] >= theirs[0],
+            format!(
+                "HAProxy compresses {:.1} % of what it answers, with {:.1} ms and {:.0} % of the processor: {:.0} compressed replies a second of {:.0}, the gateway {:.0} of {:.0}.",
+                100.0 * theirs[0], theirs[1], 100.0 * theirs[3], replies(theirs), theirs[2], replies(ours), ours[2]
+            ),
+        ));
+    }
+    checks
+}
+
+/// Throughput of one mix over another's.
+fn saturated(records: &Records, who: [&str; 2], mix: &str, other: &str) -> Check {
+    let column = |who: &str| -> Vec<f64> {
+        let rows = records.table("runs").rows();
+        let own = rows.filter(|row| row.text("who") == who);
+        own.map(|row| row.number("throughput_per_s")).collect()
+    };
+    let [ours, plain] = who.map(column);
+    let ratios: Vec<f64> = ours
+        .iter()
+        .zip(&plain)
+        .map(|(ours, plain)| ours / plain)
+        .collect();
+    let [kept, ours, plain] = [ratios, ours, plain].map(|values| estimate(&values));
+    Check::claim(
+        kept.median >= KEPT,
+        format!(
+            "At saturation, where {mix}: {:.1} % of the throughput of {other}, in the median of {} pairs of neighbouring runs ({:.1} to {:.1} %; wanted: 97 %, 99 better); medians {:.0} and {:.0}/s. {:.1} % of the replies that may be are compressed.",
+            100.0 * kept.median,
+            column(who[0]).len(),
+            100.0 * kept.low,
+            100.0 * kept.high,
+            ours.median,
+            plain.median,
+            100.0 * median(records, who[0], "packed")
+        ),
+    )
+}
+
+/// The plain path's tail beside others'.
+fn tails(records: &Records) -> Option<Check> {
+    let [ours, haproxy, nginx] = TAILS.map(|who| of(records, who, "response_p99_ms"));
+    let rate = AT_EASE * records.number("plain");
+    haproxy.median.is_finite().then(|| {
+        Check::claim(
+            ours.median <= haproxy.high,
+            format!(
+                "At {rate:.0}/s, plain: {:.2} ms at the 99th percentile ({:.2} to {:.2}), HAProxy {:.2} ({:.2} to {:.2}), nginx {:.2} (wanted: no longer than HAProxy's, as far as its runs tell).",
+                ours.median, ours.low, ours.high, haproxy.median, haproxy.low, haproxy.high, nginx.median
+            ),
+        )
+    })
+}

@@ -1,0 +1,444 @@
+//! A proxy between a generator and an origin, on two cores: what every study of load on a gateway measures
+//! with.
+//!
+//! The proxy has a core of its own; generator and origin share the other, where the generator makes way for
+//! the origin (nice 19). Everything lives in this process but peers, which are programs. What a proxy has
+//! compressed is its own count where it is ours, and follows from the bytes of the replies where it is not.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::Child;
+use std::sync::atomic::AtomicBool;
+
+use posthaste_bookshop::Size;
+use posthaste_load::{Connections, Outcome, Outcomes, Pace, Plan, RequestSpec, Run, RunError, run};
+use posthaste_stats::Histogram;
+use posthaste_units::Span;
+use posthaste_wsqos::Wish;
+
+use super::front::{Front, fetch};
+use super::origin::Origin;
+use crate::figure::{Conditions, Failure};
+use crate::lab::{Cores, Counters, Lab};
+use crate::records::{Records, Table, Value};
+
+/// The reply: the paper's.
+pub(super) const REPLY: Size = Size::Heavy1;
+
+/// A connection not established by then is aborted, as by sclient.
+const CONNECT_TIMEOUT: Span = Span::from_millis(50);
+
+/// A reply not complete by then is given up: where a proxy is far behind, it shall not end the run late.
+const TIMEOUT: Span = Span::from_secs(2);
+
+/// The origin, and what is asked.
+pub(super) struct Rig {
+    pub(super) origin: Origin,
+    pub(super) cores: Cores,
+    /// Where gateways listen, at any port.
+    pub(super) listen: Ipv4Addr,
+    /// Bytes of the reply.
+    pub(super) length: usize,
+    /// By wish, in the order of [`Wish::ALL`].
+    requests: Vec<RequestSpec>,
+}
+
+/// A proxy at work; dropping it ends it.
+pub(super) struct Stand {
+    pub(super) address: SocketAddr,
+    /// Folders of its threads in /proc.
+    tasks: Vec<PathBuf>,
+    works: Works,
+}
+
+enum Works {
+    Gateway(Box<posthaste_gateway::Running>),
+    Peer(Child),
+}
+
+/// What a gateway has compressed so far.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packed {
+    pub(super) replies: f64,
+    /// Bytes that came out.
+    pub(super) bytes: f64,
+    /// Seconds of processor time.
+    pub(super) seconds: f64,
+}
+
+/// What a proxy has done so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Done {
+    /// Seconds of processor time, and seconds in which it waited for a processor.
+    used: f64,
+    waited: f64,
+    /// Replies to clients that did not refuse, and those of them that were compressed.
+    open: f64,
+    packed: f64,
+    /// Replies to clients that asked, and were not served compressed.
+    denied: f64,
+}
+
+/// One run of the generator.
+pub(super) struct Measured {
+    pub(super) run: Run,
+    kernel: Counters,
+    done: Done,
+}
+
+impl Rig {
+    /// An origin that answers with the bookshop's reply of this size, for clients that take these codings.
+    pub(super) fn open(
+        conditions: &Conditions<'_>,
+        reply: Size,
+        codings: &str,
+    ) -> Result<Self, Failure> {
+        let cores = Cores::here();
+        let front = Front::open(([127, 0, 0, 1], 0).into(), conditions.seed)?;
+        let generator: Vec<usize> = cores.generator.into_iter().collect();
+        let request = |wish| {
+            let mut request = front.request(reply, wish);
+            let field = ("Accept-Encoding".to_owned(), codings.to_owned());
+            request.headers.push(field);
+            request
+        };
+        let message = front.message(reply)?;
+        Ok(Self {
+            origin: Origin::open(&message, &generator)?,
+            length: message.len(),
+            cores,
+            listen: Ipv4Addr::LOCALHOST,
+            requests: Wish::ALL.map(request).into(),
+        })
+    }
+
+    /// A gateway with these lines in its configuration, before its route and in it, so many times slower.
+    pub(super) fn gateway(
+        &self,
+        slowdown: u32,
+        before: &str,
+        route: &str,
+    ) -> Result<Stand, Failure> {
+        let core = self.cores.server.map(|core| core.to_string());
+        let config = format!(
+            "listen = \"{}:0\"\n\
+             cpus = [{}]\n\
+             {before}\n\
+             [[route]]\n\
+             path = \"/\"\n\
+             upstream = [\"{}\"]\n\
+             {route}\n",
+            self.listen,
+            core.unwrap_or_default(),
+            self.origin.address
+        );
+        let others = threads();
+        let gateway = posthaste_gateway::start(posthaste_gateway::Config {
+            slowdown,
+            ..posthaste_gateway::Config::read(&config)?
+        })?;
+        let mut tasks = threads();
+        tasks.retain(|task| !others.contains(task));
+        Ok(Stand {
+            address: gateway.addr,
+            tasks,
+            works: Works::Gateway(Box::new(gateway)),
+        })
+    }
+
+    /// What clients send that wish so, each in its share.
+    pub(super) fn plan(
+        &self,
+        stand: &Stand,
+        wishes: &[(Wish, f64)],
+        connections: Connections,
+        pace: Pace,
+    ) -> Plan {
+        let request = |(wish, weight): &(Wish, f64)| RequestSpec {
+            name: wish.name().to_owned(),
+            weight: *weight,
+            url: format!("http://{}/soap", stand.address),
+            ..self.requests[*wish as usize].clone()
+        };
+        Plan {
+            connections,
+            connect_timeout: CONNECT_TIMEOUT,
+            timeout: TIMEOUT,
+            cpus: self.cores.generator.into_iter().collect(),
+            ..Plan::new(wishes.iter().map(request).collect(), pace)
+        }
+    }
+
+    /// Carries out `plan`; `None` when it was stopped early, since half a run proves nothing.
+    pub(super) fn measure(
+        &self,
+        stand: &Stand,
+        plan: &Plan,
+        stop: &AtomicBool,
+    ) -> Result<Option<Measured>, Failure> {
+        let (kernel, done) = (Counters::read()?, stand.done()?);
+        let run = making_way(|| run(plan, stop, &mut ()))?;
+        let kernel = Counters::read()? - kernel;
+        let done = stand.done()?.since(done);
+        Ok((!run.stopped).then_some(Measured { run, kernel, done }))
+    }
+
+    /// Writes down what holds for every run on this rig.
+    pub(super) fn describe(&self, records: &mut Records, conditions: &Conditions<'_>) {
+        let cores = self.cores.describe();
+        records.set_parameter("cores", format!("{cores}; the origin beside the generator"));
+        records.set_parameter("network", conditions.lab.describe());
+        records.set_parameter("connect timeout", CONNECT_TIMEOUT);
+        records.set_parameter("timeout", TIMEOUT);
+        let own = *conditions.lab == Lab::Own;
+        records.set_number("own namespace", f64::from(u8::from(own)));
+        let shared = self.cores.server.is_none();
+        records.set_number("shared core", f64::from(u8::from(shared)));
+    }
+}
+
+/// Does `work` on a thread that others on its core go before; so do the threads it starts.
+fn making_way(work: impl FnOnce() -> Result<Run, RunError> + Send) -> Result<Run, Failure> {
+    let nicely = || {
+        // On a machine that does not allow it the origin waits for its turn.
+        let _ = rustix::process::nice(19);
+        work()
+    };
+    let ended = std::thread::scope(|scope| scope.spawn(nicely).join());
+    Ok(ended.map_err(|_| "the generator has panicked")??)
+}
+
+/// Folders of this process's threads that serve.
+fn threads() -> Vec<PathBuf> {
+    tasks("self", |name| name == "serve-0")
+}
+
+/// Folders of a process's threads with such names.
+fn tasks(process: &str, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let folder = fs::read_dir(format!("/proc/{process}/task"));
+    let tasks = folder.into_iter().flatten().flatten();
+    let named = |path: &PathBuf| {
+        fs::read_to_string(path.join("comm")).is_ok_and(|name| wanted(name.trim()))
+    };
+    tasks.map(|task| task.path()).filter(named).collect()
+}
+
+impl Stand {
+    /// A program that listens on `address`.
+    pub(super) fn peer(child: Child, address: SocketAddr) -> Self {
+        Self {
+            address,
+            tasks: tasks(&child.id().to_string(), |_| true),
+            works: Works::Peer(child),
+        }
+    }
+
+    /// Labels and values of one of a gateway's counters; nothing of what is none.
+    fn metrics(&self, name: &str) -> Result<Vec<(String, f64)>, Failure> {
+        let Works::Gateway(gateway) = &self.works else {
+            return Ok(Vec::new());
+        };
+        let text = fetch(gateway.admin, "GET /metrics HTTP/1.1\r\n", "")?;
+        let text = String::from_utf8(text)?;
+        let name = format!("posthaste_gateway_{name}_total");
+        let lines = text.lines().filter_map(|line| line.strip_prefix(&*name));
+        let split = |line: &str| {
+            let (labels, value) = line.rsplit_once(' ').unwrap_or_default();
+            Ok((labels.to_owned(), value.parse()?))
+        };
+        lines.map(split).collect()
+    }
+
+    /// All that it has compressed so far, by whatever step.
+    pub(super) fn packed(&self) -> Result<Packed, Failure> {
+        let sum = |name| {
+            let rows = self.metrics(name)?;
+            Ok::<_, Failure>(rows.iter().map(|row| row.1).sum())
+        };
+        Ok(Packed {
+            replies: sum("packed")?,
+            bytes: sum("packed_bytes_written")?,
+            seconds: sum("packed_cpu_seconds")?,
+        })
+    }
+
+    /// By the first two fields of its threads' schedstat, nanoseconds, and by its own metrics.
+    fn done(&self) -> Result<Done, Failure> {
+        let mut done = Done::default();
+        for task in &self.tasks {
+            let text = fs::read_to_string(task.join("schedstat"))?;
+            let mut fields = text.split_whitespace().map(str::parse::<f64>);
+            done.used += fields.next().ok_or("schedstat is empty")?? / 1e9;
+            done.waited += fields.next().ok_or("schedstat is short")?? / 1e9;
+        }
+        for (line, count) in self.metrics("decisions")? {
+            if line.contains("wish=\"never\"") {
+                continue;
+            }
+            let packed = line.contains("decision=\"compressed\"");
+            done.open += count;
+            if packed {
+                done.packed += count;
+            } else if line.contains("wish=\"always\"") {
+                done.denied += count;
+            }
+        }
+        Ok(done)
+    }
+}
+
+impl Drop for Stand {
+    fn drop(&mut self) {
+        if let Works::Peer(child) = &mut self.works {
+            // It has ended either way.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Done {
+    fn since(self, then: Self) -> Self {
+        Self {
+            used: self.used - then.used,
+            waited: self.waited - then.waited,
+            open: self.open - then.open,
+            packed: self.packed - then.packed,
+            denied: self.denied - then.denied,
+        }
+    }
+}
+
+impl Measured {
+    /// The part of the run that counts: its last step, or all of it where there is one only.
+    fn part(&self) -> (&Outcomes, &Histogram, f64) {
+        match self.run.steps.last() {
+            Some(step) => (
+                &step.part.outcomes,
+                &step.part.response,
+                step.duration.as_secs_f64(),
+            ),
+            None => (
+                &self.run.outcomes,
+                self.run.response.histogram(),
+                self.run.duration.as_secs_f64(),
+            ),
+        }
+    }
+
+    /// Replies per second: of the requests due in the part that counts.
+    pub(super) fn throughput(&self) -> f64 {
+        let (outcomes, _, seconds) = self.part();
+        outcomes[Outcome::Ok] as f64 / seconds
+    }
+
+    /// Bytes of a reply, its header included, in the mean of the run.
+    pub(super) fn bytes(&self) -> f64 {
+        self.run.bytes_received as f64 / self.run.outcomes[Outcome::Ok] as f64
+    }
+
+    /// Seconds of processor time for each reply.
+    pub(super) fn cost(&self) -> f64 {
+        self.done.used / self.run.outcomes[Outcome::Ok] as f64
+    }
+
+    /// Share of the replies that might be compressed and were, by the gateway's own count.
+    pub(super) fn packed(&self) -> f64 {
+        self.done.packed / self.done.open
+    }
+
+    /// A row of [`runs`]: which run it was, the share compressed, then everything measured.
+    pub(super) fn row(&self, who: &str, load: f64, repetition: u64, packed: f64) -> Vec<Value> {
+        let (outcomes, response, seconds) = self.part();
+        let (summary, lateness) = (response.summary(), self.run.lateness.summary());
+        let all = &self.run.outcomes;
+        let unconnected = outcomes[Outcome::ConnectAborted] + outcomes[Outcome::Unanswered];
+        let lasted = self.run.duration.as_secs_f64();
+        let mut row: Vec<Value> = vec![who.into(), load.into(), repetition.into()];
+        row.extend([seconds, self.run.intended as f64, all.attempted() as f64].map(Value::from));
+        row.extend(all.iter().map(|(_, count)| Value::from(count)));
+        row.extend([
+            Value::from(outcomes.total() as f64 / seconds),
+            self.throughput().into(),
+            (unconnected as f64 / seconds).into(),
+            summary.mean.into(),
+            summary.p50.into(),
+            summary.p99.into(),
+            lateness.p99.into(),
+            lateness.max.into(),
+            packed.into(),
+            self.done.denied.into(),
+            self.bytes().into(),
+            (self.done.used / lasted).into(),
+            (self.done.waited / lasted).into(),
+            self.kernel.listen_drops.into(),
+            self.kernel.syn_retransmits.into(),
+        ]);
+        row
+    }
+}
+
+/// The table of runs, without rows. Rates and times are of the part that counts, counts of the whole run.
+pub(super) fn runs() -> Table {
+    let first = [
+        "who",
+        "load",
+        "repetition",
+        "seconds",
+        "intended",
+        "attempted",
+    ];
+    let last = [
+        "offered_per_s",
+        "throughput_per_s",
+        "rejected_per_s",
+        "response_ms",
+        "response_p50_ms",
+        "response_p99_ms",
+        "lateness_p99_ms",
+        "lateness_max_ms",
+        "packed",
+        "denied",
+        "reply_bytes",
+        "busy",
+        "waited",
+        "listen_drops",
+        "syn_retransmits",
+    ];
+    let outcomes = Outcome::ALL.map(Outcome::name);
+    Table::with(first.iter().chain(&outcomes).chain(&last).copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_a_cell_for_every_column() {
+        let lab = Lab::Shared("a test".to_owned());
+        let stop = AtomicBool::new(false);
+        let rig = Rig::open(&Conditions::of_a_test(&lab, &stop), REPLY, "gzip").unwrap();
+        let stand = rig.gateway(1, "", "").unwrap();
+        let pace = Pace::Closed {
+            clients: 2,
+            length: Span::from_millis(50),
+        };
+        let wishes = [(Wish::Always, 0.5), (Wish::Never, 0.5)];
+        let plan = rig.plan(&stand, &wishes, Connections::KeepAlive, pace);
+        let measured = rig.measure(&stand, &plan, &stop).unwrap().unwrap();
+        let row = measured.row("it", 1.0, 1, measured.packed());
+        let mut table = runs();
+        table.push(row);
+        let row = table.rows().next().unwrap();
+        assert_eq!(
+            row.number("syn_retransmits"),
+            measured.kernel.syn_retransmits as f64
+        );
+        assert_eq!(row.number("intended"), measured.run.intended as f64);
+        // Who asked was served compressed, and nobody else.
+        assert!((row.number("packed") - 1.0).abs() < 1e-12 && row.number("denied") == 0.0);
+        assert!((6_500.0..16_000.0).contains(&row.number("reply_bytes")));
+        assert!(row.number("busy") > 0.0);
+    }
+}

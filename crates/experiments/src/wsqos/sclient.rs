@@ -1,0 +1,316 @@
+//! sclient loads the gateway: replies compressed for all, for none, and for those who leave it open as far as
+//! it can be afforded.
+//!
+//! One gateway serves all three; what differs is what the clients ask for. Rates are multiples of the measured
+//! capacity without compression. Each rate is held for a while before it is measured where the gateway
+//! decides, since it takes a second to know its load. A run past capacity begins with a burst that fills
+//! the queue: what is measured then is overload as it stays.
+
+use posthaste_load::{Arrivals, Connections, Pace, Plan, Step};
+use posthaste_units::{Rate, Seed, Span};
+use posthaste_wsqos::Wish;
+
+use super::rig::{Measured, REPLY, Rig, Stand, runs};
+use crate::estimate::estimate;
+use crate::figure::{Conditions, Failure, Study};
+use crate::records::{Records, Table, Value};
+
+pub(super) static STUDY: Study = Study {
+    name: "wsqos-sclient",
+    run: |conditions| study(conditions, &Case::of(conditions.full)),
+};
+
+/// What the clients ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mix {
+    /// All ask for compression.
+    All,
+    /// All refuse it.
+    None,
+    /// Half refuse it, half state nothing.
+    Dynamic,
+}
+
+impl Mix {
+    pub(super) const EVERY: [Self; 3] = [Self::All, Self::None, Self::Dynamic];
+
+    /// Its name in pictures, sentences and records.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::All => "all compressed",
+            Self::None => "none compressed",
+            Self::Dynamic => "dynamic",
+        }
+    }
+
+    const fn wishes(self) -> &'static [(Wish, f64)] {
+        match self {
+            Self::All => &[(Wish::Always, 1.0)],
+            Self::None => &[(Wish::Never, 1.0)],
+            Self::Dynamic => &[(Wish::Never, 0.5), (Wish::Unstated, 0.5)],
+        }
+    }
+}
+
+/// How long and how densely to measure.
+struct Case {
+    /// Rates as multiples of the capacity without compression.
+    rates: &'static [f64],
+    repetitions: u64,
+    /// How long a rate is held before it is measured.
+    settle: Span,
+    length: Span,
+}
+
+impl Case {
+    fn of(full: bool) -> Self {
+        if full {
+            Self {
+                rates: &[
+                    0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2,
+                    1.4, 1.8,
+                ],
+                repetitions: 5,
+                settle: Span::from_secs(4),
+                length: Span::from_secs(2),
+            }
+        } else {
+            Self {
+                rates: &[0.2, 0.4, 0.55, 0.7, 0.8, 0.9, 1.0, 1.2, 1.6],
+                repetitions: 3,
+                settle: Span::from_millis(1200),
+                length: Span::from_millis(400),
+            }
+        }
+    }
+}
+
+/// From this multiple of the capacity on the gateway is overloaded whatever it does.
+pub(super) const OVERLOADED: f64 = 1.2;
+
+/// What the gateway does for those who leave it open: the menu's first step has the paper's sizes, nearly,
+/// and costs as much of a request as the paper's did.
+pub(super) const GATEWAY: &str = "backlog = 128\n\
+    connections = 32\n\
+    [compression]\n\
+    policy = \"threshold\"\n\
+    steps = [\"gzip-1\"]\n";
+
+/// The gateway is a machine so many times slower than the one it runs on: beyond its limit the generator
+/// would be at its own.
+pub(super) const SLOWDOWN: u32 = 4;
+
+/// About as many as are inside under overload: the queue's 129 and those in service.
+pub(super) const FILL: f64 = 150.0;
+
+fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
+    let mut records = Records::new();
+    let rig = Rig::open(conditions, REPLY, "gzip")?;
+    rig.describe(&mut records, conditions);
+    let stand = rig.gateway(SLOWDOWN, GATEWAY, "")?;
+    records.set_parameter("gateway", GATEWAY.replace('\n', "; "));
+    let words = format!("{SLOWDOWN} times this machine's processor time");
+    records.set_parameter("cost of a request", words);
+    records.set_parameter("reply", format!("{}, made beforehand", REPLY.name()));
+    records.set_parameter("connection", "a new one for each request");
+    records.set_parameter("arrivals", "constant");
+    records.set_parameter("length of a run", case.length);
+    records.set_parameter("before it, where the gateway decides", case.settle);
+    records.set_parameter("runs of each point", case.repetitions);
+    let sclient = Sclient {
+        conditions,
+        rig: &rig,
+        stand: &stand,
+        case,
+    };
+    let mut table = runs();
+    if let Some(capacities) = sclient.first_capacities()? {
+        sclient.sweeps(capacities, &mut table)?;
+    }
+    records.set_table("runs", table);
+    summarise(&mut records);
+    Ok(records)
+}
+
+struct Sclient<'a> {
+    conditions: &'a Conditions<'a>,
+    rig: &'a Rig,
+    stand: &'a Stand,
+    case: &'a Case,
+}
+
+impl Sclient<'_> {
+    fn measure(&self, plan: &Plan) -> Result<Option<Measured>, Failure> {
+        self.rig.measure(self.stand, plan, self.conditions.stop)
+    }
+
+    fn plan(&self, mix: Mix, pace: Pace) -> Plan {
+        let new = Connections::New;
+        self.rig.plan(self.stand, mix.wishes(), new, pace)
+    }
+
+    /// A first look at the capacities of all and none compressed, by a closed loop; `None` when stopped.
+    fn first_capacities(&self) -> Result<Option<[f64; 2]>, Failure> {
+        let mut capacities = [0.0; 2];
+        for mix in [Mix::All, Mix::None] {
+            let pace = Pace::Closed {
+                clients: 64,
+                length: self.case.length + self.case.length,
+            };
+            let Some(measured) = self.measure(&self.plan(mix, pace))? else {
+                return Ok(None);
+            };
+            capacities[mix as usize] = measured.throughput();
+        }
+        Ok(Some(capacities))
+    }
+
+    /// Every rate for every mix, so many times over. What is stopped is left out.
+    fn sweeps(&self, [all, none]: [f64; 2], table: &mut Table) -> Result<(), Failure> {
+        let (done, of) = (&mut 0, self.case.rates.len() as u64 * 3);
+        for &load in self.case.rates {
+            for mix in Mix::EVERY {
+                let words = format!("{}, {load} x {none:.0}/s", mix.name());
+                self.conditions.progress.step(*done, of, &words);
+                *done += 1;
+                let own = if mix == Mix::All { all } else { none };
+                if mix == Mix::Dynamic {
+                    let settle = self.load(mix, load * none, own, self.case.settle)?;
+                    if self.measure(&settle)?.is_none() {
+                        return Ok(());
+                    }
+                }
+                for repetition in 1..=self.case.repetitions {
+                    let mut plan = self.load(mix, load * none, own, self.case.length)?;
+                    plan.seed = Seed(self.conditions.seed.0.wrapping_add(repetition));
+                    let Some(measured) = self.measure(&plan)? else {
+                        return Ok(());
+                    };
+                    let packed = measured.packed();
+                    table.push(measured.row(mix.name(), load, repetition, packed));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `rate` for `length`; past the capacity of `own` after a burst that fills gateway and queue.
+    fn load(&self, mix: Mix, rate: f64, own: f64, length: Span) -> Result<Plan, Failure> {
+        let steady = |rate, length| {
+            let rate = Rate::per_second(rate).ok_or("the gateway answered nothing")?;
+            Ok::<_, Failure>(Step::steady(rate, length))
+        };
+        let mut steps = vec![steady(rate, length)?];
+        if rate > own {
+            // While it lasts the gateway takes a quarter of it.
+            let burst = Span::from_secs_f64(FILL / (3.0 * own));
+            steps.insert(0, steady(4.0 * own, burst)?);
+        }
+        let arrivals = Arrivals::Constant;
+        Ok(self.plan(mix, Pace::Open { arrivals, steps }))
+    }
+}
+
+/// The values of `column` in the runs of a mix at loads that are `wanted`.
+fn of(records: &Records, mix: Mix, wanted: impl Fn(f64) -> bool, column: &str) -> Vec<f64> {
+    let rows = records.table("runs").rows();
+    rows.filter(|row| row.text("who") == mix.name() && wanted(row.number("load")))
+        .map(|row| row.number(column))
+        .collect()
+}
+
+/// What is drawn: columns of runs, each a median and its interval in the points.
+pub(super) const QUANTITIES: [&str; 4] = [
+    "response_ms",
+    "throughput_per_s",
+    "rejected_per_s",
+    "packed",
+];
+
+/// Capacities from all overloaded runs, and each point from its runs.
+fn summarise(records: &mut Records) {
+    for mix in Mix::EVERY {
+        // A first look may have come too low: only a queue that was full has shown a capacity.
+        let overloaded = |column| of(records, mix, |load| load >= OVERLOADED, column);
+        let runs = overloaded("throughput_per_s").into_iter();
+        let full = runs.zip(overloaded("rejected_per_s"));
+        let full = full.filter(|(_, rejected)| *rejected > 0.0);
+        let capacity = estimate(&full.map(|(answered, _)| answered).collect::<Vec<_>>());
+        for (which, value) in [
+            ("", capacity.median),
+            (" low", capacity.low),
+            (" high", capacity.high),
+        ] {
+            records.set_number(&format!("capacity {}{which}", mix.name()), value);
+        }
+    }
+    let none = records.number(&format!("capacity {}", Mix::None.name()));
+    let names = QUANTITIES.map(|name| {
+        [
+            name.to_owned(),
+            format!("{name} low"),
+            format!("{name} high"),
+        ]
+    });
+    let columns = ["who", "rate_ratio", "rate_per_s"].map(str::to_owned);
+    let columns: Vec<String> = columns
+        .into_iter()
+        .chain(names.into_iter().flatten())
+        .collect();
+    let mut points = Table::with(columns.iter().map(String::as_str));
+    for mix in Mix::EVERY {
+        let mut loads = of(records, mix, |_| true, "load");
+        loads.sort_by(f64::total_cmp);
+        loads.dedup();
+        for load in loads {
+            let values = |column| estimate(&of(records, mix, |other| other == load, column));
+            let rate = values("offered_per_s").median;
+            let mut row = vec![mix.name().into(), (rate / none).into(), rate.into()];
+            for quantity in QUANTITIES {
+                let found = values(quantity);
+                row.extend([found.median, found.low, found.high].map(Value::from));
+            }
+            points.push(row);
+        }
+    }
+    records.set_table("points", points);
+}
+
+/// Places along the curve of `mix`: (rate / capacity without compression, value).
+pub(super) fn places(records: &Records, mix: Mix, column: &str) -> Vec<(f64, f64)> {
+    let rows = records.table("points").rows();
+    rows.filter(|row| row.text("who") == mix.name())
+        .map(|row| (row.number("rate_ratio"), row.number(column)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::lab::Lab;
+    use crate::overload::instrument;
+
+    #[test]
+    fn a_tiny_study_accounts_for_overload_and_for_every_asker() {
+        let lab = Lab::Shared("a test".to_owned());
+        let stop = AtomicBool::new(false);
+        let case = Case {
+            rates: &[0.3, 1.5],
+            repetitions: 1,
+            settle: Span::from_millis(300),
+            length: Span::from_millis(150),
+        };
+        let records = study(&Conditions::of_a_test(&lab, &stop), &case).unwrap();
+        assert_eq!(records.table("runs").len(), 6);
+        for check in instrument::accounting(&records) {
+            assert!(check.holds, "{}", check.sentence);
+        }
+        let packed = |mix| places(&records, mix, "packed");
+        assert!(packed(Mix::All).iter().all(|place| place.1 == 1.0));
+        assert!(packed(Mix::None).iter().all(|place| place.1.is_nan()));
+        let rejected = places(&records, Mix::None, "rejected_per_s");
+        assert!(rejected.last().unwrap().1 > 0.0, "{rejected:?}");
+    }
+}
