@@ -7,7 +7,7 @@ use posthaste_bookshop::{Config, Law, start};
 use posthaste_serve::Signals;
 use posthaste_units::Seed;
 
-use super::{Failure, print};
+use super::{Failure, log_to_stderr, print};
 
 /// Serve books by ISBN as SOAP, page and JSON, with a capacity that can be set.
 ///
@@ -92,25 +92,11 @@ impl Args {
             }
             _ => Failure::usage(error),
         })?;
-        let signals = Signals::take().map_err(Failure::run)?;
+        let mut signals = Signals::take().map_err(Failure::run)?;
         print(&format!("listening on {scheme}://{}\n", running.addr))?;
         signals.wait();
         running.stop();
         running.join();
         Ok(())
     }
-}
-
-/// Services say on standard error what they do; POSTHASTE_LOG chooses how much (`debug`, `warn`).
-fn log_to_stderr() {
-    use std::io::IsTerminal as _;
-    use tracing_subscriber::EnvFilter;
-
-    let filter =
-        EnvFilter::try_from_env("POSTHASTE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_env_filter(filter)
-        .init();
 }

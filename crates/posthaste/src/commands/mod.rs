@@ -4,6 +4,7 @@ mod bookshop;
 mod compare;
 mod doctor;
 mod drops;
+mod gateway;
 mod load;
 mod net;
 mod path;
@@ -43,6 +44,7 @@ enum Command {
     Simulate(Box<simulate::Args>),
     Pattern(pattern::Args),
     Bookshop(bookshop::Args),
+    Gateway(gateway::Args),
     Reproduce(reproduce::Args),
     Doctor(doctor::Args),
 }
@@ -56,6 +58,7 @@ impl Cli {
             Command::Compare(args) => args.run(),
             Command::Pattern(args) => args.run(),
             Command::Bookshop(args) => args.run(),
+            Command::Gateway(args) => args.run(),
             Command::Reproduce(args) => args.run(),
             Command::Doctor(args) => args.run(),
         }?;
@@ -135,4 +138,18 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// Services say on standard error what they do; POSTHASTE_LOG chooses how much (`debug`, `warn`).
+pub(crate) fn log_to_stderr() {
+    use std::io::IsTerminal as _;
+    use tracing_subscriber::EnvFilter;
+
+    let filter =
+        EnvFilter::try_from_env("POSTHASTE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_env_filter(filter)
+        .init();
 }

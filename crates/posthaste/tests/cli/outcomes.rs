@@ -29,7 +29,7 @@ fn the_json_keeps_its_contract() {
         assert!(report[key].is_number(), "{key}");
     }
     let outcomes = report["outcomes"].as_object().unwrap();
-    assert_eq!(outcomes.len(), 13);
+    assert_eq!(outcomes.len(), 14);
     let sum: u64 = outcomes.values().map(|count| count.as_u64().unwrap()).sum();
     assert_eq!((report["intended"].as_u64().unwrap(), sum), (100, 100));
     assert_eq!(report["outcomes"]["ok"], 100);
@@ -40,7 +40,7 @@ fn the_json_keeps_its_contract() {
             "{key}"
         );
     }
-    for phase in ["dns", "connect", "tls", "send", "wait", "receive"] {
+    for phase in ["dns", "connect", "tls", "send", "wait", "receive", "decode"] {
         assert!(report["phases_ms"][phase]["p50"].is_number(), "{phase}");
     }
 }
@@ -69,6 +69,41 @@ fn assertions_decide_the_exit_code() {
         "{}",
         failed.err
     );
+}
+
+#[test]
+fn a_client_that_decodes_tells_what_came_of_it() {
+    let shop = Shop::open(&["--gzip", "6"]);
+    let page = shop.page();
+    let run = |options: &[&str]| {
+        let fixed = ["load", &page, "--rate", "50/s", "--duration", "200ms"];
+        let said = said(&mut posthaste(&[&fixed, options].concat()));
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        said.out
+    };
+    let report = json(&run(&["--slowdown", "1000", "--json"]));
+    assert_eq!(report["plan"]["decoding_slowdown"], 1000);
+    assert_eq!(report["outcomes"]["ok"], 10);
+    let decoded = |key: &str| report["decoded"][key].as_u64().unwrap();
+    assert_eq!(decoded("replies"), 10);
+    assert!(decoded("bytes") > decoded("bytes_coded"));
+    let median = |times: &Value| times["p50"].as_f64().unwrap();
+    let decode = median(&report["phases_ms"]["decode"]);
+    // Decoding takes a microsecond at least, and no time is told without it.
+    assert!(decode >= 1.0 && median(&report["service_time_ms"]) >= decode);
+    assert!(median(&report["response_time_ms"]) >= decode);
+    let text = run(&["--slowdown", "1000"]);
+    for words in ["replies decoded 1,000 times slower", "10 replies, "] {
+        assert!(text.contains(words), "{text}");
+    }
+    let plain = json(&run(&[
+        "--decode",
+        "-H",
+        "Accept-Encoding: identity",
+        "--json",
+    ]));
+    assert_eq!(plain["decoded"]["replies"], 0);
+    assert!(json(&run(&["--json"]))["decoded"].is_null());
 }
 
 #[test]

@@ -138,6 +138,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "T", help_heading = "Request")]
     bearer: Option<String>,
 
+    /// Ask for gzip, Brotli and Zstandard, unless a header says what to ask for, and decode what comes:
+    /// a reply counts once it is decoded, and one that cannot be is undecodable
+    #[arg(long, help_heading = "Client")]
+    decode: bool,
+    /// Decode as a machine would that is so many times slower than this one: every time that is told
+    /// holds this multiple of the processor time that decoding takes here
+    #[arg(long, value_name = "N", help_heading = "Client", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    slowdown: Option<u32>,
+
     /// Accept any server certificate
     #[arg(long, help_heading = "TLS")]
     insecure: bool,
@@ -204,11 +213,17 @@ Examples:
       url = \"http://127.0.0.1:8080/soap\"
       headers = { \"Content-Type\" = \"text/xml\", SOAPAction = '\"\"' }
       body-file = \"request.xml\"
+  A handheld on GPRS, which unpacks a reply 10,000 times slower than this machine, with a service of this
+  machine (docs/slow-client.md says where the number comes from):
+    posthaste net --profile gprs --to localhost:8080 -- posthaste load http://10.0.0.2:8080/ \\
+      --clients 1 --connect-timeout 10s --timeout 2m --decode --slowdown 10000
   Keep everything, and compare with last week's run:
     posthaste load http://127.0.0.1:8080/ --rate 500/s --out today && posthaste compare lastweek today";
 
 /// For how long requests are due unless it is said.
 const DURATION: Span = Span::from_secs(10);
+/// What is asked for where replies are decoded: all that can be.
+const DECODED: &str = "gzip, br, zstd";
 /// How long a search for capacity takes, give or take its last trial.
 const FIND_BUDGET: Span = Span::from_secs(50);
 
@@ -324,6 +339,7 @@ impl Args {
             connection_limit: self.max_connections.max(1),
             seed: self.seed,
             tls,
+            decoding: self.decoding(),
             ..Plan::new(requests, self.pace()?)
         })
     }
@@ -405,6 +421,11 @@ impl Args {
                     .map(|h| (h.name.clone(), h.value.clone())),
             );
             request.headers.extend(self.authorization());
+            let asks = |(name, _): &(String, String)| name.eq_ignore_ascii_case("accept-encoding");
+            if self.decoding().is_some() && !request.headers.iter().any(asks) {
+                let field = ("Accept-Encoding".to_owned(), DECODED.to_owned());
+                request.headers.push(field);
+            }
             if let Some(method) = &self.method {
                 request.method.clone_from(method);
             }
@@ -424,6 +445,11 @@ impl Args {
             (None, Some(body)) => RequestSpec::post(url, "application/octet-stream", body),
             (None, None) => RequestSpec::get(url),
         })
+    }
+
+    /// How many times slower than here replies are decoded, where they are.
+    fn decoding(&self) -> Option<u32> {
+        self.slowdown.or(self.decode.then_some(1))
     }
 
     fn authorization(&self) -> Option<(String, String)> {
@@ -501,5 +527,32 @@ mod tests {
             .map(|(_, value)| value.as_str())
             .collect();
         assert_eq!(types, ["text/plain"]);
+    }
+
+    #[test]
+    fn who_decodes_asks_for_it_unless_a_header_does() {
+        let plan = |options: &str| {
+            let line = format!("load http://127.0.0.1/ --rate 5/s {options}");
+            Typed::parse_from(line.split_whitespace())
+                .args
+                .plan()
+                .unwrap()
+        };
+        let asked = |options: &str| {
+            let plan = plan(options);
+            let headers = plan.requests[0].headers.clone().into_iter();
+            let mut asks = headers.filter(|(name, _)| name.eq_ignore_ascii_case("accept-encoding"));
+            (
+                plan.decoding,
+                asks.next().map(|(_, value)| value),
+                asks.next(),
+            )
+        };
+        let all = || Some("gzip, br, zstd".to_owned());
+        assert_eq!(asked(""), (None, None, None));
+        assert_eq!(asked("--decode"), (Some(1), all(), None));
+        assert_eq!(asked("--slowdown 400"), (Some(400), all(), None));
+        let given = "--decode -H accept-encoding:br";
+        assert_eq!(asked(given), (Some(1), Some("br".to_owned()), None));
     }
 }

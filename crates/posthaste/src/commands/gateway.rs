@@ -1,0 +1,84 @@
+//! `posthaste gateway`: the reverse proxy in the foreground, until a signal.
+
+use std::path::{Path, PathBuf};
+
+use posthaste_gateway::{Config, Error, start};
+use posthaste_serve::{Signal, Signals};
+
+use super::{Failure, log_to_stderr, print};
+
+/// Stand in front of a web service and compress what it can afford, for clients that want it.
+///
+/// Prints the address once it listens. SIGHUP reads the configuration again without losing a
+/// request; SIGTERM or Ctrl-C finishes replies under way and ends.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  The smallest gateway.toml:
+    listen = \"127.0.0.1:8080\"
+    [[route]]
+    path = \"/\"
+    upstream = [\"127.0.0.1:9000\"]
+  Is it right?
+    posthaste gateway --config gateway.toml --check
+  In front of the bookshop:
+    posthaste bookshop --listen 127.0.0.1:9000 &
+    posthaste gateway --config gateway.toml
+  Read a changed file:
+    pkill -HUP -f 'posthaste gateway'")]
+pub(crate) struct Args {
+    /// What to serve and how (TOML)
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Read the configuration, say whether it can be used, and end
+    #[arg(long)]
+    check: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let config = read(&self.config).map_err(Failure::Usage)?;
+        if self.check {
+            posthaste_gateway::check(config).map_err(|error| self.unusable(error))?;
+            return print(&format!("{} can be used\n", self.config.display()));
+        }
+        log_to_stderr();
+        let scheme = if config.tls.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        let running = start(config).map_err(|error| match error {
+            Error::Listen(_) | Error::Start(_) => Failure::run(error),
+            _ => self.unusable(error),
+        })?;
+        let mut signals = Signals::take().map_err(Failure::run)?;
+        signals.take_reload().map_err(Failure::run)?;
+        print(&format!(
+            "listening on {scheme}://{}, status at http://{}/status\n",
+            running.addr, running.admin
+        ))?;
+        while signals.wait() == Signal::Reload {
+            let outcome = read(&self.config)
+                .and_then(|config| running.reload(config).map_err(|error| error.to_string()));
+            match outcome {
+                Ok(()) => tracing::info!("the configuration was read again"),
+                Err(error) => tracing::error!("the configuration stays as it was: {error}"),
+            }
+        }
+        running.stop();
+        running.join();
+        Ok(())
+    }
+
+    /// A configuration that can be read and not be used.
+    fn unusable(&self, error: Error) -> Failure {
+        Failure::usage(format!("{}: {error}", self.config.display()))
+    }
+}
+
+fn read(file: &Path) -> Result<Config, String> {
+    let place = file.display();
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{place}: {error}"))?;
+    Config::read(&text).map_err(|error| format!("{place}: {error}"))
+}
