@@ -1,4 +1,4 @@
-//! A connection to the bookshop: whatever is sent, it ends with whole replies or with a close.
+//! A connection to the bookshop: whatever is sent, it ends with whole replies, or frames, or with a close.
 //!
 //! A real shop on a loopback socket, since its handler cannot be called without a connection: the
 //! path from accept to reply is the one that serves. A panic anywhere in it is a finding, although
@@ -24,6 +24,15 @@ const PATIENCE: Duration = Duration::from_secs(8);
 /// Every status the shop or hyper may answer with.
 const ALLOWED: &[u16] = &[200, 400, 404, 405, 413, 414, 415, 431, 500];
 
+/// How a client begins that speaks HTTP/2 (RFC 9113, section 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// The longest frame that a client has allowed before it says so (RFC 9113, section 4.2).
+const FRAME: usize = 16_384;
+
+/// The type of a frame of settings (RFC 9113, section 6.5).
+const SETTINGS: u8 = 4;
+
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
 /// Any bytes as what a client sends, in any pieces, before it has nothing more to say.
@@ -36,7 +45,10 @@ pub fn bookshop(input: &[u8]) {
         !PANICKED.load(Ordering::Relaxed),
         "a thread of the shop panicked"
     );
-    judge(&replies, closed, asks_for_head(cut.stream));
+    match cut.stream.starts_with(PREFACE) {
+        true => judge_frames(&replies, closed),
+        false => judge(&replies, closed, asks_for_head(cut.stream)),
+    }
 }
 
 fn shop() -> &'static Running {
@@ -74,6 +86,22 @@ fn converse(cut: &Cut<'_>) -> (Vec<u8>, bool) {
     }
     // A shop that closes before it has read everything resets the connection.
     (replies, sent.is_ok() && read.is_ok())
+}
+
+/// A shop that is spoken to in HTTP/2 answers in whole frames, its settings first.
+fn judge_frames(replies: &[u8], closed: bool) {
+    let (mut rest, mut is_first) = (replies, true);
+    while let [a, b, c, kind, body @ ..] = rest {
+        let length = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
+        assert!(length <= FRAME, "a frame of {length} bytes");
+        assert!(!is_first || *kind == SETTINGS, "the first frame is {kind}");
+        // Flags and a stream stand before what the frame holds.
+        let Some(after) = body.get(5 + length..) else {
+            break;
+        };
+        (rest, is_first) = (after, false);
+    }
+    assert!(rest.is_empty() || !closed, "the last frame is cut off");
 }
 
 /// Whether a reply may have no body because HEAD was asked for: only then is its length a riddle.

@@ -123,14 +123,16 @@ impl Victim {
     }
 
     fn options(&self, which: u8, value: u8, other: u8) -> Options {
-        let mut options = Options::default();
-        options.mss = (which & 1 != 0).then(|| u16::from(value) * 8);
-        options.window_scale = (which & 2 != 0).then_some(value % 20);
-        options.sack_permitted = which & 4 != 0;
-        options.timestamps = (which & 8 != 0).then(|| Timestamps {
-            value: (self.now.as_nanos() / 1_000_000) as u32 - u32::from(value & 15),
-            echo: self.stamp.wrapping_sub(u32::from(value >> 4)),
-        });
+        let mut options = Options {
+            mss: (which & 1 != 0).then(|| u16::from(value) * 8),
+            window_scale: (which & 2 != 0).then_some(value % 20),
+            sack_permitted: which & 4 != 0,
+            timestamps: (which & 8 != 0).then(|| Timestamps {
+                value: (self.now.as_nanos() / 1_000_000) as u32 - u32::from(value & 15),
+                echo: self.stamp.wrapping_sub(u32::from(value >> 4)),
+            }),
+            ..Options::default()
+        };
         if which & 16 != 0 {
             let end = self.next.wrapping_sub(u32::from(value) * 1448);
             options.sack.push(end.wrapping_sub(1448), end);

@@ -1,6 +1,6 @@
 //! HTTP replies off a connection: where the stream is cut into reads changes nothing.
 
-use posthaste_load::http::{Progress, ReplyReader, Violation};
+use posthaste_load::http::{Content, Progress, ReplyReader, Violation};
 
 use crate::cuts::Cut;
 use crate::within;
@@ -18,7 +18,8 @@ struct Reply {
     end: usize,
     status: u16,
     keep_alive: bool,
-    body: Option<(Vec<u8>, bool)>,
+    body: Option<Vec<u8>>,
+    content: Content,
 }
 
 /// Everything that was read of a connection, and how it ended.
@@ -46,7 +47,7 @@ pub fn http_reply(input: &[u8]) {
     same(&whole, &again, stream.len());
     for reply in &whole.replies {
         assert!((200..1000).contains(&reply.status));
-        if let Some((body, _)) = &reply.body {
+        if let Some(body) = &reply.body {
             assert!(body.len() <= KEPT.min(stream.len()));
         }
     }
@@ -109,6 +110,7 @@ fn reply(reader: &ReplyReader, end: usize) -> Reply {
         end,
         status: reader.status(),
         keep_alive: reader.keep_alive(),
-        body: reader.xml_body().map(|(body, gzip)| (body.to_vec(), gzip)),
+        body: reader.xml_body().map(<[u8]>::to_vec),
+        content: reader.content().clone(),
     }
 }

@@ -8,11 +8,13 @@
 mod bookshop;
 mod capture;
 mod cuts;
+mod decoding;
 mod duplicate_acks;
 mod endpoint;
 mod envelope;
 mod frames;
 mod http_reply;
+mod offers;
 mod packets;
 mod pattern;
 mod quantities;
@@ -20,8 +22,10 @@ mod record;
 mod reply_inspect;
 mod resolv_conf;
 mod segments;
+mod soap_head;
 mod stack;
 mod trace;
+mod wishes;
 mod wsdl;
 
 use std::alloc::System;
@@ -30,19 +34,23 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 pub use bookshop::bookshop;
 pub use capture::capture;
+pub use decoding::decoding;
 pub use duplicate_acks::duplicate_acks;
 pub use endpoint::endpoint;
 pub use envelope::envelope;
 pub use frames::frames;
 pub use http_reply::http_reply;
+pub use offers::offers;
 pub use packets::packets;
 pub use pattern::pattern;
 pub use quantities::quantities;
 pub use record::record;
 pub use reply_inspect::reply_inspect;
 pub use resolv_conf::resolv_conf;
+pub use soap_head::soap_head;
 pub use stack::stack;
 pub use trace::trace;
+pub use wishes::wishes;
 pub use wsdl::wsdl;
 
 /// One property over the bytes of one input.
@@ -54,7 +62,11 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("envelope", envelope),
     ("reply_inspect", reply_inspect),
     ("wsdl", wsdl),
+    ("soap_head", soap_head),
+    ("wishes", wishes),
+    ("offers", offers),
     ("http_reply", http_reply),
+    ("decoding", decoding),
     ("quantities", quantities),
     ("pattern", pattern),
     ("frames", frames),

@@ -1,0 +1,5 @@
+//! Fuzzes WS-QoS documents; what must hold is in `posthaste_fuzz::offers`.
+
+#![cfg_attr(fuzzing, no_main)]
+
+posthaste_fuzz::target!(offers);
