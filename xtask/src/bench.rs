@@ -5,9 +5,11 @@
 
 mod cost;
 mod emulator;
+mod gate;
 mod oracle;
 mod past_limit;
 pub(crate) mod pinned;
+mod proxies;
 mod reply;
 mod schedule;
 mod simulate;
@@ -111,6 +113,16 @@ const BENCHMARKS: &[Benchmark] = &[
         name: "simulate",
         about: "simulated transactions a second on one core, and beside ns-3",
         run: simulate::simulate,
+    },
+    Benchmark {
+        name: "proxies",
+        about: "the gateway's CPU time per request beside HAProxy's, nginx's and Envoy's, plain and gzip",
+        run: proxies::proxies,
+    },
+    Benchmark {
+        name: "gate",
+        about: "the gateway under load beside HAProxy and nginx: who compresses how much, at which tail (half an hour)",
+        run: gate::gate,
     },
     Benchmark {
         name: "newcomer",

@@ -3,6 +3,7 @@
 //! A peer that could not be got is a skip with a reason; under CI, where everything has to be
 //! there, a skip counts as a failure.
 
+mod gateway;
 pub(crate) mod generators;
 mod hostile;
 pub(crate) mod namespace;
@@ -77,6 +78,31 @@ pub(crate) const PEERS: &[Peer] = &[
         name: "garbage",
         about: "load against a server that answers nonsense: each kind has its outcome",
         run: hostile::garbage,
+    },
+    Peer {
+        name: "gateway",
+        about: "curl through the gateway: HTTP/1, h2c, TLS both sides, gzip, br and zstd",
+        run: gateway::curl,
+    },
+    Peer {
+        name: "gateway-load",
+        about: "wrk and h2load see no error through the gateway",
+        run: gateway::load,
+    },
+    Peer {
+        name: "gateway-php",
+        about: "PHP's SoapClient through the gateway, with the header block that asks for compression",
+        run: gateway::php,
+    },
+    Peer {
+        name: "gateway-strict",
+        about: "doubtful requests to us, nginx and HAProxy, side by side: none goes on from us",
+        run: gateway::strict,
+    },
+    Peer {
+        name: "gateway-crowd",
+        about: "2,000 connections at once, 10,000 idle in 150 MiB, a gigabyte in constant memory",
+        run: gateway::crowd,
     },
     Peer {
         name: "overload",

@@ -15,14 +15,14 @@ use crate::tools;
 use crate::trouble::{Outcome, Trouble};
 
 /// What a client is told: where the WSDL is, and a book that it names.
-struct Book {
+pub(crate) struct Book {
     wsdl: String,
     isbn: String,
     title: String,
 }
 
 impl Book {
-    fn of(site: &Site, shop: &Server) -> Outcome<Self> {
+    pub(crate) fn of(site: &Site, shop: &Server) -> Outcome<Self> {
         let isbn = first_isbn(site, shop)?;
         let json = get(site, shop, &format!("/json/{isbn}"))?;
         let title = serde_json::from_str(&json)
@@ -37,7 +37,7 @@ impl Book {
     }
 
     /// Runs a client with this book; its lines go to our output.
-    fn ask(&self, site: &Site, name: &str, client: &mut Command) -> Outcome<()> {
+    pub(crate) fn ask(&self, site: &Site, name: &str, client: &mut Command) -> Outcome<()> {
         let done = site.run(
             name,
             client.args([&self.wsdl, &self.isbn, &self.title]),
@@ -71,6 +71,15 @@ pub(crate) fn node_soap(site: &Site) -> Outcome<()> {
 
 /// PHP's SoapClient.
 pub(crate) fn php(site: &Site) -> Outcome<()> {
+    let php = php_with_soap(site)?;
+    let shop = site.bookshop(&[])?;
+    let mut client = Command::new(&php);
+    client.arg(site.checkout.path("peers/php/client.php"));
+    Book::of(site, &shop)?.ask(site, "php", &mut client)
+}
+
+/// PHP, once it has SoapClient.
+pub(crate) fn php_with_soap(site: &Site) -> Outcome<PathBuf> {
     let php = tools::debian(&site.checkout, "php", "php-cli")?;
     let has_soap = || {
         Command::new(&php)
@@ -80,10 +89,7 @@ pub(crate) fn php(site: &Site) -> Outcome<()> {
     if !has_soap().is_ok_and(|status| status.success()) {
         tools::install(&site.checkout, "php-soap")?;
     }
-    let shop = site.bookshop(&[])?;
-    let mut client = Command::new(&php);
-    client.arg(site.checkout.path("peers/php/client.php"));
-    Book::of(site, &shop)?.ask(site, "php", &mut client)
+    Ok(php)
 }
 
 /// CXF: WSDLToJava on the running service's WSDL, javac, run.

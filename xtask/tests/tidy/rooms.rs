@@ -20,17 +20,17 @@ pub(crate) struct Room {
 }
 
 const PURE: &[&str] = &[
-    "units", "stats", "soap", "draw", "link", "tcp", "sim", "wsqos",
+    "units", "stats", "soap", "draw", "link", "tcp", "sim", "wsqos", "coding",
 ];
 
 /// What each product may use; never another product.
 const UNDER_A_PRODUCT: &[&str] = &[
-    "units", "stats", "soap", "draw", "link", "tcp", "sim", "wsqos", "serve", "offers",
+    "units", "stats", "soap", "draw", "link", "tcp", "sim", "wsqos", "coding", "serve", "offers",
 ];
 
 const UNDER_THE_TOP: &[&str] = &[
-    "units", "stats", "soap", "draw", "link", "tcp", "sim", "wsqos", "serve", "offers", "load",
-    "emulator", "gateway", "broker", "bookshop",
+    "units", "stats", "soap", "draw", "link", "tcp", "sim", "wsqos", "coding", "serve", "offers",
+    "load", "emulator", "gateway", "broker", "bookshop",
 ];
 
 const ALL_BUT_THE_BINARY: &[&str] = &[
@@ -42,6 +42,7 @@ const ALL_BUT_THE_BINARY: &[&str] = &[
     "tcp",
     "sim",
     "wsqos",
+    "coding",
     "serve",
     "offers",
     "load",
@@ -63,6 +64,7 @@ pub(crate) const ROOMS: &[Room] = &[
     pure("tcp", &["units"]),
     pure("sim", &["units", "tcp", "link", "stats"]),
     pure("wsqos", &["units", "soap"]),
+    pure("coding", &["wsqos"]),
     shell("serve", &["units"]),
     shell("offers", &["units", "serve", "wsqos"]),
     shell("load", UNDER_A_PRODUCT),

@@ -60,6 +60,10 @@ const MAY: &[(&str, &str)] = &[
         "TCP_INFO, which no crate wraps safely",
     ),
     (
+        "crates/serve/src/network_path.rs",
+        "TCP_INFO, which no crate wraps safely",
+    ),
+    (
         "crates/posthaste/src/commands/doctor.rs",
         "tries unshare between fork and exec",
     ),

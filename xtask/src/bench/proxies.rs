@@ -1,0 +1,317 @@
+//! What the gateway costs beside other proxies: CPU per request, one worker each on a core of its
+//! own, the same origin, requests and replies.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::bench::pinned::{generator, server};
+use crate::bench::{Bench, Row, median};
+use crate::peers::generators::first_isbn;
+use crate::site::{Server, Site, free_address};
+use crate::tools;
+use crate::trouble::{Outcome, Trouble, check};
+
+/// A proxy.
+#[derive(Clone, Copy)]
+enum Proxy {
+    Gateway,
+    Haproxy,
+    Nginx,
+    Envoy,
+}
+
+/// The replies: the bookshop's, of about 3.4 KB and 16 KB.
+const OPERATIONS: [(&str, &str); 2] = [("BookLite", "3.4 KB"), ("BookHeavy1", "16 KB")];
+
+/// CPU per request of the gateway beside HAProxy, nginx and Envoy.
+pub(crate) fn proxies(bench: &Bench) -> Outcome<Vec<Row>> {
+    let site = &bench.site;
+    let origin = origin(bench)?;
+    let mut rows = Vec::new();
+
+    let all = [Proxy::Gateway, Proxy::Haproxy, Proxy::Nginx, Proxy::Envoy];
+    let plain = Stand::all(site, &origin, &all, false)?;
+    let [ours, haproxy, nginx, envoy] = costs(bench, &plain, "BookLite")?[..] else {
+        return Err(Trouble::Failed("a proxy is missing".to_owned()));
+    };
+    let measured = format!(
+        "{ours:.1} µs; HAProxy {haproxy:.1}, nginx {nginx:.1}, Envoy {envoy:.1}; ratios {:.2}, {:.2}, {:.2}",
+        ours / haproxy,
+        ours / nginx,
+        ours / envoy
+    );
+    rows.push(Row::judged(
+        "CPU per request, plain, 3.4 KB, header scanned, decided",
+        measured,
+        "at most 1.50 of HAProxy's, 0.50 of Envoy's",
+        ours <= 1.5 * haproxy && ours <= 0.5 * envoy,
+    ));
+    drop(plain);
+
+    for ((operation, size), bar) in OPERATIONS.into_iter().zip([0.8, 0.5]) {
+        let packing = [Proxy::Gateway, Proxy::Nginx, Proxy::Haproxy];
+        let stands = Stand::all(site, &origin, &packing, true)?;
+        let [ours, nginx, haproxy] = costs(bench, &stands, operation)?[..] else {
+            return Err(Trouble::Failed("a proxy is missing".to_owned()));
+        };
+        let bytes = stands.iter().map(|stand| stand.bytes(bench, operation));
+        let bytes = bytes.collect::<Outcome<Vec<u64>>>()?;
+        let measured = format!(
+            "{ours:.1} µs, {} B; nginx level 1 {nginx:.1}, {} B; HAProxy {haproxy:.1}, {} B; ratio {:.2}",
+            bytes[0],
+            bytes[1],
+            bytes[2],
+            ours / nginx
+        );
+        rows.push(Row::judged(
+            format!("CPU per request, gzip, {size}"),
+            measured,
+            format!("at most {bar:.2} of nginx's, no more bytes"),
+            ours <= bar * nginx && bytes[0] <= bytes[1],
+        ));
+    }
+    Ok(rows)
+}
+
+/// A proxy at work.
+struct Stand {
+    server: Server,
+    packs: bool,
+}
+
+impl Stand {
+    fn all(site: &Site, origin: &Server, proxies: &[Proxy], packs: bool) -> Outcome<Vec<Self>> {
+        let start = |proxy: &Proxy| {
+            let server = proxy.start(site, origin, packs)?;
+            Ok(Self { server, packs })
+        };
+        proxies.iter().map(start).collect()
+    }
+
+    /// Microseconds of processor time per request, in a closed loop of 50 clients.
+    fn cost(&self, bench: &Bench, operation: &str) -> Outcome<f64> {
+        let body = request(bench, operation)?.display().to_string();
+        let coding = ["--header", "Accept-Encoding: gzip"];
+        let mut options = vec![
+            "--clients",
+            "50",
+            "--duration",
+            bench.or_quick("3s", "1s"),
+            "--method",
+            "POST",
+            "--body",
+            &body,
+            "--header",
+            "Content-Type: text/xml",
+            "--header",
+            "SOAPAction: \"\"",
+        ];
+        if self.packs {
+            options.extend(coding);
+        }
+        let url = self.server.url(&format!("/{operation}.xml"));
+        Ok(bench.server_cost(&self.server, &options, &url)?.0)
+    }
+
+    /// Bytes of a reply's content.
+    fn bytes(&self, bench: &Bench, operation: &str) -> Outcome<u64> {
+        let curl = tools::debian(&bench.site.checkout, "curl", "curl")?;
+        let url = self.server.url(&format!("/{operation}.xml"));
+        let mut command = Command::new(curl);
+        command
+            .args(["-sS", "--fail", "-o", "/dev/null", "-w", "%{size_download}"])
+            .args([
+                "-H",
+                "Accept-Encoding: gzip",
+                "-H",
+                "Content-Type: text/xml",
+            ])
+            .arg("--data-binary")
+            .arg(format!("@{}", request(bench, operation)?.display()))
+            .arg(url);
+        let said = bench.site.run("curl", &mut command, 20)?.stdout;
+        said.trim()
+            .parse()
+            .map_err(|_| Trouble::Failed(format!("curl says {said:?}")))
+    }
+}
+
+/// The medians, measured in turns.
+fn costs(bench: &Bench, stands: &[Stand], operation: &str) -> Outcome<Vec<f64>> {
+    let mut values = vec![Vec::new(); stands.len()];
+    for _ in 0..bench.or_quick(7, 2) {
+        for (stand, values) in stands.iter().zip(&mut values) {
+            values.push(stand.cost(bench, operation)?);
+        }
+    }
+    Ok(values.iter().map(|values| median(values)).collect())
+}
+
+impl Proxy {
+    /// Starts it in front of `origin`, on the server's core.
+    fn start(self, site: &Site, origin: &Server, packs: bool) -> Outcome<Server> {
+        let listen = free_address()?;
+        let folder = site.checkout.peer_folder(self.name())?;
+        let common = [
+            ("listen", listen.to_string()),
+            ("port", listen.port().to_string()),
+            ("origin", origin.address.to_string()),
+            ("origin_port", origin.address.port().to_string()),
+        ];
+        let values = common.into_iter().chain(self.packing(packs));
+        let file = fill(site, self.configuration(), values, &folder)?;
+        let words: Vec<String> = words(server())
+            .chain(self.words(site, &folder, &file)?)
+            .collect();
+        let mut command = Command::new(&words[0]);
+        let command = command.args(&words[1..]).current_dir(&folder);
+        site.serve(self.name(), command, listen)
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Gateway => "gateway",
+            Self::Haproxy => "haproxy",
+            Self::Nginx => "nginx-proxy",
+            Self::Envoy => "envoy",
+        }
+    }
+
+    /// Its file in `peers/proxies`.
+    const fn configuration(self) -> &'static str {
+        match self {
+            Self::Gateway => "gateway.toml",
+            Self::Haproxy => "haproxy.cfg",
+            Self::Nginx => "nginx.conf",
+            Self::Envoy => "envoy.yaml",
+        }
+    }
+
+    /// What its file says about compression.
+    fn packing(self, packs: bool) -> Option<(&'static str, String)> {
+        let haproxy = "compression algo gzip\n  compression type text/xml";
+        let (key, on, off) = match self {
+            Self::Gateway => ("policy", "always", "threshold"),
+            Self::Haproxy => ("compression", haproxy, ""),
+            Self::Nginx => ("gzip", "on", "off"),
+            Self::Envoy => return None,
+        };
+        Some((key, if packs { on } else { off }.to_owned()))
+    }
+
+    /// The command that runs it by `file`.
+    fn words(self, site: &Site, folder: &Path, file: &Path) -> Outcome<Vec<String>> {
+        let checkout = &site.checkout;
+        let (program, options): (PathBuf, &[&str]) = match self {
+            Self::Gateway => (site.binary.clone(), &["gateway", "--config"]),
+            Self::Haproxy => (
+                tools::debian(checkout, "haproxy", "haproxy")?,
+                &["-db", "-f"],
+            ),
+            Self::Nginx => return nginx(site, folder, file),
+            Self::Envoy => {
+                let requirements = "peers/proxies/requirements.txt";
+                let python = tools::python(checkout, "envoy", requirements)?;
+                let quietly = &["--concurrency", "1", "-l", "error", "-c"];
+                (python.with_file_name("envoy"), quietly)
+            }
+        };
+        let own = [program.display().to_string()];
+        let file = [file.display().to_string()];
+        Ok(own.into_iter().chain(words(options)).chain(file).collect())
+    }
+}
+
+fn words<'a>(words: &'a [&str]) -> impl Iterator<Item = String> + use<'a> {
+    words.iter().map(ToString::to_string)
+}
+
+/// A file of `peers/proxies` in `folder`, with each `{{key}}` replaced by its value.
+fn fill(
+    site: &Site,
+    name: &str,
+    values: impl Iterator<Item = (&'static str, String)>,
+    folder: &Path,
+) -> Outcome<PathBuf> {
+    let from = site.checkout.path(&format!("peers/proxies/{name}"));
+    let mut text = fs::read_to_string(&from).map_err(|error| Trouble::at(&from, error))?;
+    for (key, value) in values {
+        text = text.replace(&format!("{{{{{key}}}}}"), &value);
+    }
+    let to = folder.join(name);
+    tools::write(&to, text)?;
+    Ok(to)
+}
+
+fn nginx(site: &Site, folder: &Path, file: &Path) -> Outcome<Vec<String>> {
+    let program = tools::debian(&site.checkout, "nginx", "nginx-light")?;
+    let words = [
+        program.as_path(),
+        "-p".as_ref(),
+        folder,
+        "-c".as_ref(),
+        file,
+    ];
+    Ok(words
+        .iter()
+        .map(|word| word.display().to_string())
+        .collect())
+}
+
+/// nginx with the bookshop's replies as files, on the generator's core.
+fn origin(bench: &Bench) -> Outcome<Server> {
+    let site = &bench.site;
+    let folder = site.checkout.peer_folder("origin")?;
+    let pages = folder.join("pages");
+    fs::create_dir_all(&pages).map_err(|error| Trouble::at(&pages, error))?;
+    let shop = site.bookshop(&[])?;
+    let isbn = first_isbn(site, &shop)?;
+    let curl = tools::debian(&site.checkout, "curl", "curl")?;
+    for (operation, _) in OPERATIONS {
+        let envelope = format!(
+            "<s:Envelope xmlns:s=\"http://schemas.xmlsoap.org/soap/envelope/\"><s:Body>\
+             <{operation} xmlns=\"urn:posthaste:bookshop\"><isbn>{isbn}</isbn></{operation}>\
+             </s:Body></s:Envelope>"
+        );
+        let file = request(bench, operation)?;
+        tools::write(&file, envelope)?;
+        let mut command = Command::new(&curl);
+        command
+            .args([
+                "-sS",
+                "--fail",
+                "-H",
+                "Content-Type: text/xml",
+                "-H",
+                "SOAPAction: \"\"",
+            ])
+            .arg("--data-binary")
+            .arg(format!("@{}", file.display()))
+            .arg("-o")
+            .arg(pages.join(format!("{operation}.xml")))
+            .arg(shop.url("/soap"));
+        site.run("curl", &mut command, 20)?;
+    }
+    let listen = free_address()?;
+    let values = [("listen", listen.to_string())];
+    let file = fill(site, "origin.conf", values.into_iter(), &folder)?;
+    let words = nginx(site, &folder, &file)?;
+    let words: Vec<String> = self::words(generator()).chain(words).collect();
+    let mut command = Command::new(&words[0]);
+    let origin = site.serve(
+        "origin",
+        command.args(&words[1..]).current_dir(&folder),
+        listen,
+    )?;
+    check(pages.join("BookLite.xml").exists(), || {
+        "the origin has no page".into()
+    })?;
+    Ok(origin)
+}
+
+/// The envelope that asks for a book.
+fn request(bench: &Bench, operation: &str) -> Outcome<PathBuf> {
+    let folder = bench.site.checkout.peer_folder("origin")?;
+    Ok(folder.join(format!("{operation}-request.xml")))
+}

@@ -1,0 +1,32 @@
+//! The gateway between real clients and real servers, and beside other proxies.
+//!
+//! `clients` reads through it in every protocol and coding, `strict` sends each proxy the same doubtful
+//! requests, `crowd` counts the memory of many connections and of a long reply.
+
+mod clients;
+mod crowd;
+mod strict;
+
+use std::process::Command;
+
+use crate::site::{Server, Site, free_address};
+use crate::tools;
+use crate::trouble::Outcome;
+
+pub(crate) use clients::{curl, load, php};
+pub(crate) use crowd::crowd;
+pub(crate) use strict::strict;
+
+/// A gateway in front of `upstream`, with `before` the route in its configuration and `after` in it.
+fn start(site: &Site, upstream: &str, before: &str, after: &str) -> Outcome<Server> {
+    let address = free_address()?;
+    let folder = site.checkout.peer_folder("gateway")?;
+    let file = folder.join(format!("{}.toml", address.port()));
+    let text = format!(
+        "listen = \"{address}\"\n{before}\n[[route]]\npath = \"/\"\nupstream = [\"{upstream}\"]\n{after}\n"
+    );
+    tools::write(&file, text)?;
+    let mut command = Command::new(&site.binary);
+    command.args(["gateway", "--config"]).arg(&file);
+    site.serve("gateway", &mut command, address)
+}
