@@ -21,7 +21,7 @@ pub(super) struct Kind {
     /// In millionths of the base currency.
     prices: Vec<u64>,
     columns: [Vec<u16>; COLUMNS],
-    names: Vec<Bits>,
+    stated: Vec<Bits>,
     rows: Vec<Row>,
     /// No offer ends before.
     holds_until: Option<Timestamp>,
@@ -62,7 +62,7 @@ impl Kind {
         for (column, code) in self.columns.iter_mut().zip(code::codes(&offer.qos)) {
             column.insert(place, code);
         }
-        self.names.insert(place, code::stated(&offer.qos));
+        self.stated.insert(place, code::stated(&offer.qos));
         let kept = Kept::of(offer);
         let ends = self.holds_until.unwrap_or(offer.expires);
         self.holds_until = Some(ends.min(offer.expires));
@@ -83,7 +83,7 @@ impl Kind {
         for column in &mut self.columns {
             *column = order.iter().map(|&place| column[place]).collect();
         }
-        self.names = order.iter().map(|&place| self.names[place]).collect();
+        self.stated = order.iter().map(|&place| self.stated[place]).collect();
         let mut rows: Vec<Option<Row>> = self.rows.drain(..).map(Some).collect();
         self.rows = order
             .iter()
@@ -93,17 +93,26 @@ impl Kind {
 
     /// Forgets an offer; whether it was there.
     pub(super) fn remove(&mut self, provider: Id, name: Id) -> bool {
-        let is_it = |row: &Row| row.provider == provider && row.name == name;
-        let Some(place) = self.rows.iter().position(is_it) else {
+        let Some(place) = self.place(provider, name) else {
             return false;
         };
         self.prices.remove(place);
         self.columns.iter_mut().for_each(|column| {
             column.remove(place);
         });
-        self.names.remove(place);
+        self.stated.remove(place);
         self.rows.remove(place);
         true
+    }
+
+    /// A provider's offer of this name.
+    pub(super) fn get(&self, provider: Id, name: Id) -> Option<&Row> {
+        Some(&self.rows[self.place(provider, name)?])
+    }
+
+    fn place(&self, provider: Id, name: Id) -> Option<usize> {
+        let is_it = |row: &Row| row.provider == provider && row.name == name;
+        self.rows.iter().position(is_it)
     }
 
     /// Drops what has expired and calls `release` with each of its names; how many offers that were.
@@ -126,7 +135,7 @@ impl Kind {
             self.columns
                 .iter_mut()
                 .for_each(|column| keep(column, &holds));
-            keep(&mut self.names, &holds);
+            keep(&mut self.stated, &holds);
             keep(&mut self.rows, &holds);
         }
         self.holds_until = self.rows.iter().map(|row| row.kept.expires()).min();
@@ -153,7 +162,7 @@ impl Kind {
                 let chunk = from..affordable.min(from + CHUNK);
                 self.passing(chunk.start, chunk.end, &least)
             })
-            .filter(move |place| self.names[*place] & needed == needed)
+            .filter(move |place| self.stated[*place] & needed == needed)
             .map(|place| &self.rows[place])
             .filter(move |row| is_adequate(&row.kept.offer(), wanted, &world))
     }

@@ -55,6 +55,12 @@ pub enum PutError {
     Currency(Currency),
 }
 
+impl AsRef<Offer> for Found<'_> {
+    fn as_ref(&self) -> &Offer {
+        &self.offer
+    }
+}
+
 impl Index {
     /// An empty one; `rates` and `ontologies` are what offers are compared in.
     pub fn new(rates: Rates, ontologies: Ontologies) -> Self {
@@ -88,20 +94,25 @@ impl Index {
     }
 
     /// Takes many offers of one interface, none of which is there: it sorts once, where [`Index::put`] moves
-    /// half of what is there for each.
+    /// half of what is there for each. What cannot be taken goes to `refused`.
     pub fn fill<'o>(
         &mut self,
         kind: &str,
         offers: impl IntoIterator<Item = (&'o str, &'o Offer)>,
-    ) -> Result<(), PutError> {
+        mut refused: impl FnMut(&'o str, &'o Offer, PutError),
+    ) {
         for (provider, offer) in offers {
-            let price = self.price(offer)?;
-            let provider = self.names.keep(provider);
-            let name = self.names.keep(&offer.name);
-            self.kind(kind).push(price, provider, name, offer);
+            match self.price(offer) {
+                Ok(price) => {
+                    let (holder, name) = (self.names.keep(provider), self.names.keep(&offer.name));
+                    self.kind(kind).push(price, holder, name, offer);
+                }
+                Err(error) => refused(provider, offer, error),
+            }
         }
-        self.kind(kind).sort();
-        Ok(())
+        if let Some(kind) = self.kinds.get_mut(kind) {
+            kind.sort();
+        }
     }
 
     /// Forgets an offer; whether it was there.
@@ -149,6 +160,28 @@ impl Index {
         let kind = self.kinds.get(kind).into_iter();
         kind.flat_map(move |kind| kind.adequate(wanted, world))
             .map(|row| row.found(&self.names))
+    }
+
+    /// A provider's offer of this name for the interface `kind`, expired or not.
+    pub fn get(&self, kind: &str, provider: &str, name: &str) -> Option<Offer> {
+        let ids = self.names.find(provider).zip(self.names.find(name))?;
+        let row = self.kinds.get(kind)?.get(ids.0, ids.1)?;
+        Some(row.found(&self.names).offer)
+    }
+
+    /// The interfaces for which there are offers, in no order.
+    pub fn kinds(&self) -> impl Iterator<Item = &str> {
+        self.kinds.keys().map(|kind| &**kind)
+    }
+
+    /// Why an offer could not be taken, if so.
+    pub fn check(&self, offer: &Offer) -> Result<(), PutError> {
+        self.price(offer).map(drop)
+    }
+
+    /// An empty one that compares as this one does.
+    pub fn emptied(&self) -> Self {
+        Self::new(self.rates.clone(), self.ontologies.clone())
     }
 
     /// Every offer for the interface `kind`, the cheapest first, adequate or not, expired or not.

@@ -1,0 +1,56 @@
+//! What happens to offers: they are put in place, or withdrawn.
+
+use jiff::Timestamp;
+use posthaste_wsqos::qos::Offer;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Which offer: one name stands once for a provider and a type of interface.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Key {
+    /// The type of interface: a UDDI tModel's key, or any name that providers and clients agree on.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Whose it is.
+    pub provider: String,
+    /// The offer's name.
+    pub name: String,
+}
+
+/// One entry of a store's log: what happened, in the order of its number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// Grows from change to change of one store; numbers may be left out.
+    pub number: u64,
+    /// When it was stored, by the store's clock.
+    pub at: Timestamp,
+    /// Which offer.
+    #[serde(flatten)]
+    pub key: Key,
+    /// What it says from now on; none where it was withdrawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offer: Option<Offer>,
+}
+
+/// What an offer says, in a number: equal offers have equal ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tag(u64);
+
+impl Tag {
+    /// Of an offer.
+    pub fn of(offer: &Offer) -> Self {
+        // An offer is made of texts and finite numbers, which JSON can always hold.
+        Self::of_json(&serde_json::to_vec(offer).unwrap_or_default())
+    }
+
+    /// Of an offer as [`serde_json`] writes it.
+    pub fn of_json(json: &[u8]) -> Self {
+        let digest = Sha256::digest(json);
+        Self(
+            digest
+                .iter()
+                .take(8)
+                .fold(0, |tag, byte| tag << 8 | u64::from(*byte)),
+        )
+    }
+}

@@ -1,0 +1,161 @@
+//! What lookups see: the index, who may publish, and how old all of it is.
+//!
+//! Only the keeper changes it; every thread reads it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use posthaste_wsqos::index::{Index, PutError};
+use posthaste_wsqos::qos::{Offer, Ontologies, Rates};
+use tokio::sync::broadcast;
+
+use crate::change::{Change, Key};
+use crate::token::{Grant, Hash};
+
+/// Changes that a reader of the stream may be late before it has to ask anew.
+const KEPT: usize = 1 << 14;
+
+/// Lookups say how old they are once the index has been out of step for longer; a keeper looks every second.
+const IN_STEP: Duration = Duration::from_secs(3);
+
+/// What the threads of a broker share.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    seen: RwLock<Seen>,
+    grants: RwLock<HashMap<Hash, Arc<Grant>>>,
+    /// When the index was last in step with what it follows, in milliseconds since `start`.
+    in_step: AtomicU64,
+    start: Instant,
+}
+
+/// The offers as of one change.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// The offers.
+    pub(crate) index: Index,
+    /// The number of the last change among them.
+    pub(crate) number: u64,
+    changes: broadcast::Sender<Arc<Change>>,
+}
+
+impl Registry {
+    /// One without offers, that has never been in step with anything.
+    pub(crate) fn new(rates: Rates, ontologies: Ontologies) -> Self {
+        let seen = Seen {
+            index: Index::new(rates, ontologies),
+            number: 0,
+            changes: broadcast::Sender::new(KEPT),
+        };
+        Self {
+            seen: RwLock::new(seen),
+            grants: RwLock::default(),
+            in_step: AtomicU64::new(0),
+            start: Instant::now(),
+        }
+    }
+
+    /// The offers as they are now. Held shortly: a change waits meanwhile.
+    pub(crate) fn seen(&self) -> RwLockReadGuard<'_, Seen> {
+        self.seen.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whose token this is, if it is valid.
+    pub(crate) fn grant(&self, token: &str) -> Option<Arc<Grant>> {
+        let grants = self.grants.read().unwrap_or_else(PoisonError::into_inner);
+        grants.get(&Hash::of(token)).cloned()
+    }
+
+    /// How long ago the index was in step, where that is longer than it should be.
+    pub(crate) fn age(&self) -> Option<Duration> {
+        let last = Duration::from_millis(self.in_step.load(Relaxed));
+        let age = self.start.elapsed().saturating_sub(last);
+        (age > IN_STEP).then_some(age)
+    }
+
+    /// The index is in step now.
+    pub(crate) fn in_step(&self) {
+        let now = self.start.elapsed().as_millis();
+        self.in_step
+            .store(u64::try_from(now).unwrap_or(u64::MAX), Relaxed);
+    }
+
+    /// Those whose tokens are valid from now on.
+    pub(crate) fn set_grants(&self, grants: Vec<Grant>) {
+        let grants = grants
+            .into_iter()
+            .map(|grant| (grant.hash, Arc::new(grant)));
+        *self.grants.write().unwrap_or_else(PoisonError::into_inner) = grants.collect();
+    }
+
+    /// Begins anew with `offers`, which stand by their kind, of which `number` is the last change. Whoever follows has to begin anew too.
+    pub(crate) fn replace(&self, offers: Vec<(Key, Offer)>, number: u64) {
+        let mut seen = self.write();
+        let mut index = seen.index.emptied();
+        for of_kind in offers.chunk_by(|(a, _), (b, _)| a.kind == b.kind) {
+            let kind = &of_kind[0].0.kind;
+            let named = of_kind.iter().map(|(key, offer)| (&*key.provider, offer));
+            index.fill(kind, named, |provider, offer, error| {
+                refused(kind, provider, &offer.name, error)
+            });
+        }
+        *seen = Seen {
+            index,
+            number,
+            changes: broadcast::Sender::new(KEPT),
+        };
+    }
+
+    /// Takes over what has happened since, in order.
+    pub(crate) fn apply(&self, changes: Vec<Change>) {
+        let mut seen = self.write();
+        for change in changes {
+            seen.apply(change);
+        }
+    }
+
+    /// Drops what has expired; how many offers that were.
+    pub(crate) fn expire(&self, now: Timestamp) -> usize {
+        self.write().index.expire(now)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Seen> {
+        self.seen.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seen {
+    /// What happens after [`Seen::number`]; closed once that no longer goes on from there.
+    pub(crate) fn follow(&self) -> broadcast::Receiver<Arc<Change>> {
+        self.changes.subscribe()
+    }
+
+    fn apply(&mut self, change: Change) {
+        let Key {
+            kind,
+            provider,
+            name,
+        } = &change.key;
+        // What cannot be compared any more is not offered any more.
+        let put = change
+            .offer
+            .as_ref()
+            .map(|offer| self.index.put(kind, provider, offer));
+        if !matches!(put, Some(Ok(_))) {
+            self.index.remove(kind, provider, name);
+        }
+        if let Some(Err(error)) = put {
+            refused(kind, provider, name, error);
+        }
+        self.number = change.number;
+        // Nobody may be listening.
+        let _ = self.changes.send(Arc::new(change));
+    }
+}
+
+/// An offer in the store that this broker cannot compare: one with other rates took it.
+fn refused(kind: &str, provider: &str, name: &str, error: PutError) {
+    tracing::warn!(kind, provider, name, "not offered here: {error}");
+}
