@@ -1,0 +1,63 @@
+//! Offers and changes, from what a store has of them.
+
+use jiff::Timestamp;
+use posthaste_wsqos::qos::Offer;
+
+use super::Log;
+use crate::change::{Change, Key};
+
+/// One entry of a log as it is stored.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) number: u64,
+    /// In microseconds since 1970.
+    pub(super) at: i64,
+    /// The number of the token it came with.
+    pub(super) by: u64,
+    pub(super) key: Key,
+    /// The offer as JSON; none where it was withdrawn.
+    pub(super) body: Option<String>,
+}
+
+impl Entry {
+    /// With the number of the token first.
+    pub(super) fn audited(self) -> (u64, Change) {
+        (self.by, self.read())
+    }
+
+    fn read(self) -> Change {
+        let offer = self.body.and_then(|json| offer(&self.key, &json));
+        Change {
+            number: self.number,
+            at: Timestamp::from_microsecond(self.at).unwrap_or_default(),
+            key: self.key,
+            offer,
+        }
+    }
+}
+
+/// Reads a stored offer. One that cannot be read is as good as withdrawn: a broker of another version wrote it.
+pub(super) fn offer(key: &Key, json: &str) -> Option<Offer> {
+    let Key {
+        kind,
+        provider,
+        name,
+    } = key;
+    let read = serde_json::from_str(json);
+    read.inspect_err(|error| tracing::warn!(kind, provider, name, "not offered here: {error}"))
+        .ok()
+}
+
+/// The entries behind `number` of a log that ends with `last`. Numbers have no gap, so that one shows what has been
+/// forgotten.
+pub(super) fn log(number: u64, last: u64, behind: impl IntoIterator<Item = Entry>) -> Log {
+    let mut behind = behind.into_iter().peekable();
+    let goes_on = match behind.peek() {
+        Some(first) => first.number == number + 1,
+        None => number == last,
+    };
+    match goes_on {
+        true => Log::Changes(behind.map(Entry::read).collect()),
+        false => Log::Forgotten,
+    }
+}

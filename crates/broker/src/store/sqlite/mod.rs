@@ -1,0 +1,288 @@
+//! Offers in a SQLite database: one file, no server.
+//!
+//! Every commit is on the disk before it is answered (WAL, `synchronous = FULL`). Other processes may use the file at
+//! the same time, to make tokens for instance; what they change is seen with the next look.
+
+mod schema;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use posthaste_wsqos::qos::Offer;
+use rusqlite::{
+    Connection, ErrorCode, OptionalExtension as _, Row, Transaction, TransactionBehavior, params,
+};
+
+use super::plan::{self, Plan, Standing, Step, keys, tags_count};
+use super::row::{self, Entry};
+use super::{AT_ONCE, Log, Outcome, Store, StoreError, Token, Write, expired_by};
+use crate::change::{Change, Key, Tag};
+use crate::token::{Grant, Hash};
+
+/// How long another process may keep us from writing.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// An open database.
+#[derive(Debug)]
+pub(super) struct Sqlite(Connection);
+
+impl Sqlite {
+    /// Opens the database in `file`, or makes one.
+    pub(super) fn open(file: &Path) -> Result<Self, StoreError> {
+        let named = |error: StoreError| error.of(file.display());
+        let opened = Connection::open(file).map_err(failed).map_err(named)?;
+        let mut this = Self(opened);
+        this.prepare().map_err(named)?;
+        Ok(this)
+    }
+
+    fn prepare(&mut self) -> Result<(), StoreError> {
+        self.0.busy_timeout(PATIENCE).map_err(failed)?;
+        schema::migrate(&mut self.0)?;
+        self.set("journal_mode", "wal")?;
+        self.set("synchronous", "full")
+    }
+
+    fn set(&self, pragma: &str, value: &str) -> Result<(), StoreError> {
+        self.0.pragma_update(None, pragma, value).map_err(failed)
+    }
+
+    #[cfg(test)]
+    pub(super) fn connection(&self) -> &Connection {
+        &self.0
+    }
+
+    /// A transaction that writes, from its beginning.
+    fn begin(&mut self) -> Result<Transaction<'_>, StoreError> {
+        let behavior = TransactionBehavior::Immediate;
+        self.0.transaction_with_behavior(behavior).map_err(failed)
+    }
+}
+
+impl Store for Sqlite {
+    fn load(&mut self, take: &mut dyn FnMut(Key, Offer)) -> Result<u64, StoreError> {
+        let transaction = self.0.transaction().map_err(failed)?;
+        let last = last(&transaction)?;
+        let sql = "SELECT kind, provider, name, body FROM offers ORDER BY kind, provider, name";
+        let mut all = transaction.prepare_cached(sql).map_err(failed)?;
+        let mut rows = all.query([]).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            let key = key(row, 0).map_err(failed)?;
+            let body = row.get_ref(3).map_err(failed)?;
+            let body = body.as_str().map_err(|error| failed(error.into()))?;
+            if let Some(offer) = row::offer(&key, body) {
+                take(key, offer);
+            }
+        }
+        Ok(last)
+    }
+
+    fn commit(&mut self, writes: &[Write], now: Timestamp) -> Result<Vec<Outcome>, StoreError> {
+        let transaction = self.begin()?;
+        let there = standing(&transaction, writes).map_err(failed)?;
+        let Plan { outcomes, steps } = plan::plan(writes, now, there);
+        if !steps.is_empty() {
+            make(&transaction, &steps, now).map_err(failed)?;
+            transaction.commit().map_err(failed)?;
+        }
+        Ok(outcomes)
+    }
+
+    fn since(&mut self, number: u64, limit: usize) -> Result<Log, StoreError> {
+        let transaction = self.0.transaction().map_err(failed)?;
+        let last = last(&transaction)?;
+        let sql = "SELECT number, at, token, kind, provider, name, body FROM changes
+                   WHERE number > ?1 ORDER BY number LIMIT ?2";
+        let mut behind = transaction.prepare_cached(sql).map_err(failed)?;
+        let behind = behind
+            .query_map(params![number as i64, limit as i64], entry)
+            .map_err(failed)?;
+        let behind: Vec<Entry> = behind.collect::<Result<_, _>>().map_err(failed)?;
+        Ok(row::log(number, last, behind))
+    }
+
+    fn audit(&mut self, limit: usize) -> Result<Vec<(u64, Change)>, StoreError> {
+        let sql = "SELECT number, at, token, kind, provider, name, body FROM changes
+                   ORDER BY number DESC LIMIT ?1";
+        let mut newest = self.0.prepare_cached(sql).map_err(failed)?;
+        let newest = newest.query_map([limit as i64], entry).map_err(failed)?;
+        newest
+            .map(|entry| entry.map(Entry::audited).map_err(failed))
+            .collect()
+    }
+
+    fn grants(&mut self) -> Result<Vec<Grant>, StoreError> {
+        let sql = "SELECT number, provider, hash FROM tokens WHERE revoked IS NULL";
+        let mut valid = self.0.prepare_cached(sql).map_err(failed)?;
+        let valid = valid.query_map([], grant).map_err(failed)?;
+        valid.collect::<Result<_, _>>().map_err(failed)
+    }
+
+    fn tokens(&mut self) -> Result<Vec<Token>, StoreError> {
+        let sql = "SELECT number, provider, hash, made, revoked FROM tokens ORDER BY number";
+        let mut all = self.0.prepare_cached(sql).map_err(failed)?;
+        let time = |micros| Timestamp::from_microsecond(micros).unwrap_or_default();
+        let token = |row: &Row<'_>| {
+            Ok(Token {
+                grant: grant(row)?,
+                made: time(row.get(3)?),
+                revoked: row.get::<_, Option<i64>>(4)?.map(time),
+            })
+        };
+        let all = all.query_map([], token).map_err(failed)?;
+        all.collect::<Result<_, _>>().map_err(failed)
+    }
+
+    fn grant(&mut self, provider: &str, hash: Hash, now: Timestamp) -> Result<u64, StoreError> {
+        let sql = "INSERT INTO tokens (provider, hash, made) VALUES (?1, ?2, ?3) RETURNING number";
+        let values = params![provider, hash.0, now.as_microsecond()];
+        self.0
+            .query_row(sql, values, |row| number(row, 0))
+            .map_err(failed)
+    }
+
+    fn revoke(&mut self, token: u64, now: Timestamp) -> Result<bool, StoreError> {
+        let sql = "UPDATE tokens SET revoked = ?2 WHERE number = ?1 AND revoked IS NULL";
+        let values = params![token as i64, now.as_microsecond()];
+        self.0
+            .execute(sql, values)
+            .map(|rows| rows > 0)
+            .map_err(failed)
+    }
+
+    fn tidy(&mut self, now: Timestamp, keep: usize) -> Result<bool, StoreError> {
+        let (expired, keep) = (expired_by(now), keep.max(1) as i64);
+        let untidy = "SELECT EXISTS (SELECT 1 FROM offers WHERE expires <= ?1)
+                          OR EXISTS (SELECT 1 FROM changes, log WHERE number <= last - ?2)";
+        let untidy = self
+            .0
+            .query_row(untidy, params![expired, keep], |row| row.get(0));
+        if !untidy.map_err(failed)? {
+            return Ok(false);
+        }
+        let transaction = self.begin()?;
+        let forget = |sql, beyond| {
+            let done = transaction.execute(sql, params![beyond, AT_ONCE as i64]);
+            done.map_err(failed)
+        };
+        let offers = "DELETE FROM offers WHERE (kind, provider, name) IN
+            (SELECT kind, provider, name FROM offers WHERE expires <= ?1 LIMIT ?2)";
+        let changes = "DELETE FROM changes WHERE number IN
+            (SELECT number FROM changes, log WHERE number <= last - ?1 ORDER BY number LIMIT ?2)";
+        let (offers, changes) = (forget(offers, expired)?, forget(changes, keep)?);
+        transaction.commit().map_err(failed)?;
+        Ok(offers.max(changes) == AT_ONCE)
+    }
+}
+
+/// What there is of the offers that `writes` are about.
+fn standing<'w>(
+    transaction: &Transaction<'_>,
+    writes: &'w [Write],
+) -> rusqlite::Result<HashMap<&'w Key, Standing>> {
+    let tagged = tags_count(writes);
+    let sql = "SELECT expires, CASE WHEN ?4 THEN body END FROM offers
+               WHERE kind = ?1 AND provider = ?2 AND name = ?3";
+    let mut find = transaction.prepare_cached(sql)?;
+    let mut there = HashMap::new();
+    for key in keys(writes) {
+        let found = find.query_row(params![key.kind, key.provider, key.name, tagged], |row| {
+            let body: Option<&str> = row.get_ref(1)?.as_str_or_null()?;
+            Ok(Standing {
+                expires: row.get(0)?,
+                tag: body.map(|body| Tag::of_json(body.as_bytes())),
+            })
+        });
+        if let Some(standing) = found.optional()? {
+            there.insert(key, standing);
+        }
+    }
+    Ok(there)
+}
+
+fn make(transaction: &Transaction<'_>, steps: &[Step<'_>], now: Timestamp) -> rusqlite::Result<()> {
+    let mut put = transaction.prepare_cached(
+        "INSERT INTO offers (kind, provider, name, expires, body) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT DO UPDATE SET expires = excluded.expires, body = excluded.body",
+    )?;
+    let mut remove = transaction
+        .prepare_cached("DELETE FROM offers WHERE kind = ?1 AND provider = ?2 AND name = ?3")?;
+    let mut note = transaction.prepare_cached(
+        "INSERT INTO changes (number, at, token, kind, provider, name, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?;
+    let first: i64 = transaction.query_row(
+        "UPDATE log SET last = last + ?1 RETURNING last - ?1 + 1",
+        [steps.len() as i64],
+        |row| row.get(0),
+    )?;
+    let at = now.as_microsecond();
+    for (number, Step { key, by, body }) in (first..).zip(steps) {
+        let Key {
+            kind,
+            provider,
+            name,
+        } = key;
+        let json = body.as_ref().map(|body| &body.json);
+        match body {
+            Some(body) => put.execute(params![kind, provider, name, body.expires, json])?,
+            None => remove.execute(params![kind, provider, name])?,
+        };
+        note.execute(params![number, at, *by as i64, kind, provider, name, json])?;
+    }
+    Ok(())
+}
+
+/// The number of the last change.
+fn last(connection: &Connection) -> Result<u64, StoreError> {
+    let mut last = connection
+        .prepare_cached("SELECT last FROM log")
+        .map_err(failed)?;
+    last.query_row([], |row| number(row, 0)).map_err(failed)
+}
+
+fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column).map(|number| number as u64)
+}
+
+fn key(row: &Row<'_>, from: usize) -> rusqlite::Result<Key> {
+    Ok(Key {
+        kind: row.get(from)?,
+        provider: row.get(from + 1)?,
+        name: row.get(from + 2)?,
+    })
+}
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+    Ok(Entry {
+        number: number(row, 0)?,
+        at: row.get(1)?,
+        by: number(row, 2)?,
+        key: key(row, 3)?,
+        body: row.get(6)?,
+    })
+}
+
+fn grant(row: &Row<'_>) -> rusqlite::Result<Grant> {
+    Ok(Grant {
+        number: number(row, 0)?,
+        provider: row.get(1)?,
+        hash: Hash(row.get(2)?),
+    })
+}
+
+fn failed(error: rusqlite::Error) -> StoreError {
+    let words = error.to_string();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => {
+            StoreError::Unusable("this is no SQLite database: name another file".to_owned())
+        }
+        Some(ErrorCode::DatabaseCorrupt) => StoreError::Unusable(words),
+        Some(ErrorCode::DatabaseBusy) => StoreError::Unavailable(
+            "another process has kept the database locked for seconds".to_owned(),
+        ),
+        _ => StoreError::Unavailable(words),
+    }
+}

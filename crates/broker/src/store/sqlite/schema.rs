@@ -1,0 +1,78 @@
+//! The tables, and how a database of an earlier version becomes one of this.
+//!
+//! A version is a number of steps made; a step that has been released is never changed, another follows it.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::super::StoreError;
+use super::failed;
+
+/// Says that a database is ours (`PRAGMA application_id`): "phst".
+const OURS: u32 = 0x7068_7374;
+
+const STEPS: [&str; 1] = ["
+    CREATE TABLE offers (
+        kind TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        name TEXT NOT NULL,
+        expires INTEGER NOT NULL, -- microseconds since 1970, as all times here
+        body TEXT NOT NULL,       -- the offer as JSON
+        PRIMARY KEY (kind, provider, name)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX offers_by_end ON offers (expires);
+
+    CREATE TABLE changes (
+        number INTEGER PRIMARY KEY,
+        at INTEGER NOT NULL,
+        token INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        name TEXT NOT NULL,
+        body TEXT                 -- null where it was withdrawn
+    ) STRICT;
+    CREATE TABLE log (last INTEGER NOT NULL) STRICT;
+    INSERT INTO log (last) VALUES (0);
+
+    CREATE TABLE tokens (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        provider TEXT NOT NULL,
+        hash BLOB NOT NULL UNIQUE,
+        made INTEGER NOT NULL,
+        revoked INTEGER
+    ) STRICT;
+"];
+
+/// Makes the steps that are missing, if it is a database of ours or an empty one.
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(failed)?;
+    let number = |sql| {
+        transaction
+            .query_row(sql, [], |row| row.get::<_, i64>(0))
+            .map_err(failed)
+    };
+    let owner = number("PRAGMA application_id")?;
+    let version = number("PRAGMA user_version")?;
+    let tables = number("SELECT count(*) FROM sqlite_schema")?;
+    if owner != i64::from(OURS) && (owner, version, tables) != (0, 0, 0) {
+        let words = "this is a database of something else: name another file";
+        return Err(StoreError::Unusable(words.to_owned()));
+    }
+    let made = usize::try_from(version).unwrap_or(usize::MAX);
+    let Some(missing) = STEPS.get(made..) else {
+        let known = STEPS.len();
+        return Err(StoreError::Unusable(format!(
+            "a later version of posthaste wrote this (schema {version}, this one knows {known}): use that version"
+        )));
+    };
+    for step in missing {
+        transaction.execute_batch(step).map_err(failed)?;
+    }
+    if !missing.is_empty() {
+        let known = STEPS.len();
+        let marks = format!("PRAGMA application_id = {OURS}; PRAGMA user_version = {known}");
+        transaction.execute_batch(&marks).map_err(failed)?;
+    }
+    transaction.commit().map_err(failed)
+}

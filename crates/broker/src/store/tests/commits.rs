@@ -1,0 +1,179 @@
+//! Writes, their conditions, and what is there afterwards.
+
+use jiff::Timestamp;
+use posthaste_wsqos::qos::Offer;
+
+use super::{World, at, later, offer, put, withdraw};
+use crate::change::{Key, Tag};
+use crate::store::{Condition, Outcome, Store, Write};
+
+super::over_all_stores! {
+    what_was_committed_is_there_when_it_is_opened_again,
+    a_write_whose_condition_does_not_hold_is_left_out_whole,
+    a_write_sees_those_before_it,
+    what_has_expired_is_not_there,
+    names_are_kept_as_they_are,
+}
+
+pub(super) fn all(store: &mut dyn Store) -> Vec<(Key, Offer)> {
+    let mut all = Vec::new();
+    store
+        .load(&mut |key, offer| all.push((key, offer)))
+        .unwrap();
+    all.sort_by(|(a, _), (b, _)| a.cmp(b));
+    all
+}
+
+fn offers(store: &mut dyn Store) -> Vec<Offer> {
+    let all = all(store).into_iter();
+    all.map(|(_, offer)| offer).collect()
+}
+
+const MADE: Outcome = Outcome::Made { replaced: 0 };
+const REPLACED: Outcome = Outcome::Made { replaced: 1 };
+
+fn what_was_committed_is_there_when_it_is_opened_again(world: &World) {
+    let (gold, silver) = (offer("Gold", 40, 60), offer("Silver", 20, 60));
+    let writes = [
+        put(gold.clone(), Condition::Any),
+        put(silver.clone(), Condition::Any),
+        withdraw("Bronze", Condition::Any),
+    ];
+    let done = world.open().commit(&writes, at()).unwrap();
+    assert_eq!(done, [MADE, MADE, MADE]);
+    let mut store = world.open();
+    assert_eq!(offers(&mut *store), [gold, silver.clone()]);
+    let done = store
+        .commit(&[withdraw("Gold", Condition::Any)], at())
+        .unwrap();
+    assert_eq!(done, [REPLACED]);
+    drop(store);
+    let mut store = world.open();
+    assert_eq!(offers(&mut *store), [silver]);
+    assert_eq!(
+        store.load(&mut |_, _| ()).unwrap(),
+        3,
+        "withdrawing nothing is no change"
+    );
+}
+
+fn a_write_whose_condition_does_not_hold_is_left_out_whole(world: &World) {
+    let mut store = world.open();
+    let (old, new) = (offer("Gold", 40, 60), offer("Gold", 30, 60));
+    let both = |only_if| {
+        let mut write = put(new.clone(), only_if);
+        write
+            .changes
+            .extend(put(offer("Silver", 1, 60), only_if).changes);
+        write
+    };
+    for (only_if, without, with) in [
+        (Condition::Any, MADE, REPLACED),
+        (Condition::There, Outcome::Refused, REPLACED),
+        (Condition::Absent, MADE, Outcome::Refused),
+        (Condition::Says(Tag::of(&old)), Outcome::Refused, REPLACED),
+        (
+            Condition::Says(Tag::of(&new)),
+            Outcome::Refused,
+            Outcome::Refused,
+        ),
+    ] {
+        let mut try_it = |before: Option<&Offer>, outcome| {
+            let gone = ["Gold", "Silver"].map(|name| withdraw(name, Condition::Any));
+            store.commit(&gone, at()).unwrap();
+            let before = before.map(|offer| put(offer.clone(), Condition::Any));
+            store.commit(before.as_slice(), at()).unwrap();
+            let last = store.load(&mut |_, _| ()).unwrap();
+            let marks = put(offer("Marks", 1, 60), Condition::Any);
+            let done = store
+                .commit(&[put(new.clone(), only_if), marks], at())
+                .unwrap();
+            assert_eq!(done[0], outcome, "{only_if:?} {before:?}");
+            let is_new = offers(&mut *store).contains(&new);
+            assert_eq!(
+                is_new,
+                outcome != Outcome::Refused,
+                "{only_if:?} {before:?}"
+            );
+            let changes = 1 + u64::from(is_new);
+            assert_eq!(store.load(&mut |_, _| ()).unwrap(), last + changes);
+        };
+        try_it(None, without);
+        try_it(Some(&old), with);
+    }
+    // One of two is not there: neither is changed.
+    let before = offers(&mut *store);
+    let done = store
+        .commit(&[both(Condition::There), both(Condition::Absent)], at())
+        .unwrap();
+    assert_eq!(done, [Outcome::Refused, Outcome::Refused]);
+    assert_eq!(offers(&mut *store), before);
+}
+
+fn a_write_sees_those_before_it(world: &World) {
+    let mut store = world.open();
+    let (first, second) = (offer("Gold", 40, 60), offer("Gold", 30, 60));
+    let writes = [
+        put(first.clone(), Condition::Absent),
+        put(second.clone(), Condition::Says(Tag::of(&first))),
+        put(first.clone(), Condition::Absent),
+        withdraw("Gold", Condition::There),
+        withdraw("Gold", Condition::There),
+        put(second.clone(), Condition::Absent),
+    ];
+    let done = store.commit(&writes, at()).unwrap();
+    let refused = Outcome::Refused;
+    assert_eq!(done, [MADE, REPLACED, refused, REPLACED, refused, MADE]);
+    assert_eq!(offers(&mut *store), [second]);
+}
+
+fn what_has_expired_is_not_there(world: &World) {
+    let mut store = world.open();
+    let short = offer("Gold", 40, 10);
+    store
+        .commit(&[put(short.clone(), Condition::Any)], at())
+        .unwrap();
+    let mut commit = |only_if, now: Timestamp| {
+        let gone = put(offer("Gold", 30, 60), only_if);
+        store.commit(&[gone], now).unwrap()[0]
+    };
+    assert_eq!(commit(Condition::There, later(10)), Outcome::Refused);
+    let says = Condition::Says(Tag::of(&short));
+    assert_eq!(commit(says, later(10)), Outcome::Refused);
+    assert_eq!(commit(Condition::Absent, later(9)), Outcome::Refused);
+    assert_eq!(commit(Condition::Absent, later(10)), MADE);
+}
+
+fn names_are_kept_as_they_are(world: &World) {
+    let names = [
+        "",
+        " ",
+        "'; DROP TABLE offers; --",
+        "Bücher & Söhne",
+        "a\nb",
+        "%_\\",
+        &"x".repeat(512),
+    ];
+    let keys = names.map(|name| Key {
+        kind: format!("kind {name}"),
+        provider: name.to_owned(),
+        name: format!("{name}!"),
+    });
+    let mut wanted: Vec<(Key, Offer)> = keys
+        .into_iter()
+        .map(|key| {
+            let offer = offer(&key.name, 1, 60);
+            (key, offer)
+        })
+        .collect();
+    wanted.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let mut store = world.open();
+    let write = |(key, offer): &(Key, Offer)| Write {
+        by: 0,
+        changes: vec![(key.clone(), Some(offer.clone()))],
+        only_if: Condition::Absent,
+    };
+    let writes: Vec<Write> = wanted.iter().map(write).collect();
+    store.commit(&writes, at()).unwrap();
+    assert_eq!(all(&mut *store), wanted);
+}

@@ -1,0 +1,134 @@
+//! Random histories: a store and the plainest model of one agree, write by write.
+
+use std::collections::BTreeMap;
+
+use posthaste_wsqos::qos::Offer;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use super::commits::all;
+use super::logs::changes;
+use super::{World, later, offer};
+use crate::change::{Key, Tag};
+use crate::store::{Condition, Outcome, Write};
+
+super::over_all_stores! {
+    a_store_does_what_is_said_of_it,
+}
+
+/// One write: its changes (key, cents, end; no cents withdraw) and its condition by number.
+type Drawn = (Vec<(u8, Option<u64>, i64)>, u8);
+
+fn key(number: u8) -> Key {
+    Key {
+        kind: format!("kind {}", number & 1),
+        provider: format!("provider {}", number >> 1 & 1),
+        name: format!("name {}", number >> 2),
+    }
+}
+
+fn write((changes, only_if): &Drawn) -> Write {
+    let change = |(number, cents, end): &(u8, Option<u64>, i64)| {
+        let key = key(*number);
+        let offer = cents.map(|cents| offer(&key.name, cents, *end));
+        (key, offer)
+    };
+    Write {
+        by: 1,
+        changes: changes.iter().map(change).collect(),
+        only_if: match only_if {
+            0..=3 => Condition::Any,
+            4 => Condition::There,
+            5 => Condition::Absent,
+            price => {
+                let cents = u64::from(price % 3);
+                Condition::Says(Tag::of(&offer(&key(0).name, cents, 5)))
+            }
+        },
+    }
+}
+
+/// What a store is, one write at a time.
+#[derive(Default)]
+struct Model {
+    offers: BTreeMap<Key, Offer>,
+    log: Vec<(Key, Option<Offer>)>,
+}
+
+impl Model {
+    fn write(&mut self, write: &Write, second: i64) -> Outcome {
+        let there: Vec<Option<&Offer>> = write
+            .changes
+            .iter()
+            .map(|(key, _)| {
+                self.offers
+                    .get(key)
+                    .filter(|offer| offer.expires > later(second))
+            })
+            .collect();
+        let holds = there.iter().all(|offer| match (write.only_if, offer) {
+            (Condition::Any, _) | (Condition::There, Some(_)) | (Condition::Absent, None) => true,
+            (Condition::Says(tag), Some(offer)) => tag == Tag::of(offer),
+            _ => false,
+        });
+        if !holds {
+            return Outcome::Refused;
+        }
+        let replaced = there.iter().flatten().count();
+        for (key, offer) in &write.changes {
+            let before = match offer {
+                Some(offer) => self.offers.insert(key.clone(), offer.clone()),
+                None => self.offers.remove(key),
+            };
+            if before.is_some() || offer.is_some() {
+                self.log.push((key.clone(), offer.clone()));
+            }
+        }
+        Outcome::Made { replaced }
+    }
+}
+
+fn a_store_does_what_is_said_of_it(world: &World) {
+    let change = (0u8..8, proptest::option::weighted(0.7, 0u64..3), 3i64..9);
+    let drawn = (vec(change, 0..4), 0u8..9);
+    let histories = vec(vec(drawn, 0..5), 1..8);
+    let mut runner = TestRunner::new(Config {
+        cases: 48,
+        failure_persistence: None,
+        ..Config::default()
+    });
+    let done = runner.run(&histories, |history| {
+        let mut store = world.open();
+        let everything: Vec<Write> = (0..8)
+            .map(|number| write(&(vec![(number, None, 0)], 0)))
+            .collect();
+        store.commit(&everything, later(0)).unwrap();
+        let from = store.load(&mut |_, _| ()).unwrap();
+        let mut model = Model::default();
+        for (second, batch) in (0..).zip(&history) {
+            let batch: Vec<Write> = batch.iter().map(write).collect();
+            let outcomes = store.commit(&batch, later(second)).unwrap();
+            let wanted: Vec<Outcome> = batch
+                .iter()
+                .map(|write| model.write(write, second))
+                .collect();
+            prop_assert_eq!(outcomes, wanted);
+        }
+        let wanted: Vec<(Key, Offer)> = model.offers.into_iter().collect();
+        prop_assert_eq!(all(&mut *store), wanted);
+        let log = changes(store.since(from, usize::MAX >> 1).unwrap());
+        prop_assert!(
+            log.iter()
+                .zip(from + 1..)
+                .all(|(change, number)| change.number == number)
+        );
+        let log: Vec<_> = log
+            .into_iter()
+            .map(|change| (change.key, change.offer))
+            .collect();
+        prop_assert_eq!(log, model.log);
+        Ok(())
+    });
+    done.unwrap();
+}

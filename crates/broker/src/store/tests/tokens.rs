@@ -1,0 +1,50 @@
+//! Tokens in a store.
+
+use super::{World, at, later};
+use crate::store::StoreError;
+use crate::token::{Grant, Hash};
+
+super::over_all_stores! {
+    a_token_is_followed_by_the_next_without_a_gap,
+    no_two_tokens_are_the_same,
+}
+
+fn a_token_is_followed_by_the_next_without_a_gap(world: &World) {
+    let mut store = world.open();
+    let mut grant = |token: &str, now| {
+        let hash = Hash::of(token);
+        let number = store.grant("Bücher & Söhne", hash, now).unwrap();
+        Grant {
+            number,
+            provider: "Bücher & Söhne".to_owned(),
+            hash,
+        }
+    };
+    let (old, new) = (grant("old", at()), grant("new", later(1)));
+    assert_ne!(old.number, new.number);
+    assert_eq!(world.open().grants().unwrap(), [old.clone(), new.clone()]);
+    assert!(store.revoke(old.number, later(2)).unwrap());
+    assert!(
+        !store.revoke(old.number, later(3)).unwrap(),
+        "it was revoked before"
+    );
+    assert!(!store.revoke(99, later(3)).unwrap(), "there is none");
+    assert_eq!(store.grants().unwrap(), [new.clone()]);
+    let tokens = world.open().tokens().unwrap();
+    let told: Vec<_> = tokens
+        .iter()
+        .map(|token| (&token.grant, token.made, token.revoked))
+        .collect();
+    assert_eq!(told, [(&old, at(), Some(later(2))), (&new, later(1), None)]);
+}
+
+fn no_two_tokens_are_the_same(world: &World) {
+    let mut store = world.open();
+    store.grant("a", Hash::of("token"), at()).unwrap();
+    let again = store.grant("b", Hash::of("token"), at());
+    assert!(
+        matches!(again, Err(StoreError::Unavailable(_))),
+        "{again:?}"
+    );
+    assert_eq!(store.grants().unwrap().len(), 1);
+}
