@@ -7,6 +7,8 @@
 //! changes in the same order.
 
 mod change;
+mod filling;
+mod keeper;
 mod registry;
 mod store;
 mod token;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use posthaste_wsqos::index::{Index, PutError};
-use posthaste_wsqos::qos::{Offer, Ontologies, Rates};
+use posthaste_wsqos::qos::{Ontologies, Rates};
 use tokio::sync::broadcast;
 
 use crate::change::{Change, Key};
@@ -90,22 +90,21 @@ impl Registry {
         *self.grants.write().unwrap_or_else(PoisonError::into_inner) = grants.collect();
     }
 
-    /// Begins anew with `offers`, which stand by their kind, of which `number` is the last change. Whoever follows has to begin anew too.
-    pub(crate) fn replace(&self, offers: Vec<(Key, Offer)>, number: u64) {
-        let mut seen = self.write();
-        let mut index = seen.index.emptied();
-        for of_kind in offers.chunk_by(|(a, _), (b, _)| a.kind == b.kind) {
-            let kind = &of_kind[0].0.kind;
-            let named = of_kind.iter().map(|(key, offer)| (&*key.provider, offer));
-            index.fill(kind, named, |provider, offer, error| {
-                refused(kind, provider, &offer.name, error)
-            });
-        }
-        *seen = Seen {
+    /// An index without offers that compares as this one does.
+    pub(crate) fn empty(&self) -> Index {
+        self.seen().index.emptied()
+    }
+
+    /// Begins anew with the offers in `index`, of which `number` is the last change. Whoever follows has to begin anew
+    /// too.
+    pub(crate) fn replace(&self, index: Index, number: u64) {
+        let seen = Seen {
             index,
             number,
             changes: broadcast::Sender::new(KEPT),
         };
+        // What there was is dropped when nobody waits for the lock any more.
+        let _before = std::mem::replace(&mut *self.write(), seen);
     }
 
     /// Takes over what has happened since, in order.
@@ -156,6 +155,6 @@ impl Seen {
 }
 
 /// An offer in the store that this broker cannot compare: one with other rates took it.
-fn refused(kind: &str, provider: &str, name: &str, error: PutError) {
+pub(crate) fn refused(kind: &str, provider: &str, name: &str, error: PutError) {
     tracing::warn!(kind, provider, name, "not offered here: {error}");
 }

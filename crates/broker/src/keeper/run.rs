@@ -1,0 +1,241 @@
+//! What the keeper's thread does, turn by turn.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use super::trouble::Trouble;
+use super::{Answer, Job, Waiting};
+use crate::filling::Filling;
+use crate::registry::Registry;
+use crate::store::{Log, Outcome, Store, StoreError, Write};
+
+/// About so many offers are written in one transaction.
+const TOGETHER: usize = 1_000;
+/// Changes that the registry takes over at once: lookups wait meanwhile.
+const STEP: usize = 256;
+/// How often the store is looked at where nothing happens, and what has expired is dropped.
+const SECOND: Duration = Duration::from_secs(1);
+/// Until the next time where there is more to forget than at once: publishing comes between.
+const MOMENT: Duration = Duration::from_millis(20);
+
+/// The keeper's thread.
+pub(super) struct Run {
+    store: Box<dyn Store>,
+    registry: Arc<Registry>,
+    jobs: Receiver<Job>,
+    keep: usize,
+    /// The number of the last change that the registry has.
+    number: u64,
+    trouble: Option<Trouble>,
+    /// Whether the last writes failed: a full disk can still be read.
+    refuses: bool,
+    /// When the next second begins.
+    next: Instant,
+}
+
+/// What came in for one turn.
+#[derive(Default)]
+struct Asked {
+    writes: Vec<(Write, Waiting)>,
+    since: Vec<(u64, usize, Answer<Log>)>,
+    stop: bool,
+}
+
+impl Run {
+    pub(super) fn new(
+        store: Box<dyn Store>,
+        registry: Arc<Registry>,
+        jobs: Receiver<Job>,
+        keep: usize,
+    ) -> Self {
+        Self {
+            store,
+            registry,
+            jobs,
+            keep,
+            number: 0,
+            trouble: None,
+            refuses: false,
+            next: Instant::now() + SECOND,
+        }
+    }
+
+    /// Brings the registry into step for the first time.
+    pub(super) fn begin(&mut self) -> Result<(), StoreError> {
+        self.load()?;
+        self.follow()?;
+        self.registry.set_grants(self.store.grants()?);
+        Ok(())
+    }
+
+    /// Until it is told to stop.
+    pub(super) fn run(mut self) {
+        loop {
+            let asked = self.listen();
+            let stop = asked.stop;
+            self.turn(asked);
+            if stop {
+                return;
+            }
+        }
+    }
+
+    /// Waits for something to do, and takes what else there is.
+    fn listen(&self) -> Asked {
+        let mut asked = Asked::default();
+        let mut work = 0;
+        let mut patience = self.patience();
+        while work < TOGETHER {
+            work += 1;
+            match self.jobs.recv_timeout(patience) {
+                Ok(Job::Write(write, waiting)) => {
+                    work += write.changes.len();
+                    asked.writes.push((write, waiting));
+                }
+                Ok(Job::Since {
+                    number,
+                    limit,
+                    answer,
+                }) => asked.since.push((number, limit, answer)),
+                Ok(Job::Look) => {}
+                Ok(Job::Stop) | Err(RecvTimeoutError::Disconnected) => {
+                    asked.stop = true;
+                    break;
+                }
+                Err(RecvTimeoutError::Timeout) => break,
+            }
+            patience = Duration::ZERO;
+        }
+        asked
+    }
+
+    fn patience(&self) -> Duration {
+        let next = self.trouble.as_ref().map(|trouble| trouble.next);
+        let next = next.map_or(self.next, |next| next.min(self.next));
+        next.saturating_duration_since(Instant::now())
+    }
+
+    fn turn(&mut self, asked: Asked) {
+        let due = |trouble: &Trouble| trouble.next <= Instant::now();
+        if self.trouble.as_ref().is_some_and(due) {
+            self.look();
+        }
+        let (writes, waiting): (Vec<Write>, Vec<Waiting>) = asked.writes.into_iter().unzip();
+        let outcomes = self.commit(&writes);
+        if self.trouble.is_none() {
+            self.look();
+        }
+        // Who does not wait any longer needs no answer.
+        for (place, waiting) in waiting.into_iter().enumerate() {
+            let outcome = outcomes.as_ref().map(|outcomes| outcomes[place]);
+            let _ = waiting.answer.send(outcome.map_err(Clone::clone));
+        }
+        for (number, limit, answer) in asked.since {
+            let _ = answer.send(self.usable().and_then(|store| store.since(number, limit)));
+        }
+        if self.next <= Instant::now() {
+            let more = self.each_second();
+            self.next = Instant::now() + if more { MOMENT } else { SECOND };
+        }
+    }
+
+    fn commit(&mut self, writes: &[Write]) -> Result<Vec<Outcome>, StoreError> {
+        if writes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let done = self.usable()?.commit(writes, Timestamp::now());
+        self.wrote(done.as_ref().err());
+        done
+    }
+
+    /// Says once that the store takes no writes, and once that it does again.
+    fn wrote(&mut self, error: Option<&StoreError>) {
+        match error {
+            Some(error) if !self.refuses => tracing::error!("nothing can be published: {error}"),
+            None if self.refuses => tracing::info!("offers can be published again"),
+            _ => {}
+        }
+        self.refuses = error.is_some();
+    }
+
+    /// Brings the registry into step, or says what the trouble is.
+    fn look(&mut self) {
+        let done = self.follow();
+        self.note(done);
+    }
+
+    /// Whether there is more to be done.
+    fn each_second(&mut self) -> bool {
+        let now = Timestamp::now();
+        self.registry.expire(now);
+        if self.trouble.is_some() {
+            return false;
+        }
+        let grants = self.store.grants();
+        self.note(grants.map(|grants| self.registry.set_grants(grants)));
+        let keep = self.keep;
+        match self.usable().and_then(|store| store.tidy(now, keep)) {
+            Ok(more) => more,
+            Err(error) => {
+                self.wrote(Some(&error));
+                false
+            }
+        }
+    }
+
+    /// Takes over what the log has behind [`Run::number`].
+    fn follow(&mut self) -> Result<(), StoreError> {
+        loop {
+            match self.store.since(self.number, STEP)? {
+                Log::Forgotten => {
+                    tracing::warn!(
+                        number = self.number,
+                        "the log does not go on from here: all offers are loaded anew"
+                    );
+                    self.load()?;
+                }
+                Log::Changes(changes) => {
+                    let full = changes.len() == STEP;
+                    if let Some(last) = changes.last() {
+                        self.number = last.number;
+                        self.registry.apply(changes);
+                    }
+                    if !full {
+                        self.registry.in_step();
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    fn load(&mut self) -> Result<(), StoreError> {
+        let mut filling = Filling::of(self.registry.empty());
+        self.number = self
+            .store
+            .load(&mut |key, offer| filling.take(key, offer))?;
+        self.registry.replace(filling.done(), self.number);
+        Ok(())
+    }
+
+    fn usable(&mut self) -> Result<&mut dyn Store, StoreError> {
+        match &self.trouble {
+            Some(trouble) => Err(trouble.error.clone()),
+            None => Ok(&mut *self.store),
+        }
+    }
+
+    fn note(&mut self, done: Result<(), StoreError>) {
+        let before = self.trouble.take();
+        match (done, before) {
+            (Ok(()), None) => {}
+            (Ok(()), Some(before)) => before.over(Instant::now()),
+            (Err(error), before) => {
+                self.trouble = Some(Trouble::after(before, error, Instant::now()))
+            }
+        }
+    }
+}

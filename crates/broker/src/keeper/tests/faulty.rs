@@ -1,0 +1,219 @@
+//! A store that fails, and a keeper that lives with it.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use posthaste_wsqos::qos::Offer;
+use tokio::task::JoinSet;
+
+use super::{Kept, ask, put_valid, soon, wait};
+use crate::change::{Change, Key};
+use crate::keeper::{OFFERS, WriteError};
+use crate::store::tests::{World, put};
+use crate::store::{Condition, Log, Outcome, Store, StoreError, Token, Write};
+use crate::token::{Grant, Hash};
+
+/// Of one write.
+const OFFERS_AT_ONCE: usize = 1_000;
+
+/// What fails of a store, and with what.
+#[derive(Clone, Default)]
+struct Faults(Arc<Mutex<[Option<StoreError>; 2]>>);
+
+impl Faults {
+    fn reads(&self, error: Option<StoreError>) {
+        self.0.lock().unwrap()[0] = error;
+    }
+
+    fn writes(&self, error: Option<StoreError>) {
+        self.0.lock().unwrap()[1] = error;
+    }
+
+    fn check(&self, writes: bool) -> Result<(), StoreError> {
+        let faults = self.0.lock().unwrap();
+        faults[usize::from(writes)].clone().map_or(Ok(()), Err)
+    }
+}
+
+struct Faulty {
+    store: Box<dyn Store>,
+    faults: Faults,
+}
+
+impl Store for Faulty {
+    fn load(&mut self, take: &mut dyn FnMut(Key, Offer)) -> Result<u64, StoreError> {
+        self.faults.check(false)?;
+        self.store.load(take)
+    }
+
+    fn commit(&mut self, writes: &[Write], now: Timestamp) -> Result<Vec<Outcome>, StoreError> {
+        self.faults.check(true)?;
+        self.store.commit(writes, now)
+    }
+
+    fn since(&mut self, number: u64, limit: usize) -> Result<Log, StoreError> {
+        self.faults.check(false)?;
+        self.store.since(number, limit)
+    }
+
+    fn audit(&mut self, limit: usize) -> Result<Vec<(u64, Change)>, StoreError> {
+        self.store.audit(limit)
+    }
+
+    fn grants(&mut self) -> Result<Vec<Grant>, StoreError> {
+        self.faults.check(false)?;
+        self.store.grants()
+    }
+
+    fn tokens(&mut self) -> Result<Vec<Token>, StoreError> {
+        self.store.tokens()
+    }
+
+    fn grant(&mut self, provider: &str, hash: Hash, now: Timestamp) -> Result<u64, StoreError> {
+        self.store.grant(provider, hash, now)
+    }
+
+    fn revoke(&mut self, token: u64, now: Timestamp) -> Result<bool, StoreError> {
+        self.store.revoke(token, now)
+    }
+
+    fn tidy(&mut self, now: Timestamp, keep: usize) -> Result<bool, StoreError> {
+        self.store.tidy(now, keep)
+    }
+}
+
+fn faulty(world: &World) -> (Kept, Faults) {
+    let faults = Faults::default();
+    let store = Faulty {
+        store: world.open(),
+        faults: faults.clone(),
+    };
+    (Kept::over(Box::new(store)), faults)
+}
+
+fn broken() -> StoreError {
+    StoreError::Unavailable("the disk is on fire".to_owned())
+}
+
+#[test]
+fn a_store_that_takes_no_writes_is_tried_by_each() {
+    let world = World::sqlite();
+    let (kept, faults) = faulty(&world);
+    kept.write(put_valid("Gold")).unwrap();
+    faults.writes(Some(broken()));
+    for _ in 0..3 {
+        assert_eq!(
+            kept.write(put_valid("Silver")),
+            Err(WriteError::Store(broken()))
+        );
+    }
+    assert_eq!(kept.names(), ["Gold"]);
+    faults.writes(None);
+    assert_eq!(
+        kept.write(put_valid("Silver")),
+        Ok(Outcome::Made { replaced: 0 })
+    );
+    assert_eq!(kept.names(), ["Gold", "Silver"]);
+}
+
+#[test]
+fn a_store_that_is_lost_is_found_again() {
+    let world = World::sqlite();
+    let (kept, faults) = faulty(&world);
+    kept.write(put_valid("Gold")).unwrap();
+    faults.reads(Some(broken()));
+    // It is noticed by the next look; from then on writers need not wait for it.
+    soon(|| kept.write(put_valid("Silver")).is_err());
+    assert!(wait(kept.keeper.since(0, 1)).is_err());
+    assert!(kept.names().contains(&"Gold".to_owned()), "lookups go on");
+    soon(|| kept.registry.age().is_some());
+    // Meanwhile another broker writes.
+    world
+        .open()
+        .commit(&[put_valid("Bronze")], Timestamp::now())
+        .unwrap();
+    faults.reads(None);
+    soon(|| kept.names().contains(&"Bronze".to_owned()));
+    assert_eq!(kept.registry.age(), None);
+    kept.write(put_valid("Tin")).unwrap();
+}
+
+#[test]
+fn a_log_that_was_forgotten_meanwhile_means_to_load_anew() {
+    let world = World::sqlite();
+    let (kept, faults) = faulty(&world);
+    kept.write(put_valid("Gold")).unwrap();
+    let mut stream = kept.registry.seen().follow();
+    faults.reads(Some(broken()));
+    soon(|| kept.write(put_valid("Silver")).is_err());
+    let mut other = world.open();
+    let others: Vec<Write> = (0..20)
+        .map(|number| put_valid(&format!("{number}")))
+        .collect();
+    other.commit(&others, Timestamp::now()).unwrap();
+    other.tidy(Timestamp::now(), 3).unwrap();
+    faults.reads(None);
+    let last = other.load(&mut |_, _| ()).unwrap();
+    soon(|| kept.registry.seen().number == last);
+    assert!(kept.names().len() >= 21);
+    // Whoever follows is told to begin anew: nothing of it comes as a change.
+    let end = loop {
+        match stream.try_recv() {
+            Ok(change) => assert!(change.key.name == "Silver"),
+            Err(end) => break end,
+        }
+    };
+    assert_eq!(end, tokio::sync::broadcast::error::TryRecvError::Closed);
+}
+
+#[test]
+fn more_than_may_wait_is_refused_and_the_rest_is_done() {
+    let world = World::sqlite();
+    let (kept, faults) = faulty(&world);
+    // The keeper waits for this lock with the first of them.
+    let held = faults.0.lock().unwrap();
+    let big = |first: usize| Write {
+        changes: (first..first + OFFERS_AT_ONCE)
+            .flat_map(|number| put(super::valid(&format!("{number}")), Condition::Any).changes)
+            .collect(),
+        ..put_valid("")
+    };
+    let fitting = OFFERS / OFFERS_AT_ONCE;
+    let writes: Vec<Write> = (0..fitting + 3)
+        .map(|number| big(number * OFFERS_AT_ONCE))
+        .collect();
+    let asked = wait(async {
+        let mut set: JoinSet<_> = writes
+            .into_iter()
+            .map(|write| ask(&kept.keeper, write))
+            .collect();
+        let mut asked = Vec::new();
+        for _ in 0..3 {
+            // Refused without anybody having to do anything.
+            asked.extend(set.join_next().await.map(Result::unwrap));
+        }
+        drop(held);
+        asked.extend(set.join_all().await);
+        asked
+    });
+    let busy = asked
+        .iter()
+        .filter(|outcome| **outcome == Err(WriteError::Busy))
+        .count();
+    let made = asked.iter().filter(|outcome| outcome.is_ok()).count();
+    assert_eq!((busy, made), (3, fitting));
+    assert_eq!(kept.names().len(), fitting * OFFERS_AT_ONCE);
+    kept.write(put_valid("next")).unwrap();
+}
+
+#[test]
+fn a_keeper_ends_while_its_store_is_lost() {
+    let world = World::sqlite();
+    let (kept, faults) = faulty(&world);
+    faults.reads(Some(broken()));
+    soon(|| kept.write(put_valid("Silver")).is_err());
+    let start = Instant::now();
+    kept.running.join();
+    assert!(start.elapsed() < Duration::from_secs(30));
+}

@@ -1,0 +1,112 @@
+//! A keeper over stores that work, and over one that fails when it is told to.
+
+mod faulty;
+mod shared;
+mod working;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+use posthaste_wsqos::qos::{Offer, Ontologies, Rates};
+use tokio::task::JoinSet;
+
+use super::{Keeper, Running, WriteError};
+use crate::registry::Registry;
+use crate::store::tests::{World, offer, put};
+use crate::store::{Condition, Outcome, Store, Write};
+
+/// Changes that logs keep.
+const KEEP: usize = 1_000_000;
+
+/// A keeper and the registry it keeps.
+struct Kept {
+    registry: Arc<Registry>,
+    keeper: Keeper,
+    running: Running,
+}
+
+impl Kept {
+    fn of(world: &World) -> Self {
+        Self::over(world.open())
+    }
+
+    fn over(store: Box<dyn Store>) -> Self {
+        let registry = registry();
+        let (keeper, running) = Keeper::of(store, registry.clone(), KEEP).unwrap();
+        Self {
+            registry,
+            keeper,
+            running,
+        }
+    }
+
+    fn write(&self, write: Write) -> Result<Outcome, WriteError> {
+        wait(self.keeper.write(write))
+    }
+
+    /// Every offer there is, in the order of their names.
+    fn offers(&self) -> Vec<Offer> {
+        let seen = self.registry.seen();
+        let kinds: Vec<&str> = seen.index.kinds().collect();
+        let offers = kinds.into_iter().flat_map(|kind| seen.index.offers(kind));
+        let mut offers: Vec<Offer> = offers.map(|found| found.offer).collect();
+        offers.sort_by(|a, b| a.name.cmp(&b.name));
+        offers
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.offers().into_iter().map(|offer| offer.name).collect()
+    }
+}
+
+fn registry() -> Arc<Registry> {
+    let rates = Rates::new("EUR".parse().unwrap());
+    Arc::new(Registry::new(rates, Ontologies::new()))
+}
+
+/// An offer of this name that holds for an hour.
+fn valid(name: &str) -> Offer {
+    ends(name, 3_600)
+}
+
+/// An offer of this name that ends in so many seconds.
+fn ends(name: &str, seconds: i64) -> Offer {
+    Offer {
+        expires: Timestamp::now() + SignedDuration::from_secs(seconds),
+        ..offer(name, 40, 0)
+    }
+}
+
+fn put_valid(name: &str) -> Write {
+    put(valid(name), Condition::Any)
+}
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(future)
+}
+
+/// A task that writes.
+fn ask(keeper: &Keeper, write: Write) -> impl Future<Output = Result<Outcome, WriteError>> + use<> {
+    let keeper = keeper.clone();
+    async move { keeper.write(write).await }
+}
+
+/// What becomes of each of these, asked at once; in the order in which they are answered.
+async fn all_at_once(keeper: &Keeper, writes: Vec<Write>) -> Vec<Result<Outcome, WriteError>> {
+    let asked: JoinSet<_> = writes.into_iter().map(|write| ask(keeper, write)).collect();
+    asked.join_all().await
+}
+
+/// Waits until it is so.
+#[track_caller]
+fn soon(mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < end, "it has not come to that");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,130 @@
+//! What a keeper does over every store.
+
+use jiff::Timestamp;
+use tokio::task::JoinSet;
+
+use super::{Kept, all_at_once, ask, ends, put_valid, soon, valid, wait};
+use crate::store::tests::{World, over_all_stores, put, withdraw};
+use crate::store::{Condition, Log, Outcome};
+use crate::token::Hash;
+
+over_all_stores! {
+    what_is_written_is_seen_at_once,
+    a_keeper_begins_with_what_is_there,
+    many_writers_are_answered_each_with_its_own,
+    the_log_can_be_read,
+    what_expires_goes_by_itself,
+    tokens_made_elsewhere_hold_here,
+    what_was_asked_before_the_end_is_done,
+}
+
+fn what_is_written_is_seen_at_once(world: &World) {
+    let kept = Kept::of(world);
+    let gold = valid("Gold");
+    let done = kept.write(put(gold.clone(), Condition::Absent));
+    assert_eq!(done, Ok(Outcome::Made { replaced: 0 }));
+    assert_eq!(kept.offers(), [gold]);
+    assert_eq!(
+        kept.write(put_valid("Gold")),
+        Ok(Outcome::Made { replaced: 1 })
+    );
+    assert_eq!(
+        kept.write(put(valid("Gold"), Condition::Absent)),
+        Ok(Outcome::Refused)
+    );
+    kept.write(withdraw("Gold", Condition::There)).unwrap();
+    assert_eq!(kept.names(), [""; 0]);
+    assert_eq!(kept.registry.seen().number, 3);
+}
+
+fn a_keeper_begins_with_what_is_there(world: &World) {
+    let kept = Kept::of(world);
+    for name in ["Gold", "Silver"] {
+        kept.write(put_valid(name)).unwrap();
+    }
+    let before = kept.offers();
+    kept.running.join();
+    let kept = Kept::of(world);
+    assert_eq!((kept.offers(), kept.registry.seen().number), (before, 2));
+}
+
+fn many_writers_are_answered_each_with_its_own(world: &World) {
+    let kept = Kept::of(world);
+    kept.write(put_valid("0")).unwrap();
+    let writes = (0..3_000).map(|number| {
+        let only_if = [Condition::Absent, Condition::There][number % 2];
+        put(valid(&format!("{}", number / 2)), only_if)
+    });
+    // One is refused where the other is made, whichever comes first, but of the offer that is there.
+    let outcomes = wait(all_at_once(&kept.keeper, writes.collect()));
+    let count = |outcome| {
+        outcomes
+            .iter()
+            .filter(|other| **other == Ok(outcome))
+            .count()
+    };
+    assert_eq!(
+        count(Outcome::Refused)
+            + count(Outcome::Made { replaced: 0 })
+            + count(Outcome::Made { replaced: 1 }),
+        3_000
+    );
+    assert_eq!(count(Outcome::Made { replaced: 0 }), 1_499);
+    assert_eq!(kept.names().len(), 1_500);
+}
+
+fn the_log_can_be_read(world: &World) {
+    let kept = Kept::of(world);
+    for name in ["a", "b", "c"] {
+        kept.write(put_valid(name)).unwrap();
+    }
+    let Log::Changes(log) = wait(kept.keeper.since(1, 1)).unwrap() else {
+        panic!("it is all there");
+    };
+    assert_eq!((log.len(), log[0].number, &*log[0].key.name), (1, 2, "b"));
+    assert_eq!(wait(kept.keeper.since(4, 1)), Ok(Log::Forgotten));
+}
+
+fn what_expires_goes_by_itself(world: &World) {
+    let kept = Kept::of(world);
+    kept.write(put(ends("short", 1), Condition::Any)).unwrap();
+    kept.write(put_valid("long")).unwrap();
+    assert_eq!(kept.names().last().unwrap(), "short");
+    soon(|| kept.names() == ["long"]);
+}
+
+fn tokens_made_elsewhere_hold_here(world: &World) {
+    let kept = Kept::of(world);
+    let mut store = world.open();
+    assert!(kept.registry.grant("secret").is_none());
+    let number = store
+        .grant("a", Hash::of("secret"), Timestamp::now())
+        .unwrap();
+    soon(|| {
+        kept.registry
+            .grant("secret")
+            .is_some_and(|grant| grant.provider == "a")
+    });
+    assert!(store.revoke(number, Timestamp::now()).unwrap());
+    soon(|| kept.registry.grant("secret").is_none());
+}
+
+fn what_was_asked_before_the_end_is_done(world: &World) {
+    let Kept {
+        keeper, running, ..
+    } = Kept::of(world);
+    let writes = (0..500).map(|number| put_valid(&format!("{number}")));
+    let outcomes = wait(async {
+        let asked: JoinSet<_> = writes.map(|write| ask(&keeper, write)).collect();
+        // Each yield lets one of them ask at least.
+        for _ in 0..500 {
+            tokio::task::yield_now().await;
+        }
+        running.join();
+        asked.join_all().await
+    });
+    assert_eq!(outcomes.len(), 500);
+    assert!(outcomes.iter().all(Result::is_ok));
+    assert!(wait(keeper.write(put_valid("late"))).is_err());
+    assert_eq!(Kept::of(world).names().len(), 500);
+}
