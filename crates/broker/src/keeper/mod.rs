@@ -85,11 +85,14 @@ impl Keeper {
     }
 
     fn of(
-        store: Box<dyn Store>,
+        mut store: Box<dyn Store>,
         registry: Arc<Registry>,
         keep: usize,
     ) -> Result<(Self, Running), StoreError> {
         let (sender, jobs) = sync_channel(QUEUE);
+        let wake = sender.clone();
+        // With a full queue the keeper looks in any case.
+        store.listen(Box::new(move || drop(wake.try_send(Job::Look))))?;
         let mut run = Run::new(store, registry, jobs, keep);
         run.begin()?;
         let thread = std::thread::Builder::new().name("keeper".to_owned());

@@ -5,6 +5,7 @@
 
 mod place;
 mod plan;
+mod postgres;
 mod row;
 mod sqlite;
 #[cfg(test)]
@@ -52,7 +53,15 @@ pub(crate) trait Store: Send {
     /// Forgets some of the offers that have been expired for a minute at `now`, and some of the changes beyond the
     /// last `keep`, as much as can be done in passing; whether there may be more.
     fn tidy(&mut self, now: Timestamp, keep: usize) -> Result<bool, StoreError>;
+
+    /// From now on calls `wake` when somebody has changed something, as far as this kind of store hears of it.
+    fn listen(&mut self, _wake: Wake) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
+
+/// Says that something was changed.
+pub(crate) type Wake = Box<dyn Fn() + Send>;
 
 /// How many offers, and how many changes, are forgotten at once.
 const AT_ONCE: usize = 1_000;
@@ -134,6 +143,12 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    fn later_version(found: impl fmt::Display, known: usize) -> Self {
+        Self::Unusable(format!(
+            "a later version of posthaste wrote this (schema {found}, this one knows {known}): use that version"
+        ))
+    }
+
     /// The same, of a store with this name.
     fn of(self, name: impl fmt::Display) -> Self {
         match self {

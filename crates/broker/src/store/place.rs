@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use thiserror::Error;
+use tokio_postgres::Config;
+use tokio_postgres::config::Host;
 
+use super::postgres::{Postgres, words};
 use super::sqlite::Sqlite;
 use super::{Store, StoreError};
 
@@ -14,18 +17,31 @@ use super::{Store, StoreError};
 pub enum Place {
     /// In this file.
     Sqlite(PathBuf),
+    /// In a PostgreSQL database, where several brokers may share them.
+    Postgres(Box<Config>),
 }
 
 /// Why a text names no place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0:?} is no store: want sqlite:FILE")]
-pub struct PlaceError(String);
+pub enum PlaceError {
+    /// Another kind of store, or none.
+    #[error("{0:?} is no store: want sqlite:FILE or postgres://USER@HOST/DATABASE")]
+    Kind(String),
+    /// A PostgreSQL database that nobody could connect to.
+    #[error(
+        "this is no PostgreSQL database: {0}: want postgres://USER:PASSWORD@HOST:PORT/DATABASE"
+    )]
+    Postgres(String),
+}
 
 impl Place {
     /// Opens what is there, brings its schema up to date, or makes it.
     pub(crate) fn open(&self) -> Result<Box<dyn Store>, StoreError> {
         Ok(match self {
             Self::Sqlite(file) => Box::new(Sqlite::open(file)?),
+            Self::Postgres(config) => {
+                Box::new(Postgres::open(config).map_err(|error| error.of(self))?)
+            }
         })
     }
 }
@@ -37,7 +53,8 @@ impl FromStr for Place {
         let (scheme, rest) = text.split_once(':').unwrap_or((text, ""));
         match scheme {
             "sqlite" if !rest.is_empty() => Ok(Self::Sqlite(rest.into())),
-            _ => Err(PlaceError(text.to_owned())),
+            "postgres" | "postgresql" => postgres(text).map_err(PlaceError::Postgres),
+            _ => Err(PlaceError::Kind(text.to_owned())),
         }
     }
 }
@@ -46,6 +63,30 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(file) => write!(f, "sqlite:{}", file.display()),
+            // Without the password.
+            Self::Postgres(config) => {
+                let name = config
+                    .get_dbname()
+                    .or(config.get_user())
+                    .unwrap_or_default();
+                let host = match config.get_hosts().first() {
+                    Some(Host::Tcp(host)) => host.clone(),
+                    Some(Host::Unix(folder)) => folder.display().to_string(),
+                    None => String::new(),
+                };
+                write!(f, "postgres://{host}/{name}")
+            }
         }
     }
+}
+
+fn postgres(url: &str) -> Result<Place, String> {
+    let config: Config = url.parse().map_err(|error| words(&error))?;
+    if config.get_hosts().is_empty() {
+        return Err("it has no host".to_owned());
+    }
+    if config.get_user().is_none() {
+        return Err("it has no user".to_owned());
+    }
+    Ok(Place::Postgres(Box::new(config)))
 }

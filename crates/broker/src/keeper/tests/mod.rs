@@ -1,11 +1,11 @@
 //! A keeper over stores that work, and over one that fails when it is told to.
 
+mod durable;
 mod faulty;
 mod shared;
 mod working;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use posthaste_wsqos::qos::{Offer, Ontologies, Rates};
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use super::{Keeper, Running, WriteError};
 use crate::registry::Registry;
-use crate::store::tests::{World, offer, put};
+use crate::store::tests::{World, offer, put, soon};
 use crate::store::{Condition, Outcome, Store, Write};
 
 /// Changes that logs keep.
@@ -99,14 +99,4 @@ fn ask(keeper: &Keeper, write: Write) -> impl Future<Output = Result<Outcome, Wr
 async fn all_at_once(keeper: &Keeper, writes: Vec<Write>) -> Vec<Result<Outcome, WriteError>> {
     let asked: JoinSet<_> = writes.into_iter().map(|write| ask(keeper, write)).collect();
     asked.join_all().await
-}
-
-/// Waits until it is so.
-#[track_caller]
-fn soon(mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !is_so() {
-        assert!(Instant::now() < end, "it has not come to that");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }

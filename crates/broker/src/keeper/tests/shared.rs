@@ -1,6 +1,7 @@
 //! Two keepers on one store.
 
 use super::{Kept, all_at_once, put_valid, soon, wait};
+use crate::keeper::WriteError;
 use crate::store::tests::{World, over_all_stores, withdraw};
 use crate::store::{Condition, Write};
 
@@ -35,4 +36,31 @@ fn two_keepers_come_to_the_same(world: &World) {
     soon(|| both.iter().all(|kept| kept.registry.seen().number == last));
     assert_eq!(both[0].offers(), both[1].offers());
     assert!(!both[0].offers().is_empty());
+}
+
+#[test]
+fn who_is_cut_off_says_so_and_catches_up() {
+    let Some(world) = World::postgres() else {
+        return;
+    };
+    let (line, place) = world.over_a_line();
+    let (near, far) = (Kept::of(&world), Kept::over(place.open().unwrap()));
+    near.write(put_valid("Gold")).unwrap();
+    soon(|| far.names() == ["Gold"]);
+    assert_eq!(far.registry.age(), None);
+
+    line.silence(true);
+    let lost = far.write(put_valid("Silver"));
+    assert!(matches!(lost, Err(WriteError::Store(_))), "{lost:?}");
+    soon(|| far.registry.age().is_some());
+    for number in 0..300 {
+        near.write(put_valid(&format!("{number}"))).unwrap();
+    }
+    assert_eq!(far.names(), ["Gold"], "lookups go on");
+
+    line.silence(false);
+    soon(|| far.offers() == near.offers() && far.registry.age().is_none());
+    assert!(far.names().len() > 300);
+    far.write(put_valid("Tin")).unwrap();
+    soon(|| near.names().contains(&"Tin".to_owned()));
 }

@@ -32,21 +32,18 @@ impl Sqlite {
     /// Opens the database in `file`, or makes one.
     pub(super) fn open(file: &Path) -> Result<Self, StoreError> {
         let named = |error: StoreError| error.of(file.display());
-        let opened = Connection::open(file).map_err(failed).map_err(named)?;
+        let opened = Connection::open(file).map_err(|error| named(error.into()))?;
         let mut this = Self(opened);
         this.prepare().map_err(named)?;
         Ok(this)
     }
 
     fn prepare(&mut self) -> Result<(), StoreError> {
-        self.0.busy_timeout(PATIENCE).map_err(failed)?;
+        self.0.busy_timeout(PATIENCE)?;
         schema::migrate(&mut self.0)?;
-        self.set("journal_mode", "wal")?;
-        self.set("synchronous", "full")
-    }
-
-    fn set(&self, pragma: &str, value: &str) -> Result<(), StoreError> {
-        self.0.pragma_update(None, pragma, value).map_err(failed)
+        self.0.pragma_update(None, "journal_mode", "wal")?;
+        self.0.pragma_update(None, "synchronous", "full")?;
+        Ok(())
     }
 
     #[cfg(test)]
@@ -55,23 +52,22 @@ impl Sqlite {
     }
 
     /// A transaction that writes, from its beginning.
-    fn begin(&mut self) -> Result<Transaction<'_>, StoreError> {
-        let behavior = TransactionBehavior::Immediate;
-        self.0.transaction_with_behavior(behavior).map_err(failed)
+    fn begin(&mut self) -> rusqlite::Result<Transaction<'_>> {
+        self.0
+            .transaction_with_behavior(TransactionBehavior::Immediate)
     }
 }
 
 impl Store for Sqlite {
     fn load(&mut self, take: &mut dyn FnMut(Key, Offer)) -> Result<u64, StoreError> {
-        let transaction = self.0.transaction().map_err(failed)?;
+        let transaction = self.0.transaction()?;
         let last = last(&transaction)?;
         let sql = "SELECT kind, provider, name, body FROM offers ORDER BY kind, provider, name";
-        let mut all = transaction.prepare_cached(sql).map_err(failed)?;
-        let mut rows = all.query([]).map_err(failed)?;
-        while let Some(row) = rows.next().map_err(failed)? {
-            let key = key(row, 0).map_err(failed)?;
-            let body = row.get_ref(3).map_err(failed)?;
-            let body = body.as_str().map_err(|error| failed(error.into()))?;
+        let mut all = transaction.prepare_cached(sql)?;
+        let mut rows = all.query([])?;
+        while let Some(row) = rows.next()? {
+            let key = key(row, 0)?;
+            let body = row.get_ref(3)?.as_str().map_err(rusqlite::Error::from)?;
             if let Some(offer) = row::offer(&key, body) {
                 take(key, offer);
             }
@@ -81,48 +77,45 @@ impl Store for Sqlite {
 
     fn commit(&mut self, writes: &[Write], now: Timestamp) -> Result<Vec<Outcome>, StoreError> {
         let transaction = self.begin()?;
-        let there = standing(&transaction, writes).map_err(failed)?;
+        let there = standing(&transaction, writes)?;
         let Plan { outcomes, steps } = plan::plan(writes, now, there);
         if !steps.is_empty() {
-            make(&transaction, &steps, now).map_err(failed)?;
-            transaction.commit().map_err(failed)?;
+            make(&transaction, &steps, now)?;
+            transaction.commit()?;
         }
         Ok(outcomes)
     }
 
     fn since(&mut self, number: u64, limit: usize) -> Result<Log, StoreError> {
-        let transaction = self.0.transaction().map_err(failed)?;
+        let transaction = self.0.transaction()?;
         let last = last(&transaction)?;
         let sql = "SELECT number, at, token, kind, provider, name, body FROM changes
                    WHERE number > ?1 ORDER BY number LIMIT ?2";
-        let mut behind = transaction.prepare_cached(sql).map_err(failed)?;
-        let behind = behind
-            .query_map(params![number as i64, limit as i64], entry)
-            .map_err(failed)?;
-        let behind: Vec<Entry> = behind.collect::<Result<_, _>>().map_err(failed)?;
+        let mut behind = transaction.prepare_cached(sql)?;
+        let behind = behind.query_map(params![number as i64, limit as i64], entry)?;
+        let behind: Vec<Entry> = behind.collect::<Result<_, _>>()?;
         Ok(row::log(number, last, behind))
     }
 
     fn audit(&mut self, limit: usize) -> Result<Vec<(u64, Change)>, StoreError> {
         let sql = "SELECT number, at, token, kind, provider, name, body FROM changes
                    ORDER BY number DESC LIMIT ?1";
-        let mut newest = self.0.prepare_cached(sql).map_err(failed)?;
-        let newest = newest.query_map([limit as i64], entry).map_err(failed)?;
-        newest
-            .map(|entry| entry.map(Entry::audited).map_err(failed))
-            .collect()
+        let mut newest = self.0.prepare_cached(sql)?;
+        let newest = newest.query_map([limit as i64], entry)?;
+        let newest: Vec<Entry> = newest.collect::<Result<_, _>>()?;
+        Ok(newest.into_iter().map(Entry::audited).collect())
     }
 
     fn grants(&mut self) -> Result<Vec<Grant>, StoreError> {
         let sql = "SELECT number, provider, hash FROM tokens WHERE revoked IS NULL";
-        let mut valid = self.0.prepare_cached(sql).map_err(failed)?;
-        let valid = valid.query_map([], grant).map_err(failed)?;
-        valid.collect::<Result<_, _>>().map_err(failed)
+        let mut valid = self.0.prepare_cached(sql)?;
+        let valid = valid.query_map([], grant)?;
+        Ok(valid.collect::<Result<_, _>>()?)
     }
 
     fn tokens(&mut self) -> Result<Vec<Token>, StoreError> {
         let sql = "SELECT number, provider, hash, made, revoked FROM tokens ORDER BY number";
-        let mut all = self.0.prepare_cached(sql).map_err(failed)?;
+        let mut all = self.0.prepare_cached(sql)?;
         let time = |micros| Timestamp::from_microsecond(micros).unwrap_or_default();
         let token = |row: &Row<'_>| {
             Ok(Token {
@@ -131,25 +124,20 @@ impl Store for Sqlite {
                 revoked: row.get::<_, Option<i64>>(4)?.map(time),
             })
         };
-        let all = all.query_map([], token).map_err(failed)?;
-        all.collect::<Result<_, _>>().map_err(failed)
+        let all = all.query_map([], token)?;
+        Ok(all.collect::<Result<_, _>>()?)
     }
 
     fn grant(&mut self, provider: &str, hash: Hash, now: Timestamp) -> Result<u64, StoreError> {
         let sql = "INSERT INTO tokens (provider, hash, made) VALUES (?1, ?2, ?3) RETURNING number";
         let values = params![provider, hash.0, now.as_microsecond()];
-        self.0
-            .query_row(sql, values, |row| number(row, 0))
-            .map_err(failed)
+        Ok(self.0.query_row(sql, values, |row| number(row, 0))?)
     }
 
     fn revoke(&mut self, token: u64, now: Timestamp) -> Result<bool, StoreError> {
         let sql = "UPDATE tokens SET revoked = ?2 WHERE number = ?1 AND revoked IS NULL";
         let values = params![token as i64, now.as_microsecond()];
-        self.0
-            .execute(sql, values)
-            .map(|rows| rows > 0)
-            .map_err(failed)
+        Ok(self.0.execute(sql, values)? > 0)
     }
 
     fn tidy(&mut self, now: Timestamp, keep: usize) -> Result<bool, StoreError> {
@@ -159,20 +147,17 @@ impl Store for Sqlite {
         let untidy = self
             .0
             .query_row(untidy, params![expired, keep], |row| row.get(0));
-        if !untidy.map_err(failed)? {
+        if !untidy? {
             return Ok(false);
         }
         let transaction = self.begin()?;
-        let forget = |sql, beyond| {
-            let done = transaction.execute(sql, params![beyond, AT_ONCE as i64]);
-            done.map_err(failed)
-        };
+        let forget = |sql, beyond| transaction.execute(sql, params![beyond, AT_ONCE as i64]);
         let offers = "DELETE FROM offers WHERE (kind, provider, name) IN
             (SELECT kind, provider, name FROM offers WHERE expires <= ?1 LIMIT ?2)";
         let changes = "DELETE FROM changes WHERE number IN
             (SELECT number FROM changes, log WHERE number <= last - ?1 ORDER BY number LIMIT ?2)";
         let (offers, changes) = (forget(offers, expired)?, forget(changes, keep)?);
-        transaction.commit().map_err(failed)?;
+        transaction.commit()?;
         Ok(offers.max(changes) == AT_ONCE)
     }
 }
@@ -236,11 +221,9 @@ fn make(transaction: &Transaction<'_>, steps: &[Step<'_>], now: Timestamp) -> ru
 }
 
 /// The number of the last change.
-fn last(connection: &Connection) -> Result<u64, StoreError> {
-    let mut last = connection
-        .prepare_cached("SELECT last FROM log")
-        .map_err(failed)?;
-    last.query_row([], |row| number(row, 0)).map_err(failed)
+fn last(connection: &Connection) -> rusqlite::Result<u64> {
+    let mut last = connection.prepare_cached("SELECT last FROM log")?;
+    last.query_row([], |row| number(row, 0))
 }
 
 fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
@@ -273,16 +256,18 @@ fn grant(row: &Row<'_>) -> rusqlite::Result<Grant> {
     })
 }
 
-fn failed(error: rusqlite::Error) -> StoreError {
-    let words = error.to_string();
-    match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => {
-            StoreError::Unusable("this is no SQLite database: name another file".to_owned())
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        let words = error.to_string();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => {
+                Self::Unusable("this is no SQLite database: name another file".to_owned())
+            }
+            Some(ErrorCode::DatabaseCorrupt) => Self::Unusable(words),
+            Some(ErrorCode::DatabaseBusy) => Self::Unavailable(
+                "another process has kept the database locked for seconds".to_owned(),
+            ),
+            _ => Self::Unavailable(words),
         }
-        Some(ErrorCode::DatabaseCorrupt) => StoreError::Unusable(words),
-        Some(ErrorCode::DatabaseBusy) => StoreError::Unavailable(
-            "another process has kept the database locked for seconds".to_owned(),
-        ),
-        _ => StoreError::Unavailable(words),
     }
 }

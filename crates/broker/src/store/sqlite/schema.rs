@@ -5,7 +5,6 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::super::StoreError;
-use super::failed;
 
 /// Says that a database is ours (`PRAGMA application_id`): "phst".
 const OURS: u32 = 0x7068_7374;
@@ -44,14 +43,8 @@ const STEPS: [&str; 1] = ["
 
 /// Makes the steps that are missing, if it is a database of ours or an empty one.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
-    let transaction = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(failed)?;
-    let number = |sql| {
-        transaction
-            .query_row(sql, [], |row| row.get::<_, i64>(0))
-            .map_err(failed)
-    };
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let number = |sql| transaction.query_row(sql, [], |row| row.get::<_, i64>(0));
     let owner = number("PRAGMA application_id")?;
     let version = number("PRAGMA user_version")?;
     let tables = number("SELECT count(*) FROM sqlite_schema")?;
@@ -61,18 +54,15 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     }
     let made = usize::try_from(version).unwrap_or(usize::MAX);
     let Some(missing) = STEPS.get(made..) else {
-        let known = STEPS.len();
-        return Err(StoreError::Unusable(format!(
-            "a later version of posthaste wrote this (schema {version}, this one knows {known}): use that version"
-        )));
+        return Err(StoreError::later_version(version, STEPS.len()));
     };
     for step in missing {
-        transaction.execute_batch(step).map_err(failed)?;
+        transaction.execute_batch(step)?;
     }
     if !missing.is_empty() {
         let known = STEPS.len();
         let marks = format!("PRAGMA application_id = {OURS}; PRAGMA user_version = {known}");
-        transaction.execute_batch(&marks).map_err(failed)?;
+        transaction.execute_batch(&marks)?;
     }
-    transaction.commit().map_err(failed)
+    Ok(transaction.commit()?)
 }

@@ -1,13 +1,19 @@
 //! What every store does, tested once over all of them, and what each has of its own.
 
 mod commits;
+mod database;
 mod history;
+mod line;
 mod logs;
+mod places;
+mod postgres;
 mod sqlite;
 mod tokens;
 mod world;
 
-pub(crate) use self::world::{World, at, later, offer, put, withdraw};
+pub(crate) use self::database::Database;
+pub(crate) use self::line::Line;
+pub(crate) use self::world::{World, at, later, offer, put, soon, withdraw};
 
 /// Runs tests over every kind of store.
 macro_rules! over_all_stores {
@@ -16,6 +22,15 @@ macro_rules! over_all_stores {
             $(#[test]
             fn $test() {
                 super::$test(&crate::store::tests::World::sqlite());
+            })*
+        }
+
+        mod postgres {
+            $(#[test]
+            fn $test() {
+                if let Some(world) = crate::store::tests::World::postgres() {
+                    super::$test(&world);
+                }
             })*
         }
     };

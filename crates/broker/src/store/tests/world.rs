@@ -1,20 +1,29 @@
 //! Places with nothing in them, and offers to put there.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use posthaste_wsqos::qos::{Definition, Money, Offer};
 use tempfile::TempDir;
 
+use super::super::postgres::Postgres;
 use super::super::{Condition, Place, Store, Write};
+use super::{Database, Line};
 use crate::change::Key;
 
 /// A place for a store, which is gone when this is dropped.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) place: Place,
-    _kept: Arc<TempDir>,
+    kept: Kept,
+}
+
+/// What is dropped with it.
+#[derive(Debug)]
+enum Kept {
+    Folder(TempDir),
+    Database(Database),
 }
 
 impl World {
@@ -23,14 +32,67 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         Self {
             place: Place::Sqlite(folder.path().join("offers.sqlite")),
-            _kept: Arc::new(folder),
+            kept: Kept::Folder(folder),
+        }
+    }
+
+    /// A database of its own, if there is a server for it.
+    pub(crate) fn postgres() -> Option<Self> {
+        let database = Database::new()?;
+        Some(Self {
+            place: database.url().parse().unwrap(),
+            kept: Kept::Database(database),
+        })
+    }
+
+    /// One more of the same kind.
+    pub(crate) fn another(&self) -> Option<Self> {
+        match &self.kept {
+            Kept::Folder(_) => Some(Self::sqlite()),
+            Kept::Database(_) => Self::postgres(),
+        }
+    }
+
+    /// The place as it is written.
+    pub(crate) fn url(&self) -> String {
+        match &self.kept {
+            Kept::Folder(_) => self.place.to_string(),
+            Kept::Database(database) => database.url(),
         }
     }
 
     /// The file of [`World::sqlite`].
     pub(crate) fn file(&self) -> PathBuf {
-        let Place::Sqlite(file) = &self.place;
-        file.clone()
+        match &self.kept {
+            Kept::Folder(folder) => folder.path().join("offers.sqlite"),
+            Kept::Database(_) => panic!("it is in no file"),
+        }
+    }
+
+    /// The database of [`World::postgres`].
+    pub(crate) fn database(&self) -> &Database {
+        match &self.kept {
+            Kept::Folder(_) => panic!("it is in a file"),
+            Kept::Database(database) => database,
+        }
+    }
+
+    /// The store of [`World::postgres`].
+    pub(in crate::store) fn postgres_store(&self) -> Postgres {
+        match &self.place {
+            Place::Postgres(config) => Postgres::open(config).unwrap(),
+            Place::Sqlite(_) => panic!("it is in a file"),
+        }
+    }
+
+    /// The place of [`World::postgres`] at the other end of a line.
+    pub(crate) fn over_a_line(&self) -> (Line, Place) {
+        let url = self.database().url();
+        let (scheme, rest) = url.split_once('@').unwrap();
+        let (server, name) = rest.split_once('/').unwrap();
+        let line = Line::to(server.parse().unwrap());
+        let place = format!("{scheme}@{}/{name}", line.address());
+        (line, place.parse().unwrap())
     }
 
     /// The store; opened a second time, it is the same.
@@ -81,4 +143,14 @@ pub(crate) fn withdraw(name: &str, only_if: Condition) -> Write {
     let mut write = put(offer(name, 0, 0), only_if);
     write.changes[0].1 = None;
     write
+}
+
+/// Waits until it is so.
+#[track_caller]
+pub(crate) fn soon(mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < end, "it has not come to that");
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }

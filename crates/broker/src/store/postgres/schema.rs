@@ -1,0 +1,74 @@
+//! The tables, and how a database of an earlier version becomes one of this.
+//!
+//! All is in a schema of its own. Several brokers may begin at once: one of them makes the steps, the others wait. A
+//! step that has been released is never changed, another follows it.
+
+use tokio_postgres::Client;
+
+use super::super::StoreError;
+
+const STEPS: [&str; 1] = [r#"
+    CREATE TABLE posthaste.offers (
+        kind text COLLATE "C" NOT NULL,
+        provider text COLLATE "C" NOT NULL,
+        name text COLLATE "C" NOT NULL,
+        expires bigint NOT NULL, -- microseconds since 1970, as all times here
+        body text NOT NULL,      -- the offer as JSON
+        PRIMARY KEY (kind, provider, name)
+    );
+    CREATE INDEX offers_by_end ON posthaste.offers (expires);
+
+    CREATE TABLE posthaste.changes (
+        number bigint PRIMARY KEY,
+        at bigint NOT NULL,
+        token bigint NOT NULL,
+        kind text NOT NULL,
+        provider text NOT NULL,
+        name text NOT NULL,
+        body text                -- null where it was withdrawn
+    );
+    CREATE TABLE posthaste.log (last bigint NOT NULL);
+    INSERT INTO posthaste.log (last) VALUES (0);
+
+    CREATE TABLE posthaste.tokens (
+        number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        provider text NOT NULL,
+        hash bytea NOT NULL UNIQUE,
+        made bigint NOT NULL,
+        revoked bigint
+    );
+"#];
+
+/// The advisory lock under which the schema changes: "phst".
+const LOCK: i64 = 0x7068_7374;
+
+/// Makes the steps that are missing.
+pub(super) async fn migrate(client: &mut Client) -> Result<(), StoreError> {
+    let transaction = client.transaction().await?;
+    let lock = format!("SELECT pg_advisory_xact_lock({LOCK})");
+    transaction.batch_execute(&lock).await?;
+    let there = "SELECT to_regclass('posthaste.version') IS NOT NULL";
+    let there = transaction.query_one(there, &[]).await?;
+    if !there.get::<_, bool>(0) {
+        let begin = "CREATE SCHEMA IF NOT EXISTS posthaste;
+                     CREATE TABLE posthaste.version (steps integer NOT NULL);
+                     INSERT INTO posthaste.version (steps) VALUES (0);";
+        transaction.batch_execute(begin).await?;
+    }
+    let made = "SELECT steps FROM posthaste.version";
+    let made: i32 = transaction.query_one(made, &[]).await?.get(0);
+    let missing = usize::try_from(made)
+        .ok()
+        .and_then(|made| STEPS.get(made..));
+    let Some(missing) = missing else {
+        return Err(StoreError::later_version(made, STEPS.len()));
+    };
+    for step in missing {
+        transaction.batch_execute(step).await?;
+    }
+    if !missing.is_empty() {
+        let known = format!("UPDATE posthaste.version SET steps = {}", STEPS.len());
+        transaction.batch_execute(&known).await?;
+    }
+    Ok(transaction.commit().await?)
+}

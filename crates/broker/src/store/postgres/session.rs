@@ -1,0 +1,156 @@
+//! One connection to PostgreSQL, in which nothing takes longer than it may.
+//!
+//! A server that is cut off, or stopped, does not say so: it is silent. So each call has a time limit here, and the
+//! server has one for us, lest a broker that is cut off keeps the others waiting.
+
+use std::future::poll_fn;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Statement};
+
+use super::super::StoreError;
+use super::schema;
+
+/// How long one call may take, and connecting.
+pub(super) const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What the server is told: it need not finish what nobody waits for any more, nor keep our locks for us. An
+/// acknowledged commit is on its disk, whatever its configuration says.
+fn settings() -> String {
+    let seconds = PATIENCE.as_secs();
+    format!(
+        "SET search_path TO posthaste;
+         SET statement_timeout TO '{seconds}s';
+         SET idle_in_transaction_session_timeout TO '{seconds}s';
+         SELECT set_config('synchronous_commit', 'on', false)
+             WHERE current_setting('synchronous_commit') = 'off';"
+    )
+}
+
+macro_rules! statements {
+    ($($name:ident: $sql:expr,)*) => {
+        /// What is asked, prepared.
+        pub(super) struct Statements { $(pub(super) $name: Statement,)* }
+
+        impl Statements {
+            async fn of(client: &Client) -> Result<Self, tokio_postgres::Error> {
+                Ok(Self { $($name: client.prepare($sql).await?,)* })
+            }
+        }
+    };
+}
+
+statements! {
+    // Whoever has this row is the only one who writes: changes get their numbers in the order of their commits.
+    lock: "SELECT last FROM log FOR UPDATE",
+    number: "UPDATE log SET last = $1",
+    notify: "SELECT pg_notify('posthaste_offers', '')",
+    page: "SELECT kind, provider, name, body FROM offers
+           WHERE (kind, provider, name) > ($1, $2, $3) ORDER BY kind, provider, name LIMIT $4",
+    first_page: "SELECT kind, provider, name, body FROM offers ORDER BY kind, provider, name LIMIT $1",
+    last: "SELECT last FROM log",
+    standing: "SELECT expires, CASE WHEN $4 THEN body END, kind, provider, name
+               FROM unnest($1::text[], $2::text[], $3::text[]) AS asked (kind, provider, name)
+               JOIN offers USING (kind, provider, name)",
+    put: "INSERT INTO offers (kind, provider, name, expires, body)
+          SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
+          ON CONFLICT (kind, provider, name) DO UPDATE SET expires = excluded.expires, body = excluded.body",
+    remove: "DELETE FROM offers USING unnest($1::text[], $2::text[], $3::text[]) AS gone (kind, provider, name)
+             WHERE (offers.kind, offers.provider, offers.name) = (gone.kind, gone.provider, gone.name)",
+    note: "INSERT INTO changes (number, at, token, kind, provider, name, body)
+           SELECT number, $2, token, kind, provider, name, body
+           FROM unnest($1::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[])
+               AS made (number, token, kind, provider, name, body)",
+    since: "SELECT number, at, token, kind, provider, name, body, last
+            FROM log LEFT JOIN (SELECT * FROM changes WHERE number > $1 ORDER BY number LIMIT $2) AS behind ON true
+            ORDER BY number",
+    audit: "SELECT number, at, token, kind, provider, name, body FROM changes ORDER BY number DESC LIMIT $1",
+    grants: "SELECT number, provider, hash FROM tokens WHERE revoked IS NULL ORDER BY number",
+    tokens: "SELECT number, provider, hash, made, revoked FROM tokens ORDER BY number",
+    grant: "INSERT INTO tokens (provider, hash, made) VALUES ($1, $2, $3) RETURNING number",
+    revoke: "UPDATE tokens SET revoked = $2 WHERE number = $1 AND revoked IS NULL",
+    untidy: "SELECT EXISTS (SELECT FROM offers WHERE expires <= $1)
+                 OR EXISTS (SELECT FROM changes, log WHERE number <= last - $2)",
+    forget_offers: "DELETE FROM offers WHERE (kind, provider, name) IN
+                        (SELECT kind, provider, name FROM offers WHERE expires <= $1 LIMIT $2)",
+    forget_changes: "DELETE FROM changes WHERE number IN
+                         (SELECT number FROM changes, log WHERE number <= last - $1 ORDER BY number LIMIT $2)",
+}
+
+/// A connection.
+pub(super) struct Session {
+    pub(super) client: Client,
+    pub(super) statements: Statements,
+}
+
+impl Session {
+    /// Connects and brings the schema up to date. What drives the connection runs on `runtime`.
+    pub(super) fn open(runtime: &Runtime, config: &Config) -> Result<Self, StoreError> {
+        runtime.block_on(in_time(async {
+            let (mut client, connection) = connect(config, || ()).await?;
+            // It ends with the client; why, the client's calls say.
+            tokio::spawn(connection);
+            schema::migrate(&mut client).await?;
+            client.batch_execute(&settings()).await?;
+            let statements = Statements::of(&client).await?;
+            Ok(Self { client, statements })
+        }))
+    }
+}
+
+/// A client, and what drives its connection until it ends, and calls `notified` for each notification.
+pub(super) async fn connect<N: Fn()>(
+    config: &Config,
+    notified: N,
+) -> Result<
+    (
+        Client,
+        impl Future<Output = Result<(), StoreError>> + use<N>,
+    ),
+    StoreError,
+> {
+    let (client, mut connection) = config.connect(NoTls).await?;
+    let driven = async move {
+        while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
+            if let AsyncMessage::Notification(_) = message? {
+                notified();
+            }
+        }
+        Ok(())
+    };
+    Ok((client, driven))
+}
+
+/// What drives a connection while its thread waits for it, and not in between.
+pub(super) fn runtime() -> Result<Runtime, StoreError> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| StoreError::Unavailable(error.to_string()))
+}
+
+/// What comes of a call, if it comes in time.
+pub(super) async fn in_time<T>(
+    call: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let late = |_| {
+        let seconds = PATIENCE.as_secs();
+        StoreError::Unavailable(format!("no answer within {seconds} s"))
+    };
+    timeout(PATIENCE, call).await.map_err(late)?
+}
+
+impl From<tokio_postgres::Error> for StoreError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Unavailable(words(&error))
+    }
+}
+
+/// An error with its cause, which it does not always tell itself.
+pub(crate) fn words(error: &tokio_postgres::Error) -> String {
+    let words = error.to_string();
+    match std::error::Error::source(error).map(ToString::to_string) {
+        Some(cause) if !words.contains(&cause) => format!("{words}: {cause}"),
+        _ => words,
+    }
+}

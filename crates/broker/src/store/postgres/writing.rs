@@ -1,0 +1,137 @@
+//! Transactions that write, in as few round trips as there can be: three.
+
+use std::collections::{BTreeMap, HashMap};
+
+use jiff::Timestamp;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::super::StoreError;
+use super::super::plan::{Body, Standing, Step, keys, tags_count};
+use super::number;
+use super::session::Session;
+use crate::change::{Key, Tag};
+use crate::store::Write;
+
+/// What a statement is given.
+pub(super) type Value<'v> = &'v (dyn ToSql + Sync);
+
+impl Session {
+    /// Begins to write, alone; the number of the last change.
+    pub(super) async fn begin(&self) -> Result<u64, StoreError> {
+        let Self { client, statements } = self;
+        let begun = tokio::try_join!(
+            biased;
+            client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED"),
+            client.query_one(&statements.lock, &[]),
+        );
+        let ((), last) = begun?;
+        Ok(number(&last, 0))
+    }
+
+    pub(super) async fn end(&self, how: &str) -> Result<(), StoreError> {
+        Ok(self.client.batch_execute(how).await?)
+    }
+
+    /// What there is of the offers that `writes` are about.
+    pub(super) async fn standing<'w>(
+        &self,
+        writes: &'w [Write],
+    ) -> Result<HashMap<&'w Key, Standing>, StoreError> {
+        let Self { client, statements } = self;
+        let asked: HashMap<[&str; 3], &Key> = keys(writes).map(|key| (names(key), key)).collect();
+        let [kinds, providers, names] = columns(asked.values().copied());
+        let tagged = tags_count(writes);
+        let values: [Value<'_>; 4] = [&kinds, &providers, &names, &tagged];
+        let rows = client.query(&statements.standing, &values).await?;
+        let standing = |row: &Row| {
+            let key = *asked.get(&[row.get(2), row.get(3), row.get(4)])?;
+            let body: Option<&str> = row.get(1);
+            Some((
+                key,
+                Standing {
+                    expires: row.get(0),
+                    tag: body.map(|body| Tag::of_json(body.as_bytes())),
+                },
+            ))
+        };
+        Ok(rows.iter().filter_map(standing).collect())
+    }
+
+    /// Makes `steps`, of which the first has the number behind `last`, and commits.
+    pub(super) async fn make(
+        &self,
+        steps: &[Step<'_>],
+        last: u64,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let Self { client, statements } = self;
+        // Of several steps with one offer the last counts.
+        let ends: BTreeMap<&Key, Option<&Body>> = steps
+            .iter()
+            .map(|step| (step.key, step.body.as_ref()))
+            .collect();
+        let put: Vec<(&Key, &Body)> = ends
+            .iter()
+            .filter_map(|(key, body)| Some((*key, (*body)?)))
+            .collect();
+        let gone = ends.iter().filter(|(_, body)| body.is_none());
+        let [put_kinds, put_providers, put_names] = columns(put.iter().map(|(key, _)| *key));
+        let expires: Vec<i64> = put.iter().map(|(_, body)| body.expires).collect();
+        let bodies: Vec<&str> = put.iter().map(|(_, body)| &*body.json).collect();
+        let [gone_kinds, gone_providers, gone_names] = columns(gone.map(|(key, _)| *key));
+        let numbers: Vec<i64> = (last as i64 + 1..).take(steps.len()).collect();
+        let tokens: Vec<i64> = steps.iter().map(|step| step.by as i64).collect();
+        let [kinds, providers, names] = columns(steps.iter().map(|step| step.key));
+        let logged: Vec<Option<&str>> = steps
+            .iter()
+            .map(|step| step.body.as_ref().map(|body| &*body.json))
+            .collect();
+        let (at, last) = (now.as_microsecond(), (last as usize + steps.len()) as i64);
+        let put = [
+            &put_kinds as Value<'_>,
+            &put_providers,
+            &put_names,
+            &expires,
+            &bodies,
+        ];
+        let gone = [&gone_kinds as Value<'_>, &gone_providers, &gone_names];
+        let note = [
+            &numbers as Value<'_>,
+            &at,
+            &tokens,
+            &kinds,
+            &providers,
+            &names,
+            &logged,
+        ];
+        let last = [&last as Value<'_>];
+        // All of it is sent at once: a commit behind a failure ends the transaction without effect.
+        tokio::try_join!(
+            biased;
+            client.execute(&statements.put, &put),
+            client.execute(&statements.remove, &gone),
+            client.execute(&statements.note, &note),
+            client.execute(&statements.number, &last),
+            client.execute(&statements.notify, &[]),
+            client.batch_execute("COMMIT"),
+        )?;
+        Ok(())
+    }
+}
+
+/// A key's names, to find it by.
+fn names(key: &Key) -> [&str; 3] {
+    [&key.kind, &key.provider, &key.name]
+}
+
+/// The names of keys, each kind of name for itself.
+fn columns<'k>(keys: impl Iterator<Item = &'k Key>) -> [Vec<&'k str>; 3] {
+    let mut columns = [const { Vec::new() }; 3];
+    for key in keys {
+        for (column, name) in columns.iter_mut().zip(names(key)) {
+            column.push(name);
+        }
+    }
+    columns
+}

@@ -1,0 +1,67 @@
+//! PostgreSQL databases for tests, each dropped in the end.
+//!
+//! They are made on the server that `POSTHASTE_POSTGRES` names, as `postgres://USER@HOST:PORT`, where the user may make
+//! databases. Without it, tests that need one are skipped; `cargo xtask test` starts a server for them.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tokio_postgres::{NoTls, SimpleQueryMessage};
+
+/// A database of its own.
+#[derive(Debug)]
+pub(crate) struct Database {
+    server: String,
+    name: String,
+}
+
+impl Database {
+    /// An empty one, if there is a server.
+    pub(crate) fn new() -> Option<Self> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let Ok(server) = std::env::var("POSTHASTE_POSTGRES") else {
+            eprintln!("skipped: POSTHASTE_POSTGRES names no server");
+            return None;
+        };
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("posthaste_{}_{number}", std::process::id());
+        ask(
+            &format!("{server}/postgres"),
+            &format!("CREATE DATABASE {name}"),
+        );
+        Some(Self { server, name })
+    }
+
+    /// Where it is.
+    pub(crate) fn url(&self) -> String {
+        format!("{}/{}", self.server, self.name)
+    }
+
+    /// The first value of what it answers to `sql`, or nothing.
+    pub(crate) fn ask(&self, sql: &str) -> String {
+        ask(&self.url(), sql)
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let drop = format!("DROP DATABASE {} WITH (FORCE)", self.name);
+        ask(&format!("{}/postgres", self.server), &drop);
+    }
+}
+
+fn ask(url: &str, sql: &str) -> String {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let answer = runtime.block_on(async {
+        let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client.simple_query(sql).await.unwrap()
+    });
+    let row = answer.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    row.unwrap_or_default().to_owned()
+}

@@ -1,0 +1,195 @@
+//! What only PostgreSQL does: brokers that begin at once, and sessions that end badly.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use super::commits::all;
+use super::{World, at, offer, put, soon};
+use crate::store::{Condition, Place, Store as _, StoreError};
+
+#[test]
+fn a_database_of_a_later_version_is_refused() {
+    let Some(world) = World::postgres() else {
+        return;
+    };
+    drop(world.open());
+    world
+        .database()
+        .ask("UPDATE posthaste.version SET steps = 2");
+    let Err(StoreError::Unusable(words)) = world.place.open() else {
+        panic!("it is used");
+    };
+    assert!(
+        words.contains("a later version of posthaste wrote this (schema 2, this one knows 1)"),
+        "{words}"
+    );
+    assert!(
+        words.starts_with("postgres://127.0.0.1/posthaste_"),
+        "{words}"
+    );
+}
+
+#[test]
+fn brokers_may_begin_at_once() {
+    let Some(world) = World::postgres() else {
+        return;
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| all(&mut *world.open()));
+        }
+    });
+    assert_eq!(
+        world.database().ask("SELECT count(*) FROM posthaste.log"),
+        "1"
+    );
+}
+
+#[test]
+fn commits_are_on_the_disk_before_they_are_answered() {
+    let Some(world) = World::postgres() else {
+        return;
+    };
+    let (database, name) = (world.database(), world.database().url());
+    let name = name.rsplit('/').next().unwrap();
+    database.ask(&format!(
+        "ALTER DATABASE {name} SET synchronous_commit TO off"
+    ));
+    assert_eq!(database.ask("SHOW synchronous_commit"), "off");
+    let mut store = world.postgres_store();
+    assert_eq!(store.ask("SHOW synchronous_commit"), "on");
+    database.ask(&format!(
+        "ALTER DATABASE {name} SET synchronous_commit TO remote_write"
+    ));
+    let mut store = world.postgres_store();
+    assert_eq!(store.ask("SHOW synchronous_commit"), "remote_write");
+}
+
+#[test]
+fn more_than_a_page_is_loaded() {
+    let Some(world) = World::postgres() else {
+        return;
+    };
+    let mut store = world.open();
+    let many: Vec<_> = (0..12_345)
+        .map(|number| put(offer(&format!("{number}"), 1, 60), Condition::Any))
+        .collect();
+    for some in many.chunks(1_000) {
+        store.commit(some, at()).unwrap();
+    }
+    let mut names: Vec<u32> = all(&mut *store)
+        .iter()
+        .map(|(key, _)| key.name.parse().unwrap())
+        .collect();
+    names.sort_unstable();
+    assert!(names.into_iter().eq(0..12_345));
+}
+
+/// A broker that is cut off in the middle of a transaction does not keep the others from writing for long.
+#[test]
+fn who_is_cut_off_while_it_writes_holds_nobody_up() {
+    let Some(world) = World::postgres() else {
+        return;
+    };
+    let mut store = world.open();
+    let mut cut_off = world.postgres_store();
+    cut_off.ask("BEGIN; SELECT last FROM log FOR UPDATE");
+    let start = Instant::now();
+    while let Err(error) = store.commit(&[put(offer("Gold", 1, 60), Condition::Any)], at()) {
+        assert!(start.elapsed() < Duration::from_secs(60), "{error}");
+    }
+    assert_eq!(all(&mut *store).len(), 1);
+}
+
+#[test]
+fn a_server_that_is_silent_or_gone_is_noticed_and_found_again() {
+    let Some(world) = World::postgres() else {
+        return;
+    };
+    let (line, place) = world.over_a_line();
+    let mut store = place.open().unwrap();
+    let gold = [put(offer("Gold", 1, 60), Condition::Any)];
+    store.commit(&gold, at()).unwrap();
+
+    line.silence(true);
+    let start = Instant::now();
+    let error = store.commit(&gold, at()).unwrap_err();
+    assert!(start.elapsed() < Duration::from_secs(30));
+    assert_eq!(
+        error,
+        StoreError::Unavailable("no answer within 3 s".to_owned())
+    );
+    assert!(
+        store.since(0, 1).is_err(),
+        "nor is there an answer to a new connection"
+    );
+    line.silence(false);
+    store.commit(&gold, at()).unwrap();
+
+    line.close();
+    assert!(store.since(0, 1).is_err());
+    assert!(store.since(0, 1).is_err());
+    line.reopen();
+    store.since(0, 1).unwrap();
+    assert_eq!(all(&mut *store).len(), 1);
+}
+
+#[test]
+fn a_listener_hears_of_changes_and_of_what_it_may_have_missed() {
+    let Some(world) = World::postgres() else {
+        return;
+    };
+    let heard = Arc::new(AtomicU32::new(0));
+    let count = || heard.load(Ordering::Relaxed);
+    let mut store = world.open();
+    let counter = heard.clone();
+    let wake = move || {
+        counter.fetch_add(1, Ordering::Relaxed);
+    };
+    store.listen(Box::new(wake)).unwrap();
+    soon(|| count() == 1);
+    let gold = [put(offer("Gold", 1, 60), Condition::Any)];
+    world.open().commit(&gold, at()).unwrap();
+    soon(|| count() == 2);
+    // Nothing is heard of what is refused.
+    world
+        .open()
+        .commit(&[put(offer("Gold", 1, 60), Condition::Absent)], at())
+        .unwrap();
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' OR query = ''";
+    soon(|| {
+        world.database().ask(end);
+        count() == 3
+    });
+    world.open().commit(&gold, at()).unwrap();
+    soon(|| count() == 4);
+    // Its thread ends with the store.
+    drop(store);
+    assert_eq!(Arc::strong_count(&heard), 1);
+}
+
+#[test]
+fn a_database_that_is_not_there_is_named_without_its_password() {
+    let Some(world) = World::postgres() else {
+        return;
+    };
+    let absent = world
+        .database()
+        .url()
+        .replace("posthaste_", "absent_")
+        .replace('@', ":secret@");
+    let place: Place = absent.parse().unwrap();
+    let Err(error) = place.open() else {
+        panic!("it is there")
+    };
+    let words = error.to_string();
+    assert!(
+        words.contains("does not exist") && words.contains("absent_"),
+        "{words}"
+    );
+    assert!(
+        !words.contains("secret") && !format!("{place} {place:?}").contains("secret"),
+        "{words}"
+    );
+}
