@@ -1,0 +1,169 @@
+//! What was acknowledged is there, whenever the process is killed.
+//!
+//! This test binary starts itself once more as the publisher ([`publisher`]), reads what it says was acknowledged, kills
+//! it at a moment drawn by chance, and looks into the store. `POSTHASTE_KILLS` says how often, 20 times without it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use posthaste_units::Seed;
+use posthaste_wsqos::qos::{Custom, Number, Offer};
+use rand::RngExt as _;
+use tokio::task::JoinSet;
+
+use super::{Kept, wait};
+use crate::change::Key;
+use crate::store::tests::{World, offer, over_all_stores};
+use crate::store::{Condition, Outcome, Write};
+
+over_all_stores! {
+    what_was_acknowledged_outlives_a_kill,
+}
+
+/// Tells the publisher where the store is.
+const STORE: &str = "POSTHASTE_PUBLISH_TO";
+/// Writes that are on their way at once.
+const AT_ONCE: u64 = 16;
+/// Offers of one write: all of them are there, or none.
+const TOGETHER: u64 = 3;
+/// Kills after which a store has grown enough.
+const PER_STORE: usize = 20;
+
+/// The offers of one write: large enough that one lies on several pages.
+fn offers(number: u64) -> BTreeMap<Key, Offer> {
+    let made = |part: u64| {
+        let name = format!("{number} {part}");
+        let mut offer = offer(&name, number + part, 1 << 30);
+        let custom = (0..number % 32).map(|metric| Custom {
+            name: format!("metric {metric}"),
+            ontology: "x".repeat(metric as usize * 16),
+            value: Number::new((number * metric) as f64).unwrap(),
+        });
+        offer.qos.default.server.custom = custom.collect();
+        let key = Key {
+            kind: format!("kind {part}"),
+            provider: "a".to_owned(),
+            name,
+        };
+        (key, offer)
+    };
+    (0..TOGETHER).map(made).collect()
+}
+
+fn write(number: u64) -> Write {
+    let offers = offers(number).into_iter();
+    Write {
+        by: 0,
+        changes: offers.map(|(key, offer)| (key, Some(offer))).collect(),
+        only_if: Condition::Absent,
+    }
+}
+
+/// Publishes without an end and prints the number of each write when it is acknowledged, where it is told to.
+#[test]
+fn publisher() {
+    let Ok(store) = std::env::var(STORE) else {
+        return;
+    };
+    let kept = Kept::over(
+        store
+            .parse::<crate::store::Place>()
+            .unwrap()
+            .open()
+            .unwrap(),
+    );
+    let first = kept.registry.seen().number;
+    wait(async {
+        let mut writers = JoinSet::new();
+        for writer in 0..AT_ONCE {
+            let keeper = kept.keeper.clone();
+            writers.spawn(async move {
+                for turn in 0.. {
+                    let number = first + turn * AT_ONCE + writer;
+                    // What a publisher before has left unacknowledged may be there.
+                    if let Outcome::Made { .. } = keeper.write(write(number)).await.unwrap() {
+                        println!("acknowledged {number}.");
+                    }
+                }
+            });
+        }
+        writers.join_all().await;
+    });
+}
+
+/// What a publisher says was acknowledged until it is killed.
+fn published(world: &World, life: Duration) -> Vec<u64> {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "keeper::tests::durable::publisher",
+            "--exact",
+            "--nocapture",
+        ])
+        .env(STORE, world.url())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = child.stdout.take().unwrap();
+    let heard = std::thread::spawn(move || {
+        let mut words = String::new();
+        output.read_to_string(&mut words).unwrap();
+        words
+    });
+    std::thread::sleep(life);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let words = heard.join().unwrap();
+    let lines = words
+        .lines()
+        .filter_map(|line| line.strip_prefix("acknowledged ")?.strip_suffix('.'));
+    lines.map(|number| number.parse().unwrap()).collect()
+}
+
+fn what_was_acknowledged_outlives_a_kill(world: &World) {
+    let kills = std::env::var("POSTHASTE_KILLS").map_or(20, |kills| kills.parse().unwrap());
+    let seed = Seed(kills as u64);
+    let mut moments = seed.stream("kills");
+    let mut worlds: Vec<World> = Vec::new();
+    let mut total = 0;
+    let mut acknowledged = BTreeSet::new();
+    for kill in 0..kills {
+        if kill % PER_STORE == 0 {
+            acknowledged.clear();
+            worlds.clear();
+            worlds.extend(world.another());
+        }
+        let world = &worlds[0];
+        let life = Duration::from_millis(moments.random_range(0..300));
+        let numbers = published(world, life);
+        total += numbers.len();
+        acknowledged.extend(numbers);
+
+        let mut there: BTreeMap<Key, Offer> = BTreeMap::new();
+        let mut store = world.open();
+        let last = store
+            .load(&mut |key, offer| drop(there.insert(key, offer)))
+            .unwrap();
+        let lost: Vec<&u64> = acknowledged
+            .iter()
+            .filter(|number| {
+                offers(**number)
+                    .iter()
+                    .any(|(key, offer)| there.get(key) != Some(offer))
+            })
+            .collect();
+        assert!(
+            lost.is_empty(),
+            "after kill {kill}, {life:?}: {lost:?} of {} are lost",
+            acknowledged.len()
+        );
+        assert_eq!(there.len() as u64 % TOGETHER, 0, "a write is there in part");
+        assert_eq!(last, there.len() as u64, "an offer for each change");
+    }
+    assert!(
+        total > kills,
+        "{total} writes were acknowledged in {kills} lives"
+    );
+    println!("{total} writes acknowledged in {kills} lives, none lost");
+}
