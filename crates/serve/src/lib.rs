@@ -6,6 +6,7 @@
 //! what ends a connection has a counter. Routing, bodies and their limits belong to the handlers.
 
 mod body;
+mod config;
 mod connect;
 mod connection;
 mod counters;
@@ -22,6 +23,7 @@ mod transport;
 mod worker;
 
 pub use body::{BodyError, read_body};
+pub use config::{ConfigError, read_config};
 pub use connect::{ClientTls, connect};
 pub use connection::Peer;
 pub use counters::{Counters, Snapshot};

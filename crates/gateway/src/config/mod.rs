@@ -15,7 +15,7 @@ use posthaste_wsqos::{Menu, Policy, Rules, Step, Threshold, Wish};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-pub use read::ConfigError;
+pub use posthaste_serve::ConfigError;
 
 /// A gateway's configuration.
 #[derive(Clone, Debug, Deserialize)]

@@ -1,48 +1,21 @@
 //! From a file's text to a [`Config`], or to the place that is wrong.
 
-use std::fmt;
-
 use hyper::header::HeaderName;
+use posthaste_serve::{ConfigError, read_config};
 
 use super::{Config, Route, Watch};
-
-/// What is wrong with a configuration, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigError {
-    /// Line and column, from 1, where they are known.
-    pub place: Option<(usize, usize)>,
-    /// What is wrong, and the remedy.
-    pub reason: String,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some((line, column)) = self.place {
-            write!(f, "line {line}, column {column}: ")?;
-        }
-        f.write_str(&self.reason)
-    }
-}
-
-impl std::error::Error for ConfigError {}
 
 impl Config {
     /// Reads a `gateway.toml`.
     pub fn read(text: &str) -> Result<Self, ConfigError> {
-        let config: Self = toml::from_str(text).map_err(|error| ConfigError {
-            place: error.span().map(|span| place(text, span.start)),
-            reason: with_nearest(error.message()),
-        })?;
+        let config: Self = read_config(text)?;
         config.check()?;
         Ok(config)
     }
 
     /// Refuses what the types allow and no gateway can do.
     fn check(&self) -> Result<(), ConfigError> {
-        let wrong = |reason: String| ConfigError {
-            place: None,
-            reason,
-        };
+        let wrong = |reason: String| ConfigError::of(reason);
         if self.threads == 0 {
             return Err(wrong("threads must be at least 1".to_owned()));
         }
@@ -112,34 +85,6 @@ impl Route {
     }
 }
 
-/// Line and column of a byte, both from 1; columns count characters.
-fn place(text: &str, byte: usize) -> (usize, usize) {
-    let before = text.get(..byte).unwrap_or(text);
-    let line = before.matches('\n').count() + 1;
-    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    (line, before[start..].chars().count() + 1)
-}
-
-/// Adds the nearest known name to a message that lists the known ones after an unknown one, as
-/// serde's do: "unknown field `a`, expected one of `b`, `c`".
-fn with_nearest(message: &str) -> String {
-    let message = message.trim();
-    let mut quoted = message.split('`').skip(1).step_by(2);
-    let nearest = quoted
-        .next()
-        .filter(|_| message.starts_with("unknown "))
-        .and_then(|unknown| {
-            quoted
-                .map(|known| (strsim::damerau_levenshtein(unknown, known), known))
-                .filter(|(distance, known)| *distance <= known.len().div_ceil(2))
-                .min()
-        });
-    match nearest {
-        Some((_, known)) => format!("{message}: did you mean `{known}`?"),
-        None => message.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,11 +133,5 @@ mod tests {
             let error = wrong(&text);
             assert!(error.contains(words), "{text}: {error}");
         }
-    }
-
-    #[test]
-    fn places_count_characters() {
-        assert_eq!(place("a\n\u{e9}b", 4), (2, 2));
-        assert_eq!(place("a", 9), (1, 2));
     }
 }

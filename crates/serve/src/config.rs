@@ -1,0 +1,82 @@
+//! Reading a configuration in TOML: what is wrong is named with its line, its column and the nearest key there is.
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+
+/// What is wrong with a configuration, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// Line and column, from 1, where they are known.
+    pub place: Option<(usize, usize)>,
+    /// What is wrong, and the remedy.
+    pub reason: String,
+}
+
+impl ConfigError {
+    /// Something that no single place is to blame for.
+    pub fn of(reason: impl Into<String>) -> Self {
+        Self {
+            place: None,
+            reason: reason.into(),
+        }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((line, column)) = self.place {
+            write!(f, "line {line}, column {column}: ")?;
+        }
+        f.write_str(&self.reason)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// Reads a file's text.
+pub fn read_config<T: DeserializeOwned>(text: &str) -> Result<T, ConfigError> {
+    toml::from_str(text).map_err(|error| ConfigError {
+        place: error.span().map(|span| place(text, span.start)),
+        reason: with_nearest(error.message()),
+    })
+}
+
+/// Line and column of a byte, both from 1; columns count characters.
+fn place(text: &str, byte: usize) -> (usize, usize) {
+    let before = text.get(..byte).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (line, before[start..].chars().count() + 1)
+}
+
+/// Adds the nearest known name to a message that lists the known ones after an unknown one, as
+/// serde's do: "unknown field `a`, expected one of `b`, `c`".
+fn with_nearest(message: &str) -> String {
+    let message = message.trim();
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let nearest = quoted
+        .next()
+        .filter(|_| message.starts_with("unknown "))
+        .and_then(|unknown| {
+            quoted
+                .map(|known| (strsim::damerau_levenshtein(unknown, known), known))
+                .filter(|(distance, known)| *distance <= known.len().div_ceil(2))
+                .min()
+        });
+    match nearest {
+        Some((_, known)) => format!("{message}: did you mean `{known}`?"),
+        None => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_count_characters() {
+        assert_eq!(place("a\n\u{e9}b", 4), (2, 2));
+        assert_eq!(place("a", 9), (1, 2));
+    }
+}
