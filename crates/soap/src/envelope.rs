@@ -187,6 +187,22 @@ impl<'a> Request<'a> {
         })
     }
 
+    /// A scanner that has just started the first field called `local` of the envelope in `text`, which
+    /// [`Request::read`] has read; `None` where there is no such field.
+    pub fn enter(text: &'a str, limits: &Limits, local: &str) -> Option<Scanner<'a>> {
+        let mut scanner = Scanner::new(text, limits);
+        // The envelope; its children up to Body; the operation; its children.
+        read_child(&mut scanner).ok()??;
+        while read_child(&mut scanner).ok()??.local != "Body" {
+            scanner.skip().ok()?;
+        }
+        read_child(&mut scanner).ok()??;
+        while read_child(&mut scanner).ok()??.local != local {
+            scanner.skip().ok()?;
+        }
+        Some(scanner)
+    }
+
     /// The text of the first field called `local`, in whichever namespace.
     pub fn field(&self, local: &str) -> Option<&str> {
         let found = self.fields.iter().find(|field| field.name.local == local)?;
