@@ -60,7 +60,7 @@ fn main() {
         let made = made
             .iter()
             .map(|(provider, offer)| (provider.as_str(), offer));
-        index.fill(kind, made).expect("every price is in euros");
+        index.fill(kind, made, |_, _, error| panic!("{error}"));
     }
     println!(
         "{} offers of {kinds} kinds: built in {:.2?}, {} MB",

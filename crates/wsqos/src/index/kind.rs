@@ -27,6 +27,9 @@ pub(super) struct Kind {
     holds_until: Option<Timestamp>,
 }
 
+/// Where an offer stands: it has this place for as long as it stays as it is.
+pub(super) type Place = (u64, Reverse<Timestamp>, Id, Id);
+
 /// An offer.
 #[derive(Debug)]
 pub(super) struct Row {
@@ -103,6 +106,20 @@ impl Kind {
         self.stated.remove(place);
         self.rows.remove(place);
         true
+    }
+
+    /// Those behind `after`, in order, each with its place in the order.
+    pub(super) fn rows_after(&self, after: Option<Place>) -> impl Iterator<Item = (Place, &Row)> {
+        let place = |index: usize| self.rows[index].key(self.prices[index]);
+        let (mut low, mut high) = (0, self.len());
+        while let Some(after) = after.filter(|_| low < high) {
+            let middle = low.midpoint(high);
+            match place(middle) <= after {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        (low..self.len()).map(move |index| (place(index), &self.rows[index]))
     }
 
     /// A provider's offer of this name.
@@ -215,7 +232,7 @@ impl Row {
     }
 
     /// The order: of equal prices the one that holds longest, and of those always the same.
-    fn key(&self, price: u64) -> (u64, Reverse<Timestamp>, Id, Id) {
+    fn key(&self, price: u64) -> Place {
         (
             price,
             Reverse(self.kept.expires()),

@@ -42,6 +42,10 @@ pub struct Found<'i> {
     pub offer: Offer,
 }
 
+/// How far [`Index::page`] has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor(kind::Place);
+
 /// Why an offer cannot be found by its price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PutError {
@@ -188,6 +192,33 @@ impl Index {
     pub fn offers<'i>(&'i self, kind: &str) -> impl Iterator<Item = Found<'i>> + use<'i> {
         let kind = self.kinds.get(kind).into_iter();
         kind.flat_map(Kind::rows).map(|row| row.found(&self.names))
+    }
+
+    /// At most `most` offers for the interface `kind` behind a cursor, and the cursor behind them if there may be
+    /// more. Between two pages offers may come and go: those that stay as they are come once.
+    pub fn page(
+        &self,
+        kind: &str,
+        after: Option<Cursor>,
+        most: usize,
+    ) -> (Vec<Found<'_>>, Option<Cursor>) {
+        let Some(kind) = self.kinds.get(kind) else {
+            return (Vec::new(), None);
+        };
+        let mut last = None;
+        let rows = kind.rows_after(after.map(|Cursor(place)| place));
+        let page: Vec<Found<'_>> = rows
+            .take(most)
+            .inspect(|(place, _)| last = Some(Cursor(*place)))
+            .map(|(_, row)| row.found(&self.names))
+            .collect();
+        let full = page.len() == most;
+        (page, last.filter(|_| full))
+    }
+
+    /// How many offers there are for the interface `kind`, expired ones that have not been dropped yet among them.
+    pub fn len_of(&self, kind: &str) -> usize {
+        self.kinds.get(kind).map_or(0, Kind::len)
     }
 
     /// What offers are compared in at the time `now`.

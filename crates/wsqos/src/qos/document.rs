@@ -69,7 +69,15 @@ impl Document {
 
     /// The document as XML, in the first of [`NAMESPACES`](super::NAMESPACES).
     pub fn write(&self) -> String {
-        xml::write(self)
+        let mut out = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?>");
+        self.write_into(&mut out);
+        out.push('\n');
+        out
+    }
+
+    /// Appends the document's root element, for another document to hold it.
+    pub fn write_into(&self, out: &mut String) {
+        xml::write(self, out);
     }
 
     /// Whether everything is within [`bounds`].

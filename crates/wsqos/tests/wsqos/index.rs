@@ -175,11 +175,90 @@ proptest! {
         for offer in &offers {
             one.put("books", "ada", offer).unwrap();
         }
-        many.fill("books", offers.iter().map(|offer| ("ada", &**offer))).unwrap();
+        let all = offers.iter().map(|offer| ("ada", &**offer));
+        many.fill("books", all, |_, offer, error| panic!("{}: {error}", offer.name));
         let now = at("2026-01-01T00:00:00Z");
         prop_assert!(one.adequate("books", &wanted, now).eq(many.adequate("books", &wanted, now)));
         prop_assert!(one.offers("books").eq(many.offers("books")));
     }
+
+    #[test]
+    fn pages_hold_all_that_stays_whatever_else_comes_and_goes(
+        offers in vec(named_offer(), 0..40),
+        most in 1usize..8,
+        acts in vec((0usize..40, any::<bool>()), 0..10),
+    ) {
+        let mut index = Known::new().index();
+        let mut offers = offers;
+        for (i, offer) in offers.iter_mut().enumerate() {
+            offer.name = i.to_string();
+            offer.qos.price = Some(euros(["0.1", "0.2", "0.3"][i % 3]));
+            index.put("books", "ada", offer).unwrap();
+        }
+        let touched = |name: &str| acts.iter().any(|(i, _)| i.to_string() == name);
+        let stays: Vec<String> = index
+            .offers("books")
+            .map(|found| found.offer.name)
+            .filter(|name| !touched(name))
+            .collect();
+        let mut acts = acts.iter();
+        let (mut told, mut after) = (Vec::new(), None);
+        loop {
+            let (page, last) = index.page("books", after, most);
+            prop_assert!(page.len() <= most);
+            told.extend(page.into_iter().map(|found| found.offer.name));
+            let Some(last) = last else { break };
+            after = Some(last);
+            // Between two pages one offer goes, or gets the lowest price.
+            if let Some((i, goes)) = acts.next().filter(|(i, _)| *i < offers.len()) {
+                match goes {
+                    true => drop(index.remove("books", "ada", &i.to_string())),
+                    false => {
+                        offers[*i].qos.price = Some(euros("0.01"));
+                        index.put("books", "ada", &offers[*i]).unwrap();
+                    }
+                }
+            }
+        }
+        told.retain(|name| !touched(name));
+        prop_assert_eq!(told, stays);
+    }
+}
+
+#[test]
+fn filling_passes_over_what_is_refused_and_keeps_its_order() {
+    let known = Known::new();
+    let mut index = known.index();
+    let priced = |name: &str, price: Option<&str>| {
+        let qos = Definition {
+            price: price.map(euros),
+            ..Definition::default()
+        };
+        Offer {
+            name: name.to_owned(),
+            ..offer(qos)
+        }
+    };
+    let offers = [
+        priced("dear", Some("2")),
+        priced("none", None),
+        priced("cheap", Some("1")),
+    ];
+    let mut refused = Vec::new();
+    let all = offers.iter().map(|offer| ("ada", offer));
+    index.fill("books", all, |provider, offer, error| {
+        refused.push((provider, offer.name.clone(), error))
+    });
+    assert_eq!(refused, [("ada", "none".to_owned(), PutError::NoPrice)]);
+    let order: Vec<String> = index
+        .offers("books")
+        .map(|found| found.offer.name)
+        .collect();
+    assert_eq!(order, ["cheap", "dear"]);
+    assert_eq!((index.len_of("books"), index.len_of("maps")), (2, 0));
+    assert_eq!(index.get("books", "ada", "dear").as_ref(), Some(&offers[0]));
+    assert_eq!(index.get("books", "bob", "dear"), None);
+    assert_eq!(index.kinds().collect::<Vec<_>>(), ["books"]);
 }
 
 #[test]

@@ -12,40 +12,43 @@ use crate::qos::document::{Document, Requirement};
 use crate::qos::ontology::{Direction, Ontology};
 
 /// An XML document that grows.
-struct Writer(String);
+struct Writer<'o>(&'o mut String);
 
-pub(crate) fn write(document: &Document) -> String {
-    let mut to = Writer("<?xml version=\"1.0\" encoding=\"utf-8\"?>".to_owned());
-    to.within("q:wsqos", &[("xmlns:q", NAMESPACES[0])], |to| {
-        to.within("definition", &[], |to| match document {
-            Document::Ontology(ontology) => to.ontology(ontology),
-            Document::Requirement(Requirement { name, qos }) => {
-                let name = Some(("name", name.as_str())).filter(|(_, name)| !name.is_empty());
-                to.within("requirements", name.as_slice(), |to| to.definition(qos));
-            }
-            Document::Offers(offers) => to.within("offers", &[], |to| {
-                for url in &offers.includes {
-                    to.empty("include", &[("url", url)]);
+/// Appends the root element, which may stand in any other: it says itself that its children are in no namespace.
+pub(crate) fn write(document: &Document, out: &mut String) {
+    let mut to = Writer(out);
+    to.within(
+        "q:wsqos",
+        &[("xmlns:q", NAMESPACES[0]), ("xmlns", "")],
+        |to| {
+            to.within("definition", &[], |to| match document {
+                Document::Ontology(ontology) => to.ontology(ontology),
+                Document::Requirement(Requirement { name, qos }) => {
+                    let name = Some(("name", name.as_str())).filter(|(_, name)| !name.is_empty());
+                    to.within("requirements", name.as_slice(), |to| to.definition(qos));
                 }
-                for offer in &offers.offers {
-                    let expires = offer.expires.to_string();
-                    let attributes = [("expires", expires.as_str()), ("name", &offer.name)];
-                    to.within("qosOffer", &attributes, |to| to.definition(&offer.qos));
-                }
-            }),
-        });
-    });
-    to.0.push('\n');
-    to.0
+                Document::Offers(offers) => to.within("offers", &[], |to| {
+                    for url in &offers.includes {
+                        to.empty("include", &[("url", url)]);
+                    }
+                    for offer in &offers.offers {
+                        let expires = offer.expires.to_string();
+                        let attributes = [("expires", expires.as_str()), ("name", &offer.name)];
+                        to.within("qosOffer", &attributes, |to| to.definition(&offer.qos));
+                    }
+                }),
+            });
+        },
+    );
 }
 
-impl Writer {
+impl Writer<'_> {
     fn open(&mut self, name: &str, attributes: &[(&str, &str)]) {
         self.0.push('<');
         self.0.push_str(name);
         for (name, value) in attributes {
             let _ = write!(self.0, " {name}=\"");
-            attribute(value, &mut self.0);
+            attribute(value, self.0);
             self.0.push('"');
         }
     }
@@ -64,7 +67,7 @@ impl Writer {
 
     fn value(&mut self, name: &str, value: Option<String>) {
         if let Some(value) = value {
-            self.within(name, &[], |to| text(&value, &mut to.0));
+            self.within(name, &[], |to| text(&value, to.0));
         }
     }
 
