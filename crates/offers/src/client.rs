@@ -1,0 +1,182 @@
+//! What a broker can be asked.
+
+use bytes::Bytes;
+use hyper::Method;
+use posthaste_wsqos::qos::{Document, Offer, Offers, Ranking, Requirement};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use url::form_urlencoded::byte_serialize;
+
+use crate::error::{Error, UrlError};
+use crate::wire::{Place, request, whole};
+
+const JSON: &str = "application/json";
+
+/// A broker's client.
+#[derive(Clone)]
+pub struct Client {
+    pub(crate) place: Place,
+    token: Option<String>,
+}
+
+/// A question for the best offer.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Question {
+    /// The type of interface.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What the offer must be enough for.
+    pub requirements: Requirement,
+    /// What makes an offer best.
+    pub ranking: Ranking,
+}
+
+/// The best offer, or why there is none.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Answer {
+    /// Whose it is.
+    #[serde(default)]
+    pub provider: String,
+    /// The offer, if one is enough.
+    pub offer: Option<Offer>,
+    /// Where none is: how many offers there are for the type.
+    #[serde(default)]
+    pub considered: usize,
+    /// Where none is: what speaks against the cheapest of them.
+    #[serde(default)]
+    pub reasons: Vec<Objections>,
+}
+
+/// What speaks against an offer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Objections {
+    /// Whose it is.
+    pub provider: String,
+    /// What it is called.
+    pub name: String,
+    /// Each in words.
+    pub objections: Vec<String>,
+}
+
+/// An offer in a list.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Listed {
+    /// Whose it is.
+    pub provider: String,
+    /// The offer.
+    #[serde(flatten)]
+    pub offer: Offer,
+}
+
+impl Client {
+    /// A client of the broker at `url`.
+    pub fn new(url: &str) -> Result<Self, UrlError> {
+        let place = Place::new(url)?;
+        Ok(Self { place, token: None })
+    }
+
+    /// The same, with a provider's token.
+    pub fn with_token(mut self, token: Option<String>) -> Self {
+        self.token = token;
+        self
+    }
+
+    /// The best offer.
+    pub async fn best_offer(&self, question: &Question) -> Result<Answer, Error> {
+        let body = serde_json::to_vec(question).unwrap_or_default();
+        self.ask(Method::POST, "/v1/best-offer", JSON, body.into())
+            .await
+    }
+
+    /// The types of interface for which there are offers.
+    pub async fn types(&self) -> Result<Vec<String>, Error> {
+        #[derive(Deserialize)]
+        struct Types {
+            types: Vec<String>,
+        }
+        let types: Types = self
+            .ask(Method::GET, "/v1/offers?limit=10000", JSON, Bytes::new())
+            .await?;
+        Ok(types.types)
+    }
+
+    /// Offers for a type, the cheapest first, from the `skip`th on.
+    pub async fn list(&self, kind: &str, skip: usize, most: usize) -> Result<Vec<Listed>, Error> {
+        #[derive(Deserialize)]
+        struct List {
+            offers: Vec<Listed>,
+        }
+        let path = format!(
+            "/v1/offers?type={}&offset={skip}&limit={most}",
+            encoded(kind)
+        );
+        let list: List = self.ask(Method::GET, &path, JSON, Bytes::new()).await?;
+        Ok(list.offers)
+    }
+
+    /// Puts an offer in its place.
+    pub async fn put(&self, kind: &str, provider: &str, offer: &Offer) -> Result<(), Error> {
+        let path = format!("{}/{}", path(kind, provider), encoded(&offer.name));
+        let body = serde_json::to_vec(offer).unwrap_or_default();
+        self.tell(Method::PUT, &path, JSON, body.into()).await
+    }
+
+    /// Has a provider's offers for a type be these and no others.
+    pub async fn put_all(
+        &self,
+        kind: &str,
+        provider: &str,
+        offers: Vec<Offer>,
+    ) -> Result<(), Error> {
+        let document = Document::Offers(Offers {
+            offers,
+            ..Offers::default()
+        });
+        let body = document.write().into();
+        self.tell(Method::PUT, &path(kind, provider), "application/xml", body)
+            .await
+    }
+
+    /// Withdraws an offer.
+    pub async fn withdraw(&self, kind: &str, provider: &str, name: &str) -> Result<(), Error> {
+        let path = format!("{}/{}", path(kind, provider), encoded(name));
+        self.tell(Method::DELETE, &path, JSON, Bytes::new()).await
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        kind: &'static str,
+        body: Bytes,
+    ) -> Result<T, Error> {
+        let request = request(method, path, kind, body);
+        let answer = whole(self.place.ask(request, self.token.as_deref()).await?).await?;
+        serde_json::from_slice(&answer).map_err(|error| Error::Senseless(error.to_string()))
+    }
+
+    async fn tell(
+        &self,
+        method: Method,
+        path: &str,
+        kind: &'static str,
+        body: Bytes,
+    ) -> Result<(), Error> {
+        let request = request(method, path, kind, body);
+        self.place
+            .ask(request, self.token.as_deref())
+            .await
+            .map(drop)
+    }
+}
+
+fn path(kind: &str, provider: &str) -> String {
+    format!("/v1/offers/{}/{}", encoded(kind), encoded(provider))
+}
+
+/// A name as it may stand in a path or a query: a space is %20, which both read alike.
+fn encoded(name: &str) -> String {
+    byte_serialize(name.as_bytes())
+        .collect::<String>()
+        .replace('+', "%20")
+}

@@ -1,0 +1,106 @@
+//! The stream of changes.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use eventsource_stream::Eventsource;
+use futures_util::StreamExt;
+use http_body_util::BodyExt;
+use hyper::Method;
+use hyper::header::HeaderValue;
+use jiff::Timestamp;
+use posthaste_wsqos::qos::Offer;
+use serde::Deserialize;
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::wire::request;
+
+/// A broker says every second that it is alive; one that is silent for longer than this is not.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Something that a broker tells its followers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// Forget all offers: those that there are follow.
+    Begin,
+    /// An offer says this from now on, or is withdrawn.
+    Changed {
+        /// The change's number; none where it only says what there is.
+        number: Option<u64>,
+        /// The change.
+        put: Put,
+    },
+    /// Everything up to this change has been told.
+    Ready(u64),
+    /// Nothing has happened; the broker is there.
+    Alive,
+}
+
+/// What an offer says.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Put {
+    /// The type of interface.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Whose it is.
+    pub provider: String,
+    /// What it is called.
+    pub name: String,
+    /// When the broker has kept the change; none where it only says what there is.
+    #[serde(default)]
+    pub at: Option<Timestamp>,
+    /// The offer; none where it is withdrawn.
+    #[serde(default)]
+    pub offer: Option<Offer>,
+}
+
+impl Client {
+    /// Tells `take` what happens at the broker from now on, all there is first; or, from the change `last` on, what
+    /// has been missed. Returns with what ended it: call it again, with the number of the last change.
+    pub async fn follow(&self, last: Option<u64>, mut take: impl FnMut(Event)) -> Error {
+        match self.listen(last, &mut take).await {
+            Ok(()) => Error::Senseless("it ends the stream of changes".to_owned()),
+            Err(error) => error,
+        }
+    }
+
+    async fn listen(&self, last: Option<u64>, take: &mut impl FnMut(Event)) -> Result<(), Error> {
+        let mut request = request(
+            Method::GET,
+            "/v1/changes",
+            "text/event-stream",
+            Bytes::new(),
+        );
+        if let Some(last) = last {
+            let id = HeaderValue::from(last);
+            request.headers_mut().insert("last-event-id", id);
+        }
+        let response = self.place.ask(request, None).await?;
+        let mut events = response.into_body().into_data_stream().eventsource();
+        loop {
+            let next = tokio::time::timeout(SILENCE, events.next()).await;
+            let silent = |_| Error::Senseless(format!("nothing for {} s", SILENCE.as_secs()));
+            let Some(event) = next.map_err(silent)? else {
+                return Ok(());
+            };
+            let event = event.map_err(|error| Error::Senseless(error.to_string()))?;
+            take(read(&event)?);
+        }
+    }
+}
+
+fn read(event: &eventsource_stream::Event) -> Result<Event, Error> {
+    let number = || event.id.parse().ok();
+    let senseless = |error: serde_json::Error| Error::Senseless(error.to_string());
+    Ok(match &*event.event {
+        "begin" => Event::Begin,
+        "ready" => Event::Ready(number().unwrap_or_default()),
+        "alive" => Event::Alive,
+        "put" | "withdrawn" => Event::Changed {
+            number: number(),
+            put: serde_json::from_str(&event.data).map_err(senseless)?,
+        },
+        other => return Err(Error::Senseless(format!("an event {other:?}"))),
+    })
+}

@@ -1,0 +1,156 @@
+//! One request, one connection.
+
+use std::future::Future;
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::{Method, Request, Response};
+use hyper_util::rt::TokioIo;
+use posthaste_serve::{ClientTls, connect};
+use serde::Deserialize;
+use url::Url;
+
+use crate::error::{Error, UrlError};
+
+/// For connecting, and for the head of an answer.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Bytes of an answer at most; a stream has no limit.
+const ANSWER: usize = 64 << 20;
+
+/// Where a broker is.
+#[derive(Clone)]
+pub(crate) struct Place {
+    url: Url,
+    host: String,
+    port: u16,
+    tls: Option<ClientTls>,
+}
+
+impl Place {
+    pub(crate) fn new(written: &str) -> Result<Self, UrlError> {
+        let wrong = |reason: String| UrlError {
+            url: written.to_owned(),
+            reason,
+        };
+        let url: Url = written
+            .parse()
+            .map_err(|error: url::ParseError| wrong(error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(wrong(format!("{:?} is not spoken here", url.scheme())));
+        }
+        let host = url
+            .host_str()
+            .ok_or_else(|| wrong("it names no host".to_owned()))?;
+        // An address of IPv6 stands in brackets in a URL, and without them anywhere else.
+        let host = host.trim_matches(['[', ']']).to_owned();
+        let tls = match url.scheme() {
+            "https" => Some(ClientTls::new(&host, None).map_err(|error| wrong(error.to_string()))?),
+            _ => None,
+        };
+        let port = url.port_or_known_default().unwrap_or(80);
+        Ok(Self {
+            url,
+            host,
+            port,
+            tls,
+        })
+    }
+
+    /// The answer's head and what follows it, if the broker does what was asked.
+    pub(crate) async fn ask(
+        &self,
+        mut request: Request<Full<Bytes>>,
+        token: Option<&str>,
+    ) -> Result<Response<Incoming>, Error> {
+        let field = |text: &str| {
+            let wrong = |_| Error::Senseless(format!("{text:?} cannot be sent in a header"));
+            HeaderValue::from_str(text).map_err(wrong)
+        };
+        let authority = self.url.authority();
+        request.headers_mut().insert(HOST, field(authority)?);
+        if let Some(token) = token {
+            let mut value = field(&format!("Bearer {token}"))?;
+            value.set_sensitive(true);
+            request.headers_mut().insert(AUTHORIZATION, value);
+        }
+        let stream = self.in_time(self.connect()).await??;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        let response = self.in_time(sender.send_request(request)).await??;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status().as_u16();
+        let body = whole(response).await?;
+        Err(Error::Refused {
+            status,
+            detail: detail(&body),
+        })
+    }
+
+    async fn connect(&self) -> Result<posthaste_serve::Stream, Error> {
+        let unreachable = |error| Error::Unreachable {
+            at: self.url.to_string(),
+            error,
+        };
+        let addresses = tokio::net::lookup_host((&*self.host, self.port)).await;
+        let mut last = io::Error::other("the name has no address");
+        for address in addresses.map_err(unreachable)? {
+            match connect(address, self.tls.as_ref()).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = error,
+            }
+        }
+        Err(unreachable(last))
+    }
+
+    async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+        let late = |_| Error::Late {
+            at: self.url.to_string(),
+            seconds: LIMIT.as_secs(),
+        };
+        tokio::time::timeout(LIMIT, work).await.map_err(late)
+    }
+}
+
+/// A request for a path below the broker's address.
+pub(crate) fn request(
+    method: Method,
+    path: &str,
+    kind: &'static str,
+    body: Bytes,
+) -> Request<Full<Bytes>> {
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = method;
+    // Names in it are percent-encoded.
+    *request.uri_mut() = path.parse().unwrap_or_default();
+    request
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    request
+}
+
+/// An answer's body.
+pub(crate) async fn whole(response: Response<Incoming>) -> Result<Bytes, Error> {
+    let body = Limited::new(response.into_body(), ANSWER).collect().await;
+    let body = body.map_err(|error| Error::Senseless(error.to_string()))?;
+    Ok(body.to_bytes())
+}
+
+/// What a problem (RFC 9457) says, or the text itself.
+fn detail(body: &[u8]) -> String {
+    #[derive(Deserialize)]
+    struct Problem {
+        detail: String,
+    }
+    match serde_json::from_slice::<Problem>(body) {
+        Ok(problem) => problem.detail,
+        Err(_) => String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned(),
+    }
+}
