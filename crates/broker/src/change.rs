@@ -1,5 +1,8 @@
 //! What happens to offers: they are put in place, or withdrawn.
 
+use std::fmt;
+use std::str::FromStr;
+
 use jiff::Timestamp;
 use posthaste_wsqos::qos::Offer;
 use serde::{Deserialize, Serialize};
@@ -32,19 +35,30 @@ pub struct Change {
     pub offer: Option<Offer>,
 }
 
-/// What an offer says, in a number: equal offers have equal ones.
+/// What an offer says, in a number: equal offers have equal ones. Written as an entity tag (RFC 9110, section 8.8.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Tag(u64);
+pub(crate) struct Tag(u64);
+
+impl Key {
+    /// Of three names.
+    pub fn new(kind: &str, provider: &str, name: &str) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            provider: provider.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+}
 
 impl Tag {
     /// Of an offer.
-    pub fn of(offer: &Offer) -> Self {
+    pub(crate) fn of(offer: &Offer) -> Self {
         // An offer is made of texts and finite numbers, which JSON can always hold.
         Self::of_json(&serde_json::to_vec(offer).unwrap_or_default())
     }
 
     /// Of an offer as [`serde_json`] writes it.
-    pub fn of_json(json: &[u8]) -> Self {
+    pub(crate) fn of_json(json: &[u8]) -> Self {
         let digest = Sha256::digest(json);
         Self(
             digest
@@ -52,5 +66,23 @@ impl Tag {
                 .take(8)
                 .fold(0, |tag, byte| tag << 8 | u64::from(*byte)),
         )
+    }
+}
+
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{:016x}\"", self.0)
+    }
+}
+
+impl FromStr for Tag {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let digits = text
+            .strip_prefix('"')
+            .and_then(|rest| rest.strip_suffix('"'));
+        let digits = digits.filter(|digits| digits.len() == 16).ok_or(())?;
+        u64::from_str_radix(digits, 16).map(Self).map_err(drop)
     }
 }

@@ -1,5 +1,7 @@
 //! An index made from all offers there are, one type of interface after the other.
 
+use std::collections::BTreeMap;
+
 use posthaste_wsqos::index::Index;
 use posthaste_wsqos::qos::Offer;
 
@@ -10,9 +12,10 @@ use crate::registry::refused;
 #[derive(Debug)]
 pub(crate) struct Filling {
     index: Index,
-    /// The type that comes in at the moment, and its offers with their providers.
+    /// The type that comes in at the moment, and its offers by provider and name: one that changes while they are told comes
+    /// twice.
     kind: String,
-    offers: Vec<(String, Offer)>,
+    offers: BTreeMap<(String, String), Offer>,
 }
 
 impl Filling {
@@ -21,17 +24,17 @@ impl Filling {
         Self {
             index,
             kind: String::new(),
-            offers: Vec::new(),
+            offers: BTreeMap::new(),
         }
     }
 
-    /// Takes an offer; those of a type come one after the other.
+    /// Takes an offer, in place of an earlier one of this name; those of a type come one after the other.
     pub(crate) fn take(&mut self, key: Key, offer: Offer) {
         if key.kind != self.kind {
             self.turn();
             self.kind = key.kind;
         }
-        self.offers.push((key.provider, offer));
+        self.offers.insert((key.provider, key.name), offer);
     }
 
     /// The index, full.
@@ -44,7 +47,7 @@ impl Filling {
         let named = self
             .offers
             .iter()
-            .map(|(provider, offer)| (&**provider, offer));
+            .map(|((provider, _), offer)| (&**provider, offer));
         self.index
             .fill(&self.kind, named, |provider, offer, error| {
                 refused(&self.kind, provider, &offer.name, error);

@@ -5,10 +5,151 @@
 //! then the provider gets its answer. Lookups only read the registry, so that they go on when the store does not,
 //! and say how old what they see is. Another broker on the same store, or one that follows this one, sees the same
 //! changes in the same order.
+//!
+//! [`start`] runs one.
 
+mod admin;
 mod change;
+mod config;
 mod filling;
+mod follow;
+mod front;
+mod house;
 mod keeper;
+mod metrics;
 mod registry;
 mod store;
 mod token;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use posthaste_serve::Server;
+use thiserror::Error;
+
+use self::follow::Follower;
+use self::front::Front;
+use self::house::House;
+use self::keeper::Keeper;
+use self::metrics::Metrics;
+use self::registry::Registry;
+
+pub use admin::{Admin, Token};
+pub use change::{Change, Key};
+pub use config::{Config, Definitions, Money, Tls};
+pub use posthaste_serve::ConfigError;
+pub use store::{Place, PlaceError};
+
+/// A broker at work; dropping it stops it.
+pub struct Broker {
+    /// Where it listens; the port is the real one when 0 was asked for.
+    pub addr: SocketAddr,
+    // In this order: what is asked comes to its end before the keeper does.
+    running: posthaste_serve::Running,
+    registry: Arc<Registry>,
+    _keeper: Option<keeper::Running>,
+    _follower: Option<Follower>,
+}
+
+/// Why a broker did not start.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The address.
+    #[error(transparent)]
+    Listen(#[from] posthaste_serve::ListenError),
+    /// The threads.
+    #[error(transparent)]
+    Start(#[from] posthaste_serve::StartError),
+    /// The certificate or key.
+    #[error(transparent)]
+    Tls(#[from] posthaste_serve::TlsError),
+    /// The broker to follow.
+    #[error(transparent)]
+    Follow(#[from] posthaste_offers::UrlError),
+    /// No thread to be had.
+    #[error("cannot start: {0}")]
+    Thread(#[from] std::io::Error),
+    /// The store.
+    #[error("the store cannot be used: {0}")]
+    Store(String),
+}
+
+/// Refuses a configuration that cannot be used; opens no store and no socket.
+pub fn check(config: &Config) -> Result<(), Error> {
+    config.rates()?;
+    config.ontologies()?;
+    if let Some(Tls { certificate, key }) = &config.tls {
+        posthaste_serve::load_tls(certificate, key)?;
+    }
+    if let Some(url) = &config.follow {
+        posthaste_offers::Client::new(url)?;
+    }
+    Ok(())
+}
+
+/// Starts a broker.
+pub fn start(config: Config) -> Result<Broker, Error> {
+    let registry = Arc::new(Registry::new(config.rates()?, config.ontologies()?));
+    let tls = match &config.tls {
+        Some(Tls { certificate, key }) => Some(posthaste_serve::load_tls(certificate, key)?),
+        None => None,
+    };
+    let listener = posthaste_serve::listen(config.listen, config.backlog)?;
+    let address = listener.local_addr().unwrap_or(config.listen);
+    let follow = |url: &String| Follower::start(url, registry.clone());
+    let follower = config.follow.as_ref().map(follow).transpose()?;
+    let keep = || Keeper::start(&config.store, registry.clone(), config.changes);
+    let keeper = config.follow.is_none().then(keep).transpose();
+    let (keeper, keeping) = keeper
+        .map_err(|error| Error::Store(error.to_string()))?
+        .unzip();
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let server = Server {
+        threads: config.threads,
+        cpus: config.cpus,
+        timeouts: config.timeouts,
+        tls,
+        ..Server::default()
+    };
+    let house = Arc::new(House {
+        registry: registry.clone(),
+        keeper,
+        metrics: Metrics::default(),
+        counters: server.counters.clone(),
+        service: front::service(),
+        address,
+        scheme,
+        follows: config.follow,
+        uddi: config.uddi,
+    });
+    let running = server.start(listener, move |_| Front {
+        house: house.clone(),
+    })?;
+    Ok(Broker {
+        addr: running.addr,
+        running,
+        registry,
+        _keeper: keeping,
+        _follower: follower,
+    })
+}
+
+impl Broker {
+    /// Accepts no more, ends the streams, and lets requests under way end. Returns at once.
+    pub fn stop(&self) {
+        self.running.stop();
+        self.registry.end_streams();
+    }
+
+    /// Waits for the end after [`Broker::stop`].
+    pub fn join(self) {}
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

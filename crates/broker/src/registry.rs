@@ -2,7 +2,7 @@
 //!
 //! Only the keeper changes it; every thread reads it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
@@ -68,6 +68,15 @@ impl Registry {
         grants.get(&Hash::of(token)).cloned()
     }
 
+    /// Those who may publish, by name.
+    pub(crate) fn providers(&self) -> BTreeSet<String> {
+        let grants = self.grants.read().unwrap_or_else(PoisonError::into_inner);
+        grants
+            .values()
+            .map(|grant| grant.provider.clone())
+            .collect()
+    }
+
     /// How long ago the index was in step, where that is longer than it should be.
     pub(crate) fn age(&self) -> Option<Duration> {
         let last = Duration::from_millis(self.in_step.load(Relaxed));
@@ -105,6 +114,11 @@ impl Registry {
         };
         // What there was is dropped when nobody waits for the lock any more.
         let _before = std::mem::replace(&mut *self.write(), seen);
+    }
+
+    /// Ends every stream of changes; whoever follows comes back, or goes elsewhere.
+    pub(crate) fn end_streams(&self) {
+        self.write().changes = broadcast::Sender::new(1);
     }
 
     /// Takes over what has happened since, in order.

@@ -32,7 +32,7 @@ pub(crate) struct Keeper {
     room: Arc<Semaphore>,
 }
 
-/// A keeper that runs; dropping it is [`Running::join`].
+/// A keeper that runs. Dropping it ends it, after what was asked before.
 #[derive(Debug)]
 pub(crate) struct Running {
     jobs: SyncSender<Job>,
@@ -142,11 +142,6 @@ impl Keeper {
             Err(TrySendError::Disconnected(_)) => Err(ended().into()),
         }
     }
-}
-
-impl Running {
-    /// Ends the keeper after what was asked before.
-    pub(crate) fn join(self) {}
 }
 
 impl Drop for Running {

@@ -17,7 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 use posthaste_wsqos::qos::Offer;
 use thiserror::Error;
 
-pub use self::place::Place;
+pub use self::place::{Place, PlaceError};
 
 use crate::change::{Change, Key, Tag};
 use crate::token::{Grant, Hash};
@@ -133,7 +133,7 @@ pub(crate) struct Token {
 
 /// Why a store could not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum StoreError {
+pub(crate) enum StoreError {
     /// Its disk, its connection, its server: it may work again later.
     #[error("{0}")]
     Unavailable(String),

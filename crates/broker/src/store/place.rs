@@ -1,7 +1,7 @@
 //! Where a store is, as it is written on a command line or in a configuration.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use thiserror::Error;
@@ -43,6 +43,15 @@ impl Place {
                 Box::new(Postgres::open(config).map_err(|error| error.of(self))?)
             }
         })
+    }
+}
+
+impl Place {
+    /// The same, where a file is looked for in `folder`.
+    pub(crate) fn beside(self, folder: &Path) -> Self {
+        match self {
+            Self::Sqlite(file) => Self::Sqlite(folder.join(file)),
+        }
     }
 }
 

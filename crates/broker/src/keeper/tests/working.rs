@@ -43,7 +43,7 @@ fn a_keeper_begins_with_what_is_there(world: &World) {
         kept.write(put_valid(name)).unwrap();
     }
     let before = kept.offers();
-    kept.running.join();
+    drop(kept.running);
     let kept = Kept::of(world);
     assert_eq!((kept.offers(), kept.registry.seen().number), (before, 2));
 }
@@ -120,7 +120,7 @@ fn what_was_asked_before_the_end_is_done(world: &World) {
         for _ in 0..500 {
             tokio::task::yield_now().await;
         }
-        running.join();
+        drop(running);
         asked.join_all().await
     });
     assert_eq!(outcomes.len(), 500);

@@ -1,0 +1,149 @@
+//! What a broker is told: `broker.toml`, checked whole before anything starts.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use posthaste_serve::{ConfigError, Timeouts, read_config};
+use posthaste_wsqos::qos::{Currency, Document, Ontologies, Rates};
+use serde::{Deserialize, Deserializer};
+
+use crate::store::Place;
+
+/// A broker's configuration. Every key has a default.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Where clients connect; port 0 takes any free one. Default 127.0.0.1:8090.
+    pub listen: SocketAddr,
+    /// Where offers are kept. Default `sqlite:posthaste-offers.db`; a broker that follows another keeps none.
+    #[serde(deserialize_with = "store")]
+    pub store: Place,
+    /// The URL of a broker whose changes this one follows, in place of a store.
+    pub follow: Option<String>,
+    /// Event loops, each with a thread of its own. Default 1.
+    pub threads: usize,
+    /// Processors for those threads, in turn; empty leaves them free.
+    pub cpus: Vec<usize>,
+    /// Connections that wait in the kernel to be accepted. Default 1024.
+    pub backlog: u32,
+    /// Changes that the store's log keeps: for readers that come back, and as the record of who changed what.
+    /// Default 1,000,000.
+    pub changes: usize,
+    /// Where the UDDI registry is, for those who ask.
+    pub uddi: Option<String>,
+    /// Certificate chain and key, for HTTPS.
+    pub tls: Option<Tls>,
+    /// What prices are compared in.
+    pub currency: Money,
+    /// What names of metrics mean.
+    #[serde(rename = "ontology")]
+    pub ontologies: Vec<Definitions>,
+    /// Time limits of a connection; not to be had from a file.
+    #[serde(skip)]
+    pub timeouts: Timeouts,
+}
+
+/// PEM files.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    /// The certificate chain, the server's own first.
+    pub certificate: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
+}
+
+/// Currencies.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Money {
+    /// The one that the others are counted in. Default EUR.
+    pub base: Currency,
+    /// What one of each other is worth in the base.
+    pub worth: BTreeMap<Currency, f64>,
+}
+
+/// An ontology in a file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Definitions {
+    /// The URL by which offers and requirements refer to it.
+    pub url: String,
+    /// A `.wsqos` document with an `ontology`.
+    pub file: PathBuf,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: ([127, 0, 0, 1], 8090).into(),
+            store: Place::Sqlite("posthaste-offers.db".into()),
+            follow: None,
+            threads: 1,
+            cpus: Vec::new(),
+            backlog: 1024,
+            changes: 1_000_000,
+            uddi: None,
+            tls: None,
+            currency: Money::default(),
+            ontologies: Vec::new(),
+            timeouts: Timeouts::default(),
+        }
+    }
+}
+
+impl Default for Money {
+    fn default() -> Self {
+        Self {
+            base: "EUR".parse().expect("a currency"),
+            worth: BTreeMap::new(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads a `broker.toml`. Files that it names are looked for beside it, in `folder`.
+    pub fn read(text: &str, folder: &Path) -> Result<Self, ConfigError> {
+        let mut config: Self = read_config(text)?;
+        if config.threads == 0 {
+            return Err(ConfigError::of("threads must be at least 1"));
+        }
+        for ontology in &mut config.ontologies {
+            ontology.file = folder.join(&ontology.file);
+        }
+        config.store = config.store.beside(folder);
+        config.rates()?;
+        Ok(config)
+    }
+
+    /// What currencies are worth.
+    pub(crate) fn rates(&self) -> Result<Rates, ConfigError> {
+        let mut rates = Rates::new(self.currency.base);
+        for (currency, worth) in &self.currency.worth {
+            let set = rates.set(*currency, *worth);
+            set.map_err(|error| ConfigError::of(format!("currency.worth: {error}")))?;
+        }
+        Ok(rates)
+    }
+
+    /// What names mean.
+    pub(crate) fn ontologies(&self) -> Result<Ontologies, ConfigError> {
+        let mut known = Ontologies::new();
+        for Definitions { url, file } in &self.ontologies {
+            let wrong = |error: String| ConfigError::of(format!("{}: {error}", file.display()));
+            let bytes = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
+            let document = Document::read(&bytes).map_err(|error| wrong(error.to_string()))?;
+            let Document::Ontology(ontology) = document else {
+                return Err(wrong("there is no ontology in it".to_owned()));
+            };
+            known.insert(url.clone(), ontology);
+        }
+        Ok(known)
+    }
+}
+
+fn store<'de, D: Deserializer<'de>>(from: D) -> Result<Place, D::Error> {
+    let text = String::deserialize(from)?;
+    text.parse().map_err(serde::de::Error::custom)
+}

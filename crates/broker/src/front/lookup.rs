@@ -1,0 +1,193 @@
+//! What there is, and the best of it.
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::header;
+use hyper::http::request::Parts;
+use jiff::Timestamp;
+use posthaste_serve::Peer;
+use posthaste_wsqos::index::{Found, Index};
+use posthaste_wsqos::qos::{Offer, Ranking, Requirement, objections};
+use serde::{Deserialize, Serialize};
+
+use super::problem::Problem;
+use super::publish::read;
+use super::reply::Reply;
+use super::{Front, path};
+use crate::change::{Key, Tag};
+
+/// Bytes of a question at most: a requirement of the usual kind has half a thousand.
+const QUESTION: usize = 256 << 10;
+
+/// Of how many offers, the cheapest first, it is said what speaks against them.
+const EXPLAINED: usize = 10;
+
+/// Adequate offers, the cheapest first, that a ranking other than by price compares with each other.
+const RANKED: usize = 1_000;
+
+/// Offers in a list, unless asked otherwise, and at most.
+const LISTED: (usize, usize) = (100, 10_000);
+
+/// A question for the best offer.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Question {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    #[serde(default)]
+    pub(super) requirements: Requirement,
+    #[serde(default)]
+    pub(super) ranking: Ranking,
+}
+
+/// The best offer, or why there is none.
+#[derive(Serialize)]
+pub(super) struct Answer<'i> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) provider: Option<&'i str>,
+    pub(super) offer: Option<Offer>,
+    /// How many offers there are for the type, where none is adequate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) considered: Option<usize>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) reasons: Vec<Against<'i>>,
+}
+
+/// What speaks against an offer.
+#[derive(Serialize)]
+pub(super) struct Against<'i> {
+    pub(super) provider: &'i str,
+    pub(super) name: String,
+    pub(super) objections: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Listed<'i> {
+    provider: &'i str,
+    #[serde(flatten)]
+    offer: Offer,
+}
+
+impl Front {
+    pub(super) async fn best_offer(
+        &self,
+        parts: &Parts,
+        body: Incoming,
+        peer: &Peer,
+    ) -> Result<Reply, Problem> {
+        let body = read(parts, body, QUESTION, peer).await?;
+        let question: Question = from_json(&body)?;
+        path::check_name(&question.kind)?;
+        let fits = question.requirements.check();
+        fits.map_err(|error| Problem::senseless(error.to_string()))?;
+        let seen = self.house.registry.seen();
+        let answer = answer(&seen.index, &question, Timestamp::now());
+        self.house.metrics.count_answer(answer.offer.is_some());
+        Ok(Reply::of(&answer))
+    }
+
+    /// One offer, as it is now.
+    pub(super) fn get(&self, key: &Key) -> Result<Reply, Problem> {
+        let seen = self.house.registry.seen();
+        let offer = seen.index.get(&key.kind, &key.provider, &key.name);
+        let offer = offer.filter(|offer| offer.expires > Timestamp::now());
+        let offer = offer.ok_or_else(|| Problem::not_found("there is no such offer"))?;
+        Ok(Reply::of(&offer).with(header::ETAG, &Tag::of(&offer).to_string()))
+    }
+
+    /// The offers of a type, the cheapest first, or the types there are.
+    pub(super) fn list(&self, parts: &Parts) -> Result<Reply, Problem> {
+        let query = parts.uri.query().unwrap_or_default();
+        let pairs = || form_urlencoded::parse(query.as_bytes());
+        let value = |name| pairs().find(|(key, _)| key == name).map(|(_, value)| value);
+        let number = |name, usual| match value(name) {
+            None => Ok(usual),
+            Some(text) => {
+                let wrong = |_| Problem::bad(format!("{name} is {text:?}: write a number"));
+                text.parse::<usize>().map_err(wrong)
+            }
+        };
+        let (skip, take) = (
+            number("offset", 0)?,
+            number("limit", LISTED.0)?.min(LISTED.1),
+        );
+        let seen = self.house.registry.seen();
+        let Some(kind) = value("type") else {
+            let mut types: Vec<&str> = seen.index.kinds().collect();
+            types.sort_unstable();
+            let types: Vec<&str> = types.into_iter().skip(skip).take(take).collect();
+            return Ok(Reply::of(&serde_json::json!({ "types": types })));
+        };
+        let now = Timestamp::now();
+        let offers = seen
+            .index
+            .offers(&kind)
+            .filter(|found| found.offer.expires > now);
+        let offers = offers.skip(skip).take(take);
+        let listed = offers.map(|Found { provider, offer }| Listed { provider, offer });
+        let listed: Vec<Listed<'_>> = listed.collect();
+        Ok(Reply::of(
+            &serde_json::json!({ "type": kind, "offers": listed }),
+        ))
+    }
+}
+
+/// The best offer that is adequate, or why none is.
+pub(super) fn answer<'i>(index: &'i Index, question: &Question, now: Timestamp) -> Answer<'i> {
+    let Question {
+        kind,
+        requirements,
+        ranking,
+    } = question;
+    let mut adequate = index.adequate(kind, &requirements.qos, now);
+    let best = match ranking {
+        Ranking::Cheapest => adequate.next(),
+        ranking => {
+            let adequate: Vec<Found<'i>> = adequate.take(RANKED).collect();
+            ranking
+                .rank(&adequate, &index.world(now))
+                .first()
+                .map(|best| (*best).clone())
+        }
+    };
+    match best {
+        Some(Found { provider, offer }) => Answer {
+            provider: Some(provider),
+            offer: Some(offer),
+            considered: None,
+            reasons: Vec::new(),
+        },
+        None => Answer {
+            provider: None,
+            offer: None,
+            considered: Some(index.len_of(kind)),
+            reasons: against(index, question, now),
+        },
+    }
+}
+
+fn against<'i>(index: &'i Index, question: &Question, now: Timestamp) -> Vec<Against<'i>> {
+    let world = index.world(now);
+    let explain = |Found { provider, offer }: Found<'i>| {
+        let found = objections(&offer, &question.requirements.qos, &world);
+        let objections = found.iter().map(ToString::to_string).collect();
+        Against {
+            provider,
+            name: offer.name,
+            objections,
+        }
+    };
+    index
+        .offers(&question.kind)
+        .take(EXPLAINED)
+        .map(explain)
+        .collect()
+}
+
+/// What a body says in JSON.
+pub(super) fn from_json<'b, T: Deserialize<'b>>(body: &'b Bytes) -> Result<T, Problem> {
+    serde_json::from_slice(body).map_err(|error| match error.classify() {
+        serde_json::error::Category::Data => Problem::senseless(error.to_string()),
+        _ => Problem::bad(format!("not JSON: {error}")),
+    })
+}

@@ -1,0 +1,76 @@
+//! From a request to its reply.
+//!
+//! Whoever asks is answered from the registry, at once. Whoever publishes says who he is, what he offers is checked, and
+//! the keeper answers once it is kept. The paths are in [`Front::answer`], each with the file that knows it.
+
+mod lookup;
+mod path;
+mod problem;
+mod publish;
+mod reply;
+mod soap;
+mod status;
+mod stream;
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use hyper::body::Incoming;
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response};
+use posthaste_serve::{Handler, Peer};
+
+pub(crate) use self::soap::service;
+
+use self::path::Path;
+use self::problem::Problem;
+use self::reply::{Body, Reply};
+use crate::house::House;
+
+/// One thread's front.
+pub(crate) struct Front {
+    pub(crate) house: Arc<House>,
+}
+
+impl Front {
+    async fn answer(&self, parts: &Parts, body: Incoming, peer: &Peer) -> Result<Reply, Problem> {
+        let path = Path::read(parts.uri.path())?;
+        match (path, &parts.method) {
+            (Path::BestOffer, &Method::POST) => self.best_offer(parts, body, peer).await,
+            (Path::Offers, &Method::GET) => self.list(parts),
+            (Path::Offer(key), &Method::GET) => self.get(&key),
+            (Path::Offer(key), &Method::PUT) => self.put(key, parts, body, peer).await,
+            (Path::Offer(key), &Method::DELETE) => self.withdraw(key, parts).await,
+            (Path::Provider(of), &Method::PUT) => self.put_all(of, parts, body, peer).await,
+            (Path::Changes, &Method::GET) => self.changes(parts),
+            (Path::Soap, &Method::POST) => Ok(self.soap(parts, body, peer).await),
+            (Path::Soap, &Method::GET) => self.describe(parts),
+            (Path::OpenApi, &Method::GET) => Ok(Reply::json(include_str!("openapi.json"))),
+            (Path::Status, &Method::GET) => Ok(self.status()),
+            (Path::Metrics, &Method::GET) => Ok(self.metrics()),
+            (Path::Health, &Method::GET) => self.health(),
+            (path, method) => Err(Problem::method(method, path.methods())),
+        }
+    }
+}
+
+impl Handler for Front {
+    type Body = Body;
+
+    async fn handle(
+        self: Rc<Self>,
+        request: Request<Incoming>,
+        peer: Rc<Peer>,
+    ) -> Response<Self::Body> {
+        let (mut parts, body) = request.into_parts();
+        let head = parts.method == Method::HEAD;
+        if head {
+            parts.method = Method::GET;
+        }
+        let reply = self.answer(&parts, body, &peer).await;
+        let reply = reply.unwrap_or_else(Reply::from);
+        self.house.metrics.replies[reply.class()].fetch_add(1, Relaxed);
+        reply.send(self.house.registry.age())
+    }
+}

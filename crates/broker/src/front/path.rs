@@ -1,0 +1,148 @@
+//! The paths there are.
+
+use percent_encoding::percent_decode_str;
+use posthaste_wsqos::qos::bounds;
+
+use super::problem::Problem;
+use crate::change::Key;
+
+/// What a request is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Path {
+    /// `/v1/best-offer`
+    BestOffer,
+    /// `/v1/offers`
+    Offers,
+    /// `/v1/offers/{type}/{provider}`
+    Provider(Of),
+    /// `/v1/offers/{type}/{provider}/{name}`
+    Offer(Key),
+    /// `/v1/changes`
+    Changes,
+    /// `/soap`
+    Soap,
+    /// `/openapi.json`
+    OpenApi,
+    /// `/status`, and `/`
+    Status,
+    /// `/metrics`
+    Metrics,
+    /// `/healthz`
+    Health,
+}
+
+/// A provider's offers for a type of interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Of {
+    pub(super) kind: String,
+    pub(super) provider: String,
+}
+
+impl Path {
+    /// Reads a request's path.
+    pub(super) fn read(path: &str) -> Result<Self, Problem> {
+        if let Some(rest) = path.strip_prefix("/v1/offers/") {
+            let names: Result<Vec<String>, Problem> = rest.split('/').map(name).collect();
+            return match <[String; 3]>::try_from(names?) {
+                Ok([kind, provider, name]) => Ok(Self::Offer(Key {
+                    kind,
+                    provider,
+                    name,
+                })),
+                Err(names) => match <[String; 2]>::try_from(names) {
+                    Ok([kind, provider]) => Ok(Self::Provider(Of { kind, provider })),
+                    Err(_) => Err(Problem::not_found(
+                        "an offer is at /v1/offers/TYPE/PROVIDER/NAME: a slash within one of them is %2F",
+                    )),
+                },
+            };
+        }
+        Ok(match path {
+            "/v1/best-offer" => Self::BestOffer,
+            "/v1/offers" => Self::Offers,
+            "/v1/changes" => Self::Changes,
+            "/soap" => Self::Soap,
+            "/openapi.json" => Self::OpenApi,
+            "/" | "/status" => Self::Status,
+            "/metrics" => Self::Metrics,
+            "/healthz" => Self::Health,
+            _ => {
+                return Err(Problem::not_found(
+                    "there is nothing here: /openapi.json says what there is",
+                ));
+            }
+        })
+    }
+
+    /// What may be done there.
+    pub(super) const fn methods(&self) -> &'static str {
+        match self {
+            Self::BestOffer => "POST",
+            Self::Provider(_) => "PUT",
+            Self::Offer(_) => "GET, HEAD, PUT, DELETE",
+            Self::Soap => "GET, HEAD, POST",
+            _ => "GET, HEAD",
+        }
+    }
+}
+
+/// A name within a path.
+fn name(written: &str) -> Result<String, Problem> {
+    let name = percent_decode_str(written).decode_utf8();
+    let name = name.map_err(|_| Problem::bad("a name in the path is not UTF-8"))?;
+    check_name(&name)?;
+    Ok(name.into_owned())
+}
+
+/// Refuses what is no name of a type, a provider or an offer.
+pub(super) fn check_name(name: &str) -> Result<(), Problem> {
+    if name.is_empty() {
+        return Err(Problem::bad("a type, a provider and an offer have names"));
+    }
+    if name.len() > bounds::TEXT {
+        let most = bounds::TEXT;
+        return Err(Problem::bad(format!(
+            "a name of {} bytes: {most} at most",
+            name.len()
+        )));
+    }
+    if name.chars().any(char::is_control) {
+        return Err(Problem::bad("a name with a control character"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_may_hold_anything_that_is_written_with_care() {
+        let key = Key {
+            kind: "http://example.org/books?v=1".to_owned(),
+            provider: "Bücher & Söhne".to_owned(),
+            name: "100 %".to_owned(),
+        };
+        let path = "/v1/offers/http:%2F%2Fexample.org%2Fbooks%3Fv=1/B%C3%BCcher%20&%20S%C3%B6hne/100%20%25";
+        assert_eq!(Path::read(path).unwrap(), Path::Offer(key));
+    }
+
+    #[test]
+    fn what_names_nothing_is_refused() {
+        for (path, status) in [
+            ("/v1/offers/", 400),
+            ("/v1/offers/a", 404),
+            ("/v1/offers/a//c", 400),
+            ("/v1/offers/a/b/c/d", 404),
+            ("/v1/offers/a/b/%FF", 400),
+            ("/v1/offers/a/b/%0A", 400),
+            ("/v1/offer", 404),
+        ] {
+            assert_eq!(
+                Path::read(path).unwrap_err().status.as_u16(),
+                status,
+                "{path}"
+            );
+        }
+    }
+}

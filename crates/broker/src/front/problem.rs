@@ -1,0 +1,66 @@
+//! What is wrong, as RFC 9457 has it.
+
+use std::time::Duration;
+
+use hyper::{Method, StatusCode};
+
+/// Why a request gets no more than this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Problem {
+    pub(super) status: StatusCode,
+    /// For people: what is wrong, and the remedy.
+    pub(super) detail: String,
+    /// Fields that HTTP wants beside the status.
+    pub(super) also: Option<Also>,
+}
+
+/// A field that belongs to a status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Also {
+    /// Allow (RFC 9110, section 15.5.6).
+    Allow(&'static str),
+    /// WWW-Authenticate (RFC 6750, section 3).
+    Authenticate(&'static str),
+    /// Retry-After, in whole seconds.
+    RetryAfter(Duration),
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self {
+            status,
+            detail: detail.into(),
+            also: None,
+        }
+    }
+
+    /// The request cannot be read.
+    pub(super) fn bad(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// It can be read and makes no sense.
+    pub(super) fn senseless(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+
+    pub(super) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    pub(super) fn method(method: &Method, allowed: &'static str) -> Self {
+        let detail = format!("{method} is not allowed here: use {allowed}");
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, detail).with(Also::Allow(allowed))
+    }
+
+    /// The request may do better later.
+    pub(super) fn later(detail: impl Into<String>) -> Self {
+        let problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, detail);
+        problem.with(Also::RetryAfter(Duration::from_secs(1)))
+    }
+
+    pub(super) fn with(mut self, also: Also) -> Self {
+        self.also = Some(also);
+        self
+    }
+}

@@ -1,0 +1,316 @@
+//! Publishing: who may, what is taken, and what became of it.
+
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderName};
+use hyper::http::request::Parts;
+use jiff::Timestamp;
+use posthaste_serve::{BodyError, Peer, read_body};
+use posthaste_wsqos::qos::{Document, Offer, bounds};
+use serde::Deserialize;
+
+use super::Front;
+use super::lookup::from_json;
+use super::path::{Of, check_name};
+use super::problem::{Also, Problem};
+use super::reply::Reply;
+use crate::change::{Key, Tag};
+use crate::keeper::{Keeper, WriteError};
+use crate::store::{Condition, Outcome, Write};
+
+/// Offers as JSON has them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Several {
+    offers: Vec<Offer>,
+}
+
+impl Front {
+    /// Puts one offer in its place.
+    pub(super) async fn put(
+        &self,
+        key: Key,
+        parts: &Parts,
+        body: Incoming,
+        peer: &Peer,
+    ) -> Result<Reply, Problem> {
+        let by = self.allow(parts, &key.provider)?;
+        let only_if = condition(parts)?;
+        let body = read(parts, body, bounds::BYTES, peer).await?;
+        let offer = if is_xml(parts) {
+            one(read_xml(&body)?)?
+        } else {
+            from_json(&body)?
+        };
+        if offer.name != key.name {
+            let (named, path) = (offer.name, key.name);
+            return Err(Problem::senseless(format!(
+                "the offer is called {named:?}, and {path:?} in the path"
+            )));
+        }
+        self.check(&offer)?;
+        let tag = Tag::of(&offer);
+        let replaced = self
+            .write(Write {
+                by,
+                changes: vec![(key, Some(offer))],
+                only_if,
+            })
+            .await?;
+        let status = match replaced {
+            0 => StatusCode::CREATED,
+            _ => StatusCode::NO_CONTENT,
+        };
+        Ok(Reply::json(Bytes::new())
+            .with_status(status)
+            .with(header::ETAG, &tag.to_string()))
+    }
+
+    /// Takes a provider's offers for a type to be these and no others.
+    pub(super) async fn put_all(
+        &self,
+        of: Of,
+        parts: &Parts,
+        body: Incoming,
+        peer: &Peer,
+    ) -> Result<Reply, Problem> {
+        let by = self.allow(parts, &of.provider)?;
+        let body = read(parts, body, bounds::BYTES, peer).await?;
+        let offers = if is_xml(parts) {
+            read_xml(&body)?
+        } else {
+            from_json::<Several>(&body)?.offers
+        };
+        if offers.len() > bounds::OFFERS {
+            let most = bounds::OFFERS;
+            return Err(Problem::senseless(format!(
+                "{} offers: {most} at most",
+                offers.len()
+            )));
+        }
+        let mut names: Vec<&str> = offers.iter().map(|offer| &*offer.name).collect();
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Problem::senseless(format!(
+                "the offer {:?} is there twice",
+                twice[0]
+            )));
+        }
+        for offer in &offers {
+            self.check(offer)?;
+        }
+        let gone: Vec<Key> = {
+            let seen = self.house.registry.seen();
+            let others = seen
+                .index
+                .offers(&of.kind)
+                .filter(|found| found.provider == of.provider);
+            let gone = others.filter(|found| names.binary_search(&&*found.offer.name).is_err());
+            gone.map(|found| of.key(&found.offer.name)).collect()
+        };
+        let kept = offers.len();
+        let withdrawn = gone.len();
+        let put = offers
+            .into_iter()
+            .map(|offer| (of.key(&offer.name), Some(offer)));
+        let changes = put.chain(gone.into_iter().map(|key| (key, None))).collect();
+        self.write(Write {
+            by,
+            changes,
+            only_if: Condition::Any,
+        })
+        .await?;
+        Ok(Reply::of(
+            &serde_json::json!({ "offers": kept, "withdrawn": withdrawn }),
+        ))
+    }
+
+    /// Withdraws an offer.
+    pub(super) async fn withdraw(&self, key: Key, parts: &Parts) -> Result<Reply, Problem> {
+        let by = self.allow(parts, &key.provider)?;
+        let only_if = match condition(parts)? {
+            Condition::Any => Condition::There,
+            stated => stated,
+        };
+        let write = Write {
+            by,
+            changes: vec![(key, None)],
+            only_if,
+        };
+        match self.write(write).await {
+            Err(problem)
+                if only_if == Condition::There
+                    && problem.status == StatusCode::PRECONDITION_FAILED =>
+            {
+                Err(Problem::not_found("there is no such offer"))
+            }
+            outcome => {
+                outcome.map(|_| Reply::json(Bytes::new()).with_status(StatusCode::NO_CONTENT))
+            }
+        }
+    }
+
+    /// What keeps offers, unless it is another broker.
+    fn keeper(&self) -> Result<&Keeper, Problem> {
+        self.house.keeper.as_ref().ok_or_else(|| {
+            let upstream = self.house.follows.as_deref().unwrap_or_default();
+            let words = format!("this broker follows {upstream}: publish there");
+            Problem::new(StatusCode::FORBIDDEN, words)
+        })
+    }
+
+    /// The number of the token with which `provider` publishes (RFC 6750).
+    fn allow(&self, parts: &Parts, provider: &str) -> Result<u64, Problem> {
+        self.keeper()?;
+        let refuse = |words: &str, challenge| {
+            self.house.metrics.count_refused_token();
+            Problem::new(StatusCode::UNAUTHORIZED, words).with(Also::Authenticate(challenge))
+        };
+        let field = parts
+            .headers
+            .get(header::AUTHORIZATION)
+            .and_then(|value| value.to_str().ok());
+        let token = field.and_then(|field| {
+            let (scheme, token) = field.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+        });
+        let token = token.ok_or_else(|| {
+            refuse(
+                "publishing needs a provider's token: send Authorization: Bearer TOKEN",
+                "Bearer",
+            )
+        })?;
+        let grant = self.house.registry.grant(token).ok_or_else(|| {
+            refuse(
+                "nobody has this token, or no longer",
+                "Bearer error=\"invalid_token\"",
+            )
+        })?;
+        if grant.provider != provider {
+            let words = format!(
+                "this token is of {:?}, the offer would be of {provider:?}",
+                grant.provider
+            );
+            return Err(Problem::new(StatusCode::FORBIDDEN, words));
+        }
+        Ok(grant.number)
+    }
+
+    /// Refuses what no client could choose.
+    fn check(&self, offer: &Offer) -> Result<(), Problem> {
+        let wrong =
+            |words: String| Problem::senseless(format!("the offer {:?}: {words}", offer.name));
+        check_name(&offer.name)?;
+        offer.check().map_err(|error| wrong(error.to_string()))?;
+        let now = Timestamp::now();
+        if offer.expires <= now {
+            let end = offer.expires;
+            return Err(wrong(format!(
+                "it has expired at {end}, and it is {now:.0}: are the clocks right?"
+            )));
+        }
+        let seen = self.house.registry.seen();
+        seen.index
+            .check(offer)
+            .map_err(|error| wrong(error.to_string()))
+    }
+
+    /// Has the keeper make it durable; how many offers there had been before.
+    async fn write(&self, write: Write) -> Result<usize, Problem> {
+        match self.keeper()?.write(write).await {
+            Ok(Outcome::Made { replaced }) => Ok(replaced),
+            Ok(Outcome::Refused) => {
+                let words = "the offer is not as the request demands (If-Match, If-None-Match): get it and look";
+                Err(Problem::new(StatusCode::PRECONDITION_FAILED, words))
+            }
+            Err(WriteError::Busy) => Err(Problem::later("too many providers publish at once")),
+            Err(WriteError::Store(error)) => Err(Problem::later(format!(
+                "nothing can be kept at the moment: {error}"
+            ))),
+        }
+    }
+}
+
+impl Of {
+    fn key(&self, name: &str) -> Key {
+        Key {
+            kind: self.kind.clone(),
+            provider: self.provider.clone(),
+            name: name.to_owned(),
+        }
+    }
+}
+
+/// A body of at most `limit` bytes.
+pub(super) async fn read(
+    parts: &Parts,
+    body: Incoming,
+    limit: usize,
+    peer: &Peer,
+) -> Result<Bytes, Problem> {
+    if parts.headers.contains_key(header::CONTENT_ENCODING) {
+        let words = "a body in a content coding is not read: send it as it is";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
+    }
+    read_body(body, limit, peer)
+        .await
+        .map_err(|error| match error {
+            BodyError::TooLong(_) => Problem::new(StatusCode::PAYLOAD_TOO_LARGE, error.to_string()),
+            BodyError::Broken(_) => Problem::bad(error.to_string()),
+        })
+}
+
+fn is_xml(parts: &Parts) -> bool {
+    let kind = parts.headers.get(header::CONTENT_TYPE);
+    let kind = kind
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    ["application/xml", "text/xml"]
+        .iter()
+        .any(|xml| essence.eq_ignore_ascii_case(xml))
+}
+
+fn read_xml(body: &[u8]) -> Result<Vec<Offer>, Problem> {
+    let document = Document::read(body).map_err(|error| Problem::senseless(error.to_string()))?;
+    match document {
+        Document::Offers(offers) if offers.includes.is_empty() => Ok(offers.offers),
+        Document::Offers(_) => Err(Problem::senseless(
+            "includes are not fetched for what is published: send the offers",
+        )),
+        _ => Err(Problem::senseless("there are no offers in the document")),
+    }
+}
+
+fn one(offers: Vec<Offer>) -> Result<Offer, Problem> {
+    let count = offers.len();
+    let [offer] = <[Offer; 1]>::try_from(offers).map_err(|_| {
+        Problem::senseless(format!("{count} offers in the document: one belongs here"))
+    })?;
+    Ok(offer)
+}
+
+/// What a request demands of the offer before it is changed (RFC 9110, sections 13.1.1 and 13.1.2).
+fn condition(parts: &Parts) -> Result<Condition, Problem> {
+    let field = |name: HeaderName| {
+        parts
+            .headers
+            .get(name)
+            .map(|value| value.to_str().unwrap_or_default().trim())
+    };
+    match (field(header::IF_MATCH), field(header::IF_NONE_MATCH)) {
+        (None, None) => Ok(Condition::Any),
+        (Some("*"), None) => Ok(Condition::There),
+        (None, Some("*")) => Ok(Condition::Absent),
+        (Some(tag), None) => {
+            let tag = tag
+                .parse()
+                .map_err(|_| Problem::bad(format!("If-Match is {tag:?}: send one tag, or *")))?;
+            Ok(Condition::Says(tag))
+        }
+        _ => Err(Problem::bad(
+            "send either If-Match with one tag or *, or If-None-Match: *",
+        )),
+    }
+}

@@ -1,0 +1,156 @@
+//! A reply before it becomes HTTP.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::{Frame, SizeHint};
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+use serde::Serialize;
+
+use super::problem::{Also, Problem};
+use super::stream::Events;
+
+/// What a reply carries.
+pub(crate) enum Body {
+    /// All of it.
+    Whole(Full<Bytes>),
+    /// Events as they come.
+    Events(Events),
+}
+
+/// A status, a body, and what HTTP says of them.
+pub(super) struct Reply {
+    status: StatusCode,
+    kind: &'static str,
+    body: Body,
+    fields: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Reply {
+    pub(super) fn new(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Self {
+        Self {
+            status,
+            kind,
+            body: Body::Whole(Full::new(body.into())),
+            fields: Vec::new(),
+        }
+    }
+
+    pub(super) fn json(body: impl Into<Bytes>) -> Self {
+        Self::new(StatusCode::OK, "application/json", body)
+    }
+
+    /// What serde makes of `value`: our own types, which JSON can always hold.
+    pub(super) fn of(value: &impl Serialize) -> Self {
+        Self::json(serde_json::to_vec(value).unwrap_or_default())
+    }
+
+    pub(super) fn events(events: Events) -> Self {
+        let mut reply = Self::new(StatusCode::OK, "text/event-stream", Bytes::new());
+        reply.body = Body::Events(events);
+        reply.with(header::CACHE_CONTROL, "no-store")
+    }
+
+    pub(super) fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// A field, whose value is made of ASCII.
+    pub(super) fn with(mut self, name: HeaderName, value: &str) -> Self {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.fields.push((name, value));
+        }
+        self
+    }
+
+    /// By which digit its status begins: 2, 4, 5, less anything else.
+    pub(super) fn class(&self) -> usize {
+        match self.status.as_u16() {
+            400..500 => 1,
+            500.. => 2,
+            _ => 0,
+        }
+    }
+
+    /// As HTTP; `age` is how old what it says is, where that is older than it should be (RFC 9111, section 5.1).
+    pub(super) fn send(self, age: Option<Duration>) -> Response<Body> {
+        let mut response = Response::new(self.body);
+        *response.status_mut() = self.status;
+        let fields = response.headers_mut();
+        fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.kind));
+        for (name, value) in self.fields {
+            fields.insert(name, value);
+        }
+        if let Some(age) = age {
+            fields.insert(header::AGE, HeaderValue::from(age.as_secs()));
+        }
+        response
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Self::Whole(body) => Pin::new(body).poll_frame(cx),
+            Self::Events(events) => events.poll_next(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(body) => body.is_end_stream(),
+            Self::Events(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(body) => body.size_hint(),
+            Self::Events(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl From<Problem> for Reply {
+    fn from(problem: Problem) -> Self {
+        #[derive(Serialize)]
+        struct Details<'a> {
+            title: &'a str,
+            status: u16,
+            detail: &'a str,
+        }
+        let Problem {
+            status,
+            detail,
+            also,
+        } = problem;
+        let title = status.canonical_reason().unwrap_or("Error");
+        let details = Details {
+            title,
+            status: status.as_u16(),
+            detail: &detail,
+        };
+        let body = serde_json::to_vec(&details).unwrap_or_default();
+        let reply = Self::new(status, "application/problem+json", body);
+        match also {
+            None => reply,
+            Some(Also::Allow(methods)) => reply.with(header::ALLOW, methods),
+            Some(Also::Authenticate(challenge)) => reply.with(header::WWW_AUTHENTICATE, challenge),
+            Some(Also::RetryAfter(time)) => {
+                reply.with(header::RETRY_AFTER, &time.as_secs().to_string())
+            }
+        }
+    }
+}

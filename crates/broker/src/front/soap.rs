@@ -1,0 +1,374 @@
+//! The SOAP form: the operations of WS-QoS's own broker, with a description.
+
+use hyper::StatusCode;
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderName};
+use hyper::http::request::Parts;
+use jiff::Timestamp;
+use posthaste_serve::Peer;
+use posthaste_soap::wsdl::{Element, Kind, Offered, Record, Service};
+use posthaste_soap::xml::{Token, decode};
+use posthaste_soap::{Code, Fault, Limits, Refusal, Request, Version, http, write};
+use posthaste_wsqos::qos::{Document, Offers, Ranking, Requirement, bounds};
+
+use super::lookup::{Question, answer};
+use super::problem::{Also, Problem};
+use super::publish::read;
+use super::reply::Reply;
+use super::{Front, path};
+
+/// The namespace of everything the broker says.
+const NAMESPACE: &str = "urn:posthaste:broker";
+
+/// Offers in an answer of `AvailableOffersInfo` at most.
+const LISTED: usize = 1_000;
+
+const SOAP_ACTION: HeaderName = HeaderName::from_static("soapaction");
+
+/// What may be asked.
+const OPERATIONS: [(&str, Operation); 4] = [
+    ("GetBestOffer", Front::get_best_offer),
+    ("AvailableOffersInfo", Front::available_offers_info),
+    ("GetTrustedProviders", Front::get_trusted_providers),
+    ("GetRegistryLocation", Front::get_registry_location),
+];
+
+/// Appends the children of an operation's reply.
+type Operation = fn(&Front, &Asked<'_>, &mut String) -> Result<(), Fault>;
+
+/// A request that has been read, and its text.
+struct Asked<'a> {
+    request: Request<'a>,
+    text: &'a str,
+    limits: &'a Limits,
+}
+
+impl Front {
+    /// Answers an envelope, or says why not: as a fault wherever the version is known.
+    pub(super) async fn soap(&self, parts: &Parts, body: Incoming, peer: &Peer) -> Reply {
+        match self.answer_soap(parts, body, peer).await {
+            Ok(reply) => reply,
+            Err(problem) => Reply::from(problem),
+        }
+    }
+
+    async fn answer_soap(
+        &self,
+        parts: &Parts,
+        body: Incoming,
+        peer: &Peer,
+    ) -> Result<Reply, Problem> {
+        let text = |name: HeaderName| {
+            parts
+                .headers
+                .get(name)
+                .map(|value| value.to_str().unwrap_or_default())
+        };
+        let refuse = |error: http::HeaderError| {
+            let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
+            Problem::new(status, error.to_string())
+        };
+        let media =
+            http::media_type(text(header::CONTENT_TYPE).unwrap_or_default()).map_err(refuse)?;
+        let version = media.version;
+        let action = match version {
+            Version::Soap11 => http::soap_action(text(SOAP_ACTION)).map_err(refuse)?,
+            Version::Soap12 => media.action.unwrap_or_default(),
+        };
+        let body = read(parts, body, bounds::BYTES, peer).await?;
+        let (status, envelope) = match self.call(&body, version, action) {
+            Ok(envelope) => (StatusCode::OK, envelope),
+            Err(fault) => {
+                let status = StatusCode::from_u16(fault.status(version));
+                (
+                    status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+                    fault.envelope(version),
+                )
+            }
+        };
+        Ok(Reply::new(status, http::content_type(version), envelope))
+    }
+
+    fn call(&self, body: &[u8], version: Version, action: &str) -> Result<String, Fault> {
+        let limits = Limits {
+            total: bounds::BYTES,
+            ..Limits::default()
+        };
+        let text = decode(body, &limits).map_err(|error| Refusal::from(error).fault())?;
+        let request = Request::read(&text, version, &limits, &[]).map_err(|error| error.fault())?;
+        let name = &request.operation;
+        let known = OPERATIONS
+            .iter()
+            .find(|(operation, _)| name.is(NAMESPACE, operation));
+        let (operation, answer) = known.ok_or_else(|| {
+            let known = OPERATIONS.map(|(name, _)| name).join(", ");
+            client(format!(
+                "there is no operation {:?} in {:?}: there are {known} in {NAMESPACE:?}",
+                name.local, name.namespace
+            ))
+        })?;
+        // R2744, R2745: the description's action, or an empty one.
+        let theirs = action
+            .strip_prefix(NAMESPACE)
+            .and_then(|rest| rest.strip_prefix('/'));
+        if !action.is_empty() && theirs != Some(operation) {
+            return Err(client(format!(
+                "the action {action:?} does not belong to {operation}: send \"{NAMESPACE}/{operation}\" or \"\" (R2744, R2745)"
+            )));
+        }
+        let mut out = String::with_capacity(2 << 10);
+        write::open(version, &mut out);
+        out.push_str(&format!("<b:{operation}Response xmlns:b=\"{NAMESPACE}\">"));
+        answer(
+            self,
+            &Asked {
+                request,
+                text: &text,
+                limits: &limits,
+            },
+            &mut out,
+        )?;
+        out.push_str(&format!("</b:{operation}Response>"));
+        write::close(&mut out);
+        Ok(out)
+    }
+
+    fn get_best_offer(&self, asked: &Asked<'_>, out: &mut String) -> Result<(), Fault> {
+        let question = Question {
+            kind: asked.kind()?,
+            requirements: asked.requirement()?,
+            ranking: Ranking::default(),
+        };
+        let seen = self.house.registry.seen();
+        let answer = answer(&seen.index, &question, Timestamp::now());
+        self.house.metrics.count_answer(answer.offer.is_some());
+        if let Some(provider) = answer.provider {
+            write::element("b:provider", provider, out);
+        }
+        if let Some(offer) = answer.offer {
+            let offers = vec![offer];
+            out.push_str("<b:offer>");
+            Document::Offers(Offers {
+                offers,
+                ..Offers::default()
+            })
+            .write_into(out);
+            out.push_str("</b:offer>");
+        }
+        for against in answer.reasons {
+            for objection in against.objections {
+                let words = format!("{}, {}: {objection}", against.provider, against.name);
+                write::element("b:reason", &words, out);
+            }
+        }
+        Ok(())
+    }
+
+    fn available_offers_info(&self, asked: &Asked<'_>, out: &mut String) -> Result<(), Fault> {
+        let kind = asked.kind()?;
+        let seen = self.house.registry.seen();
+        let now = Timestamp::now();
+        for found in seen
+            .index
+            .offers(&kind)
+            .filter(|found| found.offer.expires > now)
+            .take(LISTED)
+        {
+            out.push_str("<b:Offer>");
+            write::element("b:provider", found.provider, out);
+            write::element("b:name", &found.offer.name, out);
+            if let Some(price) = found.offer.qos.price {
+                write::element("b:price", &price.amount(), out);
+                write::element("b:currency", &price.currency().to_string(), out);
+            }
+            write::element("b:expires", &found.offer.expires.to_string(), out);
+            out.push_str("</b:Offer>");
+        }
+        Ok(())
+    }
+
+    fn get_trusted_providers(&self, _: &Asked<'_>, out: &mut String) -> Result<(), Fault> {
+        for provider in self.house.registry.providers() {
+            write::element("b:provider", &provider, out);
+        }
+        Ok(())
+    }
+
+    fn get_registry_location(&self, _: &Asked<'_>, out: &mut String) -> Result<(), Fault> {
+        let own = || format!("{}://{}/soap", self.house.scheme, self.house.address);
+        let location = self.house.uddi.clone().unwrap_or_else(own);
+        write::element("b:location", &location, out);
+        Ok(())
+    }
+
+    /// What `/soap` answers to GET: its description, or how to use it.
+    pub(super) fn describe(&self, parts: &Parts) -> Result<Reply, Problem> {
+        let query = parts.uri.query().unwrap_or_default();
+        if !query
+            .split('&')
+            .any(|part| part.eq_ignore_ascii_case("wsdl"))
+        {
+            let words = "POST an envelope here, or GET /soap?wsdl for the description (R1132)";
+            let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, words);
+            return Err(problem.with(Also::Allow("POST")));
+        }
+        let host = match (parts.headers.get(header::HOST), parts.uri.authority()) {
+            (_, Some(authority)) => authority.to_string(),
+            (Some(host), None) => host.to_str().unwrap_or_default().to_owned(),
+            (None, None) => self.house.address.to_string(),
+        };
+        let allowed = |b: u8| b.is_ascii_alphanumeric() || b".:-_[]".contains(&b);
+        if host.is_empty() || !host.bytes().all(allowed) {
+            return Err(Problem::bad("the Host field is no name of a host"));
+        }
+        let wsdl = self
+            .house
+            .service
+            .wsdl(&format!("{}://{host}/soap", self.house.scheme));
+        Ok(Reply::new(StatusCode::OK, "text/xml; charset=utf-8", wsdl))
+    }
+}
+
+impl Asked<'_> {
+    fn kind(&self) -> Result<String, Fault> {
+        let kind = self.request.field("tModelKey");
+        let kind = kind
+            .ok_or_else(|| client("there is no tModelKey in the request"))?
+            .trim();
+        path::check_name(kind).map_err(|problem| client(problem.detail))?;
+        Ok(kind.to_owned())
+    }
+
+    /// The `wsqos` document within the field `requirements`.
+    fn requirement(&self) -> Result<Requirement, Fault> {
+        let within = Request::enter(self.text, self.limits, "requirements");
+        let mut scanner =
+            within.ok_or_else(|| client("there are no requirements in the request"))?;
+        loop {
+            match scanner
+                .token()
+                .map_err(|error| Refusal::from(error).fault())?
+            {
+                Token::Text(_) => {}
+                Token::Start(name) if name.local == "wsqos" => break,
+                _ => return Err(client("in requirements there is one element wsqos")),
+            }
+        }
+        match Document::read_from(&mut scanner) {
+            Ok(Document::Requirement(requirement)) => Ok(requirement),
+            Ok(_) => Err(client("there are no requirements in the document")),
+            Err(error) => Err(client(error.to_string())),
+        }
+    }
+}
+
+fn client(words: impl Into<String>) -> Fault {
+    Fault::new(Code::Client, words)
+}
+
+/// What `/soap?wsdl` describes.
+pub(crate) fn service() -> Service {
+    let kind = || {
+        Element::simple(
+            "tModelKey",
+            "string",
+            "The type of interface: a UDDI tModel's key, or any other name.",
+        )
+    };
+    let document = |name, optional, documentation| Element {
+        name,
+        kind: Kind::Record("Document"),
+        optional,
+        many: false,
+        documentation,
+    };
+    let many = |name, kind, documentation| Element {
+        name,
+        kind,
+        optional: true,
+        many: true,
+        documentation,
+    };
+    let optional = |element: Element| Element {
+        optional: true,
+        ..element
+    };
+    let operation = |name, documentation, input, output| Offered {
+        name,
+        documentation,
+        input,
+        output,
+        extensions: Vec::new(),
+    };
+    Service {
+        name: "Broker",
+        namespace: NAMESPACE,
+        documentation: "Offers of quality of service, and the cheapest one that is enough.",
+        operations: vec![
+            operation(
+                "GetBestOffer",
+                "The cheapest adequate offer, or what speaks against the ten cheapest.",
+                vec![
+                    kind(),
+                    document(
+                        "requirements",
+                        false,
+                        "Requirements in the vocabulary of WS-QoS.",
+                    ),
+                ],
+                vec![
+                    optional(Element::simple("provider", "string", "Whose offer it is.")),
+                    document("offer", true, "The offer in the vocabulary of WS-QoS."),
+                    many(
+                        "reason",
+                        Kind::Simple("string"),
+                        "What speaks against an offer.",
+                    ),
+                ],
+            ),
+            operation(
+                "AvailableOffersInfo",
+                "The offers for a type of interface, the cheapest first.",
+                vec![kind()],
+                vec![many("Offer", Kind::Record("OfferInfo"), "")],
+            ),
+            operation(
+                "GetTrustedProviders",
+                "Those who may publish.",
+                Vec::new(),
+                vec![many("provider", Kind::Simple("string"), "")],
+            ),
+            operation(
+                "GetRegistryLocation",
+                "Where the registry of services is: this broker where there is no other.",
+                Vec::new(),
+                vec![Element::simple("location", "anyURI", "")],
+            ),
+        ],
+        records: vec![
+            Record {
+                name: "Document",
+                documentation: "One element wsqos.",
+                elements: vec![Element {
+                    name: "",
+                    kind: Kind::Any("http://wsqos.org/"),
+                    optional: false,
+                    many: false,
+                    documentation: "",
+                }],
+            },
+            Record {
+                name: "OfferInfo",
+                documentation: "An offer in short.",
+                elements: vec![
+                    Element::simple("provider", "string", "Whose it is."),
+                    Element::simple("name", "string", "What it is called."),
+                    Element::simple("price", "decimal", "What a call costs."),
+                    Element::simple("currency", "string", "In which currency (ISO 4217)."),
+                    Element::simple("expires", "dateTime", "From this moment on it is no more."),
+                ],
+            },
+        ],
+        fault: None,
+    }
+}

@@ -1,0 +1,166 @@
+//! What is counted, and how Prometheus reads it (OpenMetrics text).
+
+use std::fmt::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+
+use crate::house::House;
+
+/// The media type of [`text`].
+pub(crate) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// How replies are told apart.
+const CLASSES: [&str; 3] = ["ok", "refused", "failed"];
+
+/// The counters of a broker's front.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    /// By class: ok, refused, failed.
+    pub(crate) replies: [AtomicU64; 3],
+    found: AtomicU64,
+    none_adequate: AtomicU64,
+    refused_tokens: AtomicU64,
+}
+
+impl Metrics {
+    /// A question for the best offer was answered.
+    pub(crate) fn count_answer(&self, found: bool) {
+        let counter = if found {
+            &self.found
+        } else {
+            &self.none_adequate
+        };
+        counter.fetch_add(1, Relaxed);
+    }
+
+    /// A token was missing or wrong.
+    pub(crate) fn count_refused_token(&self) {
+        self.refused_tokens.fetch_add(1, Relaxed);
+    }
+
+    /// Questions answered with an offer, and without.
+    pub(crate) fn answers(&self) -> (u64, u64) {
+        (self.found.load(Relaxed), self.none_adequate.load(Relaxed))
+    }
+}
+
+/// Everything that is counted and measured now.
+pub(crate) fn text(house: &Arc<House>) -> String {
+    let mut registry = Registry::with_prefix("posthaste_broker");
+    registry.register_collector(Box::new(Shown(house.clone())));
+    let mut text = String::with_capacity(4 << 10);
+    // Writing to a string cannot fail.
+    let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
+    text
+}
+
+struct Shown(Arc<House>);
+
+impl std::fmt::Debug for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Shown")
+    }
+}
+
+impl Collector for Shown {
+    fn encode(&self, mut out: DescriptorEncoder) -> Result<(), Error> {
+        let (out, house) = (&mut out, &*self.0);
+        let metrics = &house.metrics;
+        let load = |counter: &AtomicU64| counter.load(Relaxed) as f64;
+        let replies = CLASSES.iter().zip(&metrics.replies);
+        let replies = replies.map(|(class, count)| ([("answer", *class)], load(count)));
+        family(
+            out,
+            "replies",
+            "Replies, by kind: refused is 4xx, failed 5xx",
+            MetricType::Counter,
+            replies,
+        )?;
+        let answers = [
+            ([("answer", "offer")], load(&metrics.found)),
+            ([("answer", "none")], load(&metrics.none_adequate)),
+        ];
+        family(
+            out,
+            "questions",
+            "Questions for the best offer, by answer",
+            MetricType::Counter,
+            answers,
+        )?;
+        let refused = [([], load(&metrics.refused_tokens))];
+        family(
+            out,
+            "refused_tokens",
+            "Requests to publish without a valid token",
+            MetricType::Counter,
+            refused,
+        )?;
+        let (offers, number) = {
+            let seen = house.registry.seen();
+            (seen.index.len() as f64, seen.number as f64)
+        };
+        family(
+            out,
+            "offers",
+            "Offers in the index",
+            MetricType::Gauge,
+            [([], offers)],
+        )?;
+        family(
+            out,
+            "last_change",
+            "Number of the last change in the index",
+            MetricType::Gauge,
+            [([], number)],
+        )?;
+        let age = house.registry.age().unwrap_or_default().as_secs_f64();
+        family(
+            out,
+            "age_seconds",
+            "How long the index has been out of step with its store; 0 in step",
+            MetricType::Gauge,
+            [([], age)],
+        )?;
+        let connections = house.counters.snapshot();
+        family(
+            out,
+            "connections_open",
+            "Connections open now",
+            MetricType::Gauge,
+            [([], connections.open as f64)],
+        )?;
+        let events = connections
+            .events()
+            .map(|(event, count)| ([("event", event)], count as f64));
+        family(
+            out,
+            "connections",
+            "Connections, by what became of them",
+            MetricType::Counter,
+            events,
+        )
+    }
+}
+
+fn family<const N: usize>(
+    out: &mut DescriptorEncoder,
+    name: &str,
+    help: &str,
+    kind: MetricType,
+    rows: impl IntoIterator<Item = ([(&'static str, &'static str); N], f64)>,
+) -> Result<(), Error> {
+    let mut family = out.encode_descriptor(name, help, None, kind)?;
+    for (labels, value) in rows {
+        let mut metric = family.encode_family(&labels)?;
+        match kind {
+            MetricType::Counter => metric.encode_counter::<NoLabelSet, f64, f64>(&value, None)?,
+            _ => metric.encode_gauge(&value)?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! What is written for people is true: the example's values are the defaults, the page names each key, the description each path.
+
+use std::path::Path;
+
+use posthaste_broker::Config;
+
+const EXAMPLE: &str = include_str!("../../../../examples/broker.toml");
+const PAGE: &str = include_str!("../../../../docs/broker.md");
+
+/// The example without the # before its keys.
+fn with_every_key() -> String {
+    let bare = |line: &str| {
+        let rest = line.strip_prefix("# ")?;
+        let word = rest.split(" = ").next()?;
+        (rest.starts_with('[') || word != rest && !word.contains(' ')).then(|| rest.to_owned())
+    };
+    let lines = EXAMPLE
+        .lines()
+        .map(|line| bare(line).unwrap_or_else(|| line.to_owned()) + "\n");
+    lines.collect()
+}
+
+#[test]
+fn the_example_shows_the_defaults() {
+    let shown = Config::read(EXAMPLE, Path::new("")).unwrap();
+    assert_eq!(format!("{shown:#?}"), format!("{:#?}", Config::default()));
+}
+
+#[test]
+fn the_example_can_be_used_with_every_key() {
+    let config = Config::read(&with_every_key(), Path::new("/etc")).unwrap();
+    assert!(config.tls.is_some() && config.follow.is_some() && config.uddi.is_some());
+    assert_eq!(config.currency.worth.len(), 2);
+    assert_eq!(config.ontologies[0].file, Path::new("/etc/metrics.wsqos"));
+}
+
+#[test]
+fn the_page_names_each_key() {
+    let mut table = String::new();
+    for line in with_every_key().lines() {
+        if let Some(name) = line.strip_prefix('[') {
+            table = name.trim_matches(['[', ']']).to_owned() + ".";
+        } else if let Some((key, _)) = line.split_once(" = ") {
+            let name = format!("`{table}{key}`");
+            assert!(
+                PAGE.contains(&name),
+                "docs/broker.md does not say what {name} is"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named_with_the_remedy() {
+    for (text, words) in [
+        ("lisen = \"127.0.0.1:1\"", "did you mean `listen`?"),
+        ("store = \"mysql:offers\"", "sqlite:FILE"),
+        ("threads = 0", "threads must be at least 1"),
+        ("[currency]\nworth = { USD = -1 }", "more than 0"),
+    ] {
+        let error = Config::read(text, Path::new("")).unwrap_err().to_string();
+        assert!(error.contains(words), "{text}: {error}");
+    }
+}

@@ -1,0 +1,188 @@
+//! The stream of changes, and brokers that follow.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use posthaste_broker::{Broker, Config};
+
+use crate::support::{Shop, offer, question, send, start};
+
+/// A reader of the stream.
+struct Reader(BufReader<TcpStream>);
+
+/// An event without its data's dates.
+#[derive(Debug, PartialEq)]
+struct Told {
+    event: String,
+    id: Option<u64>,
+    name: Option<String>,
+}
+
+impl Reader {
+    fn new(at: SocketAddr, last: Option<u64>) -> Self {
+        let mut socket = TcpStream::connect(at).unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        let last = last
+            .map(|last| format!("Last-Event-ID: {last}\r\n"))
+            .unwrap_or_default();
+        write!(socket, "GET /v1/changes HTTP/1.1\r\nHost: b\r\n{last}\r\n").unwrap();
+        Self(BufReader::new(socket))
+    }
+
+    /// The next event but `alive`.
+    fn next(&mut self) -> Told {
+        let mut told = Told {
+            event: String::new(),
+            id: None,
+            name: None,
+        };
+        loop {
+            let mut line = String::new();
+            assert_ne!(
+                self.0.read_line(&mut line).unwrap(),
+                0,
+                "the stream has ended"
+            );
+            match line.trim_end().split_once(": ") {
+                Some(("event", event)) => told.event = event.to_owned(),
+                Some(("id", id)) => told.id = id.parse().ok(),
+                Some(("data", data)) => {
+                    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+                    told.name = data["name"].as_str().map(str::to_owned);
+                }
+                _ if line.trim().is_empty() && !told.event.is_empty() => {
+                    if told.event != "alive" {
+                        return told;
+                    }
+                    told = Told {
+                        event: String::new(),
+                        id: None,
+                        name: None,
+                    };
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn told(event: &str, id: Option<u64>, name: Option<&str>) -> Told {
+    Told {
+        event: event.to_owned(),
+        id,
+        name: name.map(str::to_owned),
+    }
+}
+
+#[test]
+fn the_stream_tells_what_there_is_and_what_happens() {
+    let shop = Shop::open();
+    shop.put(&offer("Gold", 40, 100));
+    let mut reader = Reader::new(shop.broker.addr, None);
+    assert_eq!(reader.next(), told("begin", None, None));
+    assert_eq!(reader.next(), told("put", None, Some("Gold")));
+    assert_eq!(reader.next(), told("ready", Some(1), None));
+    shop.put(&offer("Silver", 20, 300));
+    assert_eq!(reader.next(), told("put", Some(2), Some("Silver")));
+    shop.send("DELETE", "/v1/offers/books/ada/Gold", &[], "");
+    assert_eq!(reader.next(), told("withdrawn", Some(3), Some("Gold")));
+}
+
+#[test]
+fn who_comes_back_gets_what_was_missed() {
+    let shop = Shop::open();
+    for name in ["a", "b", "c"] {
+        shop.put(&offer(name, 40, 100));
+    }
+    let mut reader = Reader::new(shop.broker.addr, Some(1));
+    assert_eq!(reader.next(), told("put", Some(2), Some("b")));
+    assert_eq!(reader.next(), told("put", Some(3), Some("c")));
+    assert_eq!(reader.next(), told("ready", Some(3), None));
+    // A number that this store has not reached is another store's.
+    assert_eq!(
+        Reader::new(shop.broker.addr, Some(99)).next(),
+        told("begin", None, None)
+    );
+    let wrong = send(
+        shop.broker.addr,
+        "GET",
+        "/v1/changes",
+        &["Last-Event-ID: x"],
+        "",
+    );
+    assert_eq!(wrong.status, 400);
+}
+
+/// Waits until a broker answers a question with this offer, or with none.
+fn until(broker: &Broker, name: Option<&str>) {
+    let since = Instant::now();
+    loop {
+        let answer = send(broker.addr, "POST", "/v1/best-offer", &[], &question(300)).json();
+        if answer["offer"]["name"].as_str() == name {
+            return;
+        }
+        assert!(
+            since.elapsed() < Duration::from_secs(30),
+            "{answer} is not {name:?}"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_follower_answers_as_the_one_it_follows() {
+    let shop = Shop::open();
+    shop.put(&offer("Good", 30, 200));
+    let follower = start(Config {
+        follow: Some(shop.url()),
+        ..Config::default()
+    });
+    until(&follower, Some("Good"));
+    shop.put(&offer("Better", 20, 200));
+    until(&follower, Some("Better"));
+    // Its own stream goes on from there, in the same numbers.
+    let mut reader = Reader::new(follower.addr, None);
+    assert_eq!(reader.next(), told("begin", None, None));
+    shop.send("PUT", "/v1/offers/books/ada", &[], "{\"offers\": []}");
+    until(&follower, None);
+    let refused = send(
+        follower.addr,
+        "PUT",
+        "/v1/offers/books/ada/x",
+        &["Authorization: Bearer x"],
+        "{}",
+    );
+    assert_eq!(refused.status, 403);
+    assert!(refused.body.contains("publish there"), "{}", refused.body);
+}
+
+#[test]
+fn a_follower_goes_on_when_the_other_is_gone_and_says_how_old_its_word_is() {
+    let shop = Shop::open();
+    shop.put(&offer("Good", 30, 200));
+    let follower = start(Config {
+        follow: Some(shop.url()),
+        ..Config::default()
+    });
+    until(&follower, Some("Good"));
+    shop.broker.stop();
+    drop(shop);
+    let since = Instant::now();
+    let old = loop {
+        let reply = send(follower.addr, "POST", "/v1/best-offer", &[], &question(300));
+        assert_eq!(reply.json()["offer"]["name"], "Good");
+        if let Some(age) = reply.field("Age") {
+            break age.parse::<u64>().unwrap();
+        }
+        assert!(
+            since.elapsed() < Duration::from_secs(30),
+            "it does not say that it is old"
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    assert!((3..30).contains(&old), "{old} s");
+    assert_eq!(send(follower.addr, "GET", "/healthz", &[], "").status, 503);
+}

@@ -1,0 +1,8 @@
+//! A broker as its clients see it, over real sockets.
+
+mod documented;
+mod following;
+mod lookups;
+mod publishing;
+mod soap;
+mod support;

@@ -1,0 +1,148 @@
+//! A broker to test, and a client that says exactly what is meant.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use posthaste_broker::{Admin, Broker, Config, Place};
+use posthaste_wsqos::qos::Offer;
+use tempfile::TempDir;
+
+/// A broker with a provider called ada.
+pub(crate) struct Shop {
+    pub(crate) broker: Broker,
+    pub(crate) token: String,
+    pub(crate) place: Place,
+    folder: TempDir,
+}
+
+/// What came back.
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    head: String,
+    pub(crate) body: String,
+}
+
+impl Shop {
+    pub(crate) fn open() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::Sqlite(folder.path().join("offers.db"));
+        let token = token(&place, "ada");
+        Self {
+            broker: broker(&place),
+            token,
+            place,
+            folder,
+        }
+    }
+
+    /// Ends the broker and starts another on the same store.
+    pub(crate) fn reopen(self) -> Self {
+        let Self {
+            broker,
+            token,
+            place,
+            folder,
+        } = self;
+        broker.stop();
+        broker.join();
+        Self {
+            broker: crate::support::broker(&place),
+            token,
+            place,
+            folder,
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.broker.addr)
+    }
+
+    /// Sends a request of ada's.
+    pub(crate) fn send(&self, method: &str, path: &str, fields: &[&str], body: &str) -> Reply {
+        let token = format!("Authorization: Bearer {}", self.token);
+        let fields = [fields, &[&token]].concat();
+        send(self.broker.addr, method, path, &fields, body)
+    }
+
+    pub(crate) fn put(&self, offer: &Offer) -> Reply {
+        let path = format!("/v1/offers/books/ada/{}", offer.name);
+        self.send("PUT", &path, &[], &serde_json::to_string(offer).unwrap())
+    }
+}
+
+impl Reply {
+    /// A field's value.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines
+            .clone()
+            .find(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+    }
+
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+}
+
+/// A new token of a provider.
+pub(crate) fn token(place: &Place, provider: &str) -> String {
+    Admin::open(place).unwrap().make_token(provider).unwrap().1
+}
+
+pub(crate) fn broker(place: &Place) -> Broker {
+    start(Config {
+        store: place.clone(),
+        ..Config::default()
+    })
+}
+
+pub(crate) fn start(config: Config) -> Broker {
+    let listen = ([127, 0, 0, 1], 0).into();
+    posthaste_broker::start(Config { listen, ..config }).unwrap()
+}
+
+/// Sends a request on a connection of its own.
+pub(crate) fn send(at: SocketAddr, method: &str, path: &str, fields: &[&str], body: &str) -> Reply {
+    let mut socket = TcpStream::connect(at).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
+    let length = body.len();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: b\r\nConnection: close\r\nContent-Length: {length}\r\n{fields}\r\n"
+    );
+    socket.write_all(head.as_bytes()).unwrap();
+    socket.write_all(body.as_bytes()).unwrap();
+    let mut text = String::new();
+    socket.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let status = head[9..12].parse().unwrap();
+    Reply {
+        status,
+        head: head.to_owned(),
+        body: body.to_owned(),
+    }
+}
+
+/// An offer of so many cents that holds for an hour and promises so many milliseconds.
+pub(crate) fn offer(name: &str, cents: u32, milliseconds: u32) -> Offer {
+    let expires = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(1);
+    serde_json::from_value(serde_json::json!({
+        "name": name,
+        "expires": expires,
+        "qos": {
+            "defaultQoSInfo": { "serverQoSMetrics": { "processingTime": milliseconds } },
+            "price": { "amount": format!("{}.{:02}", cents / 100, cents % 100), "currency": "EUR" },
+        },
+    }))
+    .unwrap()
+}
+
+/// A question for at most so many milliseconds.
+pub(crate) fn question(milliseconds: u32) -> String {
+    let qos = serde_json::json!({ "defaultQoSInfo": { "serverQoSMetrics": { "processingTime": milliseconds } } });
+    serde_json::json!({ "type": "books", "requirements": { "qos": qos } }).to_string()
+}
