@@ -1,12 +1,14 @@
 //! The commands: each turns what was typed into what was meant, and calls its room.
 
 mod bookshop;
+mod broker;
 mod compare;
 mod doctor;
 mod drops;
 mod gateway;
 mod load;
 mod net;
+mod offers;
 mod path;
 mod pattern;
 mod reproduce;
@@ -45,6 +47,8 @@ enum Command {
     Pattern(pattern::Args),
     Bookshop(bookshop::Args),
     Gateway(gateway::Args),
+    Broker(Box<broker::Args>),
+    Offers(offers::Args),
     Reproduce(reproduce::Args),
     Doctor(doctor::Args),
 }
@@ -59,6 +63,8 @@ impl Cli {
             Command::Pattern(args) => args.run(),
             Command::Bookshop(args) => args.run(),
             Command::Gateway(args) => args.run(),
+            Command::Broker(args) => args.run(),
+            Command::Offers(args) => args.run(),
             Command::Reproduce(args) => args.run(),
             Command::Doctor(args) => args.run(),
         }?;

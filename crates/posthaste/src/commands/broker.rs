@@ -1,0 +1,231 @@
+//! `posthaste broker`: the registry of offers in the foreground, until a signal, and its tokens.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use posthaste_broker::{Admin, Config, Error, Key, Place, start};
+use posthaste_serve::{Signal, Signals};
+
+use super::{Failure, log_to_stderr, print};
+
+/// Keep providers' offers and find the cheapest that is enough.
+///
+/// Prints the address once it listens: a page of its state, JSON (/openapi.json), SOAP (/soap?wsdl) and a stream of
+/// changes. SIGTERM or Ctrl-C finishes what is under way and ends.
+#[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  A broker that keeps its offers in a file, and a provider who may publish:
+    posthaste broker token new ada --store sqlite:offers.db
+    posthaste broker --store sqlite:offers.db
+  Every key there is, with its default: examples/broker.toml
+    posthaste broker --config broker.toml --check
+  Brokers that share a registry:
+    posthaste broker --store postgres://broker@db.example/offers
+  A broker of one's own, beside the client, that follows one:
+    posthaste broker --follow http://broker.example:8090 --listen 127.0.0.1:8091
+  A new token without a gap: make one, hand it over, then end the old one:
+    posthaste broker token list
+    posthaste broker token revoke 1
+  Who changed what:
+    posthaste broker log"
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    at: At,
+    /// Where clients connect
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// Follow the changes of this broker, in place of a store
+    #[arg(long, value_name = "URL", conflicts_with = "store")]
+    follow: Option<String>,
+    /// Event loops, each with a thread of its own
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Read the configuration, say whether it can be used, and end
+    #[arg(long)]
+    check: bool,
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+/// Which store.
+#[derive(clap::Args)]
+struct At {
+    /// What to keep and how (TOML)
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where offers are kept: sqlite:FILE or postgres://...
+    #[arg(long, value_name = "PLACE")]
+    store: Option<Place>,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// Who may publish
+    Token {
+        #[command(subcommand)]
+        verb: Token,
+    },
+    /// The newest changes, the newest first: when, with which token, what (CSV)
+    Log {
+        #[command(flatten)]
+        at: At,
+        /// How many
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        most: usize,
+    },
+}
+
+#[derive(clap::Subcommand)]
+enum Token {
+    /// Make a token with which a provider publishes; it is shown once
+    New {
+        /// Whose offers it may change
+        provider: String,
+        #[command(flatten)]
+        at: At,
+    },
+    /// Every token there has been (CSV)
+    List {
+        #[command(flatten)]
+        at: At,
+    },
+    /// End a token's validity
+    Revoke {
+        /// Its number
+        number: u64,
+        #[command(flatten)]
+        at: At,
+    },
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self.verb {
+            None => self.serve(),
+            Some(Verb::Token { verb }) => verb.run(),
+            Some(Verb::Log { at, most }) => log(&at, most),
+        }
+    }
+
+    fn serve(self) -> Result<(), Failure> {
+        let mut config = self.at.config()?;
+        config.listen = self.listen.unwrap_or(config.listen);
+        config.threads = self.threads.unwrap_or(config.threads);
+        config.follow = self.follow.or(config.follow);
+        if self.check {
+            posthaste_broker::check(&config).map_err(Failure::usage)?;
+            return print("the configuration can be used\n");
+        }
+        log_to_stderr();
+        let scheme = if config.tls.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        let broker = start(config).map_err(|error| match error {
+            Error::Config(_) | Error::Tls(_) | Error::Follow(_) => Failure::usage(error),
+            _ => Failure::run(error),
+        })?;
+        let mut signals = Signals::take().map_err(Failure::run)?;
+        print(&format!("listening on {scheme}://{}\n", broker.addr))?;
+        while signals.wait() == Signal::Reload {}
+        broker.stop();
+        broker.join();
+        Ok(())
+    }
+}
+
+impl At {
+    fn config(&self) -> Result<Config, Failure> {
+        let mut config = match &self.config {
+            None => Config::default(),
+            Some(file) => read(file).map_err(Failure::Usage)?,
+        };
+        if let Some(place) = &self.store {
+            config.store = place.clone();
+            config.follow = None;
+        }
+        Ok(config)
+    }
+
+    fn open(&self) -> Result<Admin, Failure> {
+        Admin::open(&self.config()?.store).map_err(Failure::run)
+    }
+}
+
+impl Token {
+    fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::New { provider, at } => {
+                let (number, token) = at.open()?.make_token(&provider).map_err(Failure::run)?;
+                eprintln!("token {number}, for the offers of {provider}; it is not shown again");
+                print(&format!("{token}\n"))
+            }
+            Self::List { at } => {
+                let tokens = at.open()?.tokens().map_err(Failure::run)?;
+                let rows = tokens.into_iter().map(|token| {
+                    let revoked = token.revoked.map(|at| at.to_string()).unwrap_or_default();
+                    [
+                        token.number.to_string(),
+                        token.provider,
+                        token.made.to_string(),
+                        revoked,
+                    ]
+                });
+                table(["number", "provider", "made", "revoked"], rows)
+            }
+            Self::Revoke { number, at } => match at.open()?.revoke(number).map_err(Failure::run)? {
+                true => Ok(()),
+                false => Err(Failure::run(format!(
+                    "there is no valid token {number}: posthaste broker token list"
+                ))),
+            },
+        }
+    }
+}
+
+fn log(at: &At, most: usize) -> Result<(), Failure> {
+    let changes = at.open()?.log(most).map_err(Failure::run)?;
+    let rows = changes.into_iter().map(|(token, change)| {
+        let Key {
+            kind,
+            provider,
+            name,
+        } = change.key;
+        let offer = change
+            .offer
+            .map(|offer| serde_json::to_string(&offer).unwrap_or_default());
+        let what = offer.unwrap_or_else(|| "withdrawn".to_owned());
+        let (number, at) = (change.number.to_string(), change.at.to_string());
+        [number, at, token.to_string(), kind, provider, name, what]
+    });
+    table(
+        ["number", "at", "token", "type", "provider", "name", "what"],
+        rows,
+    )
+}
+
+/// Prints CSV.
+fn table<const N: usize>(
+    head: [&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+) -> Result<(), Failure> {
+    let mut out = csv::Writer::from_writer(Vec::new());
+    out.write_record(head).map_err(Failure::run)?;
+    for row in rows {
+        out.write_record(row).map_err(Failure::run)?;
+    }
+    let bytes = out.into_inner().map_err(Failure::run)?;
+    print(&String::from_utf8_lossy(&bytes))
+}
+
+fn read(file: &Path) -> Result<Config, String> {
+    let place = file.display();
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{place}: {error}"))?;
+    let folder = file.parent().unwrap_or(Path::new(""));
+    Config::read(&text, folder).map_err(|error| format!("{place}: {error}"))
+}

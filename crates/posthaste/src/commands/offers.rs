@@ -1,0 +1,244 @@
+//! `posthaste offers`: what a broker has, for people.
+
+mod book;
+mod wanted;
+
+use std::path::PathBuf;
+
+use posthaste_offers::{Client, Error, Listed, Question};
+
+use self::wanted::Wanted;
+use super::{Failure, print};
+
+/// Offers in a page of a list.
+const PAGE: usize = 1_000;
+
+/// Ask a broker for offers, publish them, or watch them change.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  The cheapest service that answers within 300 ms for at most 0.40 EUR:
+    posthaste offers get books --processing-time 300ms --max-price 0.40EUR
+  The same from a document of requirements:
+    posthaste offers get books --requirements need.wsqos
+  Publish a provider's offers; what he offered before and is not in the file is withdrawn:
+    POSTHASTE_TOKEN=pht_... posthaste offers put books ada offers.wsqos
+  What there is, and what changes:
+    posthaste offers list books
+    posthaste offers watch
+  From one broker to another:
+    posthaste offers export > offers.jsonl
+    posthaste offers import offers.jsonl --broker http://127.0.0.1:8091
+
+Exit codes: 0 all well, 1 no offer is enough, 2 usage, 3 the broker refused or cannot be reached.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// The best offer that is enough, or what speaks against the cheapest
+    Get {
+        /// The type of interface
+        #[arg(value_name = "TYPE")]
+        kind: String,
+        #[command(flatten)]
+        wanted: Box<Wanted>,
+        #[command(flatten)]
+        broker: Broker,
+        /// Print the answer as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Have a provider's offers be those of a file and no others
+    Put {
+        /// The type of interface
+        #[arg(value_name = "TYPE")]
+        kind: String,
+        /// Whose offers they are
+        provider: String,
+        /// A .wsqos document, or JSON with the same names
+        file: PathBuf,
+        #[command(flatten)]
+        broker: Broker,
+    },
+    /// Take an offer back
+    Withdraw {
+        /// The type of interface
+        #[arg(value_name = "TYPE")]
+        kind: String,
+        /// Whose offer it is
+        provider: String,
+        /// What it is called
+        name: String,
+        #[command(flatten)]
+        broker: Broker,
+    },
+    /// The offers for a type, the cheapest first; without a type, the types there are
+    List {
+        /// The type of interface
+        #[arg(value_name = "TYPE")]
+        kind: Option<String>,
+        #[command(flatten)]
+        broker: Broker,
+        /// Print a JSON object for each line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Every change as it happens, until Ctrl-C
+    Watch {
+        #[command(flatten)]
+        broker: Broker,
+        /// Print a JSON object for each line
+        #[arg(long)]
+        json: bool,
+    },
+    /// All offers, a JSON object for each line
+    Export {
+        #[command(flatten)]
+        broker: Broker,
+    },
+    /// Publish what was exported; needs the token of the provider whose offers they are
+    Import {
+        /// What `export` has written; - for standard input
+        file: PathBuf,
+        #[command(flatten)]
+        broker: Broker,
+    },
+}
+
+/// Where the broker is.
+#[derive(clap::Args)]
+struct Broker {
+    /// The broker's address
+    #[arg(
+        long = "broker",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:8090"
+    )]
+    url: String,
+    /// A file with the provider's token, for publishing; or set POSTHASTE_TOKEN
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self.verb {
+            Verb::Get {
+                kind,
+                wanted,
+                broker,
+                json,
+            } => {
+                let question = Question {
+                    kind,
+                    requirements: wanted.requirement()?,
+                    ranking: wanted.ranking,
+                };
+                let client = broker.client()?;
+                let answer = wait(client.best_offer(&question))?;
+                if json {
+                    print(&book::line(&answer))?;
+                }
+                book::show(answer, json)
+            }
+            Verb::Put {
+                kind,
+                provider,
+                file,
+                broker,
+            } => {
+                let offers = book::offers_in(&file)?;
+                let count = offers.len();
+                wait(broker.client()?.put_all(&kind, &provider, offers))?;
+                print(&format!("{count} offers of {provider} for {kind}\n"))
+            }
+            Verb::Withdraw {
+                kind,
+                provider,
+                name,
+                broker,
+            } => wait(broker.client()?.withdraw(&kind, &provider, &name)),
+            Verb::List {
+                kind: None,
+                broker,
+                json,
+            } => {
+                for kind in wait(broker.client()?.types())? {
+                    match json {
+                        true => print(&book::line(&serde_json::json!({ "type": kind })))?,
+                        false => print(&format!("{kind}\n"))?,
+                    }
+                }
+                Ok(())
+            }
+            Verb::List {
+                kind: Some(kind),
+                broker,
+                json,
+            } => {
+                let client = broker.client()?;
+                each(&client, &kind, |listed| match json {
+                    true => print(&book::line(&listed)),
+                    false => print(&book::entry(&listed)),
+                })
+            }
+            Verb::Watch { broker, json } => book::watch(&broker.client()?, json),
+            Verb::Export { broker } => {
+                let client = broker.client()?;
+                for kind in wait(client.types())? {
+                    each(&client, &kind, |Listed { provider, offer }| {
+                        print(&book::line(&book::Row {
+                            kind: kind.clone(),
+                            provider,
+                            offer,
+                        }))
+                    })?;
+                }
+                Ok(())
+            }
+            Verb::Import { file, broker } => book::import(&file, &broker.client()?),
+        }
+    }
+}
+
+impl Broker {
+    fn client(&self) -> Result<Client, Failure> {
+        let token = match &self.token_file {
+            Some(file) => {
+                let text = std::fs::read_to_string(file);
+                let text =
+                    text.map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
+                Some(text.trim().to_owned())
+            }
+            None => std::env::var("POSTHASTE_TOKEN").ok(),
+        };
+        let client = Client::new(&self.url).map_err(Failure::usage)?;
+        Ok(client.with_token(token))
+    }
+}
+
+/// Calls `take` with every offer for a type, the cheapest first.
+fn each(
+    client: &Client,
+    kind: &str,
+    mut take: impl FnMut(Listed) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    for skip in (0..).step_by(PAGE) {
+        let page = wait(client.list(kind, skip, PAGE))?;
+        let last = page.len() < PAGE;
+        page.into_iter().try_for_each(&mut take)?;
+        if last {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Waits for what a broker says.
+fn wait<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Failure> {
+    let done = posthaste_offers::wait(work).map_err(Failure::run)?;
+    done.map_err(Failure::run)
+}

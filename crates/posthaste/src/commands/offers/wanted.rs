@@ -1,0 +1,106 @@
+//! What is asked for: by a document, or by a few flags.
+
+use std::path::PathBuf;
+
+use posthaste_units::{Rate, Ratio, Span};
+use posthaste_wsqos::qos::{
+    Currency, Definition, Document, Info, Money, Ranking, Requirement, Server,
+};
+
+use super::Failure;
+
+/// What an offer must be enough for.
+#[derive(clap::Args)]
+pub(super) struct Wanted {
+    /// A .wsqos document with requirements, or JSON with the same names
+    #[arg(long, value_name = "FILE")]
+    requirements: Option<PathBuf>,
+    /// At most, as 0.40EUR
+    #[arg(long, value_name = "PRICE", value_parser = price)]
+    max_price: Option<Money>,
+    /// A request takes at most so long
+    #[arg(long, value_name = "TIME")]
+    processing_time: Option<Span>,
+    /// At least so many requests are served
+    #[arg(long, value_name = "RATE")]
+    requests: Option<Rate>,
+    /// At least this share is answered well
+    #[arg(long, value_name = "SHARE")]
+    reliability: Option<Ratio>,
+    /// At least this share of time the service can be reached
+    #[arg(long, value_name = "SHARE")]
+    availability: Option<Ratio>,
+    /// What makes an offer best: cheapest, or skyline
+    #[arg(long, value_name = "NAME", default_value = "cheapest", value_parser = ranking)]
+    pub(super) ranking: Ranking,
+}
+
+impl Wanted {
+    /// The document's requirement, in which flags count before what it says.
+    pub(super) fn requirement(&self) -> Result<Requirement, Failure> {
+        let mut requirement = match &self.requirements {
+            None => Requirement::default(),
+            Some(file) => read(file)?,
+        };
+        let Definition {
+            default: Info { server, .. },
+            price,
+            ..
+        } = &mut requirement.qos;
+        *price = self.max_price.or(*price);
+        *server = Server {
+            processing_time: self.processing_time.or(server.processing_time),
+            requests_per_second: self.requests.or(server.requests_per_second),
+            reliability: self.reliability.or(server.reliability),
+            availability: self.availability.or(server.availability),
+            custom: std::mem::take(&mut server.custom),
+        };
+        requirement.check().map_err(Failure::usage)?;
+        Ok(requirement)
+    }
+}
+
+fn read(file: &PathBuf) -> Result<Requirement, Failure> {
+    let wrong = |error: String| Failure::usage(format!("{}: {error}", file.display()));
+    let bytes = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
+    if bytes.trim_ascii_start().starts_with(b"{") {
+        return serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()));
+    }
+    match Document::read(&bytes).map_err(|error| wrong(error.to_string()))? {
+        Document::Requirement(requirement) => Ok(requirement),
+        _ => Err(wrong("there are no requirements in it".to_owned())),
+    }
+}
+
+/// An amount and a currency, with or without a space between.
+fn price(text: &str) -> Result<Money, String> {
+    let split = text
+        .find(|c: char| c.is_ascii_alphabetic())
+        .unwrap_or(text.len());
+    let (amount, currency) = text.split_at(split);
+    let currency: Currency = currency
+        .parse()
+        .map_err(|_| format!("{text:?} is no price: write it as 0.40EUR"))?;
+    Money::new(amount.trim_end(), currency).map_err(|error| error.to_string())
+}
+
+fn ranking(text: &str) -> Result<Ranking, String> {
+    match text {
+        "cheapest" => Ok(Ranking::Cheapest),
+        "skyline" => Ok(Ranking::Skyline),
+        _ => Err("there are cheapest and skyline; by weights with POST /v1/best-offer".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_are_written_as_people_do() {
+        assert_eq!(price("0.40EUR").unwrap(), price("0.4 EUR").unwrap());
+        for wrong in ["0.40", "EUR", "-1EUR", "0.40eur", "0.40EURO"] {
+            assert!(price(wrong).is_err(), "{wrong}");
+        }
+    }
+}
