@@ -121,7 +121,10 @@ fn start(chore: Chore) -> Outcome<ExitCode> {
                 },
         } => {
             let site = Site::inside(checkout, binary)?;
-            peers::namespace::overload_inside(&site, &rate, &duration, json)?;
+            match json {
+                true => peers::namespace::overload_told(&site, &rate, &duration)?,
+                false => peers::namespace::overload_counted(&site, &rate, &duration)?,
+            }
         }
     }
     Ok(ExitCode::SUCCESS)

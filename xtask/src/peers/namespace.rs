@@ -23,7 +23,7 @@ pub(crate) fn overload(site: &Site) -> Outcome<()> {
     let words = in_namespace(
         site,
         &["overload", "--rate", "6000/s", "--duration", "3s"],
-        90,
+        240,
     )?;
     print!("{words}");
     Ok(())
@@ -54,8 +54,8 @@ pub(crate) fn in_namespace(site: &Site, chore: &[&str], seconds: u64) -> Outcome
     Ok(site.run("namespace", &mut command, seconds)?.stdout)
 }
 
-/// Inside the namespace: overloads the slow server; says what came of it as JSON, or checks it.
-pub(crate) fn overload_inside(site: &Site, rate: &str, duration: &str, json: bool) -> Outcome<()> {
+/// Inside the namespace: overloads the slow server and says what came of it as JSON.
+pub(crate) fn overload_told(site: &Site, rate: &str, duration: &str) -> Outcome<()> {
     let Overload {
         report,
         listen_drops,
@@ -66,31 +66,57 @@ pub(crate) fn overload_inside(site: &Site, rate: &str, duration: &str, json: boo
         report.outcome("unanswered"),
     );
     let intended = report.intended()?;
-    if json {
-        let unsent = report.outcome("dropped") + report.outcome("client-failed");
-        println!(
-            "{}",
-            serde_json::json!({
-                "intended": intended,
-                "attempted": intended - unsent,
-                "connect_aborted": aborted,
-                "unanswered": unanswered,
-                "listen_drops": listen_drops,
-                "syn_retransmissions": syn_retransmissions,
-                "lateness_p99_ms": report.number("send_lateness_ms/p99")?,
-            })
-        );
-        return Ok(());
+    let unsent = report.outcome("dropped") + report.outcome("client-failed");
+    println!(
+        "{}",
+        serde_json::json!({
+            "intended": intended,
+            "attempted": intended - unsent,
+            "connect_aborted": aborted,
+            "unanswered": unanswered,
+            "listen_drops": listen_drops,
+            "syn_retransmissions": syn_retransmissions,
+            "lateness_p99_ms": report.number("send_lateness_ms/p99")?,
+        })
+    );
+    Ok(())
+}
+
+/// Inside the namespace: the generator's account against the kernel's.
+///
+/// They agree to the last connection, unless the machine was so busy that the last packet of a handshake
+/// waited while others filled the queue. Such a run is made again, twice at most: no two agree by chance.
+pub(crate) fn overload_counted(site: &Site, rate: &str, duration: &str) -> Outcome<()> {
+    let mut outcome = Ok(());
+    for _ in 0..3 {
+        outcome = agree(&overload_once(site, rate, duration)?);
+        match &outcome {
+            Ok(()) => break,
+            Err(error) => println!("  {error}"),
+        }
     }
+    outcome
+}
+
+fn agree(overload: &Overload) -> Outcome<()> {
+    let Overload {
+        report,
+        listen_drops,
+        syn_retransmissions,
+    } = overload;
+    let (aborted, unanswered) = (
+        report.outcome("connect-aborted"),
+        report.outcome("unanswered"),
+    );
     let outcomes = report.outcomes();
     println!("  {outcomes}; ListenDrops {listen_drops}, SYNs sent again {syn_retransmissions}");
     check(aborted > 0, || "the server was not overloaded".into())?;
-    check(aborted + unanswered == listen_drops, || {
+    check(aborted + unanswered == *listen_drops, || {
         format!(
             "{aborted} connect-aborted + {unanswered} unanswered, but {listen_drops} ListenDrops"
         )
     })?;
-    check(syn_retransmissions == 0, || {
+    check(*syn_retransmissions == 0, || {
         format!("{syn_retransmissions} SYNs were sent twice")
     })
 }
