@@ -117,7 +117,7 @@ impl Told {
                 tracing::info!(number, "in step");
                 self.last = Some(number);
             }
-            Event::Changed { number, put } => self.change(number, put),
+            Event::Changed { number, put } => self.change(number, *put),
             Event::Alive => {}
         }
         if self.beginning.is_none() {

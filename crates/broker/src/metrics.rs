@@ -10,9 +10,13 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
 use crate::house::House;
+use crate::registry::Registry as Shared;
 
 /// The media type of [`text`].
 pub(crate) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+const COUNTER: MetricType = MetricType::Counter;
+const GAUGE: MetricType = MetricType::Gauge;
 
 /// How replies are told apart.
 const CLASSES: [&str; 3] = ["ok", "refused", "failed"];
@@ -70,81 +74,46 @@ impl std::fmt::Debug for Shown {
 impl Collector for Shown {
     fn encode(&self, mut out: DescriptorEncoder) -> Result<(), Error> {
         let (out, house) = (&mut out, &*self.0);
-        let metrics = &house.metrics;
-        let load = |counter: &AtomicU64| counter.load(Relaxed) as f64;
-        let replies = CLASSES.iter().zip(&metrics.replies);
-        let replies = replies.map(|(class, count)| ([("answer", *class)], load(count)));
-        family(
-            out,
-            "replies",
-            "Replies, by kind: refused is 4xx, failed 5xx",
-            MetricType::Counter,
-            replies,
-        )?;
-        let answers = [
-            ([("answer", "offer")], load(&metrics.found)),
-            ([("answer", "none")], load(&metrics.none_adequate)),
-        ];
-        family(
-            out,
-            "questions",
-            "Questions for the best offer, by answer",
-            MetricType::Counter,
-            answers,
-        )?;
-        let refused = [([], load(&metrics.refused_tokens))];
-        family(
-            out,
-            "refused_tokens",
-            "Requests to publish without a valid token",
-            MetricType::Counter,
-            refused,
-        )?;
-        let (offers, number) = {
-            let seen = house.registry.seen();
-            (seen.index.len() as f64, seen.number as f64)
-        };
-        family(
-            out,
-            "offers",
-            "Offers in the index",
-            MetricType::Gauge,
-            [([], offers)],
-        )?;
-        family(
-            out,
-            "last_change",
-            "Number of the last change in the index",
-            MetricType::Gauge,
-            [([], number)],
-        )?;
-        let age = house.registry.age().unwrap_or_default().as_secs_f64();
-        family(
-            out,
-            "age_seconds",
-            "How long the index has been out of step with its store; 0 in step",
-            MetricType::Gauge,
-            [([], age)],
-        )?;
+        front(out, &house.metrics)?;
+        registry(out, &house.registry)?;
         let connections = house.counters.snapshot();
-        family(
-            out,
-            "connections_open",
-            "Connections open now",
-            MetricType::Gauge,
-            [([], connections.open as f64)],
-        )?;
-        let events = connections
-            .events()
-            .map(|(event, count)| ([("event", event)], count as f64));
-        family(
-            out,
-            "connections",
-            "Connections, by what became of them",
-            MetricType::Counter,
-            events,
-        )
+        let open = [([], connections.open as f64)];
+        family(out, "connections_open", "Connections open now", GAUGE, open)?;
+        let events = connections.events();
+        let events = events.map(|(event, count)| ([("event", event)], count as f64));
+        let help = "Connections, by what became of them";
+        family(out, "connections", help, COUNTER, events)
     }
+}
+
+fn front(out: &mut DescriptorEncoder, metrics: &Metrics) -> Result<(), Error> {
+    let load = |counter: &AtomicU64| counter.load(Relaxed) as f64;
+    let replies = CLASSES.iter().zip(&metrics.replies);
+    let replies = replies.map(|(class, count)| ([("answer", *class)], load(count)));
+    let help = "Replies, by kind: refused is 4xx, failed 5xx";
+    family(out, "replies", help, COUNTER, replies)?;
+    let answers = [
+        ([("answer", "offer")], load(&metrics.found)),
+        ([("answer", "none")], load(&metrics.none_adequate)),
+    ];
+    let help = "Questions for the best offer, by answer";
+    family(out, "questions", help, COUNTER, answers)?;
+    let refused = [([], load(&metrics.refused_tokens))];
+    let help = "Requests to publish without a valid token";
+    family(out, "refused_tokens", help, COUNTER, refused)
+}
+
+fn registry(out: &mut DescriptorEncoder, shared: &Shared) -> Result<(), Error> {
+    let (offers, number) = {
+        let seen = shared.seen();
+        (seen.index.len() as f64, seen.number as f64)
+    };
+    family(out, "offers", "Offers in the index", GAUGE, [([], offers)])?;
+    let help = "Number of the last change in the index";
+    family(out, "last_change", help, GAUGE, [([], number)])?;
+    let age = shared.age().unwrap_or_default().as_secs_f64();
+    let help = "How long the index has been out of step with its store; 0 in step";
+    family(out, "age_seconds", help, GAUGE, [([], age)])
 }
 
 fn family<const N: usize>(

@@ -29,7 +29,7 @@ pub enum Event {
         /// The change's number; none where it only says what there is.
         number: Option<u64>,
         /// The change.
-        put: Put,
+        put: Box<Put>,
     },
     /// Everything up to this change has been told.
     Ready(u64),
@@ -99,7 +99,7 @@ fn read(event: &eventsource_stream::Event) -> Result<Event, Error> {
         "alive" => Event::Alive,
         "put" | "withdrawn" => Event::Changed {
             number: number(),
-            put: serde_json::from_str(&event.data).map_err(senseless)?,
+            put: Box::new(serde_json::from_str(&event.data).map_err(senseless)?),
         },
         other => return Err(Error::Senseless(format!("an event {other:?}"))),
     })

@@ -3,6 +3,7 @@
 //! Whoever asks is answered from the registry, at once. Whoever publishes says who he is, what he offers is checked, and
 //! the keeper answers once it is kept. The paths are in [`Front::answer`], each with the file that knows it.
 
+mod description;
 mod lookup;
 mod path;
 mod problem;
@@ -21,7 +22,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response};
 use posthaste_serve::{Handler, Peer};
 
-pub(crate) use self::soap::service;
+pub(crate) use self::description::service;
 
 use self::path::Path;
 use self::problem::Problem;

@@ -6,7 +6,6 @@ use hyper::header::{self, HeaderName};
 use hyper::http::request::Parts;
 use jiff::Timestamp;
 use posthaste_serve::Peer;
-use posthaste_soap::wsdl::{Element, Kind, Offered, Record, Service};
 use posthaste_soap::xml::{Token, decode};
 use posthaste_soap::{Code, Fault, Limits, Refusal, Request, Version, http, write};
 use posthaste_wsqos::qos::{Document, Offers, Ranking, Requirement, bounds};
@@ -18,7 +17,7 @@ use super::reply::Reply;
 use super::{Front, path};
 
 /// The namespace of everything the broker says.
-const NAMESPACE: &str = "urn:posthaste:broker";
+pub(super) const NAMESPACE: &str = "urn:posthaste:broker";
 
 /// Offers in an answer of `AvailableOffersInfo` at most.
 const LISTED: usize = 1_000;
@@ -264,111 +263,4 @@ impl Asked<'_> {
 
 fn client(words: impl Into<String>) -> Fault {
     Fault::new(Code::Client, words)
-}
-
-/// What `/soap?wsdl` describes.
-pub(crate) fn service() -> Service {
-    let kind = || {
-        Element::simple(
-            "tModelKey",
-            "string",
-            "The type of interface: a UDDI tModel's key, or any other name.",
-        )
-    };
-    let document = |name, optional, documentation| Element {
-        name,
-        kind: Kind::Record("Document"),
-        optional,
-        many: false,
-        documentation,
-    };
-    let many = |name, kind, documentation| Element {
-        name,
-        kind,
-        optional: true,
-        many: true,
-        documentation,
-    };
-    let optional = |element: Element| Element {
-        optional: true,
-        ..element
-    };
-    let operation = |name, documentation, input, output| Offered {
-        name,
-        documentation,
-        input,
-        output,
-        extensions: Vec::new(),
-    };
-    Service {
-        name: "Broker",
-        namespace: NAMESPACE,
-        documentation: "Offers of quality of service, and the cheapest one that is enough.",
-        operations: vec![
-            operation(
-                "GetBestOffer",
-                "The cheapest adequate offer, or what speaks against the ten cheapest.",
-                vec![
-                    kind(),
-                    document(
-                        "requirements",
-                        false,
-                        "Requirements in the vocabulary of WS-QoS.",
-                    ),
-                ],
-                vec![
-                    optional(Element::simple("provider", "string", "Whose offer it is.")),
-                    document("offer", true, "The offer in the vocabulary of WS-QoS."),
-                    many(
-                        "reason",
-                        Kind::Simple("string"),
-                        "What speaks against an offer.",
-                    ),
-                ],
-            ),
-            operation(
-                "AvailableOffersInfo",
-                "The offers for a type of interface, the cheapest first.",
-                vec![kind()],
-                vec![many("Offer", Kind::Record("OfferInfo"), "")],
-            ),
-            operation(
-                "GetTrustedProviders",
-                "Those who may publish.",
-                Vec::new(),
-                vec![many("provider", Kind::Simple("string"), "")],
-            ),
-            operation(
-                "GetRegistryLocation",
-                "Where the registry of services is: this broker where there is no other.",
-                Vec::new(),
-                vec![Element::simple("location", "anyURI", "")],
-            ),
-        ],
-        records: vec![
-            Record {
-                name: "Document",
-                documentation: "One element wsqos.",
-                elements: vec![Element {
-                    name: "",
-                    kind: Kind::Any("http://wsqos.org/"),
-                    optional: false,
-                    many: false,
-                    documentation: "",
-                }],
-            },
-            Record {
-                name: "OfferInfo",
-                documentation: "An offer in short.",
-                elements: vec![
-                    Element::simple("provider", "string", "Whose it is."),
-                    Element::simple("name", "string", "What it is called."),
-                    Element::simple("price", "decimal", "What a call costs."),
-                    Element::simple("currency", "string", "In which currency (ISO 4217)."),
-                    Element::simple("expires", "dateTime", "From this moment on it is no more."),
-                ],
-            },
-        ],
-        fault: None,
-    }
 }

@@ -51,6 +51,7 @@ impl Place {
     pub(crate) fn beside(self, folder: &Path) -> Self {
         match self {
             Self::Sqlite(file) => Self::Sqlite(folder.join(file)),
+            elsewhere => elsewhere,
         }
     }
 }

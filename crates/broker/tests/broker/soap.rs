@@ -57,7 +57,7 @@ fn the_best_offer_is_a_document_in_the_reply() {
     );
     let start = reply.body.find("<b:offer>").unwrap() + "<b:offer>".len();
     let end = reply.body.find("</b:offer>").unwrap();
-    let Document::Offers(offers) = Document::read(reply.body[start..end].as_bytes()).unwrap()
+    let Document::Offers(offers) = Document::read(&reply.body.as_bytes()[start..end]).unwrap()
     else {
         panic!("{}", reply.body);
     };

@@ -3,7 +3,7 @@
 use super::commits::all;
 use super::{World, at, later, offer, put, withdraw};
 use crate::change::Change;
-use crate::store::{AT_ONCE, Condition, Log, Store, Write};
+use crate::store::{AT_ONCE, Condition, Log, Write};
 
 super::over_all_stores! {
     the_log_has_every_change_in_order,

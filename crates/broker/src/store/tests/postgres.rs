@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::commits::all;
 use super::{World, at, offer, put, soon};
-use crate::store::{Condition, Place, Store as _, StoreError};
+use crate::store::{Condition, Place, StoreError};
 
 #[test]
 fn a_database_of_a_later_version_is_refused() {
