@@ -3,6 +3,7 @@
 //! A peer that could not be got is a skip with a reason; under CI, where everything has to be
 //! there, a skip counts as a failure.
 
+pub(crate) mod broker;
 mod gateway;
 pub(crate) mod generators;
 mod hostile;
@@ -103,6 +104,11 @@ pub(crate) const PEERS: &[Peer] = &[
         name: "gateway-crowd",
         about: "2,000 connections at once, 10,000 idle in 150 MiB, a gigabyte in constant memory",
         run: gateway::crowd,
+    },
+    Peer {
+        name: "broker",
+        about: "Python's requests, zeep and lxml ask and publish by OpenAPI, WSDL and the schema of offers",
+        run: broker::python,
     },
     Peer {
         name: "overload",
