@@ -125,7 +125,8 @@ impl Run {
         }
         let (writes, waiting): (Vec<Write>, Vec<Waiting>) = asked.writes.into_iter().unzip();
         let outcomes = self.commit(&writes);
-        if self.trouble.is_none() {
+        // Who is refused need not wait for it.
+        if outcomes.is_ok() && self.trouble.is_none() {
             self.look();
         }
         // Who does not wait any longer needs no answer.
@@ -134,7 +135,13 @@ impl Run {
             let _ = waiting.answer.send(outcome.map_err(Clone::clone));
         }
         for (number, limit, answer) in asked.since {
-            let _ = answer.send(self.usable().and_then(|store| store.since(number, limit)));
+            let log = self.usable().and_then(|store| store.since(number, limit));
+            if let Err(error) = &log
+                && self.trouble.is_none()
+            {
+                self.note(Err(error.clone()));
+            }
+            let _ = answer.send(log);
         }
         if self.next <= Instant::now() {
             let more = self.each_second();

@@ -84,7 +84,7 @@ fn publisher() {
                 for turn in 0.. {
                     let number = first + turn * AT_ONCE + writer;
                     // What a publisher before has left unacknowledged may be there.
-                    if let Outcome::Made { .. } = keeper.write(write(number)).await.unwrap() {
+                    if let Ok(Outcome::Made { .. }) = keeper.write(write(number)).await {
                         println!("acknowledged {number}.");
                     }
                 }
@@ -172,5 +172,7 @@ fn what_was_acknowledged_outlives_a_kill(world: &World) {
         assert_eq!(there.len() as u64 % TOGETHER, 0, "a write is there in part");
         assert_eq!(last, there.len() as u64, "an offer for each change");
     }
-    println!("{total} writes acknowledged in {kills} lives, none lost");
+    let url = world.url();
+    let store = url.split(':').next().unwrap();
+    println!("{store}: {total} writes acknowledged in {kills} lives, none lost");
 }

@@ -12,7 +12,7 @@ use tokio_postgres::{Config, Row};
 
 use self::listener::Listener;
 pub(super) use self::session::words;
-use self::session::{PATIENCE, Session, in_time, runtime};
+use self::session::{PATIENCE, START, Session, in_time, runtime};
 use self::writing::Value;
 use super::plan::{self, Plan};
 use super::row::{self, Entry};
@@ -42,14 +42,13 @@ impl Postgres {
             .keepalives_idle(PATIENCE)
             .keepalives_interval(PATIENCE / 3)
             .keepalives_retries(3);
-        let mut this = Self {
+        let runtime = runtime()?;
+        Ok(Self {
+            session: Some(Session::open(&runtime, &config, START)?),
             config,
-            runtime: runtime()?,
-            session: None,
+            runtime,
             _listener: None,
-        };
-        this.call(async |_| Ok(()))?;
-        Ok(this)
+        })
     }
 
     /// What the first column of the first row of an answer holds.
@@ -79,7 +78,7 @@ impl Postgres {
     ) -> Result<T, StoreError> {
         let mut session = match self.session.take() {
             Some(session) => session,
-            None => Session::open(&self.runtime, &self.config)?,
+            None => Session::open(&self.runtime, &self.config, PATIENCE)?,
         };
         let done = self.runtime.block_on(calls(&mut session))?;
         self.session = Some(session);

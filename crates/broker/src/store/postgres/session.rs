@@ -13,8 +13,10 @@ use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Statement};
 use super::super::StoreError;
 use super::schema;
 
-/// How long one call may take, and connecting.
-pub(super) const PATIENCE: Duration = Duration::from_secs(3);
+/// How long one call may take, and connecting once more.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// How long connecting may take where nobody waits for answers yet: other brokers may be changing the schema.
+pub(super) const START: Duration = Duration::from_secs(30);
 
 /// What the server is told: it need not finish what nobody waits for any more, nor keep our locks for us. An
 /// acknowledged commit is on its disk, whatever its configuration says.
@@ -86,9 +88,13 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Connects and brings the schema up to date. What drives the connection runs on `runtime`.
-    pub(super) fn open(runtime: &Runtime, config: &Config) -> Result<Self, StoreError> {
-        runtime.block_on(in_time(async {
+    /// Connects within `limit` and brings the schema up to date. What drives the connection runs on `runtime`.
+    pub(super) fn open(
+        runtime: &Runtime,
+        config: &Config,
+        limit: Duration,
+    ) -> Result<Self, StoreError> {
+        let opened = async {
             let (mut client, connection) = connect(config, || ()).await?;
             // It ends with the client; why, the client's calls say.
             tokio::spawn(connection);
@@ -96,7 +102,8 @@ impl Session {
             client.batch_execute(&settings()).await?;
             let statements = Statements::of(&client).await?;
             Ok(Self { client, statements })
-        }))
+        };
+        runtime.block_on(within(limit, opened))
     }
 }
 
@@ -129,15 +136,22 @@ pub(super) fn runtime() -> Result<Runtime, StoreError> {
     runtime.map_err(|error| StoreError::Unavailable(error.to_string()))
 }
 
-/// What comes of a call, if it comes in time.
+/// What comes of a call, if it comes within [`PATIENCE`].
 pub(super) async fn in_time<T>(
     call: impl Future<Output = Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
+    within(PATIENCE, call).await
+}
+
+async fn within<T>(
+    limit: Duration,
+    call: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
     let late = |_| {
-        let seconds = PATIENCE.as_secs();
+        let seconds = limit.as_secs();
         StoreError::Unavailable(format!("no answer within {seconds} s"))
     };
-    timeout(PATIENCE, call).await.map_err(late)?
+    timeout(limit, call).await.map_err(late)?
 }
 
 impl From<tokio_postgres::Error> for StoreError {
