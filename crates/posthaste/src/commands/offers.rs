@@ -161,44 +161,9 @@ impl Args {
                 name,
                 broker,
             } => wait(broker.client()?.withdraw(&kind, &provider, &name)),
-            Verb::List {
-                kind: None,
-                broker,
-                json,
-            } => {
-                for kind in wait(broker.client()?.types())? {
-                    match json {
-                        true => print(&book::line(&serde_json::json!({ "type": kind })))?,
-                        false => print(&format!("{kind}\n"))?,
-                    }
-                }
-                Ok(())
-            }
-            Verb::List {
-                kind: Some(kind),
-                broker,
-                json,
-            } => {
-                let client = broker.client()?;
-                each(&client, &kind, |listed| match json {
-                    true => print(&book::line(&listed)),
-                    false => print(&book::entry(&listed)),
-                })
-            }
+            Verb::List { kind, broker, json } => list(&broker.client()?, kind.as_deref(), json),
             Verb::Watch { broker, json } => book::watch(&broker.client()?, json),
-            Verb::Export { broker } => {
-                let client = broker.client()?;
-                for kind in wait(client.types())? {
-                    each(&client, &kind, |Listed { provider, offer }| {
-                        print(&book::line(&book::Row {
-                            kind: kind.clone(),
-                            provider,
-                            offer,
-                        }))
-                    })?;
-                }
-                Ok(())
-            }
+            Verb::Export { broker } => export(&broker.client()?),
             Verb::Import { file, broker } => book::import(&file, &broker.client()?),
         }
     }
@@ -218,6 +183,33 @@ impl Broker {
         let client = Client::new(&self.url).map_err(Failure::usage)?;
         Ok(client.with_token(token))
     }
+}
+
+fn list(client: &Client, kind: Option<&str>, json: bool) -> Result<(), Failure> {
+    let Some(kind) = kind else {
+        let types = wait(client.types())?;
+        return types.into_iter().try_for_each(|kind| match json {
+            true => print(&book::line(&serde_json::json!({ "type": kind }))),
+            false => print(&format!("{kind}\n")),
+        });
+    };
+    each(client, kind, |listed| match json {
+        true => print(&book::line(&listed)),
+        false => print(&book::entry(&listed)),
+    })
+}
+
+fn export(client: &Client) -> Result<(), Failure> {
+    wait(client.types())?.into_iter().try_for_each(|kind| {
+        each(client, &kind, |Listed { provider, offer }| {
+            let kind = kind.clone();
+            print(&book::line(&book::Row {
+                kind,
+                provider,
+                offer,
+            }))
+        })
+    })
 }
 
 /// Calls `take` with every offer for a type, the cheapest first.
