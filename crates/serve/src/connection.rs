@@ -19,6 +19,9 @@ use crate::worker::{Thread, in_ticks};
 /// Sweeps without a request after which a connection rests.
 const RESTS_AFTER: u32 = 2;
 
+/// What answers a PING of HTTP/2 (RFC 9113, section 6.7): less than a reply's progress.
+const PONG: usize = 17;
+
 /// Who sent a request, and the connection it came on.
 pub struct Peer {
     /// Its address.
@@ -147,17 +150,22 @@ impl Connection {
     /// Bytes have come: of a request, if it waited for one. With HTTP/2 there are frames between
     /// requests, and an idle connection has its own limit.
     pub(crate) fn received(&self, now: u32) {
+        self.resting.set(false);
         if !self.http2.get() && self.phase.get() == Phase::Idle {
             self.enter(Phase::Head, now);
         }
     }
 
-    /// The peer took `taken` bytes of what was offered, or none at all.
+    /// The peer took `taken` bytes of what was offered, or none at all. With HTTP/2 a reply has often
+    /// been handed over long before the peer has taken it: while it goes on taking, nothing is late.
     pub(crate) fn wrote(&self, offered: usize, taken: usize, now: u32) {
         if taken == offered {
             self.blocked.set(None);
         } else if taken > 0 || self.blocked.get().is_none() {
             self.blocked.set(Some(now));
+        }
+        if taken > PONG && matches!(self.phase.get(), Phase::Idle | Phase::Replying) {
+            self.since.set(now);
         }
     }
 
@@ -255,5 +263,20 @@ impl<B: Body + Unpin> Body for Replying<B> {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_before_a_connection_rests_keeps_it_from_resting_later() {
+        let connection = Connection::new(0);
+        connection.rest();
+        assert!(connection.may_rest());
+        connection.received(3);
+        connection.enter(Phase::Idle, 3);
+        assert!(!connection.may_rest());
     }
 }

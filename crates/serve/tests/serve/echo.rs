@@ -23,6 +23,8 @@ pub(crate) struct Whole(pub(crate) Option<Bytes>);
 /// What Echo answers with.
 pub(crate) enum Reply {
     Whole(Whole),
+    /// So many pieces of 1 MiB, all of them there at once.
+    Pieces(usize),
     /// So many pieces, one every 200 ms.
     Dripping(usize, Pin<Box<tokio::time::Sleep>>),
 }
@@ -41,7 +43,11 @@ impl Body for Reply {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut *self {
             Self::Whole(whole) => Pin::new(whole).poll_frame(cx),
-            Self::Dripping(0, _) => Poll::Ready(None),
+            Self::Pieces(0) | Self::Dripping(0, _) => Poll::Ready(None),
+            Self::Pieces(left) => {
+                *left -= 1;
+                Poll::Ready(Some(Ok(Frame::data(Bytes::from(vec![b'x'; 1 << 20])))))
+            }
             Self::Dripping(left, timer) => {
                 ready!(timer.as_mut().poll(cx));
                 (*left, *timer) = (*left - 1, pause());
@@ -53,7 +59,7 @@ impl Body for Reply {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(whole) => whole.size_hint(),
-            Self::Dripping(..) => SizeHint::new(),
+            Self::Pieces(_) | Self::Dripping(..) => SizeHint::new(),
         }
     }
 }
@@ -82,6 +88,9 @@ impl Handler for Echo {
         let path = request.uri().path().to_owned();
         if path == "/drops" {
             return Response::new(Reply::Dripping(8, pause()));
+        }
+        if let Some(pieces) = path.strip_prefix("/pieces/") {
+            return Response::new(Reply::Pieces(pieces.parse().unwrap()));
         }
         let (status, body) = match &*path {
             "/big" => (200, Bytes::from(vec![b'x'; 32 << 20])),

@@ -1,6 +1,7 @@
 //! Servers over real sockets: limits of time and number, TLS, and the end.
 
 mod echo;
+mod http2;
 
 use std::cell::Cell;
 use std::io::{self, Read, Write};
@@ -8,11 +9,10 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hyper::Request;
 use posthaste_serve::{Running, Server, StartError, Timeouts, listen};
 use posthaste_units::Span;
 
-use crate::echo::{Echo, Whole};
+use crate::echo::Echo;
 
 fn quick() -> Timeouts {
     let short = Span::from_millis(250);
@@ -32,6 +32,14 @@ fn start(server: Server, backlog: u32) -> Running {
             served: Cell::new(0),
         })
         .unwrap()
+}
+
+fn start_with(timeouts: Timeouts) -> Running {
+    let server = Server {
+        timeouts,
+        ..Server::default()
+    };
+    start(server, 64)
 }
 
 fn connect(address: SocketAddr) -> TcpStream {
@@ -114,13 +122,7 @@ fn bodies_come_in_pieces_and_are_bounded() {
 
 #[test]
 fn every_phase_has_its_time_limit() {
-    let running = start(
-        Server {
-            timeouts: quick(),
-            ..Server::default()
-        },
-        64,
-    );
+    let running = start_with(quick());
     let snapshot = || running.counters.snapshot();
     assert_eq!(exchange(running.addr, ""), "");
     assert_eq!(snapshot().timed_out_idle, 1, "nothing was sent");
@@ -161,13 +163,10 @@ fn every_phase_has_its_time_limit() {
 
 #[test]
 fn a_reader_that_is_slow_but_reads_gets_everything() {
-    let running = start(
-        Server {
-            timeouts: quick(),
-            ..Server::default()
-        },
-        64,
-    );
+    let running = start_with(Timeouts {
+        write: Span::from_secs(1),
+        ..quick()
+    });
     let mut stream = connect(running.addr);
     stream
         .write_all(b"GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -181,21 +180,18 @@ fn a_reader_that_is_slow_but_reads_gets_everything() {
             Ok(n) => total += n,
             Err(error) => panic!("after {total} bytes: {error}"),
         }
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(60));
     }
     assert!(total > 32 << 20);
-    assert!(begin.elapsed() > Duration::from_millis(600), "it was quick");
+    assert!(
+        begin.elapsed() > Duration::from_millis(1600),
+        "it was quick"
+    );
 }
 
 #[test]
 fn a_reply_that_comes_slowly_is_not_idle() {
-    let running = start(
-        Server {
-            timeouts: quick(),
-            ..Server::default()
-        },
-        64,
-    );
+    let running = start_with(quick());
     let reply = exchange(
         running.addr,
         "GET /drops HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
@@ -210,13 +206,7 @@ fn a_connection_that_rested_goes_on_and_has_its_limits() {
         idle: Span::from_secs(2),
         ..Timeouts::default()
     };
-    let running = start(
-        Server {
-            timeouts,
-            ..Server::default()
-        },
-        64,
-    );
+    let running = start_with(timeouts);
     let mut stream = connect(running.addr);
     let mut reply = [0; 1024];
     let mut answered = |stream: &mut TcpStream| {
@@ -320,13 +310,7 @@ fn a_drain_cuts_off_what_outlasts_the_grace_time() {
         grace: Span::from_millis(200),
         ..Timeouts::default()
     };
-    let running = start(
-        Server {
-            timeouts,
-            ..Server::default()
-        },
-        64,
-    );
+    let running = start_with(timeouts);
     let mut deaf = connect(running.addr);
     deaf.write_all(b"GET /big HTTP/1.1\r\nHost: x\r\n\r\n")
         .unwrap();
@@ -470,47 +454,4 @@ fn without_descriptors_it_waits_and_counts_and_recovers() {
             .is_ok()
             && stream.read(&mut [0; 16]).is_ok_and(|n| n > 0)
     });
-}
-
-#[test]
-fn a_stream_that_is_given_up_leaves_its_connection_idle() {
-    let running = start(
-        Server {
-            timeouts: quick(),
-            ..Server::default()
-        },
-        8,
-    );
-    let address = running.addr;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let local = tokio::task::LocalSet::new();
-    local.block_on(&runtime, async move {
-        let stream = tokio::net::TcpStream::connect(address).await.unwrap();
-        let io = hyper_util::rt::TokioIo::new(stream);
-        let (mut sender, connection) = hyper::client::conn::http2::handshake(OnThisThread, io)
-            .await
-            .unwrap();
-        let over = tokio::task::spawn_local(connection);
-        let request = Request::get("http://s/slow").body(Whole(None)).unwrap();
-        let reply = sender.send_request(request);
-        let reset = tokio::time::timeout(Duration::from_millis(200), reply).await;
-        assert!(reset.is_err(), "it takes 600 ms");
-        // The connection has nothing to do any more, and its idle time passes.
-        let over = tokio::time::timeout(Duration::from_secs(5), over).await;
-        assert!(over.is_ok(), "the connection stays open");
-    });
-    assert_eq!(running.counters.snapshot().timed_out_idle, 1);
-}
-
-/// For the client's side of HTTP/2.
-#[derive(Clone)]
-struct OnThisThread;
-
-impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for OnThisThread {
-    fn execute(&self, task: F) {
-        tokio::task::spawn_local(task);
-    }
 }

@@ -1,0 +1,151 @@
+//! HTTP/2: what its streams leave of the connection's time limits.
+
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use http_body_util::BodyExt;
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper::{Request, body::Incoming};
+use hyper_util::rt::TokioIo;
+use posthaste_serve::{Running, Timeouts};
+use posthaste_units::Span;
+use tokio::task::{JoinHandle, LocalSet, spawn_local};
+use tokio::time::{sleep, timeout};
+
+use crate::echo::Whole;
+use crate::{connect, quick, start_with};
+
+/// What a client takes at once: less than any reply here, so that it sets the pace.
+const WINDOW: u32 = 65_535;
+
+/// Longer than it takes to judge a limit of a second.
+const BEYOND: Duration = Duration::from_millis(1600);
+
+#[derive(Clone)]
+struct OnThisThread;
+
+impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for OnThisThread {
+    fn execute(&self, task: F) {
+        spawn_local(task);
+    }
+}
+
+/// Runs a client's side.
+fn run(client: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    LocalSet::new().block_on(&runtime, client);
+}
+
+/// A client, and what ends with its connection.
+async fn open(address: SocketAddr) -> (SendRequest<Whole>, JoinHandle<hyper::Result<()>>) {
+    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let (sender, connection) = http2::Builder::new(OnThisThread)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .handshake(TokioIo::new(stream))
+        .await
+        .unwrap();
+    (sender, spawn_local(connection))
+}
+
+async fn ask(sender: &mut SendRequest<Whole>, path: &str) -> Incoming {
+    let request = Request::get(format!("http://s{path}")).body(Whole(None));
+    let reply = sender.send_request(request.unwrap()).await;
+    reply.unwrap().into_body()
+}
+
+/// Takes a reply of so many MiB at 16 KiB in 30 ms.
+fn read_slowly(running: &Running, pieces: usize) {
+    run(async {
+        let (mut sender, _connection) = open(running.addr).await;
+        let begin = Instant::now();
+        let mut body = ask(&mut sender, &format!("/pieces/{pieces}")).await;
+        let mut total = 0;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.unwrap_or_else(|error| panic!("after {total} bytes: {error}"));
+            total += frame.into_data().map_or(0, |data| data.len());
+            sleep(Duration::from_millis(30)).await;
+        }
+        assert_eq!(total, pieces << 20);
+        assert!(begin.elapsed() > BEYOND, "it was quick");
+    });
+}
+
+fn idle_for_a_second() -> Timeouts {
+    Timeouts {
+        idle: Span::from_secs(1),
+        ..Timeouts::default()
+    }
+}
+
+fn write_for_a_second() -> Timeouts {
+    Timeouts {
+        write: Span::from_secs(1),
+        ..Timeouts::default()
+    }
+}
+
+#[test]
+fn a_slow_reader_is_not_idle_once_its_reply_was_handed_over() {
+    read_slowly(&start_with(idle_for_a_second()), 1);
+}
+
+#[test]
+fn a_slow_reader_is_not_stalled_while_there_is_more_of_its_reply() {
+    read_slowly(&start_with(write_for_a_second()), 2);
+}
+
+#[test]
+fn a_reader_that_stalls_is_cut_off() {
+    let cut = |timeouts, path: &str| {
+        let running = start_with(timeouts);
+        run(async {
+            let (mut sender, connection) = open(running.addr).await;
+            let mut body = ask(&mut sender, path).await;
+            assert!(body.frame().await.unwrap().is_ok());
+            let over = timeout(Duration::from_secs(10), connection).await;
+            assert!(over.is_ok(), "{path}: the connection stays open");
+        });
+        running.counters.snapshot()
+    };
+    let stalled = cut(write_for_a_second(), "/pieces/2");
+    assert_eq!(stalled.timed_out_writing, 1);
+    let idle = cut(idle_for_a_second(), "/pieces/1");
+    assert_eq!(idle.timed_out_idle, 1);
+}
+
+#[test]
+fn a_connection_with_nothing_but_pings_is_idle() {
+    let running = start_with(idle_for_a_second());
+    let mut stream = connect(running.addr);
+    stream
+        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")
+        .unwrap();
+    let begin = Instant::now();
+    let mut answers = [0; 1024];
+    while stream.write_all(b"\0\0\x08\x06\0\0\0\0\0posthast").is_ok()
+        && stream.read(&mut answers).is_ok_and(|length| length > 0)
+    {
+        assert!(begin.elapsed() < Duration::from_secs(10), "it stays open");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(running.counters.snapshot().timed_out_idle, 1);
+}
+
+#[test]
+fn a_stream_that_is_given_up_leaves_its_connection_idle() {
+    let running = start_with(quick());
+    run(async {
+        let (mut sender, connection) = open(running.addr).await;
+        let reset = timeout(Duration::from_millis(200), ask(&mut sender, "/slow")).await;
+        assert!(reset.is_err(), "it takes 600 ms");
+        // The connection has nothing to do any more, and its idle time passes.
+        let over = timeout(Duration::from_secs(5), connection).await;
+        assert!(over.is_ok(), "the connection stays open");
+    });
+    assert_eq!(running.counters.snapshot().timed_out_idle, 1);
+}
