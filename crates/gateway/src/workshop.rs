@@ -25,9 +25,8 @@ pub(crate) struct Workshop {
     pub(crate) house: Arc<House>,
     press: RefCell<Press>,
     thread: usize,
-    /// Where a slower machine is acted, and how many times slower.
+    /// Where a slower machine is acted.
     slowness: Option<Slowness>,
-    slowdown: u64,
 }
 
 /// A compression under way: what was paid for it, and what it has cost. It enters itself in the books
@@ -51,7 +50,6 @@ impl Workshop {
         let slowdown = house.plan().config.slowdown;
         Self {
             slowness: (slowdown > 1).then(|| Slowness::new(slowdown)),
-            slowdown: slowdown.max(1).into(),
             purse: RefCell::new(Purse::new(sharers)),
             prices: RefCell::default(),
             outlook: Cell::new(Outlook::UNKNOWN),
@@ -79,7 +77,8 @@ impl Workshop {
         let start = processor_time();
         let done = work();
         let spent = processor_time().saturating_sub(start);
-        (done, Span::from_nanos(spent.as_nanos() * self.slowdown))
+        let slower = self.slowness.as_ref();
+        (done, slower.map_or(spent, |slow| slow.stretch(spent)))
     }
 
     /// Shows those who watch over all threads what was spent so far.

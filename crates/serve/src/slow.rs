@@ -9,6 +9,7 @@
 
 use std::cell::Cell;
 
+use posthaste_units::Span;
 use rustix::thread::clock_nanosleep_relative;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
@@ -39,6 +40,11 @@ impl Slowness {
             paid: Cell::new(read(ClockId::ThreadCPUTime)),
             owed: Cell::new(0),
         }
+    }
+
+    /// What takes `time` of the processor here, as it is on the slower machine.
+    pub fn stretch(&self, time: Span) -> Span {
+        time * (1 + self.more.unsigned_abs())
     }
 
     /// Adds what the thread has used since the last call to what it owes, and sleeps that off.
@@ -90,5 +96,7 @@ mod tests {
         // 5 ms of work, ten times over, less what is still owed; a busy machine makes it longer.
         assert!(took + slowness.owed.get() >= 49_000_000, "{took} ns");
         assert!(slowness.owed.get() < LEAST_SLEEP);
+        let stretched = slowness.stretch(Span::from_micros(7));
+        assert_eq!(stretched, Span::from_micros(70));
     }
 }
