@@ -160,7 +160,7 @@ pub(crate) fn now() -> Instant {
 }
 
 /// Processor time of the calling thread.
-fn processor_time() -> Span {
+pub(crate) fn processor_time() -> Span {
     Span::from_nanos(nanos(clock_gettime(ClockId::ThreadCPUTime)))
 }
 

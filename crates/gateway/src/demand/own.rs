@@ -4,32 +4,63 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
-use posthaste_units::Span;
+use posthaste_units::{Instant, Span};
 
 use super::{Controller, EVERY, idle, share};
-use crate::workshop::{Workshop, now};
+use crate::workshop::{Workshop, now, processor_time};
 
 /// Looks after the calling thread for as long as it serves.
-///
-/// Busy is what was not waited, and what was waited for a processor after there was something to do:
-/// on a processor that is shared with others a worker that is behind runs only a part of the time.
 pub(crate) async fn look_after(workshop: Rc<Workshop>) {
     let house = workshop.house.clone();
     let mut controller = Controller::new(house.plan().config.compression.when(), 1.0);
     let schedule = File::open("/proc/thread-self/schedstat").ok();
-    let look = || (now(), idle::sum(), delay(schedule.as_ref()));
+    let look = || Look {
+        at: now(),
+        idle: idle::sum(),
+        ran: processor_time(),
+        delayed: delay(schedule.as_ref()),
+    };
     let mut last = look();
     loop {
         tokio::time::sleep(EVERY).await;
         let seen = look();
-        let passed = seen.0.since(last.0);
-        let idle = seen.1.saturating_sub(last.1);
-        let delayed = seen.2.saturating_sub(last.2);
-        let busy = share(passed.saturating_sub(idle) + delayed, passed);
+        let busy = seen.busy_since(&last);
         last = seen;
         let threshold = house.plan().config.compression.when();
         let work = workshop.purse.borrow().work();
         workshop.look_ahead(controller.push(threshold, busy, work));
+    }
+}
+
+/// What the thread has done so far.
+struct Look {
+    at: Instant,
+    /// Between the calls around its waiting.
+    idle: Span,
+    /// By the scheduler's clock.
+    ran: Span,
+    /// Could have run, and had no processor.
+    delayed: Span,
+}
+
+impl Look {
+    /// The share of the time in which it ran or was kept from it, since `last`.
+    ///
+    /// What it was delayed counts once: a worker that is woken late is delayed while it seems to wait, one
+    /// whose processor is taken away while it works. Which of the two it was shows in how long it ran: what
+    /// was not waited for is longer by the latter. It is busy for no less than what it did not wait, which
+    /// has what the kernel does in its place and no clock of the thread shows; and what falling asleep
+    /// costs, which only the scheduler's clock shows, is no reason to be called busy for longer.
+    fn busy_since(&self, last: &Self) -> f64 {
+        let passed = self.at.since(last.at);
+        let [idle, ran, delayed] = [
+            (self.idle, last.idle),
+            (self.ran, last.ran),
+            (self.delayed, last.delayed),
+        ]
+        .map(|(now, then)| now.saturating_sub(then));
+        let worked = passed.saturating_sub(idle);
+        share((ran + delayed).clamp(worked, worked + delayed), passed)
     }
 }
 
@@ -41,4 +72,45 @@ fn delay(schedule: Option<&File>) -> Span {
     let line = std::str::from_utf8(&line[..length.unwrap_or(0)]).unwrap_or_default();
     let nanos = line.split(' ').nth(1).and_then(|n| n.trim().parse().ok());
     Span::from_nanos(nanos.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The busy share of 200 ms, of which so many were idle, ran and delayed.
+    fn busy(idle: u64, ran: u64, delayed: u64) -> f64 {
+        let look = |at, [idle, ran, delayed]: [u64; 3]| Look {
+            at,
+            idle: Span::from_millis(idle),
+            ran: Span::from_millis(ran),
+            delayed: Span::from_millis(delayed),
+        };
+        let begin = Instant::from_nanos(1_000_000_000);
+        let last = look(begin, [7, 5, 3]);
+        let seen = look(
+            begin + Span::from_millis(200),
+            [7 + idle, 5 + ran, 3 + delayed],
+        );
+        seen.busy_since(&last)
+    }
+
+    #[test]
+    fn a_delay_counts_once_whether_it_was_woken_late_or_put_aside() {
+        let is = |found: f64, busy: f64| assert!((found - busy).abs() < 1e-9, "{found}");
+        is(busy(100, 100, 0), 0.5);
+        is(busy(140, 60, 40), 0.5);
+        is(busy(100, 60, 40), 0.5);
+        is(busy(120, 60, 40), 0.5);
+        is(busy(0, 60, 140), 1.0);
+    }
+
+    #[test]
+    fn what_only_one_clock_shows() {
+        // Done by the kernel in its place.
+        assert!((busy(100, 80, 0) - 0.5).abs() < 1e-9);
+        // Falling asleep.
+        assert!((busy(140, 75, 0) - 0.3).abs() < 1e-9);
+        assert!((busy(140, 75, 40) - 0.5).abs() < 1e-9);
+    }
 }
