@@ -4,6 +4,7 @@
 //! taken. CPU time is a process's own, which holds even where rates do not.
 
 mod cost;
+mod durability;
 mod emulator;
 mod gate;
 mod oracle;
@@ -123,6 +124,11 @@ const BENCHMARKS: &[Benchmark] = &[
         name: "gate",
         about: "the gateway under load beside HAProxy and nginx: who compresses how much, at which tail (half an hour)",
         run: gate::gate,
+    },
+    Benchmark {
+        name: "durability",
+        about: "a broker killed at 1,000 random moments while it publishes, over SQLite and PostgreSQL (ten minutes)",
+        run: durability::durability,
     },
     Benchmark {
         name: "newcomer",

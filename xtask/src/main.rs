@@ -10,6 +10,7 @@ mod fuzz;
 mod load;
 mod nginx;
 mod peers;
+mod postgres;
 mod predictions;
 mod process;
 mod site;

@@ -9,6 +9,7 @@ pub(crate) mod generators;
 mod hostile;
 pub(crate) mod namespace;
 mod servers;
+pub(crate) mod stores;
 pub(crate) mod toolkits;
 
 use crate::site::Site;
@@ -109,6 +110,11 @@ pub(crate) const PEERS: &[Peer] = &[
         name: "broker",
         about: "Python's requests, zeep and lxml ask and publish by OpenAPI, WSDL and the schema of offers",
         run: broker::python,
+    },
+    Peer {
+        name: "postgres",
+        about: "the broker's tests on a PostgreSQL: two brokers on it, one cut off, killed at any moment",
+        run: stores::postgres,
     },
     Peer {
         name: "overload",

@@ -44,9 +44,7 @@ impl Place {
             }
         })
     }
-}
 
-impl Place {
     /// The same, where a file is looked for in `folder`.
     pub(crate) fn beside(self, folder: &Path) -> Self {
         match self {

@@ -13,6 +13,7 @@ super::over_all_stores! {
     a_write_sees_those_before_it,
     what_has_expired_is_not_there,
     names_are_kept_as_they_are,
+    all_that_is_loaded_is_of_one_moment,
 }
 
 pub(super) fn all(store: &mut dyn Store) -> Vec<(Key, Offer)> {
@@ -176,4 +177,26 @@ fn names_are_kept_as_they_are(world: &World) {
     let writes: Vec<Write> = wanted.iter().map(write).collect();
     store.commit(&writes, at()).unwrap();
     assert_eq!(all(&mut *store), wanted);
+}
+
+fn all_that_is_loaded_is_of_one_moment(world: &World) {
+    let (mut store, mut other) = (world.open(), world.open());
+    let both = ["Gold", "Silver"].map(|name| put(offer(name, 40, 60), Condition::Any));
+    store.commit(&both, at()).unwrap();
+    let mut names = Vec::new();
+    let last = store.load(&mut |key, _| {
+        names.push(key.name);
+        // Another broker writes meanwhile, and does not have to wait.
+        let more = put(
+            offer(&format!("Tin {}", names.len()), 1, 60),
+            Condition::Any,
+        );
+        let writes = [more, withdraw("Silver", Condition::Any)];
+        std::thread::scope(|scope| {
+            let done = scope.spawn(|| other.commit(&writes, at()));
+            done.join().unwrap().unwrap()
+        });
+    });
+    assert_eq!(last, Ok(2));
+    assert_eq!(names, ["Gold", "Silver"]);
 }

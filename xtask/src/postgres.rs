@@ -1,0 +1,122 @@
+//! PostgreSQL as a peer: a cluster of its own, started for a test and gone with it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::site::{Server, Site, free_address};
+use crate::tools;
+use crate::trouble::{Outcome, Trouble};
+
+/// Where Debian puts the programs, by version.
+const VERSIONS: &str = "/usr/lib/postgresql";
+/// Who the server runs as where we are root, as whom it does not run.
+const USER: &str = "postgres";
+/// How long the server may take until it answers.
+const READY: Duration = Duration::from_secs(30);
+
+/// A server with nothing in it; dropping it ends it and removes its files.
+pub(crate) struct Postgres {
+    // Ends before its folder goes.
+    server: Server,
+    _folder: Folder,
+}
+
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // It is in the folder for temporary files: what cannot be removed goes in time.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Postgres {
+    /// Makes a cluster and starts it on a free port of 127.0.0.1. Its user may do anything, without a password.
+    pub(crate) fn start(site: &Site) -> Outcome<Self> {
+        let programs = programs(site)?;
+        let folder = folder(site)?;
+        let data = folder.0.join("data");
+        let mut make = as_user(&programs.join("initdb"));
+        make.arg("--pgdata").arg(&data);
+        make.args(["--username", "posthaste", "--auth", "trust", "--no-sync"]);
+        site.run("initdb", make.current_dir(&folder.0), 60)?;
+        let address = free_address()?;
+        let mut serve = as_user(&programs.join("postgres"));
+        serve.arg("-D").arg(&data).current_dir(&folder.0);
+        for setting in [
+            "listen_addresses=127.0.0.1".to_owned(),
+            format!("port={}", address.port()),
+            "unix_socket_directories=".to_owned(),
+        ] {
+            serve.arg("-c").arg(setting);
+        }
+        let server = site.serve("postgres", &mut serve, address)?;
+        let this = Self {
+            server,
+            _folder: folder,
+        };
+        this.wait(site, &programs.join("pg_isready"))?;
+        Ok(this)
+    }
+
+    /// Where it is, without a database.
+    pub(crate) fn url(&self) -> String {
+        format!("postgres://posthaste@{}", self.server.address)
+    }
+
+    /// It listens before it answers.
+    fn wait(&self, site: &Site, is_ready: &Path) -> Outcome<()> {
+        let end = Instant::now() + READY;
+        let mut ask = Command::new(is_ready);
+        ask.args(["--quiet", "--dbname", &format!("{}/postgres", self.url())]);
+        loop {
+            match site.run("pg_isready", &mut ask, 10) {
+                Err(error) if Instant::now() > end => return Err(error),
+                Err(_) => std::thread::sleep(Duration::from_millis(50)),
+                Ok(_) => return Ok(()),
+            }
+        }
+    }
+}
+
+/// The folder with the newest version's programs.
+fn programs(site: &Site) -> Outcome<PathBuf> {
+    let newest = || {
+        let versions = std::fs::read_dir(VERSIONS).ok()?;
+        let versions = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
+        versions
+            .filter(|programs| programs.join("initdb").is_file())
+            .max()
+    };
+    if let Some(programs) = newest() {
+        return Ok(programs);
+    }
+    tools::install(&site.checkout, "postgresql")?;
+    newest()
+        .ok_or_else(|| Trouble::Missing(format!("postgresql is installed, but not in {VERSIONS}")))
+}
+
+/// A folder that the server's user may write, outside of a checkout that he may not see.
+fn folder(site: &Site) -> Outcome<Folder> {
+    let name = format!("posthaste-postgres-{}", std::process::id());
+    let folder = Folder(std::env::temp_dir().join(name));
+    std::fs::create_dir(&folder.0).map_err(|error| Trouble::at(&folder.0, error))?;
+    if rustix::process::geteuid().is_root() {
+        let mut give = Command::new("chown");
+        site.run("chown", give.arg(USER).arg(&folder.0), 10)?;
+    }
+    Ok(folder)
+}
+
+/// A program of the server, which root may not run.
+fn as_user(program: &Path) -> Command {
+    if !rustix::process::geteuid().is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid", USER, "--regid", USER, "--clear-groups"])
+        .arg(program);
+    command
+}
