@@ -24,41 +24,46 @@ pub struct ClientTls {
 impl ClientTls {
     /// Trusts the certificates in `authority` (PEM), or those of the machine; the server must prove `name`.
     pub fn new(name: &str, authority: Option<&Path>) -> Result<Self, TlsError> {
-        let mut roots = RootCertStore::empty();
-        match authority {
-            Some(file) => {
-                let unreadable = |reason: String| TlsError::File {
-                    file: file.to_owned(),
-                    reason,
-                    wanted: "the certificates of those to trust",
-                };
-                let certificates: Vec<_> = CertificateDer::pem_file_iter(file)
-                    .and_then(Iterator::collect)
-                    .map_err(|error| unreadable(error.to_string()))?;
-                if certificates.is_empty() {
-                    return Err(unreadable("no certificate in it".to_owned()));
-                }
-                for certificate in certificates {
-                    roots.add(certificate)?;
-                }
-            }
-            None => {
-                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            }
-        }
         let name =
             ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Name(name.to_owned()))?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let mut config = trust(authority)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self {
             connector: Arc::new(config).into(),
             name,
         })
     }
+}
+
+/// A client's side of TLS that trusts the certificates in `authority` (PEM), or those of the machine.
+pub fn trust(authority: Option<&Path>) -> Result<ClientConfig, TlsError> {
+    let mut roots = RootCertStore::empty();
+    match authority {
+        Some(file) => {
+            let unreadable = |reason: String| TlsError::File {
+                file: file.to_owned(),
+                reason,
+                wanted: "the certificates of those to trust",
+            };
+            let certificates: Vec<_> = CertificateDer::pem_file_iter(file)
+                .and_then(Iterator::collect)
+                .map_err(|error| unreadable(error.to_string()))?;
+            if certificates.is_empty() {
+                return Err(unreadable("no certificate in it".to_owned()));
+            }
+            for certificate in certificates {
+                roots.add(certificate)?;
+            }
+        }
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    Ok(ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth())
 }
 
 /// Connects to `address`, without delay for small packets. Has no time limit of its own.

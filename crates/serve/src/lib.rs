@@ -24,7 +24,7 @@ mod worker;
 
 pub use body::{BodyError, read_body};
 pub use config::{ConfigError, read_config};
-pub use connect::{ClientTls, connect};
+pub use connect::{ClientTls, connect, trust};
 pub use connection::Peer;
 pub use counters::{Counters, Snapshot};
 pub use cpus::{available_cpus, pin_thread};
