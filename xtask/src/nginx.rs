@@ -89,8 +89,8 @@ impl Nginx {
     }
 }
 
-/// A certificate for 127.0.0.1 and localhost, signed by itself.
-fn certificate(site: &Site, folder: &std::path::Path) -> Outcome<PathBuf> {
+/// A certificate for 127.0.0.1 and localhost, signed by itself, in `folder`, with its key in `key.pem`.
+pub(crate) fn certificate(site: &Site, folder: &std::path::Path) -> Outcome<PathBuf> {
     let openssl = tools::debian(&site.checkout, "openssl", "openssl")?;
     let mut command = Command::new(openssl);
     command

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::nginx::certificate;
 use crate::site::{Server, Site, free_address};
 use crate::tools;
 use crate::trouble::{Outcome, Trouble};
@@ -19,6 +20,8 @@ const READY: Duration = Duration::from_secs(30);
 pub(crate) struct Postgres {
     // Ends before its folder goes.
     server: Server,
+    /// For 127.0.0.1; it listens on 127.0.0.2 too.
+    pub(crate) certificate: PathBuf,
     _folder: Folder,
 }
 
@@ -35,7 +38,7 @@ impl Postgres {
     /// Makes a cluster and starts it on a free port of 127.0.0.1. Its user may do anything, without a password.
     pub(crate) fn start(site: &Site) -> Outcome<Self> {
         let programs = programs(site)?;
-        let folder = folder(site)?;
+        let (folder, certificate) = folder(site)?;
         let data = folder.0.join("data");
         let mut make = as_user(&programs.join("initdb"));
         make.arg("--pgdata").arg(&data);
@@ -45,15 +48,19 @@ impl Postgres {
         let mut serve = as_user(&programs.join("postgres"));
         serve.arg("-D").arg(&data).current_dir(&folder.0);
         for setting in [
-            "listen_addresses=127.0.0.1".to_owned(),
+            "listen_addresses=127.0.0.1,127.0.0.2".to_owned(),
             format!("port={}", address.port()),
             "unix_socket_directories=".to_owned(),
+            "ssl=on".to_owned(),
+            format!("ssl_cert_file={}", certificate.display()),
+            format!("ssl_key_file={}", folder.0.join("key.pem").display()),
         ] {
             serve.arg("-c").arg(setting);
         }
         let server = site.serve("postgres", &mut serve, address)?;
         let this = Self {
             server,
+            certificate,
             _folder: folder,
         };
         this.wait(site, &programs.join("pg_isready"))?;
@@ -97,16 +104,18 @@ fn programs(site: &Site) -> Outcome<PathBuf> {
         .ok_or_else(|| Trouble::Missing(format!("postgresql is installed, but not in {VERSIONS}")))
 }
 
-/// A folder that the server's user may write, outside of a checkout that he may not see.
-fn folder(site: &Site) -> Outcome<Folder> {
+/// A folder that the server's user may write, outside of a checkout that he may not see, and a certificate in it.
+fn folder(site: &Site) -> Outcome<(Folder, PathBuf)> {
     let name = format!("posthaste-postgres-{}", std::process::id());
     let folder = Folder(std::env::temp_dir().join(name));
     std::fs::create_dir(&folder.0).map_err(|error| Trouble::at(&folder.0, error))?;
+    let certificate = certificate(site, &folder.0)?;
     if rustix::process::geteuid().is_root() {
         let mut give = Command::new("chown");
-        site.run("chown", give.arg(USER).arg(&folder.0), 10)?;
+        give.args(["--recursive", USER]).arg(&folder.0);
+        site.run("chown", &mut give, 10)?;
     }
-    Ok(folder)
+    Ok((folder, certificate))
 }
 
 /// A program of the server, which root may not run.

@@ -30,6 +30,7 @@ pub(crate) fn tests(
         .args(["test", "--quiet", "--package", "posthaste-broker", "--lib"])
         .args(arguments)
         .env("POSTHASTE_POSTGRES", server.url())
+        .env("POSTHASTE_POSTGRES_CERTIFICATE", &server.certificate)
         .env("POSTHASTE_KILLS", kills.to_string());
     process::pass_through("cargo test", &mut command, TESTS, hear)
 }

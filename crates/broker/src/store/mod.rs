@@ -61,7 +61,7 @@ pub(crate) trait Store: Send {
 }
 
 /// Says that something was changed.
-pub(crate) type Wake = Box<dyn Fn() + Send>;
+pub(crate) type Wake = Box<dyn Fn() + Send + Sync>;
 
 /// How many offers, and how many changes, are forgotten at once.
 const AT_ONCE: usize = 1_000;

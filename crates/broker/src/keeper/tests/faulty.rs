@@ -217,3 +217,25 @@ fn a_keeper_ends_while_its_store_is_lost() {
     drop(kept.running);
     assert!(start.elapsed() < Duration::from_secs(30));
 }
+
+#[test]
+fn what_waits_with_the_end_is_done_before_it() {
+    let world = World::sqlite();
+    let (kept, faults) = faulty(&world);
+    // The keeper waits for this lock with the first, and finds the others and its end at once.
+    let held = faults.0.lock().unwrap();
+    let writes = (0..10).map(|number| put_valid(&format!("{number}")));
+    let outcomes = wait(async {
+        let asked: JoinSet<_> = writes.map(|write| ask(&kept.keeper, write)).collect();
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        let ended = std::thread::spawn(move || drop(kept.running));
+        std::thread::sleep(Duration::from_millis(100));
+        drop(held);
+        let outcomes = asked.join_all().await;
+        ended.join().unwrap();
+        outcomes
+    });
+    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+}

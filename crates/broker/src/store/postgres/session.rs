@@ -4,11 +4,15 @@
 //! server has one for us, lest a broker that is cut off keeps the others waiting.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
-use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Statement};
+use tokio_postgres::config::SslMode;
+use tokio_postgres::tls::TlsStream;
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls, Socket, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::super::StoreError;
 use super::schema;
@@ -108,26 +112,37 @@ impl Session {
 }
 
 /// A client, and what drives its connection until it ends, and calls `notified` for each notification.
-pub(super) async fn connect<N: Fn()>(
+///
+/// With `sslmode=require` over TLS, and then the server has to prove its name; without it not.
+pub(super) async fn connect<'n>(
     config: &Config,
-    notified: N,
-) -> Result<
-    (
-        Client,
-        impl Future<Output = Result<(), StoreError>> + use<N>,
-    ),
-    StoreError,
-> {
-    let (client, mut connection) = config.connect(NoTls).await?;
-    let driven = async move {
+    notified: impl Fn() + Send + 'n,
+) -> Result<(Client, Driven<'n>), StoreError> {
+    if config.get_ssl_mode() != SslMode::Require {
+        let (client, connection) = config.connect(NoTls).await?;
+        return Ok((client, drive(connection, notified)));
+    }
+    let trust = posthaste_serve::trust(None);
+    let trust = trust.map_err(|error| StoreError::Unusable(error.to_string()))?;
+    let (client, connection) = config.connect(MakeRustlsConnect::new(trust)).await?;
+    Ok((client, drive(connection, notified)))
+}
+
+/// What drives a connection.
+pub(super) type Driven<'n> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send + 'n>>;
+
+fn drive<'n, S: TlsStream + Unpin + Send + 'n>(
+    mut connection: Connection<Socket, S>,
+    notified: impl Fn() + Send + 'n,
+) -> Driven<'n> {
+    Box::pin(async move {
         while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
             if let AsyncMessage::Notification(_) = message? {
                 notified();
             }
         }
         Ok(())
-    };
-    Ok((client, driven))
+    })
 }
 
 /// What drives a connection while its thread waits for it, and not in between.

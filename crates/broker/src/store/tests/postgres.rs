@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::commits::all;
 use super::{World, at, offer, put, soon};
+use crate::store::postgres::Postgres;
 use crate::store::{Condition, Place, StoreError};
 
 #[test]
@@ -157,16 +158,62 @@ fn a_listener_hears_of_changes_and_of_what_it_may_have_missed() {
         .open()
         .commit(&[put(offer("Gold", 1, 60), Condition::Absent)], at())
         .unwrap();
-    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' OR query = ''";
-    soon(|| {
-        world.database().ask(end);
-        count() == 3
-    });
+    world.database().ask(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    );
+    soon(|| count() == 3);
     world.open().commit(&gold, at()).unwrap();
     soon(|| count() == 4);
     // Its thread ends with the store.
     drop(store);
     assert_eq!(Arc::strong_count(&heard), 1);
+}
+
+/// The server has a certificate for 127.0.0.1, and not for 127.0.0.2, where it listens too.
+#[test]
+fn over_tls_a_server_proves_its_name() {
+    let Ok(certificate) = std::env::var("POSTHASTE_POSTGRES_CERTIFICATE") else {
+        eprintln!("skipped: POSTHASTE_POSTGRES_CERTIFICATE names no certificate of the server");
+        return;
+    };
+    let Some(world) = World::postgres() else {
+        return;
+    };
+    let plain = world.database().url();
+    let over_tls = |url: &str| {
+        let place: Place = format!("{url}?sslmode=require").parse().unwrap();
+        match place {
+            Place::Postgres(config) => Postgres::open(&config),
+            Place::Sqlite(_) => panic!("it is in a file"),
+        }
+    };
+    let refused = |url: &str| match over_tls(url) {
+        Err(StoreError::Unavailable(words)) => words,
+        Err(error) => panic!("{error:?}"),
+        Ok(_) => panic!("it is trusted"),
+    };
+    if std::env::var("SSL_CERT_FILE").as_ref() != Ok(&certificate) {
+        let words = refused(&plain);
+        assert!(words.contains("invalid peer certificate"), "{words}");
+        // Whom to trust is read from where the process began.
+        let mut trusting = std::process::Command::new(std::env::current_exe().unwrap());
+        let this = "store::tests::postgres::over_tls_a_server_proves_its_name";
+        trusting
+            .args([this, "--exact"])
+            .env("SSL_CERT_FILE", &certificate);
+        assert!(trusting.status().unwrap().success());
+        return;
+    }
+    let is_over_tls = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+    assert_eq!(over_tls(&plain).unwrap().ask(is_over_tls), "t");
+    assert_eq!(world.postgres_store().ask(is_over_tls), "f");
+    let elsewhere = plain.replace("127.0.0.1", "127.0.0.2");
+    assert!(
+        refused(&elsewhere).contains("not valid for name"),
+        "{}",
+        refused(&elsewhere)
+    );
 }
 
 #[test]
