@@ -11,8 +11,8 @@ use tokio::runtime::Runtime;
 use tokio_postgres::{Config, Row};
 
 use self::listener::Listener;
-pub(super) use self::session::words;
-use self::session::{PATIENCE, START, Session, in_time, runtime};
+pub(super) use self::session::{PATIENCE, words};
+use self::session::{START, Session, in_time, runtime};
 use self::writing::Value;
 use super::plan::{self, Plan};
 use super::row::{self, Entry};
@@ -89,7 +89,9 @@ impl Postgres {
 impl Store for Postgres {
     fn load(&mut self, take: &mut dyn FnMut(Key, Offer)) -> Result<u64, StoreError> {
         self.calls(async |Session { client, statements }| {
-            let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+            // Between two pages an index is filled; who only reads keeps nobody waiting.
+            let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+                         SET LOCAL idle_in_transaction_session_timeout TO '60s'";
             let last = in_time(async {
                 client.batch_execute(begin).await?;
                 Ok(client.query_one(&statements.last, &[]).await?)

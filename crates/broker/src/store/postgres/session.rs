@@ -18,7 +18,7 @@ use super::super::StoreError;
 use super::schema;
 
 /// How long one call may take, and connecting once more.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// How long connecting may take where nobody waits for answers yet: other brokers may be changing the schema.
 pub(super) const START: Duration = Duration::from_secs(30);
 
