@@ -14,6 +14,7 @@ mod proxies;
 mod reply;
 mod schedule;
 mod simulate;
+mod visible;
 mod witness;
 
 use std::process::ExitCode;
@@ -129,6 +130,11 @@ const BENCHMARKS: &[Benchmark] = &[
         name: "durability",
         about: "a broker killed at 1,000 random moments while it publishes, over SQLite and PostgreSQL (ten minutes)",
         run: durability::durability,
+    },
+    Benchmark {
+        name: "visible",
+        about: "from publishing at one broker to the stream of changes of another, both on one PostgreSQL",
+        run: visible::visible,
     },
     Benchmark {
         name: "newcomer",

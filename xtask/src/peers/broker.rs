@@ -9,18 +9,23 @@ use crate::trouble::Outcome;
 /// A broker on a store of its own, and the token of a provider called ada.
 pub(crate) fn broker(site: &Site, name: &str) -> Outcome<(Server, String)> {
     let store = format!("sqlite:{}", site.logs.join(format!("{name}.db")).display());
-    let broker = || {
-        let mut command = Command::new(&site.binary);
-        command.arg("broker");
-        command
-    };
-    let mut make = broker();
-    make.args(["token", "new", "ada", "--store", &store]);
-    let token = site.run("token", &mut make, 30)?.stdout.trim().to_owned();
+    let token = token(site, &store)?;
+    Ok((broker_on(site, name, &store)?, token))
+}
+
+/// A broker on this store.
+pub(crate) fn broker_on(site: &Site, name: &str, store: &str) -> Outcome<Server> {
     let address = free_address()?;
-    let mut serve = broker();
-    serve.args(["--store", &store, "--listen", &address.to_string()]);
-    Ok((site.serve(name, &mut serve, address)?, token))
+    let mut serve = Command::new(&site.binary);
+    serve.args(["broker", "--store", store, "--listen", &address.to_string()]);
+    site.serve(name, &mut serve, address)
+}
+
+/// A token of a provider called ada in this store.
+pub(crate) fn token(site: &Site, store: &str) -> Outcome<String> {
+    let mut make = Command::new(&site.binary);
+    make.args(["broker", "token", "new", "ada", "--store", store]);
+    Ok(site.run("token", &mut make, 30)?.stdout.trim().to_owned())
 }
 
 /// Python: requests and the OpenAPI description, zeep and the WSDL, lxml and the schema.
