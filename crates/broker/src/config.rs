@@ -8,6 +8,7 @@ use posthaste_serve::{ConfigError, Timeouts, read_config};
 use posthaste_wsqos::qos::{Currency, Document, Ontologies, Rates};
 use serde::{Deserialize, Deserializer};
 
+use crate::prototype::Design;
 use crate::store::Place;
 
 /// A broker's configuration. Every key has a default.
@@ -27,6 +28,8 @@ pub struct Config {
     pub cpus: Vec<usize>,
     /// Connections that wait in the kernel to be accepted. Default 1024.
     pub backlog: u32,
+    /// Connections in service at most; default as many as there are descriptors.
+    pub connections: Option<usize>,
     /// Changes that the store's log keeps: for readers that come back, and as the record of who changed what.
     /// Default 1,000,000.
     pub changes: usize,
@@ -42,6 +45,14 @@ pub struct Config {
     /// Time limits of a connection; not to be had from a file.
     #[serde(skip)]
     pub timeouts: Timeouts,
+    /// A machine so many times slower than this one: each request costs this multiple of its own processor time.
+    /// Default 1; for experiments, and not to be had from a file.
+    #[serde(skip)]
+    pub slowdown: u32,
+    /// Another way to find the best offer, of those that there are at the start; for experiments, and not to be had
+    /// from a file.
+    #[serde(skip)]
+    pub prototype: Option<Design>,
 }
 
 /// PEM files.
@@ -83,12 +94,15 @@ impl Default for Config {
             threads: 1,
             cpus: Vec::new(),
             backlog: 1024,
+            connections: None,
             changes: 1_000_000,
             uddi: None,
             tls: None,
             currency: Money::default(),
             ontologies: Vec::new(),
             timeouts: Timeouts::default(),
+            slowdown: 1,
+            prototype: None,
         }
     }
 }

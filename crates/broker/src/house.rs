@@ -1,13 +1,14 @@
 //! What the threads of a broker share.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use posthaste_serve::Counters;
 use posthaste_soap::wsdl::Service;
 
 use crate::keeper::Keeper;
 use crate::metrics::Metrics;
+use crate::prototype::Prototype;
 use crate::registry::Registry;
 
 /// A broker's parts.
@@ -27,4 +28,6 @@ pub(crate) struct House {
     pub(crate) follows: Option<String>,
     /// Where the UDDI registry is, for those who ask.
     pub(crate) uddi: Option<String>,
+    /// What finds the best offer in place of the index, for comparison.
+    pub(crate) prototype: Option<Mutex<Prototype>>,
 }

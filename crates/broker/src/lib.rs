@@ -17,14 +17,16 @@ mod front;
 mod house;
 mod keeper;
 mod metrics;
+pub mod prototype;
 mod registry;
 mod store;
 mod token;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use posthaste_serve::Server;
+use jiff::Timestamp;
+use posthaste_serve::{Server, Slowness};
 use thiserror::Error;
 
 use self::follow::Follower;
@@ -32,6 +34,7 @@ use self::front::Front;
 use self::house::House;
 use self::keeper::Keeper;
 use self::metrics::Metrics;
+use self::prototype::Prototype;
 use self::registry::Registry;
 
 pub use admin::{Admin, Token};
@@ -106,10 +109,18 @@ pub fn start(config: Config) -> Result<Broker, Error> {
     let (keeper, keeping) = keeper
         .map_err(|error| Error::Store(error.to_string()))?
         .unzip();
+    let prototype = config.prototype.map(|design| {
+        let seen = registry.seen();
+        Prototype::of(design, &seen.index, &seen.index.world(Timestamp::now()))
+    });
+    let prototype = prototype
+        .transpose()
+        .map_err(|error| Error::Store(error.to_string()))?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let server = Server {
         threads: config.threads,
         cpus: config.cpus,
+        concurrency: config.connections,
         timeouts: config.timeouts,
         tls,
         ..Server::default()
@@ -124,9 +135,11 @@ pub fn start(config: Config) -> Result<Broker, Error> {
         scheme,
         follows: config.follow,
         uddi: config.uddi,
+        prototype: prototype.map(Mutex::new),
     });
     let running = server.start(listener, move |_| Front {
         house: house.clone(),
+        slowness: (config.slowdown > 1).then(|| Slowness::new(config.slowdown)),
     })?;
     Ok(Broker {
         addr: running.addr,

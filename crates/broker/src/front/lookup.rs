@@ -1,5 +1,8 @@
 //! What there is, and the best of it.
 
+use std::borrow::Cow;
+use std::sync::PoisonError;
+
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header;
@@ -44,7 +47,7 @@ pub(super) struct Question {
 #[derive(Serialize)]
 pub(super) struct Answer<'i> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) provider: Option<&'i str>,
+    pub(super) provider: Option<Cow<'i, str>>,
     pub(super) offer: Option<Offer>,
     /// How many offers there are for the type, where none is adequate.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,9 +84,35 @@ impl Front {
         let fits = question.requirements.check();
         fits.map_err(|error| Problem::senseless(error.to_string()))?;
         let seen = self.house.registry.seen();
-        let answer = answer(&seen.index, &question, Timestamp::now());
+        let answer = self.find(&seen.index, &question);
         self.house.metrics.count_answer(answer.offer.is_some());
         Ok(Reply::of(&answer))
+    }
+
+    /// The best offer, by the index or by what stands in its place.
+    pub(super) fn find<'i>(&self, index: &'i Index, question: &Question) -> Answer<'i> {
+        let now = Timestamp::now();
+        let Some(prototype) = &self.house.prototype else {
+            return answer(index, question, now);
+        };
+        let prototype = prototype.lock().unwrap_or_else(PoisonError::into_inner);
+        let Question {
+            kind, requirements, ..
+        } = question;
+        let best = prototype.best(kind, &requirements.qos, &index.world(now));
+        match best {
+            Ok(Some((provider, offer))) => Answer {
+                provider: Some(provider.into()),
+                offer: Some(offer),
+                considered: None,
+                reasons: Vec::new(),
+            },
+            Ok(None) => nothing(index, question, now),
+            Err(error) => {
+                tracing::error!(%error, "the prototype cannot answer");
+                nothing(index, question, now)
+            }
+        }
     }
 
     /// One offer, as it is now.
@@ -133,7 +162,7 @@ impl Front {
 }
 
 /// The best offer that is adequate, or why none is.
-pub(super) fn answer<'i>(index: &'i Index, question: &Question, now: Timestamp) -> Answer<'i> {
+fn answer<'i>(index: &'i Index, question: &Question, now: Timestamp) -> Answer<'i> {
     let Question {
         kind,
         requirements,
@@ -152,17 +181,21 @@ pub(super) fn answer<'i>(index: &'i Index, question: &Question, now: Timestamp) 
     };
     match best {
         Some(Found { provider, offer }) => Answer {
-            provider: Some(provider),
+            provider: Some(provider.into()),
             offer: Some(offer),
             considered: None,
             reasons: Vec::new(),
         },
-        None => Answer {
-            provider: None,
-            offer: None,
-            considered: Some(index.len_of(kind)),
-            reasons: against(index, question, now),
-        },
+        None => nothing(index, question, now),
+    }
+}
+
+fn nothing<'i>(index: &'i Index, question: &Question, now: Timestamp) -> Answer<'i> {
+    Answer {
+        provider: None,
+        offer: None,
+        considered: Some(index.len_of(&question.kind)),
+        reasons: against(index, question, now),
     }
 }
 

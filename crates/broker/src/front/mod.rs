@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response};
-use posthaste_serve::{Handler, Peer};
+use posthaste_serve::{Handler, Peer, Slowness};
 
 pub(crate) use self::description::service;
 
@@ -32,6 +32,7 @@ use crate::house::House;
 /// One thread's front.
 pub(crate) struct Front {
     pub(crate) house: Arc<House>,
+    pub(crate) slowness: Option<Slowness>,
 }
 
 impl Front {
@@ -72,6 +73,10 @@ impl Handler for Front {
         let reply = self.answer(&parts, body, &peer).await;
         let reply = reply.unwrap_or_else(Reply::from);
         self.house.metrics.replies[reply.class()].fetch_add(1, Relaxed);
-        reply.send(self.house.registry.age())
+        let response = reply.send(self.house.registry.age());
+        if let Some(slowness) = &self.slowness {
+            slowness.pay();
+        }
+        response
     }
 }

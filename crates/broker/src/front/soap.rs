@@ -10,7 +10,7 @@ use posthaste_soap::xml::{Token, decode};
 use posthaste_soap::{Code, Fault, Limits, Refusal, Request, Version, http, write};
 use posthaste_wsqos::qos::{Document, Offers, Ranking, Requirement, bounds};
 
-use super::lookup::{Question, answer};
+use super::lookup::Question;
 use super::problem::{Also, Problem};
 use super::publish::read;
 use super::reply::Reply;
@@ -139,10 +139,10 @@ impl Front {
             ranking: Ranking::default(),
         };
         let seen = self.house.registry.seen();
-        let answer = answer(&seen.index, &question, Timestamp::now());
+        let answer = self.find(&seen.index, &question);
         self.house.metrics.count_answer(answer.offer.is_some());
         if let Some(provider) = answer.provider {
-            write::element("b:provider", provider, out);
+            write::element("b:provider", &provider, out);
         }
         if let Some(offer) = answer.offer {
             let offers = vec![offer];
