@@ -67,4 +67,10 @@ pub const FIGURES: &[&Figure] = &[
     &wsqos::policies_2026::FIGURE,
     &wsqos::codecs_2026::FIGURE,
     &wsqos::promises_2026::FIGURE,
+    &wsqos::fig_56::FIGURE,
+    &wsqos::fig_57::FIGURE,
+    &wsqos::fig_58::FIGURE,
+    &wsqos::fig_59::FIGURE,
+    &wsqos::fig_60::FIGURE,
+    &wsqos::lookups_2026::FIGURE,
 ];

@@ -4,9 +4,16 @@
 //! [`replies`] measures what each reply is and what compressing it costs; [`handheld`] has a slow client
 //! fetch them over slow lines; [`sclient`] loads the gateway. Beyond the paper, [`policies`] does so beside
 //! other proxies, [`codecs`] measures what each coding costs, and [`promises`] what was asked of the
-//! gateway. What they share stands beside them: the [`front`] of shop and gateway, the [`rig`] of
+//! gateway.
+//!
+//! Chapter 7.2 is about brokers: [`brokers`] asks the thesis's two and ours at growing rates, [`lookups`] with growing
+//! numbers of offers.
+//!
+//! What they share stands beside them: the [`front`] of shop and gateway, the [`rig`] of
 //! two cores, the pictures of a slow client in [`service_time`]. The paper's own numbers are named here, once.
 
+mod broker_plots;
+mod brokers;
 mod claims;
 mod codecs;
 pub(crate) mod codecs_2026;
@@ -18,22 +25,31 @@ pub(crate) mod fig_51;
 pub(crate) mod fig_52;
 pub(crate) mod fig_53;
 pub(crate) mod fig_54;
+pub(crate) mod fig_56;
+pub(crate) mod fig_57;
+pub(crate) mod fig_58;
+pub(crate) mod fig_59;
+pub(crate) mod fig_60;
 mod front;
 mod handheld;
 mod line_time;
 mod loaded;
+mod lookups;
+pub(crate) mod lookups_2026;
 mod origin;
 mod peers;
 mod policies;
 pub(crate) mod policies_2026;
 mod promises;
 pub(crate) mod promises_2026;
+mod qws;
 mod replies;
 mod rig;
 mod sclient;
 mod sclient_plots;
 mod service_time;
 mod sizes;
+mod sweep;
 pub(crate) mod table_4;
 pub(crate) mod table_5;
 

@@ -54,6 +54,9 @@ pub(super) struct Stand {
 
 enum Works {
     Gateway(Box<posthaste_gateway::Running>),
+    Broker {
+        _works: Box<posthaste_broker::Broker>,
+    },
     Peer(Child),
 }
 
@@ -133,13 +136,12 @@ impl Rig {
             core.unwrap_or_default(),
             self.origin.address
         );
-        let others = threads();
-        let gateway = posthaste_gateway::start(posthaste_gateway::Config {
+        let config = posthaste_gateway::Config {
             slowdown,
             ..posthaste_gateway::Config::read(&config)?
-        })?;
-        let mut tasks = threads();
-        tasks.retain(|task| !others.contains(task));
+        };
+        let start = || posthaste_gateway::start(config).map_err(Failure::from);
+        let (gateway, tasks) = with_threads(start)?;
         Ok(Stand {
             address: gateway.addr,
             tasks,
@@ -177,24 +179,37 @@ impl Rig {
         plan: &Plan,
         stop: &AtomicBool,
     ) -> Result<Option<Measured>, Failure> {
-        let (kernel, done) = (Counters::read()?, stand.done()?);
-        let run = making_way(|| run(plan, stop, &mut ()))?;
-        let kernel = Counters::read()? - kernel;
-        let done = stand.done()?.since(done);
-        Ok((!run.stopped).then_some(Measured { run, kernel, done }))
+        stand.measure(plan, stop)
     }
 
     /// Writes down what holds for every run on this rig.
     pub(super) fn describe(&self, records: &mut Records, conditions: &Conditions<'_>) {
         let cores = self.cores.describe();
+        describe(records, conditions, self.cores);
         records.set_parameter("cores", format!("{cores}; the origin beside the generator"));
-        records.set_parameter("network", conditions.lab.describe());
-        records.set_parameter("connect timeout", CONNECT_TIMEOUT);
-        records.set_parameter("timeout", TIMEOUT);
-        let own = *conditions.lab == Lab::Own;
-        records.set_number("own namespace", f64::from(u8::from(own)));
-        let shared = self.cores.server.is_none();
-        records.set_number("shared core", f64::from(u8::from(shared)));
+    }
+}
+
+/// Writes down what holds for every run with these cores.
+pub(super) fn describe(records: &mut Records, conditions: &Conditions<'_>, cores: Cores) {
+    records.set_parameter("cores", cores.describe());
+    records.set_parameter("network", conditions.lab.describe());
+    records.set_parameter("connect timeout", CONNECT_TIMEOUT);
+    records.set_parameter("timeout", TIMEOUT);
+    let own = *conditions.lab == Lab::Own;
+    records.set_number("own namespace", f64::from(u8::from(own)));
+    let shared = cores.server.is_none();
+    records.set_number("shared core", f64::from(u8::from(shared)));
+}
+
+/// A plan for one request, again and again, by the generator on its core.
+pub(super) fn plan_of(request: RequestSpec, pace: Pace, cores: Cores) -> Plan {
+    Plan {
+        connections: Connections::New,
+        connect_timeout: CONNECT_TIMEOUT,
+        timeout: TIMEOUT,
+        cpus: cores.generator.into_iter().collect(),
+        ..Plan::new(vec![request], pace)
     }
 }
 
@@ -207,6 +222,17 @@ fn making_way(work: impl FnOnce() -> Result<Run, RunError> + Send) -> Result<Run
     };
     let ended = std::thread::scope(|scope| scope.spawn(nicely).join());
     Ok(ended.map_err(|_| "the generator has panicked")??)
+}
+
+/// What `start` starts, and the threads of it that serve.
+fn with_threads<T>(
+    start: impl FnOnce() -> Result<T, Failure>,
+) -> Result<(T, Vec<PathBuf>), Failure> {
+    let others = threads();
+    let started = start()?;
+    let mut tasks = threads();
+    tasks.retain(|task| !others.contains(task));
+    Ok((started, tasks))
 }
 
 /// Folders of this process's threads that serve.
@@ -225,6 +251,31 @@ fn tasks(process: &str, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
 }
 
 impl Stand {
+    /// A broker.
+    pub(super) fn broker(config: posthaste_broker::Config) -> Result<Self, Failure> {
+        let (broker, tasks) = with_threads(|| Ok(posthaste_broker::start(config)?))?;
+        Ok(Self {
+            address: broker.addr,
+            tasks,
+            works: Works::Broker {
+                _works: Box::new(broker),
+            },
+        })
+    }
+
+    /// Carries out `plan`; `None` when it was stopped early, since half a run proves nothing.
+    pub(super) fn measure(
+        &self,
+        plan: &Plan,
+        stop: &AtomicBool,
+    ) -> Result<Option<Measured>, Failure> {
+        let (kernel, done) = (Counters::read()?, self.done()?);
+        let run = making_way(|| run(plan, stop, &mut ()))?;
+        let kernel = Counters::read()? - kernel;
+        let done = self.done()?.since(done);
+        Ok((!run.stopped).then_some(Measured { run, kernel, done }))
+    }
+
     /// A program that listens on `address`.
     pub(super) fn peer(child: Child, address: SocketAddr) -> Self {
         Self {

@@ -6,14 +6,14 @@
 //! decides, since it takes a second to know its load. A run past capacity begins with a burst that fills
 //! the queue: what is measured then is overload as it stays.
 
-use posthaste_load::{Arrivals, Connections, Pace, Plan, Step};
-use posthaste_units::{Rate, Seed, Span};
+use posthaste_load::{Connections, Pace, Plan};
+use posthaste_units::{Seed, Span};
 use posthaste_wsqos::Wish;
 
 use super::rig::{Measured, REPLY, Rig, Stand, runs};
-use crate::estimate::estimate;
+use super::sweep;
 use crate::figure::{Conditions, Failure, Study};
-use crate::records::{Records, Table, Value};
+use crate::records::{Records, Table};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-sclient",
@@ -196,27 +196,8 @@ impl Sclient<'_> {
 
     /// `rate` for `length`; past the capacity of `own` after a burst that fills gateway and queue.
     fn load(&self, mix: Mix, rate: f64, own: f64, length: Span) -> Result<Plan, Failure> {
-        let steady = |rate, length| {
-            let rate = Rate::per_second(rate).ok_or("the gateway answered nothing")?;
-            Ok::<_, Failure>(Step::steady(rate, length))
-        };
-        let mut steps = vec![steady(rate, length)?];
-        if rate > own {
-            // While it lasts the gateway takes a quarter of it.
-            let burst = Span::from_secs_f64(FILL / (3.0 * own));
-            steps.insert(0, steady(4.0 * own, burst)?);
-        }
-        let arrivals = Arrivals::Constant;
-        Ok(self.plan(mix, Pace::Open { arrivals, steps }))
+        Ok(self.plan(mix, sweep::load(rate, own, FILL, length)?))
     }
-}
-
-/// The values of `column` in the runs of a mix at loads that are `wanted`.
-fn of(records: &Records, mix: Mix, wanted: impl Fn(f64) -> bool, column: &str) -> Vec<f64> {
-    let rows = records.table("runs").rows();
-    rows.filter(|row| row.text("who") == mix.name() && wanted(row.number("load")))
-        .map(|row| row.number(column))
-        .collect()
 }
 
 /// What is drawn: columns of runs, each a median and its interval in the points.
@@ -227,61 +208,17 @@ pub(super) const QUANTITIES: [&str; 4] = [
     "packed",
 ];
 
-/// Capacities from all overloaded runs, and each point from its runs.
+/// Capacities from all overloaded runs, and each point from its runs, at multiples of the capacity of none.
 fn summarise(records: &mut Records) {
-    for mix in Mix::EVERY {
-        // A first look may have come too low: only a queue that was full has shown a capacity.
-        let overloaded = |column| of(records, mix, |load| load >= OVERLOADED, column);
-        let runs = overloaded("throughput_per_s").into_iter();
-        let full = runs.zip(overloaded("rejected_per_s"));
-        let full = full.filter(|(_, rejected)| *rejected > 0.0);
-        let capacity = estimate(&full.map(|(answered, _)| answered).collect::<Vec<_>>());
-        for (which, value) in [
-            ("", capacity.median),
-            (" low", capacity.low),
-            (" high", capacity.high),
-        ] {
-            records.set_number(&format!("capacity {}{which}", mix.name()), value);
-        }
-    }
+    let mixes = Mix::EVERY.map(Mix::name);
+    sweep::capacities(records, &mixes, OVERLOADED);
     let none = records.number(&format!("capacity {}", Mix::None.name()));
-    let names = QUANTITIES.map(|name| {
-        [
-            name.to_owned(),
-            format!("{name} low"),
-            format!("{name} high"),
-        ]
-    });
-    let columns = ["who", "rate_ratio", "rate_per_s"].map(str::to_owned);
-    let columns: Vec<String> = columns
-        .into_iter()
-        .chain(names.into_iter().flatten())
-        .collect();
-    let mut points = Table::with(columns.iter().map(String::as_str));
-    for mix in Mix::EVERY {
-        let mut loads = of(records, mix, |_| true, "load");
-        loads.sort_by(f64::total_cmp);
-        loads.dedup();
-        for load in loads {
-            let values = |column| estimate(&of(records, mix, |other| other == load, column));
-            let rate = values("offered_per_s").median;
-            let mut row = vec![mix.name().into(), (rate / none).into(), rate.into()];
-            for quantity in QUANTITIES {
-                let found = values(quantity);
-                row.extend([found.median, found.low, found.high].map(Value::from));
-            }
-            points.push(row);
-        }
-    }
-    records.set_table("points", points);
+    sweep::points(records, &mixes, &QUANTITIES, none);
 }
 
 /// Places along the curve of `mix`: (rate / capacity without compression, value).
 pub(super) fn places(records: &Records, mix: Mix, column: &str) -> Vec<(f64, f64)> {
-    let rows = records.table("points").rows();
-    rows.filter(|row| row.text("who") == mix.name())
-        .map(|row| (row.number("rate_ratio"), row.number(column)))
-        .collect()
+    sweep::places(records, mix.name(), column)
 }
 
 #[cfg(test)]

@@ -1,0 +1,122 @@
+//! What the pictures and claims about the thesis's brokers share.
+
+use posthaste_draw::{Axis, Chart, Point, Series, TopAxis, Unit};
+
+use super::brokers::{OURS, OVERLOADED};
+use super::sweep;
+use crate::check::Check;
+use crate::estimate::MEDIANS;
+use crate::overload::curves::{plateau, reservations};
+use crate::overload::instrument;
+use crate::records::Records;
+
+/// Said of every figure of this study.
+pub(super) const DIFFERS: &str = "The thesis measured .NET and SQL Server 2000 on a Pentium III; ours are two prototypes that find the best offer as its brokers did, in front of them the same SOAP service as in front of our index, on a core of its own and slower than this machine by the factor among the parameters, so that the generator can offer more than it can do. With 27 offers the lookup is a small part of a request: reading SOAP and the connection are nearly all of it, so the designs lie close together where theirs lay far apart, because theirs read each offer's XML anew. What the designs differ in shows with more offers: wsqos/lookups-2026. Rates are multiples of a design's own capacity, so that 1 is where the thesis's broker was full; past it the queue is 128 connections long, where theirs grew to 15 seconds.";
+
+/// What the thesis says of a design: where it was full, in requests a second.
+pub(super) struct Theirs {
+    pub(super) who: &'static str,
+    pub(super) full: f64,
+}
+
+/// Offers in RAM.
+pub(super) const MEMORY: Theirs = Theirs {
+    who: super::brokers::MEMORY,
+    full: 25.0,
+};
+/// Offers in a database.
+pub(super) const DATABASE: Theirs = Theirs {
+    who: super::brokers::DATABASE,
+    full: 65.0,
+};
+
+pub(super) fn capacity(records: &Records, who: &str) -> f64 {
+    records.number(&format!("capacity {who}"))
+}
+
+/// A chart over the request rate as a multiple of the design's capacity, the thesis's axis above; ours beside it.
+pub(super) fn over_rate(
+    records: &Records,
+    title: &str,
+    y: Axis,
+    theirs: &Theirs,
+    quantity: &str,
+) -> Chart {
+    let x = Axis::linear(
+        format!("request rate / capacity, {}", theirs.who),
+        Unit::Count,
+    );
+    let mut chart = Chart::new(title, x, y);
+    chart.top = Some(TopAxis {
+        label: "the thesis's request rate".to_owned(),
+        unit: Unit::PerSecond,
+        factor: theirs.full,
+        offset: 0.0,
+    });
+    let own = capacity(records, theirs.who);
+    let series = |who: &'static str| {
+        let rows = records.table("points").rows();
+        let points = rows.filter(|row| row.text("who") == who).map(|row| {
+            let ends = ["", " low", " high"].map(|end| row.number(&format!("{quantity}{end}")));
+            let rate = row.number("rate_per_s");
+            let mut point = Point::new(rate / own, ends[0]).with_interval(ends[1], ends[2]);
+            point.hint = format!("{rate:.0}/s offered");
+            point
+        });
+        Series::line(who, points)
+    };
+    chart.series = vec![series(theirs.who), series(OURS)];
+    chart.notes = [theirs.who, OURS]
+        .map(|who| format!("{who}: capacity here {:.0}/s.", capacity(records, who)))
+        .to_vec();
+    chart.notes.push(MEDIANS.to_owned());
+    chart.notes.extend(reservations(records));
+    chart
+}
+
+/// The median of a quantity over the overloaded points of a design.
+pub(super) fn overloaded(records: &Records, who: &str, column: &str) -> f64 {
+    let ratio = capacity(records, OURS) / capacity(records, who);
+    let places = sweep::places(records, who, column);
+    let own: Vec<(f64, f64)> = places.into_iter().map(|(x, y)| (x * ratio, y)).collect();
+    plateau(&own, OVERLOADED - 0.05)
+}
+
+/// The same at the lowest rate.
+pub(super) fn lowest(records: &Records, who: &str, column: &str) -> f64 {
+    sweep::places(records, who, column)
+        .first()
+        .map_or(f64::NAN, |place| place.1)
+}
+
+/// Accounting, the kernel's counts, and that throughput was offered.
+pub(super) fn accounted(records: &Records) -> Vec<Check> {
+    let mut checks = instrument::accounting(records);
+    checks.push(instrument::throughput(records));
+    checks
+}
+
+/// That throughput follows the rate up to the capacity, and stays there.
+pub(super) fn stays(records: &Records, theirs: &Theirs) -> Check {
+    let capacity = capacity(records, theirs.who);
+    let past = overloaded(records, theirs.who, "throughput_per_s");
+    Check::claim(
+        past >= 0.9 * capacity,
+        format!(
+            "Past its limit the broker goes on answering: {past:.0}/s, where it can do {capacity:.0} (the thesis's: {:.0}/s).",
+            theirs.full
+        ),
+    )
+}
+
+/// That the response time rises steeply past the capacity, and how far.
+pub(super) fn rises(records: &Records, theirs: &Theirs, words: &str) -> Check {
+    let [low, high] = [lowest, overloaded].map(|at| at(records, theirs.who, "response_ms"));
+    Check::claim(
+        high >= 5.0 * low,
+        format!(
+            "The response time is {low:.2} ms at the lowest rate and {high:.1} past the limit, {:.0} times as long ({words}).",
+            high / low
+        ),
+    )
+}

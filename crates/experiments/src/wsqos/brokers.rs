@@ -1,0 +1,245 @@
+//! The thesis's 27 offers asked for by SOAP at rates from low to past the limit: by comparing all of them, by a database for
+//! each request, and by ours.
+//!
+//! Each design is a broker of ours in which only the lookup differs. A request has a connection of its own.
+
+use posthaste_broker::prototype::Design;
+use posthaste_broker::{Admin, Config, Place};
+use posthaste_load::{Pace, Plan, RequestSpec, soap_request};
+use posthaste_offers::Client;
+use posthaste_soap::Version;
+use posthaste_units::{Seed, Span};
+use posthaste_wsqos::qos::{Document, Offer, Requirement};
+
+use super::lookups::QUESTIONS;
+use super::qws;
+use super::rig::{Stand, describe, plan_of, runs};
+use super::sweep;
+use crate::figure::{Conditions, Failure, Study};
+use crate::lab::Cores;
+use crate::records::{Records, Table};
+
+pub(super) static STUDY: Study = Study {
+    name: "wsqos-brokers",
+    run: |conditions| study(conditions, &Case::of(conditions.full)),
+};
+
+/// What differs: its name, and what finds the best offer.
+pub(super) const DESIGNS: [(&str, Option<Design>); 3] = [
+    (MEMORY, Some(Design::Walk)),
+    (DATABASE, Some(Design::Database)),
+    (OURS, None),
+];
+/// The thesis's first design.
+pub(super) const MEMORY: &str = "compared in memory";
+/// Its second.
+pub(super) const DATABASE: &str = "asked of a database";
+/// What stands in their place.
+pub(super) const OURS: &str = "index in memory";
+
+/// Offers and providers of the thesis; its 22 services make no difference to who is asked for the cheapest.
+const OFFERS: usize = 27;
+const PROVIDERS: [&str; 4] = ["ada", "bob", "cleo", "dora"];
+const KIND: &str = "uddi:thesis:service";
+
+/// The broker is a machine so many times slower than the one it runs on: a connection costs the generator more than
+/// the broker.
+const SLOWDOWN: u32 = 4;
+
+/// About as many requests as are inside under overload: the queue's 129 and those in service.
+const FILL: f64 = 150.0;
+const BACKLOG: u32 = 128;
+const CONNECTIONS: usize = 32;
+
+/// From this multiple of the capacity on a broker is overloaded.
+pub(super) const OVERLOADED: f64 = 1.2;
+
+/// What is drawn.
+const QUANTITIES: [&str; 4] = ["response_ms", "throughput_per_s", "rejected_per_s", "busy"];
+
+struct Case {
+    /// Rates as multiples of a design's capacity.
+    rates: &'static [f64],
+    repetitions: u64,
+    length: Span,
+}
+
+impl Case {
+    fn of(full: bool) -> Self {
+        match full {
+            true => Self {
+                rates: &[
+                    0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.5,
+                    2.0, 3.0,
+                ],
+                repetitions: 5,
+                length: Span::from_secs(2),
+            },
+            false => Self {
+                rates: &[0.2, 0.4, 0.6, 0.8, 0.9, 1.0, 1.2, 1.6, 2.5],
+                repetitions: 3,
+                length: Span::from_millis(300),
+            },
+        }
+    }
+}
+
+fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
+    let mut records = Records::new();
+    let cores = Cores::here();
+    describe(&mut records, conditions, cores);
+    records.set_parameter(
+        "offers",
+        format!("{OFFERS} of {} providers, one type", PROVIDERS.len()),
+    );
+    records.set_parameter("request", "SOAP 1.1 GetBestOffer, typical bounds");
+    let words = format!("{SLOWDOWN} times this machine's processor time");
+    records.set_parameter("cost of a request", words);
+    records.set_parameter("connection", "a new one for each request");
+    records.set_parameter(
+        "queue",
+        format!("{BACKLOG} waiting, {CONNECTIONS} in service"),
+    );
+    records.set_parameter("length of a run", case.length);
+    records.set_parameter("runs of each point", case.repetitions);
+    let folder = tempfile::tempdir()?;
+    let place = Place::Sqlite(folder.path().join("offers.db"));
+    publish(&place, &qws::offers(OFFERS, conditions.seed)?)?;
+    let mut table = runs();
+    for (number, (who, prototype)) in DESIGNS.into_iter().enumerate() {
+        let stand = Stand::broker(Config {
+            listen: ([127, 0, 0, 1], 0).into(),
+            store: place.clone(),
+            cpus: cores.server.into_iter().collect(),
+            backlog: BACKLOG,
+            connections: Some(CONNECTIONS),
+            slowdown: SLOWDOWN,
+            prototype,
+            ..Config::default()
+        })?;
+        let request = question(&format!("http://{}/soap", stand.address));
+        let plan = |pace| plan_of(request.clone(), pace, cores);
+        let done = number as u64;
+        if sweep_one(conditions, case, (who, done), &stand, &plan, &mut table)?.is_none() {
+            break;
+        }
+    }
+    records.set_table("runs", table);
+    let whos = DESIGNS.map(|(who, _)| who);
+    sweep::capacities(&mut records, &whos, OVERLOADED);
+    let ours = records.number(&format!("capacity {OURS}"));
+    sweep::points(&mut records, &whos, &QUANTITIES, ours);
+    Ok(records)
+}
+
+/// Every rate for one design; `None` when it was stopped.
+fn sweep_one(
+    conditions: &Conditions<'_>,
+    case: &Case,
+    (who, number): (&str, u64),
+    stand: &Stand,
+    plan: &impl Fn(Pace) -> Plan,
+    table: &mut Table,
+) -> Result<Option<()>, Failure> {
+    let length = case.length + case.length;
+    let first = plan(Pace::Closed {
+        clients: 64,
+        length,
+    });
+    let Some(measured) = stand.measure(&first, conditions.stop)? else {
+        return Ok(None);
+    };
+    let capacity = measured.throughput();
+    let of = (case.rates.len() * DESIGNS.len()) as u64;
+    for (place, &load) in case.rates.iter().enumerate() {
+        let done = number * case.rates.len() as u64 + place as u64;
+        conditions
+            .progress
+            .step(done, of, &format!("{who}, {load} x {capacity:.0}/s"));
+        for repetition in 1..=case.repetitions {
+            let pace = sweep::load(load * capacity, capacity, FILL, case.length)?;
+            let mut plan = plan(pace);
+            plan.seed = Seed(conditions.seed.0.wrapping_add(repetition));
+            let Some(measured) = stand.measure(&plan, conditions.stop)? else {
+                return Ok(None);
+            };
+            table.push(measured.row(who, load, repetition, f64::NAN));
+        }
+    }
+    Ok(Some(()))
+}
+
+/// Has the providers publish their offers.
+fn publish(place: &Place, offers: &[Offer]) -> Result<(), Failure> {
+    let mut admin = Admin::open(place)?;
+    let tokens = PROVIDERS.iter().map(|provider| admin.make_token(provider));
+    // A broker knows the tokens that there are when it starts.
+    let tokens = tokens.collect::<Result<Vec<_>, _>>()?;
+    let broker = posthaste_broker::start(Config {
+        listen: ([127, 0, 0, 1], 0).into(),
+        store: place.clone(),
+        ..Config::default()
+    })?;
+    let url = format!("http://{}", broker.addr);
+    for (number, (provider, (_, token))) in PROVIDERS.iter().zip(tokens).enumerate() {
+        let client = Client::new(&url)?.with_token(Some(token));
+        let own = offers
+            .iter()
+            .skip(number)
+            .step_by(PROVIDERS.len())
+            .cloned()
+            .collect();
+        posthaste_offers::wait(client.put_all(KIND, provider, own))??;
+    }
+    Ok(())
+}
+
+/// The request: the typical question.
+fn question(url: &str) -> RequestSpec {
+    let mut requirement = Requirement::default();
+    let (_, ask) = QUESTIONS[0];
+    ask(&mut requirement.qos);
+    let mut content = format!(
+        "<b:GetBestOffer xmlns:b=\"urn:posthaste:broker\"><b:tModelKey>{KIND}</b:tModelKey><b:requirements>"
+    );
+    Document::Requirement(requirement).write_into(&mut content);
+    content.push_str("</b:requirements></b:GetBestOffer>");
+    soap_request(
+        url,
+        Version::Soap11,
+        "urn:posthaste:broker/GetBestOffer",
+        &content,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::lab::Lab;
+    use crate::overload::instrument;
+
+    #[test]
+    fn a_tiny_study_asks_every_design_past_its_limit() {
+        let lab = Lab::Shared("a test".to_owned());
+        let stop = AtomicBool::new(false);
+        let case = Case {
+            rates: &[0.3, 2.0],
+            repetitions: 1,
+            length: Span::from_millis(100),
+        };
+        let records = study(&Conditions::of_a_test(&lab, &stop), &case).unwrap();
+        assert_eq!(records.table("runs").len(), 6);
+        for check in instrument::accounting(&records) {
+            assert!(check.holds, "{}", check.sentence);
+        }
+        for (who, _) in DESIGNS {
+            let answered = sweep::places(&records, who, "throughput_per_s");
+            assert!(
+                answered.iter().all(|place| place.1 > 50.0),
+                "{who}: {answered:?}"
+            );
+        }
+    }
+}

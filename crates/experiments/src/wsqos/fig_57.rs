@@ -1,0 +1,49 @@
+//! wsqos/fig-57: offers in memory: throughput.
+
+use posthaste_draw::{Axis, Unit};
+use posthaste_units::Span;
+
+use super::PAPER;
+use super::broker_plots::{DIFFERS, MEMORY, accounted, capacity, over_rate, stays};
+use super::brokers;
+use crate::check::Check;
+use crate::figure::{Figure, Plot};
+use crate::records::Records;
+
+pub(crate) static FIGURE: Figure = Figure {
+    id: "wsqos/fig-57",
+    title: "offers in memory: throughput",
+    claim: "Where every offer is compared in memory for each request, the broker answers 25 requests a second at most.",
+    paper: PAPER,
+    budget: Span::from_secs(45),
+    study: &brokers::STUDY,
+    plot,
+    checks,
+    differs: DIFFERS,
+};
+
+fn plot(records: &Records) -> Vec<Plot> {
+    let y = Axis::linear("throughput", Unit::PerSecond);
+    let chart = over_rate(
+        records,
+        "Throughput, offers compared in memory",
+        y,
+        &MEMORY,
+        "throughput_per_s",
+    );
+    vec![Plot::Chart(chart)]
+}
+
+fn checks(records: &Records) -> Vec<Check> {
+    let mut checks = accounted(records);
+    checks.push(stays(records, &MEMORY));
+    let [walk, ours] = [MEMORY.who, brokers::OURS].map(|who| capacity(records, who));
+    checks.push(Check::claim(
+        ours >= walk,
+        format!(
+            "Ours answers {:.2} times as many, with 27 offers: {ours:.0}/s against {walk:.0}.",
+            ours / walk
+        ),
+    ));
+    checks
+}

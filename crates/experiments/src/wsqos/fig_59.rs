@@ -1,0 +1,51 @@
+//! wsqos/fig-59: offers in a database: throughput.
+
+use posthaste_draw::{Axis, Unit};
+use posthaste_units::Span;
+
+use super::PAPER;
+use super::broker_plots::{DATABASE, DIFFERS, MEMORY, accounted, capacity, over_rate, stays};
+use super::brokers;
+use crate::check::Check;
+use crate::figure::{Figure, Plot};
+use crate::records::Records;
+
+pub(crate) static FIGURE: Figure = Figure {
+    id: "wsqos/fig-59",
+    title: "offers in a database: throughput",
+    claim: "Where a database is asked for each request, throughput is linear up to 65 requests a second; its maximum is reached at a rate of 100.",
+    paper: PAPER,
+    budget: Span::from_secs(45),
+    study: &brokers::STUDY,
+    plot,
+    checks,
+    differs: DIFFERS,
+};
+
+fn plot(records: &Records) -> Vec<Plot> {
+    let y = Axis::linear("throughput", Unit::PerSecond);
+    let chart = over_rate(
+        records,
+        "Throughput, offers in a database",
+        y,
+        &DATABASE,
+        "throughput_per_s",
+    );
+    vec![Plot::Chart(chart)]
+}
+
+fn checks(records: &Records) -> Vec<Check> {
+    let mut checks = accounted(records);
+    checks.push(stays(records, &DATABASE));
+    let [walk, database, ours] =
+        [MEMORY.who, DATABASE.who, brokers::OURS].map(|who| capacity(records, who));
+    checks.push(Check::claim(
+        database >= 2.0 * walk,
+        format!("In the thesis the database answered 2.6 times what comparing in memory did (65 against 25/s); here {:.2} times.", database / walk),
+    ));
+    checks.push(Check::claim(
+        ours >= database,
+        format!("Ours answers {:.2} times as many as the database, with 27 offers: {ours:.0}/s against {database:.0}.", ours / database),
+    ));
+    checks
+}

@@ -1,0 +1,45 @@
+//! wsqos/fig-60: offers in a database: CPU of the server.
+
+use posthaste_draw::{Axis, Unit};
+use posthaste_units::Span;
+
+use super::PAPER;
+use super::broker_plots::{DATABASE, DIFFERS, accounted, lowest, over_rate, overloaded};
+use super::brokers;
+use crate::check::Check;
+use crate::figure::{Figure, Plot};
+use crate::records::Records;
+
+pub(crate) static FIGURE: Figure = Figure {
+    id: "wsqos/fig-60",
+    title: "offers in a database: CPU of the server",
+    claim: "Where a database is asked for each request, the server's processor is full at the rate at which throughput has its maximum.",
+    paper: PAPER,
+    budget: Span::from_secs(45),
+    study: &brokers::STUDY,
+    plot,
+    checks,
+    differs: DIFFERS,
+};
+
+fn plot(records: &Records) -> Vec<Plot> {
+    let y = Axis::linear("share of its processor", Unit::Share);
+    let chart = over_rate(
+        records,
+        "The broker's processor, offers in a database",
+        y,
+        &DATABASE,
+        "busy",
+    );
+    vec![Plot::Chart(chart)]
+}
+
+fn checks(records: &Records) -> Vec<Check> {
+    let mut checks = accounted(records);
+    let [low, high] = [lowest, overloaded].map(|at| at(records, DATABASE.who, "busy"));
+    checks.push(Check::claim(
+        high >= 2.0 * low,
+        format!("The processor's share grows with the rate, from {:.0} % at the lowest to {:.0} % past the limit, where the broker sleeps off three quarters of its time to be four times slower.", 100.0 * low, 100.0 * high),
+    ));
+    checks
+}

@@ -1,0 +1,87 @@
+//! Rates from low to past the limit, and what came of them: the load of each, and its points from its runs.
+
+use posthaste_load::{Arrivals, Pace, Step};
+use posthaste_units::{Rate, Span};
+
+use crate::estimate::estimate;
+use crate::figure::Failure;
+use crate::records::{Records, Table, Value};
+
+/// `rate` for `length`; past the capacity of `own` after a burst that fills server and queue with `fill` requests.
+pub(super) fn load(rate: f64, own: f64, fill: f64, length: Span) -> Result<Pace, Failure> {
+    let steady = |rate, length| {
+        let rate = Rate::per_second(rate).ok_or("nothing was answered")?;
+        Ok::<_, Failure>(Step::steady(rate, length))
+    };
+    let mut steps = vec![steady(rate, length)?];
+    if rate > own {
+        // While it lasts the server takes a quarter of it.
+        let burst = Span::from_secs_f64(fill / (3.0 * own));
+        steps.insert(0, steady(4.0 * own, burst)?);
+    }
+    let arrivals = Arrivals::Constant;
+    Ok(Pace::Open { arrivals, steps })
+}
+
+/// The values of `column` in the runs of `who` at loads that are `wanted`.
+fn of(records: &Records, who: &str, wanted: impl Fn(f64) -> bool, column: &str) -> Vec<f64> {
+    let rows = records.table("runs").rows();
+    rows.filter(|row| row.text("who") == who && wanted(row.number("load")))
+        .map(|row| row.number(column))
+        .collect()
+}
+
+/// Sets the capacity of each from all its runs at `overloaded` or more.
+pub(super) fn capacities(records: &mut Records, whos: &[&str], overloaded: f64) {
+    for who in whos {
+        // A first look may have come too low: only a queue that was full has shown a capacity.
+        let values = |column| of(records, who, |load| load >= overloaded, column);
+        let full = values("throughput_per_s")
+            .into_iter()
+            .zip(values("rejected_per_s"));
+        let full = full.filter(|(_, rejected)| *rejected > 0.0);
+        let capacity = estimate(&full.map(|(answered, _)| answered).collect::<Vec<_>>());
+        for (which, value) in [
+            ("", capacity.median),
+            (" low", capacity.low),
+            (" high", capacity.high),
+        ] {
+            records.set_number(&format!("capacity {who}{which}"), value);
+        }
+    }
+}
+
+/// Sets the points: for each of `whos`, at each rate, as a multiple of `capacity`, the medians of `quantities`.
+pub(super) fn points(records: &mut Records, whos: &[&str], quantities: &[&str], capacity: f64) {
+    let mut columns = ["who", "rate_ratio", "rate_per_s"]
+        .map(str::to_owned)
+        .to_vec();
+    for name in quantities {
+        columns.extend(["", " low", " high"].map(|end| format!("{name}{end}")));
+    }
+    let mut points = Table::with(columns.iter().map(String::as_str));
+    for who in whos {
+        let mut loads = of(records, who, |_| true, "load");
+        loads.sort_by(f64::total_cmp);
+        loads.dedup();
+        for load in loads {
+            let values = |column| estimate(&of(records, who, |other| other == load, column));
+            let rate = values("offered_per_s").median;
+            let mut row: Vec<Value> = vec![(*who).into(), (rate / capacity).into(), rate.into()];
+            for quantity in quantities {
+                let found = values(quantity);
+                row.extend([found.median, found.low, found.high].map(Value::from));
+            }
+            points.push(row);
+        }
+    }
+    records.set_table("points", points);
+}
+
+/// Places along the curve of `who`: (rate / capacity, value).
+pub(super) fn places(records: &Records, who: &str, column: &str) -> Vec<(f64, f64)> {
+    let rows = records.table("points").rows();
+    rows.filter(|row| row.text("who") == who)
+        .map(|row| (row.number("rate_ratio"), row.number(column)))
+        .collect()
+}
