@@ -11,7 +11,7 @@ use rand::RngExt as _;
 
 use super::qws;
 use crate::figure::{Conditions, Failure, Study};
-use crate::records::{Records, Table};
+use crate::records::{Records, Table, Value};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-lookups",
@@ -29,8 +29,11 @@ pub(super) static STUDY: Study = Study {
 const OF_A_TYPE: usize = 500;
 const TYPES: usize = 200;
 
-/// What is asked: by name, and how.
-pub(super) const QUESTIONS: [(&str, fn(&mut Definition)); 4] = [
+/// A question's name, and how it is asked.
+pub(super) type Question = (&'static str, fn(&mut Definition));
+
+/// What is asked.
+pub(super) const QUESTIONS: [Question; 4] = [
     ("typical", |wanted| {
         wanted.default.server.processing_time = Some(Span::from_millis(400));
         wanted.default.server.availability = Ratio::new(0.8);
@@ -77,12 +80,10 @@ impl Asked<'_> {
 
 fn study(conditions: &Conditions<'_>, counts: &[usize], seconds: f64) -> Result<Records, Failure> {
     let mut records = Records::new();
-    records.set_parameter(
-        "types",
-        format!("one for {OF_A_TYPE} offers, at most {TYPES}"),
-    );
+    let types = format!("one for {OF_A_TYPE} offers, at most {TYPES}");
+    records.set_parameter("types", types);
     records.set_parameter("time for each question", format!("{seconds} s"));
-    let columns = [
+    let mut table = Table::new([
         "offers",
         "design",
         "question",
@@ -92,61 +93,19 @@ fn study(conditions: &Conditions<'_>, counts: &[usize], seconds: f64) -> Result<
         "p50_us",
         "p99_us",
         "max_us",
-    ];
-    let mut table = Table::new(columns);
+    ]);
     let mut built = Table::new(["offers", "seconds", "megabytes"]);
     for (done, &count) in counts.iter().enumerate() {
         let words = format!("{count} offers");
-        conditions
-            .progress
-            .step(done as u64, counts.len() as u64, &words);
-        let Filled {
-            index,
-            kinds,
-            seconds: took,
-            megabytes,
-        } = filled(conditions, count)?;
-        built.push([(count as u64).into(), took.into(), megabytes.into()]);
-        let now = Timestamp::now();
+        let all = counts.len() as u64;
+        conditions.progress.step(done as u64, all, &words);
+        let filled = filled(conditions, count)?;
+        let (took, memory) = (filled.seconds, filled.megabytes);
+        built.push([(count as u64).into(), took.into(), memory.into()]);
         for design in DESIGNS {
-            let prototype =
-                |design| Prototype::of(design, &index, &index.world(now)).map(Asked::Prototype);
-            let asked = match design {
-                "walk" => prototype(Design::Walk)?,
-                "SQLite" => prototype(Design::Database)?,
-                _ => Asked::Index(&index),
-            };
-            for (question, ask) in QUESTIONS {
-                if conditions.stopped() {
-                    records.set_table("lookups", table);
-                    records.set_table("built", built);
-                    return Ok(records);
-                }
-                let mut wanted = Definition::default();
-                ask(&mut wanted);
-                let mut order = conditions.seed.stream("which type is asked for");
-                let (mut nanos, mut found) = (Vec::with_capacity(1 << 20), 0u64);
-                let start = Instant::now();
-                while start.elapsed().as_secs_f64() < seconds {
-                    let kind = &kinds[order.random_range(0..kinds.len())];
-                    let begin = Instant::now();
-                    found += u64::from(asked.answers(&index, kind, &wanted, now)?);
-                    nanos.push(begin.elapsed().as_nanos() as f64);
-                }
-                let rate = nanos.len() as f64 / start.elapsed().as_secs_f64();
-                nanos.sort_by(f64::total_cmp);
-                let at = |share: f64| nanos[((nanos.len() - 1) as f64 * share) as usize] / 1e3;
-                table.push([
-                    (count as u64).into(),
-                    design.into(),
-                    question.into(),
-                    (nanos.len() as u64).into(),
-                    found.into(),
-                    rate.into(),
-                    at(0.5).into(),
-                    at(0.99).into(),
-                    at(1.0).into(),
-                ]);
+            let asked = filled.design(design)?;
+            for question in QUESTIONS.iter().take_while(|_| !conditions.stopped()) {
+                table.push(filled.time(&asked, (design, question), conditions, seconds)?);
             }
         }
     }
@@ -163,6 +122,56 @@ struct Filled {
     seconds: f64,
     /// Of memory.
     megabytes: f64,
+}
+
+impl Filled {
+    /// What is asked, by the name of its design.
+    fn design(&self, name: &str) -> Result<Asked<'_>, Failure> {
+        let now = Timestamp::now();
+        let world = self.index.world(now);
+        let prototype = |design| Prototype::of(design, &self.index, &world).map(Asked::Prototype);
+        Ok(match name {
+            "walk" => prototype(Design::Walk)?,
+            "SQLite" => prototype(Design::Database)?,
+            _ => Asked::Index(&self.index),
+        })
+    }
+
+    /// A row: a question asked again and again, each time of a type drawn by chance.
+    fn time(
+        &self,
+        asked: &Asked<'_>,
+        (design, (question, ask)): (&str, &Question),
+        conditions: &Conditions<'_>,
+        seconds: f64,
+    ) -> Result<[Value; 9], Failure> {
+        let now = Timestamp::now();
+        let mut wanted = Definition::default();
+        ask(&mut wanted);
+        let mut order = conditions.seed.stream("which type is asked for");
+        let (mut nanos, mut found) = (Vec::with_capacity(1 << 20), 0u64);
+        let start = Instant::now();
+        while start.elapsed().as_secs_f64() < seconds {
+            let kind = &self.kinds[order.random_range(0..self.kinds.len())];
+            let begin = Instant::now();
+            found += u64::from(asked.answers(&self.index, kind, &wanted, now)?);
+            nanos.push(begin.elapsed().as_nanos() as f64);
+        }
+        let rate = nanos.len() as f64 / start.elapsed().as_secs_f64();
+        nanos.sort_by(f64::total_cmp);
+        let at = |share: f64| nanos[((nanos.len() - 1) as f64 * share) as usize] / 1e3;
+        Ok([
+            (self.index.len() as u64).into(),
+            design.into(),
+            (*question).into(),
+            (nanos.len() as u64).into(),
+            found.into(),
+            rate.into(),
+            at(0.5).into(),
+            at(0.99).into(),
+            at(1.0).into(),
+        ])
+    }
 }
 
 /// An index with so many offers.
