@@ -5,11 +5,17 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use posthaste_serve::{ConfigError, Timeouts, read_config};
+use posthaste_units::Span;
 use posthaste_wsqos::qos::{Currency, Document, Ontologies, Rates};
 use serde::{Deserialize, Deserializer};
 
+use crate::offered::fault_of_name;
 use crate::prototype::Design;
+use crate::sources::Source;
 use crate::store::Place;
+
+/// How often a source is fetched at most.
+const LEAST: Span = Span::from_secs(1);
 
 /// A broker's configuration. Every key has a default.
 #[derive(Clone, Debug, Deserialize)]
@@ -42,6 +48,9 @@ pub struct Config {
     /// What names of metrics mean.
     #[serde(rename = "ontology")]
     pub ontologies: Vec<Definitions>,
+    /// Offers that the broker fetches itself.
+    #[serde(rename = "source")]
+    pub sources: Vec<Source>,
     /// Time limits of a connection; not to be had from a file.
     #[serde(skip)]
     pub timeouts: Timeouts,
@@ -100,6 +109,7 @@ impl Default for Config {
             tls: None,
             currency: Money::default(),
             ontologies: Vec::new(),
+            sources: Vec::new(),
             timeouts: Timeouts::default(),
             slowdown: 1,
             prototype: None,
@@ -127,6 +137,23 @@ impl Config {
             ontology.file = folder.join(&ontology.file);
         }
         config.store = config.store.beside(folder);
+        for source in &config.sources {
+            let names = [&source.kind, &source.provider].map(|name| fault_of_name(name));
+            if let Some(words) = names.into_iter().flatten().next() {
+                return Err(ConfigError::of(format!("source {:?}: {words}", source.url)));
+            }
+            if source.every < LEAST {
+                return Err(ConfigError::of(format!(
+                    "source {:?}: every must be at least {LEAST}",
+                    source.url
+                )));
+            }
+        }
+        if config.follow.is_some() && !config.sources.is_empty() {
+            return Err(ConfigError::of(
+                "a broker that follows another fetches no offers: leave out follow, or every source",
+            ));
+        }
         config.rates()?;
         Ok(config)
     }

@@ -16,7 +16,7 @@ pub(crate) struct House {
     pub(crate) registry: Arc<Registry>,
     /// None where another broker is followed.
     pub(crate) keeper: Option<Keeper>,
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) counters: Arc<Counters>,
     /// What `/soap?wsdl` describes.
     pub(crate) service: Service,

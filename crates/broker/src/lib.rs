@@ -17,8 +17,10 @@ mod front;
 mod house;
 mod keeper;
 mod metrics;
+mod offered;
 pub mod prototype;
 mod registry;
+mod sources;
 mod store;
 mod token;
 
@@ -36,11 +38,13 @@ use self::keeper::Keeper;
 use self::metrics::Metrics;
 use self::prototype::Prototype;
 use self::registry::Registry;
+use self::sources::{Fetching, Shelves};
 
 pub use admin::{Admin, Token};
 pub use change::{Change, Key};
 pub use config::{Config, Definitions, Money, Tls};
 pub use posthaste_serve::ConfigError;
+pub use sources::Source;
 pub use store::{Place, PlaceError};
 
 /// A broker at work; dropping it stops it.
@@ -50,6 +54,7 @@ pub struct Broker {
     // In this order: what is asked comes to its end before the keeper does.
     running: posthaste_serve::Running,
     registry: Arc<Registry>,
+    _fetching: Option<Fetching>,
     _keeper: Option<keeper::Running>,
     _follower: Option<Follower>,
 }
@@ -90,6 +95,9 @@ pub fn check(config: &Config) -> Result<(), Error> {
     if let Some(url) = &config.follow {
         posthaste_offers::Client::new(url)?;
     }
+    for source in &config.sources {
+        posthaste_offers::Document::new(&source.url)?;
+    }
     Ok(())
 }
 
@@ -109,6 +117,17 @@ pub fn start(config: Config) -> Result<Broker, Error> {
     let (keeper, keeping) = keeper
         .map_err(|error| Error::Store(error.to_string()))?
         .unzip();
+    let metrics = Arc::<Metrics>::default();
+    let fetch = |keeper: &Keeper| {
+        let shelves = Shelves {
+            registry: registry.clone(),
+            keeper: keeper.clone(),
+            metrics: metrics.clone(),
+        };
+        Fetching::start(config.sources.clone(), &shelves)
+    };
+    let to_fetch = keeper.as_ref().filter(|_| !config.sources.is_empty());
+    let fetching = to_fetch.map(fetch).transpose()?;
     let prototype = config.prototype.map(|design| {
         let seen = registry.seen();
         Prototype::of(design, &seen.index, &seen.index.world(Timestamp::now()))
@@ -128,7 +147,7 @@ pub fn start(config: Config) -> Result<Broker, Error> {
     let house = Arc::new(House {
         registry: registry.clone(),
         keeper,
-        metrics: Metrics::default(),
+        metrics,
         counters: server.counters.clone(),
         service: front::service(),
         address,
@@ -145,6 +164,7 @@ pub fn start(config: Config) -> Result<Broker, Error> {
         addr: running.addr,
         running,
         registry,
+        _fetching: fetching,
         _keeper: keeping,
         _follower: follower,
     })

@@ -29,6 +29,8 @@ pub(crate) struct Metrics {
     found: AtomicU64,
     none_adequate: AtomicU64,
     refused_tokens: AtomicU64,
+    fetched: AtomicU64,
+    not_fetched: AtomicU64,
 }
 
 impl Metrics {
@@ -45,6 +47,16 @@ impl Metrics {
     /// A token was missing or wrong.
     pub(crate) fn count_refused_token(&self) {
         self.refused_tokens.fetch_add(1, Relaxed);
+    }
+
+    /// A source was fetched, or could not be.
+    pub(crate) fn count_fetch(&self, well: bool) {
+        let counter = if well {
+            &self.fetched
+        } else {
+            &self.not_fetched
+        };
+        counter.fetch_add(1, Relaxed);
     }
 
     /// Questions answered with an offer, and without.
@@ -98,6 +110,12 @@ fn front(out: &mut DescriptorEncoder, metrics: &Metrics) -> Result<(), Error> {
     ];
     let help = "Questions for the best offer, by answer";
     family(out, "questions", help, COUNTER, answers)?;
+    let fetched = [
+        ([("outcome", "ok")], load(&metrics.fetched)),
+        ([("outcome", "failed")], load(&metrics.not_fetched)),
+    ];
+    let help = "Sources of offers fetched, by outcome";
+    family(out, "fetches", help, COUNTER, fetched)?;
     let refused = [([], load(&metrics.refused_tokens))];
     let help = "Requests to publish without a valid token";
     family(out, "refused_tokens", help, COUNTER, refused)

@@ -4,11 +4,13 @@
 //! often follows the changes instead, and asks nobody ([`Client::follow`]).
 
 mod client;
+mod document;
 mod error;
 mod events;
 mod wire;
 
 pub use client::{Answer, Client, Listed, Objections, Question};
+pub use document::Document;
 pub use error::{Error, UrlError};
 pub use events::{Event, Put};
 

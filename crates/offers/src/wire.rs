@@ -110,7 +110,13 @@ impl Place {
         Err(unreachable(last))
     }
 
-    async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+    /// Where it is.
+    pub(crate) const fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Does `work` within the time that a request may take.
+    pub(crate) async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
         let late = |_| Error::Late {
             at: self.url.to_string(),
             seconds: LIMIT.as_secs(),
@@ -138,7 +144,12 @@ pub(crate) fn request(
 
 /// An answer's body.
 pub(crate) async fn whole(response: Response<Incoming>) -> Result<Bytes, Error> {
-    let body = Limited::new(response.into_body(), ANSWER).collect().await;
+    within(response, ANSWER).await
+}
+
+/// An answer's body of at most `limit` bytes.
+pub(crate) async fn within(response: Response<Incoming>, limit: usize) -> Result<Bytes, Error> {
+    let body = Limited::new(response.into_body(), limit).collect().await;
     let body = body.map_err(|error| Error::Senseless(error.to_string()))?;
     Ok(body.to_bytes())
 }

@@ -1,10 +1,10 @@
 //! The paths there are.
 
 use percent_encoding::percent_decode_str;
-use posthaste_wsqos::qos::bounds;
 
 use super::problem::Problem;
 use crate::change::Key;
+use crate::offered::fault_of_name;
 
 /// What a request is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,20 +96,7 @@ fn name(written: &str) -> Result<String, Problem> {
 
 /// Refuses what is no name of a type, a provider or an offer.
 pub(super) fn check_name(name: &str) -> Result<(), Problem> {
-    if name.is_empty() {
-        return Err(Problem::bad("a type, a provider and an offer have names"));
-    }
-    if name.len() > bounds::TEXT {
-        let most = bounds::TEXT;
-        return Err(Problem::bad(format!(
-            "a name of {} bytes: {most} at most",
-            name.len()
-        )));
-    }
-    if name.chars().any(char::is_control) {
-        return Err(Problem::bad("a name with a control character"));
-    }
-    Ok(())
+    fault_of_name(name).map_or(Ok(()), |words| Err(Problem::bad(words)))
 }
 
 #[cfg(test)]

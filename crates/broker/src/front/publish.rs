@@ -12,11 +12,12 @@ use serde::Deserialize;
 
 use super::Front;
 use super::lookup::from_json;
-use super::path::{Of, check_name};
+use super::path::Of;
 use super::problem::{Also, Problem};
 use super::reply::Reply;
 use crate::change::{Key, Tag};
 use crate::keeper::{Keeper, WriteError};
+use crate::offered::{fault, replacement};
 use crate::store::{Condition, Outcome, Write};
 
 /// Offers as JSON has them.
@@ -49,7 +50,9 @@ impl Front {
                 "the offer is called {named:?}, and {path:?} in the path"
             )));
         }
-        self.check(&offer)?;
+        if let Some(words) = fault(&self.house.registry, &offer, Timestamp::now()) {
+            return Err(Problem::senseless(words));
+        }
         let tag = Tag::of(&offer);
         let replaced = self
             .write(Write {
@@ -82,45 +85,19 @@ impl Front {
         } else {
             from_json::<Several>(&body)?.offers
         };
-        if offers.len() > bounds::OFFERS {
-            let most = bounds::OFFERS;
-            return Err(Problem::senseless(format!(
-                "{} offers: {most} at most",
-                offers.len()
-            )));
-        }
-        let mut names: Vec<&str> = offers.iter().map(|offer| &*offer.name).collect();
-        names.sort_unstable();
-        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Problem::senseless(format!(
-                "the offer {:?} is there twice",
-                twice[0]
-            )));
-        }
-        for offer in &offers {
-            self.check(offer)?;
-        }
-        let gone: Vec<Key> = {
-            let seen = self.house.registry.seen();
-            let others = seen
-                .index
-                .offers(&of.kind)
-                .filter(|found| found.provider == of.provider);
-            let gone = others.filter(|found| names.binary_search(&&*found.offer.name).is_err());
-            gone.map(|found| of.key(&found.offer.name)).collect()
-        };
         let kept = offers.len();
-        let withdrawn = gone.len();
-        let put = offers
-            .into_iter()
-            .map(|offer| (of.key(&offer.name), Some(offer)));
-        let changes = put.chain(gone.into_iter().map(|key| (key, None))).collect();
-        self.write(Write {
-            by,
-            changes,
-            only_if: Condition::Any,
-        })
-        .await?;
+        let changes = replacement(&self.house.registry, &of.kind, &of.provider, offers);
+        let changes = changes.map_err(Problem::senseless)?;
+        let withdrawn = changes.iter().filter(|(_, offer)| offer.is_none()).count();
+        if !changes.is_empty() {
+            let only_if = Condition::Any;
+            self.write(Write {
+                by,
+                changes,
+                only_if,
+            })
+            .await?;
+        }
         Ok(Reply::of(
             &serde_json::json!({ "offers": kept, "withdrawn": withdrawn }),
         ))
@@ -197,25 +174,6 @@ impl Front {
         Ok(grant.number)
     }
 
-    /// Refuses what no client could choose.
-    fn check(&self, offer: &Offer) -> Result<(), Problem> {
-        let wrong =
-            |words: String| Problem::senseless(format!("the offer {:?}: {words}", offer.name));
-        check_name(&offer.name)?;
-        offer.check().map_err(|error| wrong(error.to_string()))?;
-        let now = Timestamp::now();
-        if offer.expires <= now {
-            let end = offer.expires;
-            return Err(wrong(format!(
-                "it has expired at {end}, and it is {now:.0}: are the clocks right?"
-            )));
-        }
-        let seen = self.house.registry.seen();
-        seen.index
-            .check(offer)
-            .map_err(|error| wrong(error.to_string()))
-    }
-
     /// Has the keeper make it durable; how many offers there had been before.
     async fn write(&self, write: Write) -> Result<usize, Problem> {
         match self.keeper()?.write(write).await {
@@ -228,16 +186,6 @@ impl Front {
             Err(WriteError::Store(error)) => Err(Problem::later(format!(
                 "nothing can be kept at the moment: {error}"
             ))),
-        }
-    }
-}
-
-impl Of {
-    fn key(&self, name: &str) -> Key {
-        Key {
-            kind: self.kind.clone(),
-            provider: self.provider.clone(),
-            name: name.to_owned(),
         }
     }
 }

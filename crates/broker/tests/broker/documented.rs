@@ -28,10 +28,20 @@ fn the_example_shows_the_defaults() {
 
 #[test]
 fn the_example_can_be_used_with_every_key() {
-    let config = Config::read(&with_every_key(), Path::new("/etc")).unwrap();
-    assert!(config.tls.is_some() && config.follow.is_some() && config.uddi.is_some());
+    let every = with_every_key();
+    let read = |text: &str| Config::read(text, Path::new("/etc"));
+    let error = read(&every).unwrap_err().to_string();
+    assert!(
+        error.contains("leave out follow, or every source"),
+        "{error}"
+    );
+    let (follows, rest) = every.split_once("follow = ").unwrap();
+    let (_, fetches) = rest.split_once('\n').unwrap();
+    let config = read(&format!("{follows}{fetches}")).unwrap();
+    assert!(config.tls.is_some() && config.uddi.is_some());
     assert_eq!(config.currency.worth.len(), 2);
     assert_eq!(config.ontologies[0].file, Path::new("/etc/metrics.wsqos"));
+    assert_eq!(config.sources[0].provider, "ada");
 }
 
 #[test]
@@ -56,6 +66,14 @@ fn what_is_wrong_is_named_with_the_remedy() {
         ("lisen = \"127.0.0.1:1\"", "did you mean `listen`?"),
         ("store = \"mysql:offers\"", "sqlite:FILE"),
         ("threads = 0", "threads must be at least 1"),
+        (
+            "[[source]]\ntype = \"a\"\nprovider = \"\"\nurl = \"u\"",
+            "have names",
+        ),
+        (
+            "[[source]]\ntype = \"a\"\nprovider = \"b\"\nurl = \"u\"\nevery = \"1ms\"",
+            "at least 1s",
+        ),
         ("[currency]\nworth = { USD = -1 }", "more than 0"),
     ] {
         let error = Config::read(text, Path::new("")).unwrap_err().to_string();

@@ -1,6 +1,7 @@
 //! A broker as its clients see it, over real sockets.
 
 mod documented;
+mod fetching;
 mod following;
 mod lookups;
 mod publishing;
