@@ -141,15 +141,19 @@ fn sweep_one(
     plan: &impl Fn(Pace) -> Plan,
     table: &mut Table,
 ) -> Result<Option<()>, Failure> {
-    let length = case.length + case.length;
-    let first = plan(Pace::Closed {
-        clients: 64,
-        length,
-    });
-    let Some(measured) = stand.measure(&first, conditions.stop)? else {
-        return Ok(None);
-    };
-    let capacity = measured.throughput();
+    // The most of a few: whatever else the machine does only takes from it.
+    let mut capacity = 0.0f64;
+    for _ in 0..case.repetitions {
+        let length = case.length + case.length;
+        let closed = plan(Pace::Closed {
+            clients: 64,
+            length,
+        });
+        let Some(measured) = stand.measure(&closed, conditions.stop)? else {
+            return Ok(None);
+        };
+        capacity = capacity.max(measured.throughput());
+    }
     let of = (case.rates.len() * DESIGNS.len()) as u64;
     for (place, &load) in case.rates.iter().enumerate() {
         let done = number * case.rates.len() as u64 + place as u64;
