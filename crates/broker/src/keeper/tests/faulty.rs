@@ -224,9 +224,13 @@ fn what_waits_with_the_end_is_done_before_it() {
     let (kept, faults) = faulty(&world);
     // The keeper waits for this lock with the first, and finds the others and its end at once.
     let held = faults.0.lock().unwrap();
-    let writes = (0..10).map(|number| put_valid(&format!("{number}")));
+    let later = |number| put_valid(&format!("{number}"));
     let outcomes = wait(async {
-        let asked: JoinSet<_> = writes.map(|write| ask(&kept.keeper, write)).collect();
+        let mut asked = JoinSet::new();
+        asked.spawn(ask(&kept.keeper, put_valid("first")));
+        tokio::task::yield_now().await;
+        std::thread::sleep(Duration::from_millis(100));
+        (0..10).for_each(|number| drop(asked.spawn(ask(&kept.keeper, later(number)))));
         for _ in 0..10 {
             tokio::task::yield_now().await;
         }
