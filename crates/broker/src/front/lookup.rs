@@ -147,12 +147,8 @@ impl Front {
             let types: Vec<&str> = types.into_iter().skip(skip).take(take).collect();
             return Ok(Reply::of(&serde_json::json!({ "types": types })));
         };
-        let now = Timestamp::now();
-        let offers = seen
-            .index
-            .offers(&kind)
-            .filter(|found| found.offer.expires > now);
-        let offers = offers.skip(skip).take(take);
+        // What has expired within the last second may be among them.
+        let offers = seen.index.offers_from(&kind, skip).take(take);
         let listed = offers.map(|Found { provider, offer }| Listed { provider, offer });
         let listed: Vec<Listed<'_>> = listed.collect();
         Ok(Reply::of(

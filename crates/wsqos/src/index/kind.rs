@@ -43,8 +43,8 @@ impl Kind {
         self.rows.len()
     }
 
-    pub(super) fn rows(&self) -> impl Iterator<Item = &Row> {
-        self.rows.iter()
+    pub(super) fn rows(&self) -> &[Row] {
+        &self.rows
     }
 
     /// Adds an offer at its place; the same provider has none of this name.

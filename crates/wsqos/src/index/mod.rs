@@ -190,8 +190,18 @@ impl Index {
 
     /// Every offer for the interface `kind`, the cheapest first, adequate or not, expired or not.
     pub fn offers<'i>(&'i self, kind: &str) -> impl Iterator<Item = Found<'i>> + use<'i> {
-        let kind = self.kinds.get(kind).into_iter();
-        kind.flat_map(Kind::rows).map(|row| row.found(&self.names))
+        self.offers_from(kind, 0)
+    }
+
+    /// The same, from the place `first` on; what stands before it costs nothing.
+    pub fn offers_from<'i>(
+        &'i self,
+        kind: &str,
+        first: usize,
+    ) -> impl Iterator<Item = Found<'i>> + use<'i> {
+        let rows = self.kinds.get(kind).map_or(&[][..], Kind::rows);
+        let rows = rows.get(first..).unwrap_or_default().iter();
+        rows.map(|row| row.found(&self.names))
     }
 
     /// At most `most` offers for the interface `kind` behind a cursor, and the cursor behind them if there may be

@@ -255,6 +255,8 @@ fn filling_passes_over_what_is_refused_and_keeps_its_order() {
         .map(|found| found.offer.name)
         .collect();
     assert_eq!(order, ["cheap", "dear"]);
+    let from = |first| index.offers_from("books", first).count();
+    assert_eq!([0, 1, 2, 9].map(from), [2, 1, 0, 0]);
     assert_eq!((index.len_of("books"), index.len_of("maps")), (2, 0));
     assert_eq!(index.get("books", "ada", "dear").as_ref(), Some(&offers[0]));
     assert_eq!(index.get("books", "bob", "dear"), None);
