@@ -39,11 +39,8 @@ fn checks(records: &Records) -> Vec<Check> {
     checks.push(stays(records, &MEMORY));
     let [walk, ours] = [MEMORY.who, brokers::OURS].map(|who| capacity(records, who));
     checks.push(Check::claim(
-        ours >= walk,
-        format!(
-            "Ours answers {:.2} times as many, with 27 offers: {ours:.0}/s against {walk:.0}.",
-            ours / walk
-        ),
+        (0.8..=1.25).contains(&(ours / walk)),
+        format!("With 27 offers an index gains nothing over comparing all of them: ours answers {ours:.0}/s, this one {walk:.0}, {:.2} times as many.", ours / walk),
     ));
     checks
 }
