@@ -175,7 +175,7 @@ fn overload(bench: &Bench, form: Form, rate: f64, own: f64, length: Span) -> Res
     let mut steps = vec![steady(rate, length)?];
     if rate > own {
         // While it lasts the server takes a quarter of it.
-        let burst = Span::from_secs_f64(FILL / (3.0 * own));
+        let burst = Span::from_secs_f64(FILL / (3.0 * own)).min(length);
         steps.insert(0, steady(4.0 * own, burst)?);
     }
     let pace = Pace::Open {

@@ -16,7 +16,7 @@ pub(super) fn load(rate: f64, own: f64, fill: f64, length: Span) -> Result<Pace,
     let mut steps = vec![steady(rate, length)?];
     if rate > own {
         // While it lasts the server takes a quarter of it.
-        let burst = Span::from_secs_f64(fill / (3.0 * own));
+        let burst = Span::from_secs_f64(fill / (3.0 * own)).min(length);
         steps.insert(0, steady(4.0 * own, burst)?);
     }
     let arrivals = Arrivals::Constant;
