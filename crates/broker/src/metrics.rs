@@ -4,19 +4,12 @@ use std::fmt::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use posthaste_serve::exposition::{self, counters, gauge};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::Registry;
+use prometheus_client::encoding::DescriptorEncoder;
 
 use crate::house::House;
 use crate::registry::Registry as Shared;
-
-/// The media type of [`text`].
-pub(crate) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-const COUNTER: MetricType = MetricType::Counter;
-const GAUGE: MetricType = MetricType::Gauge;
 
 /// How replies are told apart.
 const CLASSES: [&str; 3] = ["ok", "refused", "failed"];
@@ -67,12 +60,7 @@ impl Metrics {
 
 /// Everything that is counted and measured now.
 pub(crate) fn text(house: &Arc<House>) -> String {
-    let mut registry = Registry::with_prefix("posthaste_broker");
-    registry.register_collector(Box::new(Shown(house.clone())));
-    let mut text = String::with_capacity(4 << 10);
-    // Writing to a string cannot fail.
-    let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
-    text
+    exposition::text("posthaste_broker", Shown(house.clone()))
 }
 
 struct Shown(Arc<House>);
@@ -89,12 +77,12 @@ impl Collector for Shown {
         front(out, &house.metrics)?;
         registry(out, &house.registry)?;
         let connections = house.counters.snapshot();
-        let open = [([], connections.open as f64)];
-        family(out, "connections_open", "Connections open now", GAUGE, open)?;
+        let open = connections.open as f64;
+        gauge(out, "connections_open", "Connections open now", open)?;
         let events = connections.events();
         let events = events.map(|(event, count)| ([("event", event)], count as f64));
         let help = "Connections, by what became of them";
-        family(out, "connections", help, COUNTER, events)
+        counters(out, "connections", help, events)
     }
 }
 
@@ -103,22 +91,22 @@ fn front(out: &mut DescriptorEncoder, metrics: &Metrics) -> Result<(), Error> {
     let replies = CLASSES.iter().zip(&metrics.replies);
     let replies = replies.map(|(class, count)| ([("answer", *class)], load(count)));
     let help = "Replies, by kind: refused is 4xx, failed 5xx";
-    family(out, "replies", help, COUNTER, replies)?;
+    counters(out, "replies", help, replies)?;
     let answers = [
         ([("answer", "offer")], load(&metrics.found)),
         ([("answer", "none")], load(&metrics.none_adequate)),
     ];
     let help = "Questions for the best offer, by answer";
-    family(out, "questions", help, COUNTER, answers)?;
+    counters(out, "questions", help, answers)?;
     let fetched = [
         ([("outcome", "ok")], load(&metrics.fetched)),
         ([("outcome", "failed")], load(&metrics.not_fetched)),
     ];
     let help = "Sources of offers fetched, by outcome";
-    family(out, "fetches", help, COUNTER, fetched)?;
+    counters(out, "fetches", help, fetched)?;
     let refused = [([], load(&metrics.refused_tokens))];
     let help = "Requests to publish without a valid token";
-    family(out, "refused_tokens", help, COUNTER, refused)
+    counters(out, "refused_tokens", help, refused)
 }
 
 fn registry(out: &mut DescriptorEncoder, shared: &Shared) -> Result<(), Error> {
@@ -126,28 +114,10 @@ fn registry(out: &mut DescriptorEncoder, shared: &Shared) -> Result<(), Error> {
         let seen = shared.seen();
         (seen.index.len() as f64, seen.number as f64)
     };
-    family(out, "offers", "Offers in the index", GAUGE, [([], offers)])?;
+    gauge(out, "offers", "Offers in the index", offers)?;
     let help = "Number of the last change in the index";
-    family(out, "last_change", help, GAUGE, [([], number)])?;
+    gauge(out, "last_change", help, number)?;
     let age = shared.age().unwrap_or_default().as_secs_f64();
     let help = "How long the index has been out of step with its store; 0 in step";
-    family(out, "age_seconds", help, GAUGE, [([], age)])
-}
-
-fn family<const N: usize>(
-    out: &mut DescriptorEncoder,
-    name: &str,
-    help: &str,
-    kind: MetricType,
-    rows: impl IntoIterator<Item = ([(&'static str, &'static str); N], f64)>,
-) -> Result<(), Error> {
-    let mut family = out.encode_descriptor(name, help, None, kind)?;
-    for (labels, value) in rows {
-        let mut metric = family.encode_family(&labels)?;
-        match kind {
-            MetricType::Counter => metric.encode_counter::<NoLabelSet, f64, f64>(&value, None)?,
-            _ => metric.encode_gauge(&value)?,
-        }
-    }
-    Ok(())
+    gauge(out, "age_seconds", help, age)
 }

@@ -33,7 +33,7 @@ impl Handler for Admin {
         match request.uri().path() {
             "/metrics" => reply(
                 StatusCode::OK,
-                exposition::MEDIA_TYPE,
+                posthaste_serve::exposition::MEDIA_TYPE,
                 exposition::text(&self.0),
             ),
             "/status" | "/" => {

@@ -5,34 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use posthaste_serve::Snapshot;
+use posthaste_serve::exposition::{self, counters, gauge, gauges};
 use posthaste_wsqos::{Origin, Outlook, REASONS, STEPS, Seen, Wish};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::Registry;
 
 use crate::house::House;
 use crate::metrics::{Metrics, PackedBy, Times, UNREAD};
 use crate::upstream::Failure;
 
-const COUNTER: MetricType = MetricType::Counter;
-const GAUGE: MetricType = MetricType::Gauge;
-
-/// The media type of [`text`].
-pub(crate) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
 /// Everything that is counted and measured now.
 pub(crate) fn text(house: &Arc<House>) -> String {
-    let mut registry = Registry::with_prefix("posthaste_gateway");
-    registry.register_collector(Box::new(house.clone()));
-    let mut text = String::with_capacity(16 << 10);
-    // Writing to a string cannot fail.
-    let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
-    text
+    exposition::text("posthaste_gateway", house.clone())
 }
-
-/// A label value for each label, and the value.
-type Row<'a, const N: usize> = ([(&'static str, &'a str); N], f64);
 
 impl Collector for House {
     fn encode(&self, mut out: DescriptorEncoder) -> Result<(), Error> {
@@ -45,11 +31,10 @@ impl Collector for House {
         demand(out, self.outlook())?;
         if let Some(log) = &self.log {
             let lost = std::iter::once(([], log.lost() as f64));
-            family(
+            counters(
                 out,
                 "log_lines_lost",
                 "Lines missing in the access log",
-                COUNTER,
                 lost,
             )?;
         }
@@ -67,7 +52,7 @@ fn replies(out: &mut DescriptorEncoder, metrics: &Metrics) -> Result<(), Error> 
         .filter(|(_, count)| *count > 0.0)
         .collect();
     let rows = seen.iter().map(|(status, n)| ([("status", &**status)], *n));
-    family(out, "replies", "Replies, by status", COUNTER, rows)
+    counters(out, "replies", "Replies, by status", rows)
 }
 
 fn decisions(out: &mut DescriptorEncoder, metrics: &Metrics) -> Result<(), Error> {
@@ -87,38 +72,20 @@ fn decisions(out: &mut DescriptorEncoder, metrics: &Metrics) -> Result<(), Error
         })
     });
     let help = "Replies, by the client's wish, what was decided, and why";
-    family(
-        out,
-        "decisions",
-        help,
-        COUNTER,
-        rows.filter(|(_, n)| *n > 0.0),
-    )?;
+    counters(out, "decisions", help, rows.filter(|(_, n)| *n > 0.0))?;
 
     let origins = Origin::ALL.iter().zip(&metrics.origins);
     let rows = origins.map(|(origin, n)| ([("origin", origin.name())], load(n)));
-    family(
-        out,
-        "wishes",
-        "Wishes, by where they were stated",
-        COUNTER,
-        rows,
-    )?;
+    counters(out, "wishes", "Wishes, by where they were stated", rows)?;
 
     let unread = UNREAD.iter().zip(&metrics.unread);
     let rows = unread.map(|(field, n)| ([("field", *field)], load(n)));
     let help = "Fields about wishes in which something could not be read";
-    family(out, "fields_unread", help, COUNTER, rows)?;
+    counters(out, "fields_unread", help, rows)?;
 
     let scans = Seen::NAMES.iter().zip(&metrics.scans);
     let rows = scans.map(|(name, n)| ([("outcome", *name)], load(n)));
-    family(
-        out,
-        "soap_scans",
-        "SOAP headers read, by outcome",
-        COUNTER,
-        rows,
-    )
+    counters(out, "soap_scans", "SOAP headers read, by outcome", rows)
 }
 
 fn compression(out: &mut DescriptorEncoder, metrics: &Metrics) -> Result<(), Error> {
@@ -140,7 +107,7 @@ fn compression(out: &mut DescriptorEncoder, metrics: &Metrics) -> Result<(), Err
             let labels = [("coding", step.coding().token()), ("step", step.name())];
             (labels, value(by))
         });
-        family(out, name, help, COUNTER, rows)?;
+        counters(out, name, help, rows)?;
     }
     Ok(())
 }
@@ -149,20 +116,14 @@ fn upstreams(out: &mut DescriptorEncoder, house: &House) -> Result<(), Error> {
     let failures = Failure::KINDS.iter().zip(&house.metrics.failures);
     let rows = failures.map(|(kind, n)| ([("kind", *kind)], load(n)));
     let help = "Replies that upstreams did not give, by kind";
-    family(out, "upstream_failures", help, COUNTER, rows)?;
+    counters(out, "upstream_failures", help, rows)?;
 
     let plan = house.plan();
     let rows = plan.targets().map(|target| {
         let is_up = f64::from(u8::from(target.health.is_up()));
         ([("upstream", &*target.name)], is_up)
     });
-    family(
-        out,
-        "upstream_up",
-        "Whether an upstream is asked",
-        GAUGE,
-        rows,
-    )
+    gauges(out, "upstream_up", "Whether an upstream is asked", rows)
 }
 
 fn connections(out: &mut DescriptorEncoder, snapshot: &Snapshot) -> Result<(), Error> {
@@ -171,7 +132,7 @@ fn connections(out: &mut DescriptorEncoder, snapshot: &Snapshot) -> Result<(), E
         .iter()
         .map(|(event, n)| ([("event", *event)], *n as f64));
     let help = "Connections of clients, by what became of them";
-    family(out, "connections", help, COUNTER, rows)?;
+    counters(out, "connections", help, rows)?;
     gauge(
         out,
         "connections_open",
@@ -187,29 +148,6 @@ fn demand(out: &mut DescriptorEncoder, outlook: Outlook) -> Result<(), Error> {
     gauge(out, "demand_high", "Whether demand is high", is_high)?;
     let help = "Processors that optional compression may take";
     gauge(out, "allowance_ratio", help, outlook.allowance.into())
-}
-
-fn gauge(out: &mut DescriptorEncoder, name: &str, help: &str, value: f64) -> Result<(), Error> {
-    out.encode_descriptor(name, help, None, GAUGE)?
-        .encode_gauge(&value)
-}
-
-fn family<'a, const N: usize>(
-    out: &mut DescriptorEncoder,
-    name: &str,
-    help: &str,
-    kind: MetricType,
-    rows: impl Iterator<Item = Row<'a, N>>,
-) -> Result<(), Error> {
-    let mut metric = out.encode_descriptor(name, help, None, kind)?;
-    for (labels, value) in rows {
-        let mut row = metric.encode_family(&labels)?;
-        match kind {
-            MetricType::Counter => row.encode_counter::<NoLabelSet, f64, u64>(&value, None)?,
-            _ => row.encode_gauge(&value)?,
-        }
-    }
-    Ok(())
 }
 
 fn load(counter: &AtomicU64) -> f64 {

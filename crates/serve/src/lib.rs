@@ -11,6 +11,7 @@ mod connect;
 mod connection;
 mod counters;
 mod cpus;
+pub mod exposition;
 mod listen;
 mod network_path;
 mod server;

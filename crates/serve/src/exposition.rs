@@ -1,0 +1,58 @@
+//! What is counted and measured, as Prometheus reads it (OpenMetrics text).
+
+use std::fmt::Error;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+
+/// The media type of [`text`].
+pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// A label value for each label, and the value.
+pub type Row<'a, const N: usize> = ([(&'static str, &'a str); N], f64);
+
+/// Everything that `collector` knows now; its names begin with `prefix`.
+pub fn text(prefix: &str, collector: impl Collector) -> String {
+    let mut registry = Registry::with_prefix(prefix);
+    registry.register_collector(Box::new(collector));
+    let mut text = String::with_capacity(16 << 10);
+    // Writing to a string cannot fail.
+    let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
+    text
+}
+
+/// A family of counters (whatever only grows), a row for each combination of label values.
+pub fn counters<'a, const N: usize>(
+    out: &mut DescriptorEncoder,
+    name: &str,
+    help: &str,
+    rows: impl IntoIterator<Item = Row<'a, N>>,
+) -> Result<(), Error> {
+    let mut family = out.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (labels, value) in rows {
+        let mut row = family.encode_family(&labels)?;
+        row.encode_counter::<NoLabelSet, f64, f64>(&value, None)?;
+    }
+    Ok(())
+}
+
+/// A family of gauges (whatever goes up and down), a row for each combination of label values.
+pub fn gauges<'a, const N: usize>(
+    out: &mut DescriptorEncoder,
+    name: &str,
+    help: &str,
+    rows: impl IntoIterator<Item = Row<'a, N>>,
+) -> Result<(), Error> {
+    let mut family = out.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for (labels, value) in rows {
+        family.encode_family(&labels)?.encode_gauge(&value)?;
+    }
+    Ok(())
+}
+
+/// A gauge without labels.
+pub fn gauge(out: &mut DescriptorEncoder, name: &str, help: &str, value: f64) -> Result<(), Error> {
+    gauges(out, name, help, [([], value)])
+}
