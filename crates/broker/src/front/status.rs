@@ -2,11 +2,12 @@
 
 use hyper::StatusCode;
 use maud::{DOCTYPE, html};
+use posthaste_serve::exposition;
 
 use super::Front;
 use super::problem::Problem;
 use super::reply::Reply;
-use crate::metrics::{self, MEDIA_TYPE};
+use crate::metrics;
 
 /// Types of interface that the page lists.
 const SHOWN: usize = 100;
@@ -23,6 +24,10 @@ impl Front {
             .collect();
         kinds.sort_unstable();
         let (found, none) = house.metrics.answers();
+        let of = match &house.follows {
+            Some(upstream) => html! { a href=(upstream) { (upstream) } ", which it follows" },
+            None => html! { "its store" },
+        };
         let page = html! {
             (DOCTYPE)
             html lang="en" {
@@ -40,10 +45,9 @@ impl Front {
                         (found) " questions answered with an offer, " (none) " with the reasons against what there is."
                     }
                     @match house.registry.age() {
-                        Some(age) => p.late { "Out of step with its store for " (age.as_secs()) " s: what is told here is that old, and nothing can be published." },
-                        None => p { "In step with its store." },
+                        Some(age) => p.late { "Out of step with " (of) " for " (age.as_secs()) " s: what is told here is that old." @if house.follows.is_none() { " Nothing can be published." } },
+                        None => p { "In step with " (of) "." },
                     }
-                    @if let Some(upstream) = &house.follows { p { "Follows " a href=(upstream) { (upstream) } "." } }
                     table {
                         tr { th { "Type of interface" } th { "Offers" } }
                         @for (kind, count) in kinds.iter().take(SHOWN) {
@@ -67,7 +71,11 @@ impl Front {
 
     /// The counters.
     pub(super) fn metrics(&self) -> Reply {
-        Reply::new(StatusCode::OK, MEDIA_TYPE, metrics::text(&self.house))
+        Reply::new(
+            StatusCode::OK,
+            exposition::MEDIA_TYPE,
+            metrics::text(&self.house),
+        )
     }
 
     /// Whether it can do all that it is there for.
