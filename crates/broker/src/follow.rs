@@ -1,5 +1,7 @@
 //! Following another broker: its changes, as they happen, on a thread of their own.
 
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -85,7 +87,11 @@ async fn follow(client: &Client, url: &str, registry: Arc<Registry>) {
     let mut wait = BACK_OFF.0;
     loop {
         let begun = Instant::now();
-        let error = client.follow(told.last, |event| told.take(event)).await;
+        let told_until = client.follow(told.last, |event| {
+            told.take(event);
+            ControlFlow::<Infallible>::Continue(())
+        });
+        let Err(error) = told_until.await;
         if begun.elapsed() > GOOD {
             wait = BACK_OFF.0;
         }

@@ -88,19 +88,19 @@ impl Client {
             .await
     }
 
-    /// The types of interface for which there are offers.
-    pub async fn types(&self) -> Result<Vec<String>, Error> {
+    /// The types of interface for which there are offers, by name, from the `skip`th on. Where pages are asked for
+    /// one after another, what changes between them may be missing.
+    pub async fn types(&self, skip: usize, most: usize) -> Result<Vec<String>, Error> {
         #[derive(Deserialize)]
         struct Types {
             types: Vec<String>,
         }
-        let types: Types = self
-            .ask(Method::GET, "/v1/offers?limit=10000", JSON, Bytes::new())
-            .await?;
+        let path = format!("/v1/offers?offset={skip}&limit={most}");
+        let types: Types = self.ask(Method::GET, &path, JSON, Bytes::new()).await?;
         Ok(types.types)
     }
 
-    /// Offers for a type, the cheapest first, from the `skip`th on.
+    /// Offers for a type, the cheapest first, from the `skip`th on; see [`Client::types`].
     pub async fn list(&self, kind: &str, skip: usize, most: usize) -> Result<Vec<Listed>, Error> {
         #[derive(Deserialize)]
         struct List {

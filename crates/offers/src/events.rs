@@ -1,5 +1,6 @@
 //! The stream of changes.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -57,15 +58,13 @@ pub struct Put {
 
 impl Client {
     /// Tells `take` what happens at the broker from now on, all there is first; or, from the change `last` on, what
-    /// has been missed. Returns with what ended it: call it again, with the number of the last change.
-    pub async fn follow(&self, last: Option<u64>, mut take: impl FnMut(Event)) -> Error {
-        match self.listen(last, &mut take).await {
-            Ok(()) => Error::Senseless("it ends the stream of changes".to_owned()),
-            Err(error) => error,
-        }
-    }
-
-    async fn listen(&self, last: Option<u64>, take: &mut impl FnMut(Event)) -> Result<(), Error> {
+    /// has been missed. Ends when `take` says so, and with an error when the stream does: call it again then, with
+    /// the number of the last change.
+    pub async fn follow<B>(
+        &self,
+        last: Option<u64>,
+        mut take: impl FnMut(Event) -> ControlFlow<B>,
+    ) -> Result<B, Error> {
         let mut request = request(
             Method::GET,
             "/v1/changes",
@@ -82,10 +81,12 @@ impl Client {
             let next = tokio::time::timeout(SILENCE, events.next()).await;
             let silent = |_| Error::Senseless(format!("nothing for {} s", SILENCE.as_secs()));
             let Some(event) = next.map_err(silent)? else {
-                return Ok(());
+                return Err(Error::Senseless("it ends the stream of changes".to_owned()));
             };
             let event = event.map_err(|error| Error::Senseless(error.to_string()))?;
-            take(read(&event)?);
+            if let ControlFlow::Break(end) = take(read(&event)?) {
+                return Ok(end);
+            }
         }
     }
 }

@@ -154,7 +154,9 @@ fn the_client_asks_and_lists() {
         .unwrap();
     assert_eq!((listed.len(), &*listed[0].provider), (1, "ada"));
     assert_eq!(
-        posthaste_offers::wait(client.types()).unwrap().unwrap(),
+        posthaste_offers::wait(client.types(0, 10))
+            .unwrap()
+            .unwrap(),
         ["books"]
     );
     posthaste_offers::wait(client.withdraw("books", "ada", "Good value, 100 %"))

@@ -15,6 +15,7 @@ mod reproduce;
 mod simulate;
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -136,13 +137,17 @@ pub(crate) fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
 
 /// Prints data; a reader that has gone away (`| head`) is no error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    use std::io::Write as _;
+    tell(text).map(drop)
+}
+
+/// Prints data, and says whether anybody still reads.
+pub(crate) fn tell(text: &str) -> Result<ControlFlow<()>, Failure> {
+    use std::io::{ErrorKind, Write as _};
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::run(format!("standard output: {error}")))
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(ControlFlow::Continue(())),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
+        Err(error) => Err(Failure::run(format!("standard output: {error}"))),
     }
 }
 

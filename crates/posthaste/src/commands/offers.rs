@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use posthaste_offers::{Client, Error, Listed, Question};
 
 use self::wanted::Wanted;
-use super::{Failure, print};
+use super::{Failure, print, tell};
 
 /// Offers in a page of a list.
 const PAGE: usize = 1_000;
@@ -163,7 +163,7 @@ impl Args {
             } => wait(broker.client()?.withdraw(&kind, &provider, &name)),
             Verb::List { kind, broker, json } => list(&broker.client()?, kind.as_deref(), json),
             Verb::Watch { broker, json } => book::watch(&broker.client()?, json),
-            Verb::Export { broker } => export(&broker.client()?),
+            Verb::Export { broker } => book::export(&broker.client()?),
             Verb::Import { file, broker } => book::import(&file, &broker.client()?),
         }
     }
@@ -186,40 +186,31 @@ impl Broker {
 }
 
 fn list(client: &Client, kind: Option<&str>, json: bool) -> Result<(), Failure> {
-    let Some(kind) = kind else {
-        let types = wait(client.types())?;
-        return types.into_iter().try_for_each(|kind| match json {
-            true => print(&book::line(&serde_json::json!({ "type": kind }))),
-            false => print(&format!("{kind}\n")),
-        });
-    };
-    each(client, kind, |listed| match json {
-        true => print(&book::line(&listed)),
-        false => print(&book::entry(&listed)),
-    })
+    match kind {
+        None => pages(
+            |skip| client.types(skip, PAGE),
+            |kind| match json {
+                true => print(&book::line(&serde_json::json!({ "type": kind }))),
+                false => print(&format!("{kind}\n")),
+            },
+        ),
+        Some(kind) => pages(
+            |skip| client.list(kind, skip, PAGE),
+            |listed: Listed| match json {
+                true => print(&book::line(&listed)),
+                false => print(&book::entry(&listed)),
+            },
+        ),
+    }
 }
 
-fn export(client: &Client) -> Result<(), Failure> {
-    wait(client.types())?.into_iter().try_for_each(|kind| {
-        each(client, &kind, |Listed { provider, offer }| {
-            let kind = kind.clone();
-            print(&book::line(&book::Row {
-                kind,
-                provider,
-                offer,
-            }))
-        })
-    })
-}
-
-/// Calls `take` with every offer for a type, the cheapest first.
-fn each(
-    client: &Client,
-    kind: &str,
-    mut take: impl FnMut(Listed) -> Result<(), Failure>,
+/// Calls `take` with everything in a list that comes in pages.
+fn pages<T, P: Future<Output = Result<Vec<T>, Error>>>(
+    page: impl Fn(usize) -> P,
+    mut take: impl FnMut(T) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     for skip in (0..).step_by(PAGE) {
-        let page = wait(client.list(kind, skip, PAGE))?;
+        let page = wait(page(skip))?;
         let last = page.len() < PAGE;
         page.into_iter().try_for_each(&mut take)?;
         if last {

@@ -1,4 +1,4 @@
-//! Starting the binary, and a bookshop for it to load.
+//! Starting the binary, and services for it to ask.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -32,7 +32,7 @@ impl From<Output> for Said {
     }
 }
 
-/// A bookshop in a process of its own, ended with the test.
+/// A bookshop, or another service, in a process of its own, ended with the test.
 pub(crate) struct Shop {
     child: Child,
     pub(crate) url: String,
@@ -40,7 +40,11 @@ pub(crate) struct Shop {
 
 impl Shop {
     pub(crate) fn open(arguments: &[&str]) -> Self {
-        let mut child = posthaste(&["bookshop", "--listen", "127.0.0.1:0"])
+        Self::serve("bookshop", arguments)
+    }
+
+    pub(crate) fn serve(verb: &str, arguments: &[&str]) -> Self {
+        let mut child = posthaste(&[verb, "--listen", "127.0.0.1:0"])
             .args(arguments)
             .stdout(Stdio::piped())
             .spawn()

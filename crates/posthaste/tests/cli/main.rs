@@ -4,6 +4,7 @@ mod bad_input;
 mod bad_luck;
 mod command;
 mod net;
+mod offers;
 mod outcomes;
 mod pattern;
 mod simulate;

@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 use std::io::{BufRead, Write as _};
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use posthaste_offers::{Answer, Client, Event, Listed, Put};
 use posthaste_wsqos::qos::{Document, Offer};
 use serde::{Deserialize, Serialize};
 
-use super::{Failure, print, wait};
+use super::{Failure, print, tell, wait};
 
 /// A line of what is exported.
 #[derive(Serialize, Deserialize)]
@@ -105,34 +106,64 @@ pub(super) fn offers_in(file: &Path) -> Result<Vec<Offer>, Failure> {
     }
 }
 
-/// Prints every change until the stream ends; from where it was, it begins again.
+/// Prints every change until nobody reads any more; where the stream ends, it begins again from there.
 pub(super) fn watch(client: &Client, json: bool) -> Result<(), Failure> {
     let mut last = None;
-    // Only a reader that has gone away ends it before Ctrl-C.
-    let mut printed = Ok(());
     loop {
-        let error = wait(async {
-            let told = client.follow(last, |event| {
-                if let Event::Ready(number) = event {
-                    last = Some(number);
-                }
-                if let Event::Changed {
+        let told = client.follow(last, |event| {
+            let (number, put) = match event {
+                Event::Ready(number) => (number, None),
+                Event::Changed {
                     number: Some(number),
                     put,
-                } = event
-                {
-                    last = Some(number);
-                    printed = print(&change(number, &put, json));
-                }
-            });
-            Ok::<_, posthaste_offers::Error>(told.await)
-        })?;
-        std::mem::replace(&mut printed, Ok(()))?;
-        if last.is_none() {
-            return Err(Failure::run(error));
-        }
+                } => (number, Some(put)),
+                _ => return ControlFlow::Continue(()),
+            };
+            last = Some(number);
+            put.map_or(ControlFlow::Continue(()), |put| {
+                until_unread(tell(&change(number, &put, json)))
+            })
+        });
+        let error = match posthaste_offers::wait(told).map_err(Failure::run)? {
+            Ok(ended) => return ended,
+            Err(error) if last.is_none() => return Err(Failure::run(error)),
+            Err(error) => error,
+        };
         let _ = writeln!(std::io::stderr(), "{error}; trying again");
         std::thread::sleep(std::time::Duration::from_secs(1));
+    }
+}
+
+/// Prints every offer there is: what the stream of changes begins with, so that none is missed while they change.
+pub(super) fn export(client: &Client) -> Result<(), Failure> {
+    let told = client.follow(None, |event| match event {
+        Event::Ready(_) => ControlFlow::Break(Ok(())),
+        Event::Changed { put, .. } => {
+            let Put {
+                kind,
+                provider,
+                offer,
+                ..
+            } = *put;
+            offer.map_or(ControlFlow::Continue(()), |offer| {
+                until_unread(tell(&line(&Row {
+                    kind,
+                    provider,
+                    offer,
+                })))
+            })
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    wait(told)?
+}
+
+/// Goes on while somebody reads.
+fn until_unread(told: Result<ControlFlow<()>, Failure>) -> ControlFlow<Result<(), Failure>> {
+    match told {
+        Ok(ControlFlow::Continue(())) => ControlFlow::Continue(()),
+        Ok(ControlFlow::Break(())) => ControlFlow::Break(Ok(())),
+        Err(failure) => ControlFlow::Break(Err(failure)),
     }
 }
 

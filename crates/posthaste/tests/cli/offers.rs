@@ -1,0 +1,117 @@
+//! Offers, from one command line to another.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::command::{Said, Shop, posthaste, said};
+
+const OFFERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/offers.wsqos");
+
+/// A broker on a store of its own, and ada's token.
+struct Broker {
+    service: Shop,
+    token: String,
+    _folder: tempfile::TempDir,
+}
+
+impl Broker {
+    fn open() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = format!("sqlite:{}", folder.path().join("offers.db").display());
+        let made = said(&mut posthaste(&[
+            "broker", "token", "new", "ada", "--store", &store,
+        ]));
+        assert_eq!(made.code, Some(0), "{}", made.err);
+        Self {
+            service: Shop::serve("broker", &["--store", &store]),
+            token: made.out.trim().to_owned(),
+            _folder: folder,
+        }
+    }
+
+    fn command(&self, arguments: &[&str]) -> std::process::Command {
+        let mut command = posthaste(&["offers"]);
+        command
+            .args(arguments)
+            .args(["--broker", &self.service.url])
+            .env("POSTHASTE_TOKEN", &self.token);
+        command
+    }
+
+    fn said(&self, arguments: &[&str]) -> Said {
+        let said = said(&mut self.command(arguments));
+        assert_eq!(said.code, Some(0), "{arguments:?}: {}", said.err);
+        said
+    }
+}
+
+#[test]
+fn what_one_broker_exports_another_imports() {
+    let (one, other) = (Broker::open(), Broker::open());
+    for kind in ["books", "maps"] {
+        one.said(&["put", kind, "ada", OFFERS]);
+    }
+    let exported = one.said(&["export"]).out;
+    assert_eq!(exported.lines().count(), 4);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), &exported).unwrap();
+    other.said(&["import", &file.path().display().to_string()]);
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(&other.said(&["export"]).out), sorted(&exported));
+    assert_eq!(other.said(&["list"]).out, "books\nmaps\n");
+}
+
+#[test]
+fn watching_ends_when_nobody_reads_any_more() {
+    let broker = Broker::open();
+    let mut watching = broker
+        .command(&["watch"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(watching.stdout.take().unwrap());
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Relaxed) {
+                broker.said(&["put", "books", "ada", OFFERS]);
+                broker.said(&["withdraw", "books", "ada", "Gold"]);
+            }
+        });
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        drop(out);
+        let ended = watching.wait().unwrap();
+        over.store(true, Relaxed);
+        assert!(line.contains("books: 0.40 EUR  Gold by ada"), "{line}");
+        assert_eq!(ended.code(), Some(0));
+    });
+}
+
+#[test]
+fn a_follower_with_sources_of_its_own_is_refused_wherever_it_was_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("broker.toml");
+    let source =
+        "[[source]]\nurl = \"http://127.0.0.1:9/x.wsqos\"\ntype = \"books\"\nprovider = \"ada\"\n";
+    std::fs::write(&file, source).unwrap();
+    let file = file.display().to_string();
+    for more in [&["--check"][..], &[]] {
+        let arguments = [
+            "broker",
+            "--config",
+            &file,
+            "--follow",
+            "http://127.0.0.1:9",
+        ];
+        let said = said(posthaste(&arguments).args(more));
+        assert_eq!(said.code, Some(2), "{}", said.err);
+        assert!(said.err.contains("leave out follow"), "{}", said.err);
+    }
+}
