@@ -137,7 +137,13 @@ impl Config {
             ontology.file = folder.join(&ontology.file);
         }
         config.store = config.store.beside(folder);
-        for source in &config.sources {
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Refuses what cannot be used, whether a file or the command line has said so.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        for source in &self.sources {
             let names = [&source.kind, &source.provider].map(|name| fault_of_name(name));
             if let Some(words) = names.into_iter().flatten().next() {
                 return Err(ConfigError::of(format!("source {:?}: {words}", source.url)));
@@ -149,13 +155,12 @@ impl Config {
                 )));
             }
         }
-        if config.follow.is_some() && !config.sources.is_empty() {
+        if self.follow.is_some() && !self.sources.is_empty() {
             return Err(ConfigError::of(
                 "a broker that follows another fetches no offers: leave out follow, or every source",
             ));
         }
-        config.rates()?;
-        Ok(config)
+        self.rates().map(drop)
     }
 
     /// What currencies are worth.

@@ -87,7 +87,7 @@ pub enum Error {
 
 /// Refuses a configuration that cannot be used; opens no store and no socket.
 pub fn check(config: &Config) -> Result<(), Error> {
-    config.rates()?;
+    config.check()?;
     config.ontologies()?;
     if let Some(Tls { certificate, key }) = &config.tls {
         posthaste_serve::load_tls(certificate, key)?;
@@ -103,6 +103,7 @@ pub fn check(config: &Config) -> Result<(), Error> {
 
 /// Starts a broker.
 pub fn start(config: Config) -> Result<Broker, Error> {
+    config.check()?;
     let registry = Arc::new(Registry::new(config.rates()?, config.ontologies()?));
     let tls = match &config.tls {
         Some(Tls { certificate, key }) => Some(posthaste_serve::load_tls(certificate, key)?),
