@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use posthaste_wsqos::qos::Offer;
+use tokio::sync::broadcast::error::TryRecvError;
 use tokio::task::JoinSet;
 
 use super::{Kept, ask, put_valid, soon, wait};
@@ -158,13 +159,13 @@ fn a_log_that_was_forgotten_meanwhile_means_to_load_anew() {
     soon(|| kept.registry.seen().number == last);
     assert!(kept.names().len() >= 21);
     // Whoever follows is told to begin anew: nothing of it comes as a change.
-    let end = loop {
-        match stream.try_recv() {
-            Ok(change) => assert!(change.key.name == "Silver"),
-            Err(end) => break end,
+    soon(|| match stream.try_recv() {
+        Ok(change) => {
+            assert_eq!(change.key.name, "Silver");
+            false
         }
-    };
-    assert_eq!(end, tokio::sync::broadcast::error::TryRecvError::Closed);
+        Err(end) => end == TryRecvError::Closed,
+    });
 }
 
 #[test]
