@@ -17,6 +17,7 @@ mod progress;
 mod records;
 mod report;
 mod run;
+mod sweep;
 #[cfg(test)]
 mod tiny;
 mod wsqos;

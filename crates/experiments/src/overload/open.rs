@@ -5,14 +5,15 @@
 //! its interval. A run past capacity begins with a burst that fills the queue: what is measured
 //! then is overload as it stays and not how it comes about.
 
-use posthaste_load::{Arrivals, Pace, Plan, Step};
-use posthaste_units::{Rate, Seed, Span};
+use posthaste_load::{Pace, Plan};
+use posthaste_units::{Seed, Span};
 
 use super::bench::{Bench, Form, SLOWDOWN, Shop, runs};
 use super::curves::{REJECTED, RESPONSE, THROUGHPUT};
 use crate::estimate::estimate;
 use crate::figure::{Conditions, Failure, Study};
 use crate::records::{Records, Table, Value};
+use crate::sweep;
 
 pub(super) static STUDY: Study = Study {
     name: "overload-open-loop",
@@ -167,22 +168,7 @@ fn sweeps(
 
 /// `rate` for `length`; past the capacity of `own` after a burst that fills server and queue.
 fn overload(bench: &Bench, form: Form, rate: f64, own: f64, length: Span) -> Result<Plan, Failure> {
-    let steady = |rate, length| {
-        let rate =
-            Rate::per_second(rate).ok_or("the server answered nothing, so it has no capacity");
-        rate.map(|rate| Step::steady(rate, length))
-    };
-    let mut steps = vec![steady(rate, length)?];
-    if rate > own {
-        // While it lasts the server takes a quarter of it.
-        let burst = Span::from_secs_f64(FILL / (3.0 * own)).min(length);
-        steps.insert(0, steady(4.0 * own, burst)?);
-    }
-    let pace = Pace::Open {
-        arrivals: Arrivals::Constant,
-        steps,
-    };
-    Ok(bench.plan(form, pace))
+    Ok(bench.plan(form, sweep::load(rate, own, FILL, length)?))
 }
 
 /// Capacities from all overloaded runs, and each point from its runs.

@@ -3,12 +3,12 @@
 use posthaste_draw::{Axis, Chart, Point, Series, TopAxis, Unit};
 
 use super::brokers::{OURS, OVERLOADED};
-use super::sweep;
 use crate::check::Check;
 use crate::estimate::MEDIANS;
 use crate::overload::curves::{plateau, reservations};
 use crate::overload::instrument;
 use crate::records::Records;
+use crate::sweep;
 
 /// Said of every figure of this study.
 pub(super) const DIFFERS: &str = "The thesis measured .NET and SQL Server 2000 on a Pentium III; ours are two prototypes that find the best offer as its brokers did, in front of them the same SOAP service as in front of our index, on a core of its own and slower than this machine by the factor among the parameters, so that the generator can offer more than it can do. With 27 offers comparing all of them in memory is a small part of a request, as small as our index's, and reading SOAP and the connection are nearly all of it: theirs was slow because it read each offer's XML anew. Asking a database for each request costs more than all the rest here, so that the thesis's order of the two is turned around. What the designs differ in with more offers: wsqos/lookups-2026. Rates are multiples of a design's own capacity, so that 1 is where the thesis's broker was full; past it the queue is 128 connections long, where theirs grew to 15 seconds.";

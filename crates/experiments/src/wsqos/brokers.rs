@@ -14,10 +14,10 @@ use posthaste_wsqos::qos::{Document, Offer, Requirement};
 use super::lookups::QUESTIONS;
 use super::qws;
 use super::rig::{Stand, describe, plan_of, runs};
-use super::sweep;
 use crate::figure::{Conditions, Failure, Study};
 use crate::lab::Cores;
 use crate::records::{Records, Table};
+use crate::sweep;
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-brokers",

@@ -49,7 +49,7 @@ mod sclient;
 mod sclient_plots;
 mod service_time;
 mod sizes;
-mod sweep;
+
 pub(crate) mod table_4;
 pub(crate) mod table_5;
 

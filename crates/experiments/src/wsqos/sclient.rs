@@ -11,9 +11,9 @@ use posthaste_units::{Seed, Span};
 use posthaste_wsqos::Wish;
 
 use super::rig::{Measured, REPLY, Rig, Stand, runs};
-use super::sweep;
 use crate::figure::{Conditions, Failure, Study};
 use crate::records::{Records, Table};
+use crate::sweep;
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-sclient",

@@ -8,7 +8,7 @@ use crate::figure::Failure;
 use crate::records::{Records, Table, Value};
 
 /// `rate` for `length`; past the capacity of `own` after a burst that fills server and queue with `fill` requests.
-pub(super) fn load(rate: f64, own: f64, fill: f64, length: Span) -> Result<Pace, Failure> {
+pub(crate) fn load(rate: f64, own: f64, fill: f64, length: Span) -> Result<Pace, Failure> {
     let steady = |rate, length| {
         let rate = Rate::per_second(rate).ok_or("nothing was answered")?;
         Ok::<_, Failure>(Step::steady(rate, length))
@@ -32,7 +32,7 @@ fn of(records: &Records, who: &str, wanted: impl Fn(f64) -> bool, column: &str) 
 }
 
 /// Sets the capacity of each from all its runs at `overloaded` or more.
-pub(super) fn capacities(records: &mut Records, whos: &[&str], overloaded: f64) {
+pub(crate) fn capacities(records: &mut Records, whos: &[&str], overloaded: f64) {
     for who in whos {
         // A first look may have come too low: only a queue that was full has shown a capacity.
         let values = |column| of(records, who, |load| load >= overloaded, column);
@@ -52,7 +52,7 @@ pub(super) fn capacities(records: &mut Records, whos: &[&str], overloaded: f64) 
 }
 
 /// Sets the points: for each of `whos`, at each rate, as a multiple of `capacity`, the medians of `quantities`.
-pub(super) fn points(records: &mut Records, whos: &[&str], quantities: &[&str], capacity: f64) {
+pub(crate) fn points(records: &mut Records, whos: &[&str], quantities: &[&str], capacity: f64) {
     let mut columns = ["who", "rate_ratio", "rate_per_s"]
         .map(str::to_owned)
         .to_vec();
@@ -79,7 +79,7 @@ pub(super) fn points(records: &mut Records, whos: &[&str], quantities: &[&str], 
 }
 
 /// Places along the curve of `who`: (rate / capacity, value).
-pub(super) fn places(records: &Records, who: &str, column: &str) -> Vec<(f64, f64)> {
+pub(crate) fn places(records: &Records, who: &str, column: &str) -> Vec<(f64, f64)> {
     let rows = records.table("points").rows();
     rows.filter(|row| row.text("who") == who)
         .map(|row| (row.number("rate_ratio"), row.number(column)))
