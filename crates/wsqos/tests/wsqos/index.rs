@@ -139,7 +139,7 @@ proptest! {
                             plainly.push((kind, provider, *offer));
                         }
                         Err(PutError::NoPrice) => prop_assert!(offer.qos.price.is_none()),
-                        Err(PutError::Currency(unknown)) => prop_assert_eq!(unknown, currency("XXX")),
+                        Err(PutError::Currency(unknown)) => prop_assert_eq!(unknown, currency("XTS")),
                     }
                 }
                 Act::Remove(kind, provider, name) => {

@@ -174,7 +174,7 @@ prop_compose! {
     pub(crate) fn definition()(
         default in sparse_info(), operations in btree_map("[AB]", sparse_info(), 0..3),
         contracts in vec(contract(), 0..2),
-        price in of((0u64..8, prop_oneof![4 => Just("EUR"), 2 => Just("USD"), 1 => Just("XXX")])),
+        price in of((0u64..8, prop_oneof![4 => Just("EUR"), 2 => Just("USD"), 1 => Just("XTS")])),
     ) -> Definition {
         let money = |(tenths, code)| Money::from_micros(tenths * 100_000, currency(code));
         Definition { default, operations, contracts, price: price.and_then(money) }

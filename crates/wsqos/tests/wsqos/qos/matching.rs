@@ -75,12 +75,12 @@ const RULES: [Rule; 21] = [
         "price: 0.81 USD offered, at most 0.40 EUR wanted",
     ),
     (
-        |o, _| o.qos.price = Some(money("0", "XXX")),
-        "price: nobody has said what 1 XXX is worth",
+        |o, _| o.qos.price = Some(money("0", "XTS")),
+        "price: nobody has said what 1 XTS is worth",
     ),
     (
-        |_, w| w.price = Some(money("9", "XXX")),
-        "price: nobody has said what 1 XXX is worth",
+        |_, w| w.price = Some(money("9", "XTS")),
+        "price: nobody has said what 1 XTS is worth",
     ),
     (
         |o, _| o.qos.default.server.processing_time = Some(Span::from_micros(200_001)),
@@ -163,7 +163,7 @@ fn prices_are_compared_in_one_currency() {
     );
     // Who sets no price does not mind one that cannot be compared.
     let dear = |o: &mut Offer, w: &mut Definition| {
-        (o.qos.price, w.price) = (Some(money("9", "XXX")), None);
+        (o.qos.price, w.price) = (Some(money("9", "XTS")), None);
     };
     assert_eq!(against(dear), [""; 0]);
 }
