@@ -82,20 +82,24 @@ pub(crate) fn overload_told(site: &Site, rate: &str, duration: &str) -> Outcome<
     Ok(())
 }
 
+/// How late the generator sends, in milliseconds, where others have taken its processor.
+const DISTURBED: f64 = 20.0;
+
 /// Inside the namespace: the generator's account against the kernel's.
 ///
 /// They agree to the last connection, unless the machine was so busy that the last packet of a handshake
-/// waited while others filled the queue. Such a run is made again, twice at most: no two agree by chance.
+/// waited while others filled the queue. A run in which the generator itself was late by [`DISTURBED`] is made again,
+/// twice at most.
 pub(crate) fn overload_counted(site: &Site, rate: &str, duration: &str) -> Outcome<()> {
-    let mut outcome = Ok(());
-    for _ in 0..3 {
-        outcome = agree(&overload_once(site, rate, duration)?);
-        match &outcome {
-            Ok(()) => break,
-            Err(error) => println!("  {error}"),
+    for _ in 0..2 {
+        let overload = overload_once(site, rate, duration)?;
+        let late = overload.report.number("send_lateness_ms/max")?;
+        match agree(&overload) {
+            Err(error) if late > DISTURBED => println!("  {error}; disturbed, {late:.0} ms late"),
+            outcome => return outcome,
         }
     }
-    outcome
+    agree(&overload_once(site, rate, duration)?)
 }
 
 fn agree(overload: &Overload) -> Outcome<()> {
