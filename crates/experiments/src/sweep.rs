@@ -15,7 +15,8 @@ pub(crate) fn load(rate: f64, own: f64, fill: f64, length: Span) -> Result<Pace,
     };
     let mut steps = vec![steady(rate, length)?];
     if rate > own {
-        // While it lasts the server takes a quarter of it.
+        // While it lasts the server takes a quarter of it. A first look at a server that never had its turn has
+        // seen no answer: it says nothing about how long that takes.
         let burst = Span::from_secs_f64(fill / (3.0 * own)).min(length);
         steps.insert(0, steady(4.0 * own, burst)?);
     }
