@@ -20,6 +20,7 @@ mod envelope;
 mod field;
 pub mod index;
 mod line;
+pub mod market;
 mod media;
 mod policy;
 mod prefer;

@@ -24,6 +24,7 @@ pub use definition::{
 pub use document::{Document, Offer, Offers, Requirement};
 pub use matching::{Amount, Mismatch, Side, World, is_adequate, objections};
 pub use money::{Currency, Money, MoneyError, Rates};
+pub(crate) use money::{decimal_text, micros};
 pub use ontology::{Direction, Metric, Ontologies, Ontology};
 pub use ranking::{Ranking, Weights};
 pub use xml::{DocumentError, NAMESPACES};

@@ -82,6 +82,13 @@ impl Money {
     }
 }
 
+impl Currency {
+    /// Its three letters.
+    pub fn code(&self) -> &str {
+        str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
 impl Rates {
     /// Only `base` is known.
     pub fn new(base: Currency) -> Self {
@@ -118,7 +125,7 @@ impl Rates {
     }
 }
 
-fn micros(text: &str) -> Option<u64> {
+pub(crate) fn micros(text: &str) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
     if whole.is_empty() || !digits(whole) || !digits(part) || text.ends_with('.') {
@@ -133,7 +140,7 @@ fn micros(text: &str) -> Option<u64> {
     Some(whole * MICROS + part)
 }
 
-fn decimal_text(micros: u64) -> String {
+pub(crate) fn decimal_text(micros: u64) -> String {
     let part = format!("{:0DIGITS$}", micros % MICROS);
     // Two digits at least, as people write prices.
     let kept = part.trim_end_matches('0').len().max(2);

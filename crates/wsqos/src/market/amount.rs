@@ -1,0 +1,64 @@
+//! An amount in the market's currency, as configurations write it: "0.10".
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::qos::{Currency, Money, MoneyError};
+
+/// An amount whose currency is known from elsewhere; in whole millionths, never negative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Amount(u64);
+
+/// Largest amount: below 10^12 whole units, as [`Money`] has it.
+const MOST: u64 = 1_000_000_000_000_000_000 - 1;
+
+impl Amount {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+
+    /// So many millionths; beyond 10^12 whole units, the largest amount there is.
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(if micros > MOST { MOST } else { micros })
+    }
+
+    /// Millionths.
+    pub const fn micros(self) -> u64 {
+        self.0
+    }
+
+    /// So much of a currency.
+    pub fn of(self, currency: Currency) -> Money {
+        Money::from_micros(self.0, currency).expect("an amount is within what money can be")
+    }
+}
+
+impl FromStr for Amount {
+    type Err = MoneyError;
+
+    fn from_str(text: &str) -> Result<Self, MoneyError> {
+        crate::qos::micros(text)
+            .map(Self)
+            .ok_or_else(|| MoneyError::Amount(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&crate::qos::decimal_text(self.0))
+    }
+}
+
+impl Serialize for Amount {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}

@@ -1,0 +1,175 @@
+//! Who moves the price: controllers by name, each from samples to an amount.
+//!
+//! A controller knows its own parameters and its own past and nothing of offers, quotes or clients. Its
+//! parameters are what a configuration says beside `policy = "..."`.
+
+mod proportional_integral;
+mod rajomon;
+mod steps;
+mod window;
+
+use posthaste_units::{Instant, Ratio, Span};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::market::Amount;
+use crate::qos::{Currency, Money};
+
+pub use proportional_integral::ProportionalIntegral;
+pub use rajomon::Rajomon;
+pub use steps::Steps;
+
+/// What was seen of the thing that is protected since the last sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Observed {
+    /// When.
+    pub at: Instant,
+    /// Share of the time since the last sample in which it was busy, 0 to 1; what is not finite counts as 1.
+    pub busy: f64,
+    /// How long requests wait before they are worked on, as last measured; zero where nobody measures it.
+    pub delay: Span,
+}
+
+/// A controller's name and its parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "policy", rename_all = "kebab-case")]
+pub enum Controller {
+    /// The thesis's: a step up while the mean of half a minute is high, a step down while it is low.
+    Steps(Steps),
+    /// Proportional and integral, from a fast signal.
+    ProportionalIntegral(ProportionalIntegral),
+    /// After RAJOMON: up with the excess of the queueing delay, else down a little.
+    Rajomon(Rajomon),
+}
+
+/// Why a controller cannot work with its parameters.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum WrongController {
+    /// Bounds that are the wrong way round.
+    #[error("low must not be above high: {low} is more than {high}")]
+    Bounds {
+        /// As configured.
+        low: Ratio,
+        /// As configured.
+        high: Ratio,
+    },
+    /// Something must be more than zero.
+    #[error("{0} must be more than zero")]
+    Zero(&'static str),
+    /// Something must be a number that is not negative.
+    #[error("{0} must be a number that is not negative")]
+    Negative(&'static str),
+}
+
+/// A controller at work.
+#[derive(Clone, Debug)]
+pub struct Pricing {
+    running: Running,
+    currency: Currency,
+    price: Amount,
+    rises: bool,
+    turns: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Running {
+    Steps(steps::Running),
+    ProportionalIntegral(proportional_integral::Running),
+    Rajomon(rajomon::Running),
+}
+
+impl Default for Controller {
+    fn default() -> Self {
+        Self::ProportionalIntegral(ProportionalIntegral::default())
+    }
+}
+
+impl Controller {
+    /// Its name in configurations and metrics.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Steps(_) => "steps",
+            Self::ProportionalIntegral(_) => "proportional-integral",
+            Self::Rajomon(_) => "rajomon",
+        }
+    }
+
+    /// Whether its parameters make sense together.
+    pub fn check(&self) -> Result<(), WrongController> {
+        match self {
+            Self::Steps(steps) => steps.check(),
+            Self::ProportionalIntegral(controller) => controller.check(),
+            Self::Rajomon(rajomon) => rajomon.check(),
+        }
+    }
+}
+
+impl Pricing {
+    /// Begins at a price of 0.
+    pub fn new(controller: Controller, currency: Currency) -> Self {
+        Self {
+            running: match controller {
+                Controller::Steps(steps) => Running::Steps(steps::Running::new(steps)),
+                Controller::ProportionalIntegral(controller) => {
+                    Running::ProportionalIntegral(proportional_integral::Running::new(controller))
+                }
+                Controller::Rajomon(rajomon) => Running::Rajomon(rajomon::Running::new(rajomon)),
+            },
+            currency,
+            price: Amount::ZERO,
+            rises: true,
+            turns: 0,
+        }
+    }
+
+    /// Takes a sample; the price from now on. The first begins the count, and one that is not later than
+    /// the last is passed over.
+    pub fn push(&mut self, seen: Observed) -> Money {
+        let busy = match seen.busy.is_finite() {
+            true => seen.busy.clamp(0.0, 1.0),
+            false => 1.0,
+        };
+        let seen = Observed { busy, ..seen };
+        let price = match &mut self.running {
+            Running::Steps(running) => running.push(seen),
+            Running::ProportionalIntegral(running) => running.push(seen),
+            Running::Rajomon(running) => running.push(seen),
+        };
+        if price != self.price {
+            let rises = price > self.price;
+            self.turns += u64::from(rises != self.rises);
+            (self.price, self.rises) = (price, rises);
+        }
+        self.price()
+    }
+
+    /// The price.
+    pub fn price(&self) -> Money {
+        self.price.of(self.currency)
+    }
+
+    /// How often the price has gone down after going up, or up after going down: a price that oscillates
+    /// is to be seen.
+    pub const fn turns(&self) -> u64 {
+        self.turns
+    }
+}
+
+/// Moves only where the wanted price is well off the present one, and then to a whole number of ticks: a
+/// price that hovers between two ticks stays on one of them.
+fn quantised(wanted: f64, present: Amount, tick: Amount) -> Amount {
+    let tick = tick.micros().max(1) as f64;
+    if (wanted - present.micros() as f64).abs() < 0.75 * tick {
+        return present;
+    }
+    Amount::from_micros(((wanted / tick).round() * tick) as u64)
+}
+
+fn positive(name: &'static str, is: bool) -> Result<(), WrongController> {
+    is.then_some(()).ok_or(WrongController::Zero(name))
+}
+
+fn not_negative(name: &'static str, number: f64) -> Result<(), WrongController> {
+    let fits = number.is_finite() && number >= 0.0;
+    fits.then_some(()).ok_or(WrongController::Negative(name))
+}

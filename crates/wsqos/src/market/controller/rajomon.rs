@@ -1,0 +1,102 @@
+//! `rajomon`: after RAJOMON (Xing et al., NSDI 2025), for comparison.
+//!
+//! Theirs, of the paper and its published implementation: the signal is the queueing delay alone, looked at
+//! every 10 ms; above a threshold the price rises in proportion to the excess; prices and what clients
+//! hold are counted in tokens. There the step is 1 token for 10 ms of excess, the threshold is set for each
+//! service, and a price goes down by 1 token at a time (in its simplest rule) or in proportion (in another).
+//! Ours: money for tokens, the amounts, a highest price, and the threshold's default. Chains of services
+//! and prices for each operation are not here.
+
+use posthaste_units::{Instant, Span};
+use serde::{Deserialize, Serialize};
+
+use super::{Observed, WrongController, positive, quantised};
+use crate::market::Amount;
+
+/// Parameters of `rajomon`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Rajomon {
+    /// The queueing delay above which the price rises: 20 ms.
+    pub threshold: Span,
+    /// How often the price moves: 10 ms. Samples that come less often count as several.
+    pub period: Span,
+    /// What each period adds for an excess as large as the threshold: 0.005.
+    pub up: Amount,
+    /// What each period below the threshold takes off: 0.001.
+    pub down: Amount,
+    /// Prices are multiples of this: 0.01.
+    pub tick: Amount,
+    /// The highest price: 1.00.
+    pub most: Amount,
+}
+
+impl Default for Rajomon {
+    fn default() -> Self {
+        Self {
+            threshold: Span::from_millis(20),
+            period: Span::from_millis(10),
+            up: Amount::from_micros(5_000),
+            down: Amount::from_micros(1_000),
+            tick: Amount::from_micros(10_000),
+            most: Amount::from_micros(1_000_000),
+        }
+    }
+}
+
+impl Rajomon {
+    pub(super) fn check(&self) -> Result<(), WrongController> {
+        positive("threshold", !self.threshold.is_zero())?;
+        positive("period", !self.period.is_zero())?;
+        positive("up", self.up > Amount::ZERO)?;
+        positive("down", self.down > Amount::ZERO)?;
+        positive("tick", self.tick > Amount::ZERO)?;
+        positive("most", self.most > Amount::ZERO)
+    }
+}
+
+/// The controller at work.
+#[derive(Clone, Debug)]
+pub(super) struct Running {
+    parameters: Rajomon,
+    last: Option<Instant>,
+    /// Before it is brought to ticks, in millionths.
+    exact: f64,
+    price: Amount,
+}
+
+impl Running {
+    pub(super) const fn new(parameters: Rajomon) -> Self {
+        Self {
+            parameters,
+            last: None,
+            exact: 0.0,
+            price: Amount::ZERO,
+        }
+    }
+
+    pub(super) fn push(&mut self, seen: Observed) -> Amount {
+        let Some(last) = self.last.filter(|last| *last < seen.at) else {
+            self.last = self.last.or(Some(seen.at));
+            return self.price;
+        };
+        self.last = Some(seen.at);
+        let Rajomon {
+            threshold,
+            period,
+            up,
+            down,
+            tick,
+            most,
+        } = self.parameters;
+        let periods = seen.at.since(last).as_secs_f64().min(1.0) / period.as_secs_f64().max(1e-9);
+        let excess = seen.delay.saturating_sub(threshold).as_secs_f64();
+        let change = match excess > 0.0 {
+            true => up.micros() as f64 * excess / threshold.as_secs_f64().max(1e-9),
+            false => -(down.micros() as f64),
+        };
+        self.exact = (self.exact + change * periods).clamp(0.0, most.micros() as f64);
+        self.price = quantised(self.exact, self.price, tick).min(most);
+        self.price
+    }
+}

@@ -1,0 +1,110 @@
+//! `steps`: the thesis's controller (WS-QoS, section 7.4).
+//!
+//! The mean busy share of 30 s, a step of 0.10 up above 80 % and down below 70 %, never below 0. A mean of
+//! half a minute answers late, so the price goes on climbing when the load has fallen already, and comes
+//! down the same way: it oscillates, as the thesis's own figures show.
+
+use posthaste_units::{Instant, Ratio, Span};
+use serde::{Deserialize, Serialize};
+
+use super::window::Window;
+use super::{Observed, WrongController, positive};
+use crate::market::Amount;
+
+/// Parameters of `steps`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Steps {
+    /// Above this mean busy share the price rises: 80 %.
+    pub high: Ratio,
+    /// Below it the price falls: 70 %. Part II of the thesis speaks of 50 %.
+    pub low: Ratio,
+    /// By how much it rises: 0.10.
+    pub up: Amount,
+    /// By how much it falls: 0.10.
+    pub down: Amount,
+    /// Over how long the mean is taken: 30 s.
+    pub window: Span,
+    /// The shortest time between two steps: 5 s. The thesis does not state it; in its figure 70 the price
+    /// passes 0.10, 0.40 and 0.50 within 20 s, which is a step in about 5 s.
+    pub period: Span,
+    /// The highest price: 1.00. The thesis has none.
+    pub most: Amount,
+}
+
+impl Default for Steps {
+    fn default() -> Self {
+        let share = |percent: f64| Ratio::new(percent * 0.01).unwrap_or_default();
+        Self {
+            high: share(80.0),
+            low: share(70.0),
+            up: Amount::from_micros(100_000),
+            down: Amount::from_micros(100_000),
+            window: Span::from_secs(30),
+            period: Span::from_secs(5),
+            most: Amount::from_micros(1_000_000),
+        }
+    }
+}
+
+impl Steps {
+    pub(super) fn check(&self) -> Result<(), WrongController> {
+        let (low, high) = (self.low, self.high);
+        if low > high {
+            return Err(WrongController::Bounds { low, high });
+        }
+        positive("up", self.up > Amount::ZERO)?;
+        positive("down", self.down > Amount::ZERO)?;
+        positive("window", !self.window.is_zero())?;
+        positive("most", self.most > Amount::ZERO)
+    }
+}
+
+/// The controller at work.
+#[derive(Clone, Debug)]
+pub(super) struct Running {
+    steps: Steps,
+    window: Window,
+    last: Option<Instant>,
+    /// When the last step was, or the first sample.
+    stepped: Instant,
+    price: u64,
+}
+
+impl Running {
+    pub(super) fn new(steps: Steps) -> Self {
+        Self {
+            window: Window::new(steps.window),
+            steps,
+            last: None,
+            stepped: Instant::ORIGIN,
+            price: 0,
+        }
+    }
+
+    pub(super) fn push(&mut self, seen: Observed) -> Amount {
+        match self.last {
+            None => (self.last, self.stepped) = (Some(seen.at), seen.at),
+            Some(last) if seen.at > last => {
+                self.last = Some(seen.at);
+                let mean = self.window.push(seen.at, seen.at.since(last), seen.busy);
+                self.step(seen.at, mean);
+            }
+            Some(_) => {}
+        }
+        Amount::from_micros(self.price)
+    }
+
+    fn step(&mut self, now: Instant, mean: f64) {
+        let Steps { up, down, most, .. } = self.steps;
+        if now.since(self.stepped) < self.steps.period {
+            return;
+        }
+        let price = match () {
+            () if mean > self.steps.high.get() => (self.price + up.micros()).min(most.micros()),
+            () if mean < self.steps.low.get() => self.price.saturating_sub(down.micros()),
+            () => return,
+        };
+        (self.price, self.stepped) = (price, now);
+    }
+}

@@ -1,0 +1,53 @@
+//! The mean of the last so many seconds, in bounded memory however often samples come.
+
+use std::collections::VecDeque;
+
+use posthaste_units::{Instant, Span};
+
+/// Into how many slices a window is cut: what leaves it leaves by the slice.
+const SLICES: u64 = 60;
+
+/// Samples that were weighed by the time for which they stand.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    length: Span,
+    slices: VecDeque<Slice>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slice {
+    began: Instant,
+    seconds: f64,
+    sum: f64,
+}
+
+impl Window {
+    pub(super) fn new(length: Span) -> Self {
+        Self {
+            length,
+            slices: VecDeque::new(),
+        }
+    }
+
+    /// Takes a value that held for `passed` until `now`; the mean over the window.
+    pub(super) fn push(&mut self, now: Instant, passed: Span, value: f64) -> f64 {
+        let seconds = passed.as_secs_f64();
+        match self.slices.back_mut() {
+            Some(slice) if now.since(slice.began) < self.length / SLICES => {
+                slice.seconds += seconds;
+                slice.sum += seconds * value;
+            }
+            _ => self.slices.push_back(Slice {
+                began: now - passed,
+                seconds,
+                sum: seconds * value,
+            }),
+        }
+        let is_old = |slice: &Slice| now.since(slice.began) > self.length;
+        while self.slices.len() > 1 && self.slices.front().is_some_and(is_old) {
+            self.slices.pop_front();
+        }
+        let total = |part: fn(&Slice) -> f64| self.slices.iter().map(part).sum::<f64>();
+        total(|slice| slice.sum) / total(|slice| slice.seconds)
+    }
+}

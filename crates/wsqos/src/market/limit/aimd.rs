@@ -1,0 +1,36 @@
+//! `aimd`: additive increase, multiplicative decrease, as TCP's congestion avoidance (RFC 5681).
+
+use posthaste_units::{Ratio, Span};
+use serde::{Deserialize, Serialize};
+
+use super::Round;
+
+/// Parameters of `aimd`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Aimd {
+    /// A reply that takes longer counts as failed: 1 s.
+    pub timeout: Span,
+    /// What is left of the limit after a round with a failure: 90 %.
+    pub backoff: Ratio,
+}
+
+impl Default for Aimd {
+    fn default() -> Self {
+        Self {
+            timeout: Span::from_secs(1),
+            backoff: Ratio::new(0.9).unwrap_or_default(),
+        }
+    }
+}
+
+impl Aimd {
+    /// The limit after a round.
+    pub(super) fn close(&self, round: &Round, limit: f64) -> f64 {
+        match round.failures > 0 || round.longest > self.timeout {
+            true => limit * self.backoff.get(),
+            false if round.was_needed(limit) => limit + 1.0,
+            false => limit,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! How many requests may be in service at once: limits that find out, by name.
+//!
+//! No prices here, for who wants plain protection. A limit learns from replies alone, round by round: a
+//! round is as many replies as the limit allows at once, ten at least, so that a round sees what the last
+//! change has done. Refusing what is above it is the caller's.
+
+mod aimd;
+mod gradient;
+
+use posthaste_units::Span;
+use serde::{Deserialize, Serialize};
+
+pub use aimd::Aimd;
+pub use gradient::Gradient;
+
+/// A limit's name and its parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "policy", rename_all = "kebab-case")]
+pub enum Limiter {
+    /// From how much longer replies take than they used to.
+    Gradient(Gradient),
+    /// Up by one a round, down by a share when requests fail or take too long.
+    Aimd(Aimd),
+}
+
+/// A limit at work.
+#[derive(Clone, Debug)]
+pub struct Limit {
+    limiter: Running,
+    round: Round,
+    least: u32,
+    most: u32,
+    now: f64,
+}
+
+#[derive(Clone, Debug)]
+enum Running {
+    Gradient(gradient::Running),
+    Aimd(Aimd),
+}
+
+/// The replies since the last change.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    replies: u32,
+    failures: u32,
+    /// In seconds.
+    latencies: f64,
+    longest: Span,
+    /// The most requests that were in service when a reply came.
+    in_flight: u32,
+}
+
+impl Default for Limiter {
+    fn default() -> Self {
+        Self::Gradient(Gradient::default())
+    }
+}
+
+impl Limiter {
+    /// Its name in configurations and metrics.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Gradient(_) => "gradient",
+            Self::Aimd(_) => "aimd",
+        }
+    }
+}
+
+/// Shortest round, in replies.
+const ROUND: u32 = 10;
+
+impl Limit {
+    /// Begins at `least`, and never leaves `least` to `most`. A `least` of 0 counts as 1, a `most` below
+    /// it as the same.
+    pub fn new(limiter: Limiter, least: u32, most: u32) -> Self {
+        let least = least.max(1);
+        Self {
+            limiter: match limiter {
+                Limiter::Gradient(gradient) => Running::Gradient(gradient::Running::new(gradient)),
+                Limiter::Aimd(aimd) => Running::Aimd(aimd),
+            },
+            round: Round::default(),
+            least,
+            most: most.max(least),
+            now: f64::from(least),
+        }
+    }
+
+    /// Takes a reply: how long it took from when its request went in, how many were in service then,
+    /// itself included, and whether it failed.
+    pub fn push(&mut self, latency: Span, in_flight: u32, failed: bool) {
+        let round = &mut self.round;
+        round.replies += 1;
+        round.failures += u32::from(failed);
+        round.latencies += latency.as_secs_f64();
+        round.longest = round.longest.max(latency);
+        round.in_flight = round.in_flight.max(in_flight);
+        if round.replies < self.now().max(ROUND) {
+            return;
+        }
+        let round = std::mem::take(&mut self.round);
+        let wanted = match &mut self.limiter {
+            Running::Gradient(running) => running.close(&round, self.now),
+            Running::Aimd(aimd) => aimd.close(&round, self.now),
+        };
+        self.now = wanted.clamp(f64::from(self.least), f64::from(self.most));
+    }
+
+    /// Requests that may be in service at once.
+    pub const fn now(&self) -> u32 {
+        self.now as u32
+    }
+}
+
+impl Round {
+    /// Whether the limit was made use of: where it was not, the replies say nothing of a higher one.
+    fn was_needed(&self, limit: f64) -> bool {
+        f64::from(self.in_flight) >= limit / 2.0
+    }
+
+    /// Mean latency in seconds.
+    fn mean(&self) -> f64 {
+        self.latencies / f64::from(self.replies.max(1))
+    }
+}

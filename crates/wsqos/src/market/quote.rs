@@ -1,0 +1,118 @@
+//! A quote: a price for one client, at a rate, until a point in time; and the token that proves it.
+//!
+//! A token is what the quote says and a code over it and the client's name (HMAC-SHA256, RFC 2104), in
+//! base64url without padding. The name itself is not in it: whoever shows the token is known from
+//! elsewhere, and a token shown by another is as good as a forged one.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use posthaste_units::Instant;
+use sha2::Sha256;
+use thiserror::Error;
+
+use crate::qos::{Currency, Money};
+
+/// Longest name of a client that is given quotes, in bytes.
+pub const LONGEST_CLIENT: usize = 256;
+
+/// What a quote says, in bytes: number, millionths, currency, rate, end.
+const SAID: usize = 8 + 8 + 3 + 8 + 8;
+/// Of the code, all.
+const CODE: usize = 32;
+/// Every token is so long, in characters.
+pub const TOKEN_LENGTH: usize = ((SAID + CODE) * 4).div_ceil(3);
+
+/// A price for one client.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Quote {
+    /// Which: no two quotes of a ledger have the same.
+    pub number: u64,
+    /// To whom.
+    pub client: String,
+    /// What a request costs.
+    pub price: Money,
+    /// Requests per second.
+    pub rate: f64,
+    /// When it ends, by the clock of the process that gave it.
+    pub until: Instant,
+}
+
+/// What quotes are signed with. Keep it secret, and draw another at each start.
+#[derive(Clone)]
+pub struct Key(Hmac<Sha256>);
+
+/// A token that this key has not signed for this client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the quote is not one that was given to this client: ask without it, and use the one that comes back"
+)]
+pub struct Forged;
+
+impl Key {
+    /// A key of 32 random bytes.
+    pub fn new(bytes: &[u8; 32]) -> Self {
+        // A key shorter than SHA-256's block is filled up with zeros (RFC 2104, section 2).
+        let mut block = [0; 64];
+        block[..bytes.len()].copy_from_slice(bytes);
+        Self(Hmac::new(&block.into()))
+    }
+
+    /// The token of a quote.
+    pub fn sign(&self, quote: &Quote) -> String {
+        let said = quote.said();
+        let code = self.code(&said, &quote.client).finalize().into_bytes();
+        let mut token = [0; SAID + CODE];
+        token[..SAID].copy_from_slice(&said);
+        token[SAID..].copy_from_slice(&code);
+        URL_SAFE_NO_PAD.encode(token)
+    }
+
+    /// The quote of a token that `client` shows. The code is compared in constant time.
+    pub fn read(&self, token: &str, client: &str) -> Result<Quote, Forged> {
+        let mut bytes = [0; SAID + CODE];
+        match URL_SAFE_NO_PAD.decode_slice(token, &mut bytes) {
+            Ok(length) if length == bytes.len() => {}
+            _ => return Err(Forged),
+        }
+        let (said, code) = bytes.split_at(SAID);
+        let matches = self.code(said, client).verify_slice(code);
+        matches.map_err(|_| Forged)?;
+        Quote::from_said(said, client).ok_or(Forged)
+    }
+
+    fn code(&self, said: &[u8], client: &str) -> Hmac<Sha256> {
+        self.0.clone().chain_update(said).chain_update(client)
+    }
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key(secret)")
+    }
+}
+
+impl Quote {
+    fn said(&self) -> [u8; SAID] {
+        let mut said = [0; SAID];
+        let currency = self.price.currency();
+        said[..8].copy_from_slice(&self.number.to_be_bytes());
+        said[8..16].copy_from_slice(&self.price.micros().to_be_bytes());
+        said[16..19].copy_from_slice(currency.code().as_bytes());
+        said[19..27].copy_from_slice(&self.rate.to_bits().to_be_bytes());
+        said[27..].copy_from_slice(&self.until.as_nanos().to_be_bytes());
+        said
+    }
+
+    fn from_said(said: &[u8], client: &str) -> Option<Self> {
+        let number = |from: usize| Some(u64::from_be_bytes(*said[from..].first_chunk()?));
+        let currency: Currency = std::str::from_utf8(&said[16..19]).ok()?.parse().ok()?;
+        Some(Self {
+            number: number(0)?,
+            client: client.to_owned(),
+            price: Money::from_micros(number(8)?, currency)?,
+            rate: f64::from_bits(number(19)?),
+            until: Instant::from_nanos(number(27)?),
+        })
+    }
+}
