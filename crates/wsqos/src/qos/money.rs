@@ -178,6 +178,17 @@ impl fmt::Display for Currency {
     }
 }
 
+/// An amount and a currency, with or without a space between: "0.40 EUR".
+impl FromStr for Money {
+    type Err = MoneyError;
+
+    fn from_str(text: &str) -> Result<Self, MoneyError> {
+        let split = text.find(|c: char| c.is_ascii_alphabetic());
+        let (amount, currency) = text.split_at(split.unwrap_or(text.len()));
+        Self::new(amount.trim_end(), currency.parse()?)
+    }
+}
+
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{} {}", self.amount(), self.currency))

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use posthaste_units::{Rate, Ratio, Span};
 use posthaste_wsqos::qos::{
-    Currency, Definition, Document, Info, Money, Ranking, Requirement, Server,
+    Definition, Document, Info, Money, MoneyError, Ranking, Requirement, Server,
 };
 
 use super::Failure;
@@ -72,16 +72,10 @@ fn read(file: &PathBuf) -> Result<Requirement, Failure> {
     }
 }
 
-/// An amount and a currency, with or without a space between.
+/// The words that clap shows end with the remedy.
 fn price(text: &str) -> Result<Money, String> {
-    let split = text
-        .find(|c: char| c.is_ascii_alphabetic())
-        .unwrap_or(text.len());
-    let (amount, currency) = text.split_at(split);
-    let currency: Currency = currency
-        .parse()
-        .map_err(|_| format!("{text:?} is no price: write it as 0.40EUR"))?;
-    Money::new(amount.trim_end(), currency).map_err(|error| error.to_string())
+    let wrong = |error: MoneyError| format!("{error}; write it as 0.40EUR");
+    text.parse().map_err(wrong)
 }
 
 fn ranking(text: &str) -> Result<Ranking, String> {
