@@ -54,5 +54,6 @@ pub fn gauges<'a, const N: usize>(
 
 /// A gauge without labels.
 pub fn gauge(out: &mut DescriptorEncoder, name: &str, help: &str, value: f64) -> Result<(), Error> {
-    gauges(out, name, help, [([], value)])
+    out.encode_descriptor(name, help, None, MetricType::Gauge)?
+        .encode_gauge(&value)
 }

@@ -183,7 +183,7 @@ fn pages_and_counters_are_there_for_those_who_watch() {
     let metrics = shop.send("GET", "/metrics", &[], "").body;
     for line in [
         "posthaste_broker_questions_total{answer=\"offer\"} 1.0",
-        "posthaste_broker_offers{} 1.0",
+        "posthaste_broker_offers 1.0",
         "# EOF",
     ] {
         assert!(metrics.contains(line), "{metrics}");
