@@ -13,6 +13,7 @@ use prometheus_client::metrics::MetricType;
 
 use crate::house::House;
 use crate::metrics::{Metrics, PackedBy, Times, UNREAD};
+use crate::protection::Protection;
 use crate::upstream::Failure;
 
 /// Everything that is counted and measured now.
@@ -29,6 +30,7 @@ impl Collector for House {
         upstreams(out, self)?;
         connections(out, &self.counters.snapshot())?;
         demand(out, self.outlook())?;
+        protection(out, &self.protection)?;
         if let Some(log) = &self.log {
             let lost = std::iter::once(([], log.lost() as f64));
             counters(
@@ -148,6 +150,38 @@ fn demand(out: &mut DescriptorEncoder, outlook: Outlook) -> Result<(), Error> {
     gauge(out, "demand_high", "Whether demand is high", is_high)?;
     let help = "Processors that optional compression may take";
     gauge(out, "allowance_ratio", help, outlook.allowance.into())
+}
+
+fn protection(out: &mut DescriptorEncoder, protection: &Protection) -> Result<(), Error> {
+    let counts = protection.counts();
+    let rows = |(label, count): (&'static str, u64)| ([("by", label)], count as f64);
+    let help = "Requests let in, by ground";
+    counters(out, "entered", help, counts.entrances().map(rows))?;
+    let rows = |(label, count): (&'static str, u64)| ([("reason", label)], count as f64);
+    let help = "Requests not let in, by reason";
+    counters(out, "turned_away", help, counts.refusals().map(rows))?;
+    let rows = |(label, count): (&'static str, u64)| ([("outcome", label)], count as f64);
+    let help = "Offers published at the broker, by outcome";
+    counters(out, "offers_published", help, counts.publishing().map(rows))?;
+    let shown = protection.shown();
+    let help = "Requests let in and not answered yet";
+    gauge(out, "in_service", help, shown.in_service.into())?;
+    if let Some(limit) = shown.limit {
+        gauge(
+            out,
+            "in_service_limit",
+            "Requests that may be",
+            limit.into(),
+        )?;
+    }
+    let Some(price) = shown.price else {
+        return Ok(());
+    };
+    gauge(out, "price", "What a request costs now", price.amount)?;
+    let help = "Requests per second promised by quotes that hold";
+    gauge(out, "quoted_per_second", help, price.quoted)?;
+    let turns = [([], price.turns as f64)];
+    counters(out, "price_turns", "How often the price has turned", turns)
 }
 
 fn load(counter: &AtomicU64) -> f64 {

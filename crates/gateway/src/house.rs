@@ -1,6 +1,7 @@
 //! What all threads of a gateway know: what is served, what was counted, how busy it is.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use posthaste_serve::Counters;
@@ -10,6 +11,7 @@ use tokio::sync::watch;
 use crate::access::AccessLog;
 use crate::config::Watch;
 use crate::metrics::Metrics;
+use crate::protection::Protection;
 use crate::site::Plan;
 
 /// What is shared.
@@ -17,6 +19,9 @@ pub(crate) struct House {
     pub(crate) plan: watch::Sender<Arc<Plan>>,
     /// Of what all workers protect together; each has its own where they protect themselves.
     pub(crate) outlook: watch::Sender<Outlook>,
+    /// The busy share last seen of what is protected, as bits; of workers the [`Outlook`] says it.
+    pub(crate) latest: AtomicU64,
+    pub(crate) protection: Protection,
     pub(crate) metrics: Metrics,
     pub(crate) counters: Arc<Counters>,
     pub(crate) log: Option<AccessLog>,
@@ -34,6 +39,14 @@ impl House {
         match self.plan().config.demand.watch {
             Watch::Workers => self.metrics.outlooks.all(),
             _ => *self.outlook.borrow(),
+        }
+    }
+
+    /// How busy what is protected was when it was last looked at, 0 to 1.
+    pub(crate) fn busy(&self) -> f64 {
+        match self.plan().config.demand.watch {
+            Watch::Workers => self.outlook().busy.into(),
+            _ => f64::from_bits(self.latest.load(Relaxed)),
         }
     }
 }

@@ -20,6 +20,7 @@ mod metrics;
 mod packed;
 mod path;
 mod preference;
+mod protection;
 mod refusal;
 mod site;
 mod source;
@@ -32,6 +33,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use posthaste_serve::{Server, StartError, Timeouts};
@@ -42,11 +44,12 @@ use tokio::sync::watch;
 use crate::access::AccessLog;
 use crate::admin::Admin;
 pub use crate::config::Config;
-use crate::config::Watch;
+use crate::config::{Guard, Watch};
 use crate::demand::{Watcher, look_after};
 use crate::house::House;
 use crate::metrics::Metrics;
 use crate::path::Gateway;
+use crate::protection::{Pricing, Protection};
 pub use crate::site::PlanError;
 use crate::site::{Plan, Site};
 pub use crate::upstream::TargetError;
@@ -95,6 +98,7 @@ pub struct Running {
     // In this order: clients first, those who watch last.
     server: posthaste_serve::Running,
     _watcher: Option<Watcher>,
+    _pricing: Option<Pricing>,
     _admin: posthaste_serve::Running,
     house: Arc<House>,
 }
@@ -120,15 +124,21 @@ pub fn start(config: Config) -> Result<Running, Error> {
         })?),
         None => None,
     };
+    let plan = Plan::new(config)?;
     let house = Arc::new(House {
-        metrics: Metrics::new(config.threads),
+        metrics: Metrics::new(plan.config.threads),
         outlook: watch::Sender::new(Outlook::UNKNOWN),
-        plan: watch::Sender::new(Arc::new(Plan::new(config)?)),
+        latest: AtomicU64::new(0),
+        protection: Protection::new(&plan),
+        plan: watch::Sender::new(Arc::new(plan)),
         counters: server.counters.clone(),
         log,
         start: Instant::now(),
     });
     let watcher = Watcher::start(house.clone()).map_err(StartError::from)?;
+    let has_price = house.plan().config.protection.policy == Guard::Prices;
+    let pricing = has_price.then(|| Pricing::start(house.clone()));
+    let pricing = pricing.transpose().map_err(StartError::from)?;
     let watched = house.clone();
     let admin = Server::default().start(admin, move |_| Admin(watched.clone()))?;
     let shared = house.clone();
@@ -139,6 +149,7 @@ pub fn start(config: Config) -> Result<Running, Error> {
         admin: admin.addr,
         server,
         _watcher: watcher,
+        _pricing: pricing,
         _admin: admin,
         house,
     })
@@ -219,6 +230,8 @@ impl Running {
             ("admin", now.config.admin == config.admin),
             ("access_log", now.config.access_log == config.access_log),
             ("demand", now.config.demand == config.demand),
+            ("protection", now.config.protection == config.protection),
+            ("prices", now.config.prices == config.prices),
             ("listen", now.config.listen == config.listen),
             ("threads", now.config.threads == config.threads),
             ("cpus", now.config.cpus == config.cpus),

@@ -41,7 +41,7 @@ impl Handler for Gateway {
         let entry = house.log.as_ref().map(|log| Entry::of(log, &request));
         let client = peer.address.ip();
         let (reply, decided) = match self.serve(request, peer).await {
-            Ok((reply, decided)) => (reply, Some(decided)),
+            Ok(served) => served,
             Err(refusal) => (refusal.reply(), None),
         };
         self.workshop.slow_down();
@@ -58,18 +58,25 @@ impl Handler for Gateway {
     }
 }
 
-/// A reply, and whose wish and which reason made it so.
-type Served = (Response<ReplyBody>, Decided);
+/// A reply, and whose wish and which reason made it so, where it is an upstream's.
+type Served = (Response<ReplyBody>, Option<Decided>);
 
 impl Gateway {
     async fn serve(&self, request: Request<Incoming>, peer: Rc<Peer>) -> Result<Served, Refusal> {
-        let metrics = &self.workshop.house.metrics;
+        let (metrics, protection) = (
+            &self.workshop.house.metrics,
+            &self.workshop.house.protection,
+        );
         let site = self.site.borrow().clone();
         let (mut head, body) = request.into_parts();
         admit(&mut head)?;
+        if let Some(told) = protection.told(&head, &peer) {
+            return Ok((told, None));
+        }
         let route = site
             .route(head.uri.path())
             .ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "no route leads there"))?;
+        let pass = protection.enter(&mut head, &peer)?;
         let mut body = receive(&site, &mut head, body, &peer)?;
         let wishes = Wishes::read(&head, &mut body, route).await?;
         metrics.heard(&wishes);
@@ -78,6 +85,7 @@ impl Gateway {
         let asked = now();
         let reply = route.upstreams.ask(request).await;
         metrics.upstream.add(now().since(asked));
+        pass.ended(reply.as_ref().ok().map(|(reply, _)| reply.status()));
         let (mut reply, target) = reply?;
         take_report(&site, target, reply.headers_mut());
         let compression = Compression {
@@ -87,8 +95,11 @@ impl Gateway {
             wishes: &wishes,
             peer: &peer,
         };
-        let (reply, reason) = compression.apply(send(reply)).await?;
-        Ok((reply, (wishes.preference, reason)))
+        let mut reply = send(reply);
+        pass.tell(reply.headers_mut());
+        drop(pass);
+        let (reply, reason) = compression.apply(reply).await?;
+        Ok((reply, Some((wishes.preference, reason))))
     }
 }
 

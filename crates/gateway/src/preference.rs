@@ -66,7 +66,7 @@ impl Wishes {
 }
 
 /// The media type of what may be a SOAP message.
-fn soap_media(head: &Parts) -> Option<MediaType<'_>> {
+pub(crate) fn soap_media(head: &Parts) -> Option<MediaType<'_>> {
     let kind = head.headers.get(CONTENT_TYPE)?.to_str().ok()?;
     let media = http::media_type(kind).ok()?;
     (head.method == Method::POST).then_some(media)

@@ -5,6 +5,7 @@ use std::error::Error;
 use bytes::Bytes;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
+use posthaste_soap::{Fault, Version, http};
 
 use crate::body::{BodyError, ReplyBody};
 use crate::upstream::Failure;
@@ -13,21 +14,40 @@ use crate::upstream::Failure;
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
+    /// The reply's body.
     pub(crate) reason: String,
+    kind: &'static str,
+    /// Further fields of the reply.
+    pub(crate) fields: Vec<(&'static str, String)>,
 }
+
+const TEXT: &str = "text/plain; charset=utf-8";
 
 impl Refusal {
     pub(crate) fn new(status: StatusCode, reason: impl Into<String>) -> Self {
         Self {
             status,
             reason: reason.into(),
+            kind: TEXT,
+            fields: Vec::new(),
+        }
+    }
+
+    /// A SOAP fault.
+    pub(crate) fn fault(version: Version, fault: &Fault) -> Self {
+        let status = StatusCode::from_u16(fault.status(version));
+        Self {
+            status: status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            reason: fault.envelope(version),
+            kind: http::content_type(version),
+            fields: Vec::new(),
         }
     }
 
     pub(crate) fn reply(self) -> Response<ReplyBody> {
         let mut reply = Response::new(ReplyBody::Whole(Bytes::from(self.reason + "\n")));
         *reply.status_mut() = self.status;
-        let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+        let kind = HeaderValue::from_static(self.kind);
         reply.headers_mut().insert(CONTENT_TYPE, kind);
         // What could not be read with certainty leaves doubt about where the next request begins.
         if matches!(
@@ -40,6 +60,12 @@ impl Refusal {
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             let second = HeaderValue::from_static("1");
             reply.headers_mut().insert(RETRY_AFTER, second);
+        }
+        for (name, value) in self.fields {
+            // Whoever refuses writes what may stand in a field.
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                reply.headers_mut().insert(name, value);
+            }
         }
         reply
     }

@@ -3,16 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use posthaste_wsqos::market::Promise;
 use posthaste_wsqos::{Described, Menu, Policy, Rules, Wish};
 use thiserror::Error;
 
 use crate::config::{self, Config};
 use crate::house::House;
+use crate::protection::{self, Publisher};
 use crate::upstream::{Checks, Target, TargetError, Upstreams};
 
 /// A configuration that can be served: names resolved, files read. Shared by all threads.
 pub(crate) struct Plan {
     pub(crate) config: Config,
+    /// What offers promise, and where they are published.
+    pub(crate) promise: Promise,
+    pub(crate) publisher: Option<Publisher>,
     targets: Vec<Vec<Arc<Target>>>,
     described: Vec<Arc<Described>>,
 }
@@ -36,6 +41,9 @@ pub enum PlanError {
         /// What is wrong with it.
         reason: String,
     },
+    /// Offers that cannot be made or published.
+    #[error("{0}")]
+    Prices(String),
 }
 
 impl Plan {
@@ -50,7 +58,14 @@ impl Plan {
             .routes
             .iter()
             .map(|route| describe(route.wsdl.as_deref()));
+        let prices = config.prices.as_ref().map(protection::prepare);
+        let (promise, publisher) = prices
+            .transpose()
+            .map_err(PlanError::Prices)?
+            .unwrap_or_default();
         Ok(Self {
+            promise,
+            publisher,
             targets: targets.collect::<Result<_, _>>()?,
             described: described.collect::<Result<_, _>>()?,
             config,

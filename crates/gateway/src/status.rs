@@ -6,6 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use posthaste_units::Size;
 use posthaste_wsqos::{REASONS, STEPS, Wish};
 
+use crate::config::Guard;
 use crate::house::House;
 
 /// The page at `/status`.
@@ -38,6 +39,7 @@ pub(crate) fn page(house: &House) -> String {
                     (house.counters.snapshot().open) " connections open. "
                     a href="/metrics" { "Metrics" }
                 }
+                (protection(house))
                 h2 { "Upstreams" }
                 table {
                     tr { th { "Route" } th { "Upstream" } th { "State" } }
@@ -75,6 +77,35 @@ pub(crate) fn page(house: &House) -> String {
         }
     };
     page.into_string()
+}
+
+/// Who is let in; nothing where everybody is.
+fn protection(house: &House) -> Markup {
+    let shown = house.protection.shown();
+    let counts = house.protection.counts();
+    let refusals: Vec<_> = counts.refusals().filter(|(_, count)| *count > 0).collect();
+    let limit = shown
+        .limit
+        .map_or_else(String::new, |limit| format!(" of at most {limit}"));
+    html! {
+        @if house.plan().config.protection.policy != Guard::None {
+            h2 { "Protection" }
+            p {
+                (shown.in_service) (limit) " requests in service."
+                @if let Some(price) = &shown.price {
+                    " A request costs " b { (price.words) } " (" (price.offer) "). "
+                    (format!("{:.1}", price.quoted)) " requests per second are promised by quotes."
+                }
+            }
+            table {
+                tr { th { "Requests" } th.n { "Count" } }
+                @for (ground, count) in counts.entrances().filter(|(_, count)| *count > 0) {
+                    tr { td { "let in: " (ground) } td.n { (count) } }
+                }
+                @for (reason, count) in refusals { tr { td { "turned away: " (reason) } td.n { (count) } } }
+            }
+        }
+    }
 }
 
 fn saved(house: &House) -> String {

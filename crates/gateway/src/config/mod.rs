@@ -3,6 +3,7 @@
 //! Every key has a default but `listen` and the routes. What is wrong is named with its line, its
 //! column and the nearest key there is; the reading is in [`read`].
 
+mod protection;
 mod read;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use posthaste_wsqos::{Menu, Policy, Rules, Step, Threshold, Wish};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
+pub use self::protection::{Guard, Prices, Protection, Publish};
 pub use posthaste_serve::ConfigError;
 
 /// A gateway's configuration.
@@ -55,6 +57,11 @@ pub struct Config {
     /// What is protected.
     #[serde(default)]
     pub demand: Demand,
+    /// Who is let in when more come than can be served.
+    #[serde(default)]
+    pub protection: Protection,
+    /// Offers that follow the load; with `protection.policy = "prices"`.
+    pub prices: Option<Prices>,
     /// A machine so many times slower than this one: each request costs this multiple of its own
     /// processor time. Default 1; for experiments, and not to be had from a file.
     #[serde(skip, default = "once")]

@@ -3,7 +3,7 @@
 use hyper::header::HeaderName;
 use posthaste_serve::{ConfigError, read_config};
 
-use super::{Config, Route, Watch};
+use super::{Config, Guard, Route, Watch};
 
 impl Config {
     /// Reads a `gateway.toml`.
@@ -27,6 +27,15 @@ impl Config {
             return Err(wrong(format!(
                 "compression.release, {release}, is above compression.threshold, {threshold}: write a release that is not"
             )));
+        }
+        self.protection.check()?;
+        match &self.prices {
+            Some(_) if self.protection.policy != Guard::Prices => {
+                let remedy = "protection.policy = \"prices\"";
+                return Err(wrong(format!("[prices] does nothing without {remedy}")));
+            }
+            Some(prices) => prices.check()?,
+            None => {}
         }
         match &self.demand.watch {
             Watch::Cores(cores) if cores.is_empty() => {

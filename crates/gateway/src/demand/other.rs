@@ -74,6 +74,9 @@ fn run(watch: &Watch, house: &House, over: &AtomicBool) {
             }
             _ => None,
         };
+        if let Some(busy) = busy {
+            house.latest.store(busy.to_bits(), Relaxed);
+        }
         let outlook = busy.map_or(Outlook::UNKNOWN, |busy| {
             let mut work = house.metrics.work();
             if !matches!(watch, Watch::Cores(_)) {

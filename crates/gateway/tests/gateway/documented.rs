@@ -21,12 +21,18 @@ fn the_example_can_be_used_with_every_key() {
         // A key behind a # is one word and a sign of equality, or a table.
         let key = line.strip_prefix("# ").filter(|rest| {
             let word = rest.split(" = ").next().unwrap_or_default();
-            rest.starts_with('[') || (rest.contains(" = ") && !word.contains(' '))
+            rest.starts_with('[')
+                || rest.starts_with("type = ")
+                || (rest.contains(" = ") && !word.contains(' '))
         });
         text.push_str(key.unwrap_or(line));
         text.push('\n');
     }
+    // No configuration has the keys of two policies.
+    let text = text.replace("policy = \"none\"", "policy = \"prices\"");
+    let text = text.replace("rate = \"500/s\"", "");
     let config = Config::read(&text).unwrap();
+    assert!(config.prices.is_some_and(|prices| prices.broker.is_some()));
     assert!(config.tls.is_some() && config.access_log.is_some() && config.connections.is_some());
     let [route] = &config.routes[..] else {
         panic!("one route");

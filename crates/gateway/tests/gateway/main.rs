@@ -5,6 +5,7 @@ mod compressing;
 mod documented;
 mod faults;
 mod passing;
+mod protecting;
 mod refusing;
 mod reloading;
 mod support;

@@ -22,7 +22,7 @@ fn answer() -> String {
 }
 
 /// The value of a metric, by the beginning of its line.
-fn value(text: &str, start: &str) -> f64 {
+pub(crate) fn value(text: &str, start: &str) -> f64 {
     let line = text.lines().find(|line| line.starts_with(start));
     let line = line.unwrap_or_else(|| panic!("no {start} in {text}"));
     line.rsplit(' ').next().unwrap().parse().unwrap()

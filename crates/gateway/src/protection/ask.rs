@@ -1,0 +1,67 @@
+//! What a request says of offers, in its head.
+
+use std::borrow::Cow;
+
+use hyper::HeaderMap;
+use hyper::http::request::Parts;
+use posthaste_serve::Peer;
+use posthaste_wsqos::market::Ask;
+use posthaste_wsqos::qos::Money;
+
+/// The offer that the client has selected, as the broker names it.
+const SELECTED: &str = "selected-offer";
+/// The most that it pays: `0.40 EUR`.
+const MOST: &str = "max-price";
+/// Its quote: the token that came with an earlier reply.
+const QUOTE: &str = "quote";
+/// The rate of the quote that it would like, per second: `5`.
+const RATE: &str = "quote-rate";
+
+/// What was read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Asked<'a> {
+    selected: Option<&'a str>,
+    most: Option<Money>,
+    token: Option<&'a str>,
+    rate: Option<f64>,
+}
+
+impl<'a> Asked<'a> {
+    /// What cannot be read counts as not said: the refusal that may follow says what to say.
+    pub(super) fn read(headers: &'a HeaderMap) -> Self {
+        let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+        Self {
+            selected: text(SELECTED),
+            most: text(MOST).and_then(|text| text.parse().ok()),
+            token: text(QUOTE),
+            rate: text(RATE).and_then(|text| text.parse().ok()),
+        }
+    }
+
+    /// The question that follows.
+    pub(super) const fn of<'b>(&'b self, client: &'b str) -> Ask<'b> {
+        Ask {
+            client,
+            selected: self.selected,
+            most: self.most,
+            token: self.token,
+            rate: self.rate,
+        }
+    }
+}
+
+/// What a request pays and with what is the gateway's business: an upstream does not see it.
+pub(super) fn strip(headers: &mut HeaderMap) {
+    for name in [SELECTED, MOST, QUOTE, RATE] {
+        headers.remove(name);
+    }
+}
+
+/// Who sends a request: what the field says that is trusted, else the address.
+pub(super) fn client<'a>(head: &'a Parts, peer: &Peer, field: Option<&str>) -> Cow<'a, str> {
+    let named = field.and_then(|field| head.headers.get(field)?.to_str().ok());
+    match named {
+        Some(name) => Cow::Borrowed(name),
+        None => Cow::Owned(peer.address.ip().to_string()),
+    }
+}

@@ -1,0 +1,88 @@
+//! A request on its way: it is in service until its reply's head is there, however that ends.
+
+use hyper::http::StatusCode;
+use hyper::{HeaderMap, header::HeaderValue};
+use posthaste_units::Instant;
+use posthaste_wsqos::market::Delivery;
+
+use super::{By, Entered, Protection};
+use crate::workshop::now;
+
+/// A request that was let in. Dropped without an end it has only been in service.
+pub(crate) struct Pass<'p> {
+    protection: &'p Protection,
+    /// None where everybody is let in and nothing is counted.
+    entered: Option<(Instant, Entered, String)>,
+    /// Requests in service when it came, itself included.
+    in_service: u32,
+}
+
+impl<'p> Pass<'p> {
+    pub(super) const fn free(protection: &'p Protection) -> Self {
+        Self {
+            protection,
+            entered: None,
+            in_service: 0,
+        }
+    }
+
+    pub(super) fn new(
+        protection: &'p Protection,
+        at: Instant,
+        in_service: u32,
+        client: String,
+        entered: Entered,
+    ) -> Self {
+        Self {
+            protection,
+            entered: Some((at, entered, client)),
+            in_service,
+        }
+    }
+
+    /// It is over: with the status of its reply, or without one.
+    pub(crate) fn ended(&self, status: Option<StatusCode>) {
+        let Some((began, entered, client)) = &self.entered else {
+            return;
+        };
+        let at = now();
+        let time = at.since(*began);
+        let failed = status.is_none_or(|status| status.is_server_error());
+        let mut door = self.protection.door();
+        door.served += u64::from(!failed);
+        door.waited += time;
+        if let By::Limit(limit) | By::Prices(limit, _) = &mut door.by {
+            limit.push(time, self.in_service, failed);
+        }
+        if let Some(offer) = &entered.offer {
+            let delivery = if failed {
+                Delivery::Failed
+            } else {
+                Delivery::Served(time)
+            };
+            door.monitor.record(at, offer, client, delivery);
+        }
+    }
+
+    /// Says in the reply what it cost, and what was quoted.
+    pub(crate) fn tell(&self, headers: &mut HeaderMap) {
+        let fields = self
+            .entered
+            .iter()
+            .flat_map(|(_, entered, _)| &entered.fields);
+        for (name, value) in fields {
+            // Numbers, a token in base64 and a currency are printable.
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(*name, value);
+            }
+        }
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        if self.entered.is_some() {
+            self.protection.door().in_service -= 1;
+        }
+    }
+}

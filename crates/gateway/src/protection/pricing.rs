@@ -1,0 +1,260 @@
+//! The price beside the path of requests: what is protected is looked at, the price moves, the offer is published.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use posthaste_offers::Client;
+use posthaste_units::{Instant, Span};
+use posthaste_wsqos::market::{Observed, Promise, Published};
+use posthaste_wsqos::qos::{Definition, Document, Offer};
+use tokio::sync::{oneshot, watch};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use super::By;
+use crate::config::{Prices, Publish};
+use crate::house::House;
+use crate::workshop::now;
+
+/// What may be quoted, as a share of what the service has shown that it can do.
+const QUOTED: f64 = 0.75;
+/// A service less busy than this does not show what it can do.
+const BUSY_ENOUGH: f64 = 0.3;
+/// A sample of what the service can do counts one part in so many.
+const MEMORY: f64 = 10.0;
+/// The shortest time that a reply takes is forgotten by so much of itself with each sample.
+const DRIFT: f64 = 0.002;
+/// Before an offer is published again that could not be.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// The thread that moves the price. Dropping it ends it.
+pub(crate) struct Pricing {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Pricing {
+    /// Moves the price of what `house` protects, from now on.
+    pub(crate) fn start(house: Arc<House>) -> io::Result<Self> {
+        let plan = house.plan();
+        let publisher = plan.publisher.clone();
+        let every = plan.config.prices.clone().unwrap_or_default().every;
+        let (stop, stopped) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let body = move || {
+            let (out, published) = watch::channel(None);
+            runtime.block_on(async {
+                tokio::select! {
+                    () = look(&house, every, &out) => {}
+                    () = publish(&house, publisher, published) => {}
+                    // Dropped or told: either is the end.
+                    _ = stopped => {}
+                }
+            });
+        };
+        let thread = std::thread::Builder::new()
+            .name("prices".to_owned())
+            .spawn(body)?;
+        Ok(Self {
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Pricing {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // It has ended either way.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// An offer and its end.
+type Dated = (Published, Timestamp);
+
+/// Looks for ever, and hands on each offer that is to be published.
+async fn look(house: &House, every: Span, out: &watch::Sender<Option<Dated>>) {
+    let mut every = interval(every.into());
+    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut eye = Eye::new(now());
+    loop {
+        every.tick().await;
+        if let Some(offer) = eye.look(house) {
+            let life = i64::try_from(offer.life.as_nanos()).unwrap_or(i64::MAX);
+            let expires = Timestamp::now() + SignedDuration::from_nanos(life);
+            out.send_replace(Some((offer, expires)));
+        }
+    }
+}
+
+/// What is remembered from one look to the next.
+struct Eye {
+    last: Instant,
+    /// Requests per second that the service can do, as far as it has shown it.
+    capacity: Option<f64>,
+    /// Seconds: the shortest mean time of a reply there has been lately.
+    least: Option<f64>,
+}
+
+impl Eye {
+    const fn new(at: Instant) -> Self {
+        Self {
+            last: at,
+            capacity: None,
+            least: None,
+        }
+    }
+
+    fn look(&mut self, house: &House) -> Option<Published> {
+        let busy = house.busy();
+        let at = now();
+        let passed = at
+            .since(std::mem::replace(&mut self.last, at))
+            .as_secs_f64();
+        let mut door = house.protection.door();
+        let served = std::mem::take(&mut door.served) as f64;
+        let waited = std::mem::take(&mut door.waited).as_secs_f64();
+        if busy >= BUSY_ENOUGH && passed > 0.0 {
+            let shown = served / passed / busy;
+            let known = self.capacity.get_or_insert(shown);
+            *known += (shown - *known) / MEMORY;
+        }
+        let mean = (served > 0.0).then(|| waited / served);
+        let least = mean.map(|mean| {
+            let least = self.least.map_or(mean, |least| least * (1.0 + DRIFT));
+            *self.least.insert(least.min(mean))
+        });
+        let delay = mean.zip(least).map_or(0.0, |(mean, least)| mean - least);
+        let seen = Observed {
+            at,
+            busy,
+            delay: Span::from_secs_f64(delay),
+        };
+        let quotable = QUOTED * self.capacity.unwrap_or_default();
+        let By::Prices(_, market) = &mut door.by else {
+            return None;
+        };
+        let published = market.observe(seen, quotable);
+        if let Some(offer) = &published {
+            door.monitor.promise(&offer.name, house.protection.promise);
+        }
+        published
+    }
+}
+
+/// Where offers are published, and what they promise.
+#[derive(Clone)]
+pub(crate) struct Publisher {
+    client: Client,
+    kind: String,
+    provider: String,
+    qos: Definition,
+}
+
+/// Why there is no publisher.
+pub(crate) fn prepare(prices: &Prices) -> Result<(Promise, Option<Publisher>), String> {
+    let qos = prices.promise.as_deref().map(promised).transpose()?;
+    let qos = qos.unwrap_or_default();
+    let server = &qos.default.server;
+    let promise = Promise {
+        processing_time: server.processing_time,
+        rate: server.requests_per_second.map(|rate| rate.as_per_second()),
+        reliability: server.reliability,
+        availability: server.availability,
+    };
+    let publisher = prices.broker.as_ref().map(|broker| {
+        let Publish {
+            url,
+            kind,
+            provider,
+            token,
+        } = broker;
+        let client = Client::new(url).map_err(|error| error.to_string())?;
+        let secret = fs::read_to_string(token)
+            .map_err(|error| format!("prices.broker.token, {}: {error}", token.display()))?;
+        Ok::<_, String>(Publisher {
+            client: client.with_token(Some(secret.trim().to_owned())),
+            kind: kind.clone(),
+            provider: provider.clone(),
+            qos,
+        })
+    });
+    Ok((promise, publisher.transpose()?))
+}
+
+/// What the one offer in a document says.
+fn promised(file: &Path) -> Result<Definition, String> {
+    let wrong = |error: String| format!("prices.promise, {}: {error}", file.display());
+    let bytes = fs::read(file).map_err(|error| wrong(error.to_string()))?;
+    match Document::read(&bytes).map_err(|error| wrong(error.to_string()))? {
+        Document::Offers(offers) if offers.offers.len() == 1 => {
+            let mut offers = offers.offers;
+            Ok(offers.remove(0).qos)
+        }
+        _ => Err(wrong(
+            "want one offer, whose price does not count".to_owned(),
+        )),
+    }
+}
+
+/// Publishes for ever what comes, the newest first; what could not be published is tried again while it holds.
+async fn publish(
+    house: &House,
+    publisher: Option<Publisher>,
+    mut offers: watch::Receiver<Option<Dated>>,
+) {
+    let mut was_well = true;
+    loop {
+        if offers.changed().await.is_err() {
+            return;
+        }
+        let Some(publisher) = &publisher else {
+            continue;
+        };
+        let offer = offers.borrow_and_update().clone();
+        let Some((offer, expires)) = offer else {
+            continue;
+        };
+        let done = publisher.put(&offer, expires).await;
+        house.protection.counts.published(done.is_ok());
+        match &done {
+            Ok(()) if !was_well => tracing::info!("offers are published again"),
+            Err(error) if was_well => tracing::warn!(%error, "no offer can be published"),
+            _ => {}
+        }
+        if done.is_err() {
+            sleep(AGAIN).await;
+            offers.mark_changed();
+        }
+        was_well = done.is_ok();
+    }
+}
+
+impl Publisher {
+    /// Puts an offer in the place of all that this provider had for the type.
+    async fn put(
+        &self,
+        offer: &Published,
+        expires: Timestamp,
+    ) -> Result<(), posthaste_offers::Error> {
+        let offer = Offer {
+            name: offer.name.clone(),
+            expires,
+            qos: Definition {
+                price: Some(offer.price),
+                ..self.qos.clone()
+            },
+        };
+        let put = self.client.put_all(&self.kind, &self.provider, vec![offer]);
+        put.await
+    }
+}

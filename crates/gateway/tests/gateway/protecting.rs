@@ -1,0 +1,287 @@
+//! Who is let in, by rate, by what is in service, and by price; and what the others are told.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use posthaste_gateway::{Running, start};
+use serde_json::Value;
+
+use crate::support::{Client, Origin, Reply, config, field, get, wait_until};
+use crate::watching::{told, value};
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+/// An upstream that says how busy it is.
+const WATCH: &str = "[demand]\nwatch = { upstream = \"X-Busy\" }\n";
+
+fn metrics(gateway: &Running) -> impl Fn(&str) -> f64 {
+    let text = String::from_utf8(told(gateway, "/metrics").body).unwrap();
+    move |start| value(&text, &format!("posthaste_gateway_{start}"))
+}
+
+#[test]
+fn beyond_its_rate_requests_are_turned_away_at_once_and_told_when_to_come_back() {
+    let origin = Origin::answering(OK);
+    let more = "[protection]\npolicy = \"rate\"\nrate = \"1/min\"\nburst = 3\n";
+    let gateway = start(config(&[origin.address], more)).unwrap();
+    let statuses: Vec<u16> = (0..5).map(|_| get(&gateway, "/", "").status).collect();
+    assert_eq!(statuses, [200, 200, 200, 429, 429]);
+    let later = get(&gateway, "/", "");
+    let seconds: u64 = field(&later.head, "retry-after").unwrap().parse().unwrap();
+    assert!((50..=60).contains(&seconds), "{seconds}");
+    assert_eq!(origin.asked(), 3);
+    assert_eq!(metrics(&gateway)("turned_away_total{reason=\"rate\"}"), 3.0);
+}
+
+#[test]
+fn no_more_are_in_service_than_the_limit_and_the_others_do_not_wait() {
+    let origin = Origin::start(|line| {
+        while line.request().is_some() {
+            std::thread::sleep(Duration::from_millis(400));
+            line.write(OK);
+        }
+    });
+    let more = "[protection]\npolicy = \"limit\"\nleast = 2\nmost = 2\n";
+    let gateway = start(config(&[origin.address], more)).unwrap();
+    let replies = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..10 {
+            scope.spawn(|| {
+                let begun = Instant::now();
+                let status = get(&gateway, "/", "").status;
+                replies.lock().unwrap().push((status, begun.elapsed()));
+            });
+        }
+    });
+    let replies = replies.into_inner().unwrap();
+    let served = replies.iter().filter(|(status, _)| *status == 200).count();
+    assert_eq!(served, origin.asked());
+    // All ten come within far less than what one takes, unless the machine holds some of them up.
+    assert!((2..10).contains(&served), "{replies:?}");
+    let refused = replies.iter().filter(|(status, _)| *status == 503);
+    let quickest = refused.map(|(_, time)| *time).min().unwrap();
+    assert!(quickest < Duration::from_millis(400), "{quickest:?}");
+    wait_until("all have ended", || metrics(&gateway)("in_service ") == 0.0);
+    assert_eq!(get(&gateway, "/", "").status, 200);
+}
+
+/// An upstream that is as busy as it says, and a gateway with prices before it.
+struct Priced {
+    gateway: Running,
+    origin: Origin,
+}
+
+impl Priced {
+    fn new(busy: &'static str, more: &str) -> Self {
+        let origin = Origin::start(move |line| {
+            while line.request().is_some() {
+                line.write(format!(
+                    "HTTP/1.1 200 OK\r\nX-Busy: {busy}\r\nContent-Length: 2\r\n\r\nok"
+                ));
+            }
+        });
+        let more = format!(
+            "{WATCH}[protection]\npolicy = \"prices\"\nclient = \"X-Client\"\n[prices]\nevery = \"20ms\"\ncapacity = \"100/s\"\n{more}"
+        );
+        let gateway = start(config(&[origin.address], &more)).unwrap();
+        Self { gateway, origin }
+    }
+
+    fn get(&self, fields: &str) -> Reply {
+        get(&self.gateway, "/", fields)
+    }
+
+    fn price(&self) -> f64 {
+        metrics(&self.gateway)("price ")
+    }
+
+    /// Asks until the price is so.
+    fn until(&self, is: impl Fn(f64) -> bool) {
+        wait_until("the price is so", || {
+            self.get("Max-Price: 1000 EUR\r\n");
+            is(self.price())
+        });
+    }
+}
+
+#[test]
+fn a_service_at_ease_is_free_and_says_so() {
+    let shop = Priced::new("0.1", "");
+    let reply = shop.get("");
+    assert_eq!(reply.status, 200);
+    assert_eq!(field(&reply.head, "price"), Some("0.00 eur"));
+    assert_eq!(field(&reply.head, "quote"), None);
+}
+
+#[test]
+fn a_busy_one_costs_and_who_does_not_pay_is_told_the_present_offer() {
+    let shop = Priced::new(
+        "1.0",
+        "controller = { policy = \"proportional-integral\", integral = 5.0 }\n",
+    );
+    shop.until(|price| price >= 0.3);
+    let before = shop.origin.asked();
+    for (fields, words) in [
+        ("", "states the offer"),
+        ("Max-Price: 0.01 EUR\r\n", "above what the request accepts"),
+        ("Max-Price: 9 USD\r\n", "another currency"),
+        ("Selected-Offer: standard@7.77\r\n", "has ended"),
+        (
+            "Quote: AAAA\r\nMax-Price: 9 EUR\r\n",
+            "was not given to this client",
+        ),
+    ] {
+        let reply = shop.get(fields);
+        assert_eq!(reply.status, 402, "{fields}");
+        let body = String::from_utf8(reply.body).unwrap();
+        assert!(body.contains(words), "{fields}: {body}");
+        let offer = field(&reply.head, "current-offer").unwrap();
+        let price: f64 = offer.split(['"', ' ']).nth(1).unwrap().parse().unwrap();
+        assert!(offer.starts_with("standard@") && price >= 0.3, "{offer}");
+    }
+    assert_eq!(
+        shop.origin.asked(),
+        before,
+        "refused requests do not reach the upstream"
+    );
+}
+
+#[test]
+fn a_soap_client_finds_the_present_offer_in_the_fault() {
+    let shop = Priced::new(
+        "1.0",
+        "controller = { policy = \"proportional-integral\", integral = 5.0 }\n",
+    );
+    shop.until(|price| price > 0.0);
+    let body =
+        "<e:Envelope xmlns:e='http://schemas.xmlsoap.org/soap/envelope/'><e:Body/></e:Envelope>";
+    let request = format!(
+        "POST / HTTP/1.1\r\nHost: s\r\nContent-Type: text/xml\r\nSOAPAction: \"\"\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let reply = Client::new(&shop.gateway)
+        .send(request)
+        .reply(false)
+        .unwrap();
+    let body = String::from_utf8(reply.body).unwrap();
+    assert_eq!(reply.status, 500, "{body}");
+    assert!(
+        body.contains("faultcode") && body.contains("CurrentOffer"),
+        "{body}"
+    );
+    assert!(body.contains("standard@"), "{body}");
+}
+
+#[test]
+fn a_quote_holds_for_its_client_whatever_the_price_does_and_for_nobody_else() {
+    let shop = Priced::new(
+        "1.0",
+        "controller = { policy = \"proportional-integral\", integral = 2.0 }\nlife = \"60s\"\nrate = \"2/s\"\nburst = 4\n",
+    );
+    let first = shop.get("X-Client: ann\r\nMax-Price: 0.5 EUR\r\n");
+    assert_eq!(first.status, 200);
+    // Tokens are told apart by case: the head as it was read is in lower case.
+    let quote = shop.quote("bob");
+    shop.until(|price| price > 0.9);
+    let bob = |fields: &str| shop.get(&format!("X-Client: bob\r\nQuote: {quote}\r\n{fields}"));
+    let mut statuses = Vec::new();
+    for _ in 0..6 {
+        let reply = bob("");
+        statuses.push(reply.status);
+        if reply.status == 200 {
+            assert_eq!(
+                field(&reply.head, "price"),
+                Some("0.00 eur"),
+                "{}",
+                reply.head
+            );
+        }
+    }
+    // Four at once, of which the first was the one that got it; then two a second.
+    assert_eq!(statuses[..3], [200; 3], "{statuses:?}");
+    assert!(statuses.contains(&429), "{statuses:?}");
+    let eve = shop.get(&format!("X-Client: eve\r\nQuote: {quote}\r\n"));
+    assert_eq!(eve.status, 402);
+    let mut forged = quote.clone();
+    forged.replace_range(4..5, if &quote[4..5] == "A" { "B" } else { "A" });
+    let changed = shop.get(&format!("X-Client: bob\r\nQuote: {forged}\r\n"));
+    assert_eq!(changed.status, 402);
+    let count = metrics(&shop.gateway);
+    assert!(count("turned_away_total{reason=\"forged\"}") >= 2.0);
+    assert!(count("entered_total{by=\"quote\"}") >= 3.0);
+    let request = shop.origin.last_request().to_lowercase();
+    assert!(
+        !request.contains("quote:") && !request.contains("max-price"),
+        "{request}"
+    );
+}
+
+impl Priced {
+    /// The token of a quote at no price, as it was written.
+    fn quote(&self, client: &str) -> String {
+        let request = format!(
+            "GET / HTTP/1.1\r\nHost: s\r\nConnection: close\r\nX-Client: {client}\r\nMax-Price: 0 EUR\r\n\r\n"
+        );
+        let reply = Client::new(&self.gateway).send(request).rest();
+        let reply = String::from_utf8(reply).unwrap();
+        let line = reply.lines().find_map(|line| line.strip_prefix("quote: "));
+        let line = line.unwrap_or_else(|| panic!("no quote in {reply}"));
+        assert!(line.contains(";rate=2;life="), "{line}");
+        line.split(';').next().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn a_client_can_ask_what_became_of_what_was_promised() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("promise.wsqos");
+    let promise = "<wsqos xmlns='http://wsqos.org/'><definition><offers><qosOffer name='x' expires='2035-01-01T00:00:00Z'><defaultQoSInfo><serverQoSMetrics><processingTime>10000</processingTime></serverQoSMetrics></defaultQoSInfo><price currency='EUR'>1</price></qosOffer></offers></definition></wsqos>";
+    std::fs::write(&file, promise).unwrap();
+    let shop = Priced::new(
+        "0.1",
+        &format!("promise = {:?}\n", file.display().to_string()),
+    );
+    for _ in 0..500 {
+        assert_eq!(shop.get("X-Client: ann\r\n").status, 200);
+    }
+    let request = |client: &str| {
+        let reply = get(
+            &shop.gateway,
+            "/.well-known/wsqos",
+            &format!("X-Client: {client}\r\n"),
+        );
+        serde_json::from_slice::<Value>(&reply.body).unwrap()
+    };
+    let told = request("ann");
+    assert_eq!(told["current"]["offer"], "standard@0.00", "{told}");
+    assert_eq!(
+        told["you"][0]["verdict"]["processingTime"], "kept",
+        "{told}"
+    );
+    assert!(told["you"][0]["served"].as_u64().unwrap() >= 300, "{told}");
+    assert_eq!(request("bob")["you"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn what_cannot_be_configured_is_refused_with_the_remedy() {
+    use posthaste_gateway::Config;
+    let route = "listen = \"127.0.0.1:0\"\n";
+    for (more, words) in [
+        ("[prices]", "protection.policy = \"prices\""),
+        ("[protection]\npolicy = \"rate\"", "protection.rate"),
+        ("[protection]\npolicy = \"prises\"", "`prices`"),
+        ("[protection]\nleast = 0", "at least 1"),
+        (
+            "[protection]\npolicy = \"prices\"\n[prices]\noffer = \"a@b\"",
+            "letters, digits",
+        ),
+        (
+            "[protection]\npolicy = \"prices\"\n[prices]\nlife = \"100ms\"",
+            "twice prices.every",
+        ),
+    ] {
+        let text =
+            format!("{route}{more}\n[[route]]\npath = \"/\"\nupstream = [\"127.0.0.1:9\"]\n");
+        let error = Config::read(&text).unwrap_err().to_string();
+        assert!(error.contains(words), "{more}: {error}");
+    }
+}
