@@ -42,6 +42,9 @@ const SPIN: u64 = 60_000;
 /// then share a processor.
 const SPIN_PART: u64 = 1000;
 
+/// What the server says of how busy it is forgets with this time constant, in ns.
+const MEMORY: f64 = 500e6;
+
 /// A service law, written `md1:5ms`, `mm1:5ms` or `mm1k:5ms:10`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
@@ -77,6 +80,8 @@ pub(crate) struct Clock {
 struct State {
     random: Stream,
     departure: u64,
+    /// Share of the last half second or so in which the server had something to do.
+    busy: f64,
 }
 
 /// When the thread last had to wait for the network. Written and read by one thread only.
@@ -181,6 +186,7 @@ impl Clock {
         let state = State {
             random: seed.stream("service"),
             departure: 0,
+            busy: 0.0,
         };
         Self {
             law,
@@ -191,14 +197,19 @@ impl Clock {
     }
 
     /// Blocks the thread until the request being handled has had its service. `left` is when the
-    /// connection's last reply left, and is set anew.
-    pub(crate) fn serve(&self, left: &Cell<u64>) {
+    /// connection's last reply left, and is set anew. How busy the server is, 0 to 1.
+    pub(crate) fn serve(&self, left: &Cell<u64>) -> f64 {
         let mut state = self.state.borrow_mut();
         let arrival = self.idle.woke.load(Relaxed).max(left.get());
         let service = self.law.draw(&mut state.random);
-        state.departure = arrival.max(state.departure).saturating_add(service);
+        let before = state.departure;
+        state.departure = arrival.max(before).saturating_add(service);
+        let passed = state.departure.saturating_sub(before).max(1) as f64;
+        let weight = 1.0 - (-passed / MEMORY).exp();
+        state.busy += (service as f64 / passed - state.busy) * weight;
         sleep_until(state.departure, self.spin);
         left.set(now());
+        state.busy
     }
 }
 

@@ -336,12 +336,14 @@ impl Shop {
 
     fn finish(&self, reply: Reply, headers: &HeaderMap, peer: &Peer) -> Response<Full<Bytes>> {
         self.shared.metrics.count(reply.form, reply.status.as_u16());
-        if let (Some(law), false) = (&self.law, reply.form == Form::Other) {
-            law.serve(&peer.note);
-        }
         let mut response = Response::new(Full::default());
         *response.status_mut() = reply.status;
         let fields = response.headers_mut();
+        if let (Some(law), false) = (&self.law, reply.form == Form::Other) {
+            let busy = format!("{:.2}", law.serve(&peer.note));
+            // Digits and a point.
+            fields.extend(HeaderValue::from_str(&busy).map(|share| (BUSY, share)));
+        }
         fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.kind));
         if let Some(allow) = reply.allow {
             fields.insert(header::ALLOW, HeaderValue::from_static(allow));
@@ -371,6 +373,9 @@ impl Shop {
         response
     }
 }
+
+/// How busy the one server of a law is, for whoever protects it.
+const BUSY: header::HeaderName = header::HeaderName::from_static("x-busy");
 
 const SOAP_ACTION: header::HeaderName = header::HeaderName::from_static("soapaction");
 

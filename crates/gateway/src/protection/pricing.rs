@@ -115,13 +115,15 @@ impl Eye {
     }
 
     fn look(&mut self, house: &House) -> Option<Published> {
-        let busy = house.busy();
         let at = now();
         let passed = at
             .since(std::mem::replace(&mut self.last, at))
             .as_secs_f64();
         let mut door = house.protection.door();
         let served = std::mem::take(&mut door.served) as f64;
+        // Whom nobody asks has nothing to do, and no reply in which to say so.
+        let is_idle = served == 0.0 && door.in_service == 0;
+        let busy = if is_idle { 0.0 } else { house.busy() };
         let waited = std::mem::take(&mut door.waited).as_secs_f64();
         if busy >= BUSY_ENOUGH && passed > 0.0 {
             let shown = served / passed / busy;

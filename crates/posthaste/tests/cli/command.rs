@@ -40,11 +40,12 @@ pub(crate) struct Shop {
 
 impl Shop {
     pub(crate) fn open(arguments: &[&str]) -> Self {
-        Self::serve("bookshop", arguments)
+        let anywhere = ["--listen", "127.0.0.1:0"];
+        Self::serve("bookshop", &[&anywhere, arguments].concat())
     }
 
     pub(crate) fn serve(verb: &str, arguments: &[&str]) -> Self {
-        let mut child = posthaste(&[verb, "--listen", "127.0.0.1:0"])
+        let mut child = posthaste(&[verb])
             .args(arguments)
             .stdout(Stdio::piped())
             .spawn()
@@ -52,11 +53,8 @@ impl Shop {
         let mut line = String::new();
         let out = child.stdout.take().unwrap();
         BufReader::new(out).read_line(&mut line).unwrap();
-        let url = line
-            .trim()
-            .strip_prefix("listening on ")
-            .unwrap()
-            .to_owned();
+        let rest = line.trim().strip_prefix("listening on ").unwrap();
+        let url = rest.split(',').next().unwrap_or_default().to_owned();
         Self { child, url }
     }
 
@@ -80,6 +78,12 @@ impl Shop {
 
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Ends it at once.
+    pub(crate) fn end(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     pub(crate) fn wait(&mut self) -> Option<i32> {

@@ -7,4 +7,5 @@ mod net;
 mod offers;
 mod outcomes;
 mod pattern;
+mod prices;
 mod simulate;

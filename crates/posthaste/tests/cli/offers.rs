@@ -25,7 +25,7 @@ impl Broker {
         ]));
         assert_eq!(made.code, Some(0), "{}", made.err);
         Self {
-            service: Shop::serve("broker", &["--store", &store]),
+            service: Shop::serve("broker", &["--listen", "127.0.0.1:0", "--store", &store]),
             token: made.out.trim().to_owned(),
             _folder: folder,
         }
