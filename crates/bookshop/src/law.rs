@@ -43,7 +43,7 @@ const SPIN: u64 = 60_000;
 const SPIN_PART: u64 = 1000;
 
 /// What the server says of how busy it is forgets with this time constant, in ns.
-const MEMORY: f64 = 500e6;
+const MEMORY: f64 = 100e6;
 
 /// A service law, written `md1:5ms`, `mm1:5ms` or `mm1k:5ms:10`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub(crate) struct Clock {
 struct State {
     random: Stream,
     departure: u64,
-    /// Share of the last half second or so in which the server had something to do.
+    /// Share of the last tenth of a second or so in which the server had something to do.
     busy: f64,
 }
 

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::access::AccessLog;
 use crate::config::Watch;
+use crate::demand::reported;
 use crate::metrics::Metrics;
 use crate::protection::Protection;
 use crate::site::Plan;
@@ -46,6 +47,8 @@ impl House {
     pub(crate) fn busy(&self) -> f64 {
         match self.plan().config.demand.watch {
             Watch::Workers => self.outlook().busy.into(),
+            // It is there as soon as a reply has brought it.
+            Watch::Upstream(_) => reported(self).unwrap_or_default(),
             _ => f64::from_bits(self.latest.load(Relaxed)),
         }
     }

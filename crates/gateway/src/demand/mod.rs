@@ -14,7 +14,7 @@ use posthaste_wsqos::{Demand, Outlook, Sample, Threshold, Work};
 
 use crate::workshop::now;
 
-pub(crate) use other::Watcher;
+pub(crate) use other::{Watcher, reported};
 pub(crate) use own::look_after;
 
 /// How often. Some of the kernel's counters advance by its ticks, of 1 to 10 ms.

@@ -124,7 +124,7 @@ fn processors(watch: &Watch) -> f64 {
 }
 
 /// The mean of what the upstreams have reported lately.
-fn reported(house: &House) -> Option<f64> {
+pub(crate) fn reported(house: &House) -> Option<f64> {
     let plan = house.plan();
     let now = now();
     let shares: Vec<f64> = plan
