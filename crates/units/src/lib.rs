@@ -5,6 +5,7 @@
 //! There is no clock here: an [`Instant`] is a number that some shell room has read.
 
 mod bit_rate;
+mod dscp;
 mod parse;
 mod quantity;
 mod response;
@@ -12,6 +13,7 @@ mod seed;
 mod time;
 
 pub use bit_rate::BitRate;
+pub use dscp::{Dscp, UnknownDscp};
 pub use parse::ParseError;
 pub use quantity::{Rate, Ratio, Size};
 pub use response::ResponseTime;

@@ -105,6 +105,9 @@ pub(crate) fn short(value: f64) -> String {
 /// `Serialize` as the text that `FromStr` reads, and back.
 macro_rules! serde_as_text {
     ($type:ty) => {
+        parse::serde_as_text!($type, "a number and its unit in quotation marks");
+    };
+    ($type:ty, $expected:literal) => {
         impl serde::Serialize for $type {
             fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
                 out.collect_str(self)
@@ -112,17 +115,17 @@ macro_rules! serde_as_text {
         }
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                struct Quantity;
-                impl serde::de::Visitor<'_> for Quantity {
+                struct Text;
+                impl serde::de::Visitor<'_> for Text {
                     type Value = $type;
                     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                        f.write_str("a number and its unit in quotation marks")
+                        f.write_str($expected)
                     }
                     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
                         text.parse().map_err(E::custom)
                     }
                 }
-                from.deserialize_str(Quantity)
+                from.deserialize_str(Text)
             }
         }
     };
