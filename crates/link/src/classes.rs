@@ -1,22 +1,20 @@
-//! Shares of a bandwidth by code point: what is guaranteed, what may be borrowed.
-//!
-//! After HTB (Linux's `net/sched/sch_htb.c`): a class within its guaranteed rate goes first; what
-//! is left is lent to classes below their ceilings, in proportion to their guarantees, and what is
-//! lent is not charged to the borrower's guarantee. Token buckets are kept as the times at which
-//! they will have been refilled, exactly; lending is start-time fair queueing (Goyal, Vin, Cheng,
-//! SIGCOMM 1996) where HTB counts deficits.
+//! Shares of a bandwidth by code point, as data: what is guaranteed, what may be borrowed.
 
-use posthaste_units::{BitRate, Instant, Size, Span};
+use std::fmt;
+use std::str::FromStr;
+
+use posthaste_units::{BitRate, Dscp, Size};
 use thiserror::Error;
 
-use crate::Tally;
-use crate::meter::Meter;
+use crate::{SpellingError, Tally};
 
 /// One class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// The code points that belong to it, 0 to 63.
-    pub dscp: Vec<u8>,
+    /// The code points that belong to it.
+    pub dscp: Vec<Dscp>,
+    /// Whether all code points belong to it that no class lists.
+    pub rest: bool,
     /// What it has whatever the others do.
     pub guaranteed: BitRate,
     /// What it can reach by borrowing; equal to `guaranteed` where it must not borrow.
@@ -26,22 +24,22 @@ pub struct Class {
 /// The classes of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classes {
-    /// Each with a queue of its own, as the plan describes it.
+    /// Each with a queue of its own, as the plan describes it. One of them is for the rest.
     pub list: Vec<Class>,
-    /// The one to which all other code points belong: its place in the list.
-    pub rest: usize,
     /// What a class that was idle, or had to wait for others, may send beyond its rates to catch
     /// up. Several of the longest packets are needed for exact shares.
     pub burst: Size,
 }
 
-/// What a class has sent.
+/// What became of a class's packets, those of the [background](crate::Background) included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassCounters {
-    /// Within its guarantee.
+    /// Sent within its guarantee.
     pub guaranteed: Tally,
-    /// Borrowed from others.
+    /// Sent with what was borrowed from others.
     pub borrowed: Tally,
+    /// Dropped from its queue, or before it.
+    pub dropped: Tally,
 }
 
 /// Why classes do not fit together.
@@ -50,8 +48,8 @@ pub enum ClassError {
     /// There is nothing to share.
     #[error("classes share a bandwidth: give the link one")]
     NoBandwidth,
-    /// The class of all other code points does not exist.
-    #[error("the class for all other code points is not in the list: name one that is")]
+    /// No class, or several, for all other code points.
+    #[error("one class is for all other code points: name rest in one of them, and in no other")]
     NoRest,
     /// More is guaranteed than there is.
     #[error("{guaranteed} is guaranteed and the link has {bandwidth}: guarantee less")]
@@ -69,19 +67,18 @@ pub enum ClassError {
         /// The guarantee above it.
         guaranteed: BitRate,
     },
-    /// A code point that does not exist or belongs to two classes.
-    #[error("the code point {dscp:#04x} is above 0x3f or in two classes: list each once")]
-    CodePoint {
+    /// A code point that belongs to two classes.
+    #[error("the code point {dscp} is in two classes: list each once")]
+    Twice {
         /// The code point.
-        dscp: u8,
+        dscp: Dscp,
     },
 }
 
 impl Classes {
-    /// Classes that may catch up ten Ethernet frames; code points in no class belong to the last.
-    pub fn new(list: Vec<Class>) -> Self {
+    /// Classes that may catch up ten Ethernet frames.
+    pub const fn new(list: Vec<Class>) -> Self {
         Self {
-            rest: list.len().saturating_sub(1),
             list,
             burst: Size::from_bytes(15_140),
         }
@@ -89,7 +86,7 @@ impl Classes {
 
     pub(crate) fn check(&self, bandwidth: Option<BitRate>) -> Result<(), ClassError> {
         let bandwidth = bandwidth.ok_or(ClassError::NoBandwidth)?;
-        if self.rest >= self.list.len() {
+        if self.list.iter().filter(|class| class.rest).count() != 1 {
             return Err(ClassError::NoRest);
         }
         let mut seen = 0u64;
@@ -104,10 +101,10 @@ impl Classes {
             }
             sum = sum.saturating_add(guaranteed.as_bits());
             for &dscp in &class.dscp {
-                if dscp > 0x3f || seen >> dscp & 1 == 1 {
-                    return Err(ClassError::CodePoint { dscp });
+                if seen >> dscp.get() & 1 == 1 {
+                    return Err(ClassError::Twice { dscp });
                 }
-                seen |= 1 << dscp;
+                seen |= 1 << dscp.get();
             }
         }
         match BitRate::per_second(sum) {
@@ -120,99 +117,49 @@ impl Classes {
     }
 
     /// The place in the list of the class of this code point.
-    pub fn of(&self, dscp: u8) -> usize {
-        let listed = self
-            .list
-            .iter()
-            .position(|class| class.dscp.contains(&dscp));
-        listed.unwrap_or(self.rest)
+    pub fn of(&self, dscp: Dscp) -> usize {
+        let mut classes = self.list.iter();
+        let listed = classes.position(|class| class.dscp.contains(&dscp));
+        let rest = || self.list.iter().position(|class| class.rest);
+        listed.or_else(rest).unwrap_or_default()
     }
 }
 
-/// The classes of one link at work.
-pub(crate) struct Shares {
-    classes: Vec<Share>,
-    burst: u64,
-    /// The tag of what was lent last.
-    lent: u128,
-}
+impl FromStr for Class {
+    type Err = SpellingError;
 
-struct Share {
-    guaranteed: BitRate,
-    ceiling: BitRate,
-    within: Meter,
-    below: Meter,
-    tag: u128,
-    counters: ClassCounters,
-}
-
-impl Shares {
-    pub(crate) fn new(classes: &Classes) -> Self {
-        let share = |class: &Class| Share {
-            guaranteed: class.guaranteed,
-            ceiling: class.ceiling,
-            within: Meter::default(),
-            below: Meter::default(),
-            tag: 0,
-            counters: ClassCounters::default(),
+    /// Code points, `rest` for all others, then the guaranteed rate and, where it may borrow, the
+    /// ceiling: `af11,af12:300kbit..1Mbit`, `rest:700kbit`.
+    fn from_str(text: &str) -> Result<Self, SpellingError> {
+        const REMEDY: &str =
+            "af11,af12:300kbit..1Mbit, or rest:700kbit where nothing is to be borrowed";
+        let wrong = || SpellingError::new(text, "a class", REMEDY);
+        let (names, rates) = text.split_once(':').ok_or_else(wrong)?;
+        let (guaranteed, ceiling) = rates.split_once("..").unwrap_or((rates, rates));
+        let mut class = Self {
+            dscp: Vec::new(),
+            rest: false,
+            guaranteed: guaranteed.parse().map_err(|_| wrong())?,
+            ceiling: ceiling.parse().map_err(|_| wrong())?,
         };
-        Self {
-            classes: classes.list.iter().map(share).collect(),
-            burst: classes.burst.as_bytes(),
-            lent: 0,
+        for name in names.split(',') {
+            match name.trim() {
+                "rest" => class.rest = true,
+                name => class.dscp.push(name.parse().map_err(|_| wrong())?),
+            }
         }
-    }
-
-    /// When the class may send next, for its ceiling's sake.
-    pub(crate) fn opens(&self, class: usize) -> Instant {
-        self.classes[class].below.free()
-    }
-
-    /// Which of these classes, all of them below their ceilings, sends at `now`.
-    pub(crate) fn choose(
-        &self,
-        now: Instant,
-        ready: impl Iterator<Item = usize> + Clone,
-    ) -> Option<usize> {
-        let within = ready.clone().filter(|class| self.is_within(*class, now));
-        within
-            .min_by_key(|class| self.classes[*class].within.free())
-            .or_else(|| ready.min_by_key(|class| self.classes[*class].tag.max(self.lent)))
-    }
-
-    fn is_within(&self, class: usize, now: Instant) -> bool {
-        self.classes[class].within.free() <= now
-    }
-
-    /// The class sends `length` bytes on the line, `bytes` of them the packet's, at `now`.
-    pub(crate) fn charge(&mut self, class: usize, now: Instant, length: u64, bytes: u32) {
-        let within = self.is_within(class, now);
-        let share = &mut self.classes[class];
-        if within {
-            let since = now - credit(self.burst, share.guaranteed);
-            share
-                .within
-                .send(since, length, |_| (Some(share.guaranteed), None));
-            share.counters.guaranteed.add(bytes);
-        } else {
-            let start = share.tag.max(self.lent);
-            let rate = u128::from(share.guaranteed.as_bits());
-            share.tag = start + (u128::from(length) << 64) / rate;
-            self.lent = start;
-            share.counters.borrowed.add(bytes);
-        }
-        let since = now - credit(self.burst, share.ceiling);
-        share
-            .below
-            .send(since, length, |_| (Some(share.ceiling), None));
-    }
-
-    pub(crate) fn counters(&self) -> impl Iterator<Item = ClassCounters> + '_ {
-        self.classes.iter().map(|share| share.counters)
+        Ok(class)
     }
 }
 
-/// How far back in time a rate may catch up.
-fn credit(burst: u64, rate: BitRate) -> Span {
-    Span::from_secs_f64(burst as f64 / rate.as_bytes_f64())
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.dscp.iter().map(ToString::to_string);
+        let names: Vec<String> = names.chain(self.rest.then(|| "rest".into())).collect();
+        write!(f, "{}:{}", names.join(","), self.guaranteed)?;
+        match self.ceiling == self.guaranteed {
+            true => Ok(()),
+            false => write!(f, "..{}", self.ceiling),
+        }
+    }
 }

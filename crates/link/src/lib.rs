@@ -6,6 +6,7 @@
 //! their own, or one for all; a [`record`] of what was pushed replays to the same decisions.
 //! Sockets, headers and the real clock are left to the rooms above.
 
+mod background;
 mod bit_errors;
 mod chance;
 mod classes;
@@ -13,6 +14,7 @@ mod conditions;
 mod counters;
 mod exit;
 mod jitter;
+mod lane;
 mod link;
 pub mod loss;
 mod meter;
@@ -27,10 +29,12 @@ pub mod profile;
 mod queue;
 pub mod record;
 mod reordering;
+mod shares;
 mod slots;
 mod spelling;
 
-pub use classes::{Class, ClassCounters, Classes};
+pub use background::{Background, BackgroundCounters, BackgroundError};
+pub use classes::{Class, ClassCounters, ClassError, Classes};
 pub use counters::{Counters, Tally};
 pub use exit::HOLD_LIMIT;
 pub use jitter::{Jitter, Shape, Spread};

@@ -14,7 +14,7 @@ use crate::exit::{Entry, Exit};
 use crate::netem::Netem;
 use crate::pattern::{Cursor, Step};
 use crate::pipe::Pipe;
-use crate::{ClassCounters, Counters, Order, Packet, Passage, Plan, Reason};
+use crate::{BackgroundCounters, ClassCounters, Counters, Order, Packet, Passage, Plan, Reason};
 
 /// One direction of one link.
 pub struct Link<P> {
@@ -43,7 +43,7 @@ impl<P: Packet> Link<P> {
     /// A link that does what `plan` says, by the streams of `seed`; see [`Plan::check`].
     pub fn new(plan: &Arc<Plan>, seed: Seed) -> Self {
         let path = match plan.order {
-            Order::Dummynet => Path::Pipe(Pipe::new(plan)),
+            Order::Dummynet => Path::Pipe(Pipe::new(plan, seed)),
             Order::Netem => Path::Netem(Netem::new(plan)),
         };
         Self {
@@ -74,7 +74,7 @@ impl<P: Packet> Link<P> {
         }
         self.chance = Chance::new(plan, seed);
         match &mut self.path {
-            Path::Pipe(pipe) => pipe.restart(plan),
+            Path::Pipe(pipe) => pipe.restart(plan, seed),
             Path::Netem(netem) => netem.restart(),
         }
         let errors = BitErrors::new(plan.bit_error_rate, seed);
@@ -110,6 +110,7 @@ impl<P: Packet> Link<P> {
         {
             // The way of most packets, without what few have.
             let (bytes, deviation) = (packet.bytes(), draw.deviation);
+            pipe.catch_up(arrived, &self.plan, self.began, &mut self.exit);
             match pipe.pass(arrived, position, bytes, deviation, &self.plan, self.began) {
                 Some(left) => self.exit.pass(arrived, left, position, packet),
                 None => self.exit.refuse(arrived, position, packet),
@@ -204,7 +205,10 @@ impl<P: Packet> Link<P> {
 
     fn send(&mut self, entry: Entry<P>) {
         match &mut self.path {
-            Path::Pipe(pipe) => pipe.push(entry, &self.plan, self.began, &mut self.exit),
+            Path::Pipe(pipe) => {
+                pipe.catch_up(entry.arrived, &self.plan, self.began, &mut self.exit);
+                pipe.push(entry, &self.plan, self.began, &mut self.exit);
+            }
             Path::Netem(netem) => netem.push(entry, &self.plan, self.began, &mut self.exit),
         }
     }
@@ -269,6 +273,15 @@ impl<P: Packet> Link<P> {
         match &self.path {
             Path::Pipe(pipe) => pipe.class_counters(),
             Path::Netem(_) => Vec::new(),
+        }
+    }
+
+    /// What became of the [background](crate::Background), as far as packets have met it; none
+    /// where there is none.
+    pub fn background_counters(&self) -> Option<BackgroundCounters> {
+        match &self.path {
+            Path::Pipe(pipe) => pipe.background_counters(),
+            Path::Netem(_) => None,
         }
     }
 }

@@ -6,10 +6,10 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use posthaste_units::{Instant, Seed, Span};
+use posthaste_units::{Dscp, Instant, Seed, Span};
 
 use crate::record::Input;
-use crate::{Counters, Direction, Link, Packet, Passage, Plan};
+use crate::{BackgroundCounters, ClassCounters, Counters, Direction, Link, Packet, Passage, Plan};
 
 /// After so long without a packet, and with nothing on its way, a connection is over: the next
 /// packet of the same key begins a new one.
@@ -105,7 +105,7 @@ impl<K: Clone, P: Packet> Packet for Tagged<K, P> {
     fn flip(&mut self, bit: u32) {
         self.packet.flip(bit);
     }
-    fn dscp(&self) -> u8 {
+    fn dscp(&self) -> Dscp {
         self.packet.dscp()
     }
 }
@@ -207,6 +207,26 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
             sum += *pair.links[direction as usize].counters();
         }
         sum
+    }
+
+    /// What each class did in the link that all share; none where each connection has its own.
+    pub fn class_counters(&self, direction: Direction) -> Vec<ClassCounters> {
+        match (self.sharing, self.pairs.first()) {
+            (Sharing::Whole, Some(Some(pair))) => pair.links[direction as usize].class_counters(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What became of the background in one direction of all links that there still are; `None`
+    /// where there is none.
+    pub fn background_counters(&self, direction: Direction) -> Option<BackgroundCounters> {
+        let links = self.pairs.iter().flatten();
+        let each = links.filter_map(|pair| pair.links[direction as usize].background_counters());
+        each.reduce(|mut sum, more| {
+            sum.sent += more.sent;
+            sum.dropped += more.dropped;
+            sum
+        })
     }
 
     /// How many connections there have been.

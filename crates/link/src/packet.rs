@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use posthaste_units::Dscp;
+
 use crate::SpellingError;
 
 /// An item that passes through a link.
@@ -12,10 +14,9 @@ pub trait Packet: Clone {
     /// Flips one bit; bit 0 is the most significant bit of the first byte of the IP packet.
     /// Bits behind the end are never asked for.
     fn flip(&mut self, bit: u32);
-    /// The six bits of the differentiated services code point (RFC 2474), by which classes tell
-    /// packets apart.
-    fn dscp(&self) -> u8 {
-        0
+    /// By what classes tell packets apart.
+    fn dscp(&self) -> Dscp {
+        Dscp::DEFAULT
     }
 }
 
@@ -32,12 +33,13 @@ impl Packet for Vec<u8> {
     }
 
     /// The second byte in IPv4; bits 4 to 9 in IPv6.
-    fn dscp(&self) -> u8 {
-        match self.as_slice() {
-            [first, second, ..] if first >> 4 == 6 => ((first & 0x0f) << 2) | (second >> 6),
-            [_, second, ..] => second >> 2,
+    fn dscp(&self) -> Dscp {
+        let byte = match self.as_slice() {
+            [first, second, ..] if first >> 4 == 6 => (first << 4) | (second >> 4),
+            [_, second, ..] => *second,
             _ => 0,
-        }
+        };
+        Dscp::of_traffic_class(byte)
     }
 }
 

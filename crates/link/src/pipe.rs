@@ -5,52 +5,33 @@
 //! time yet to come: what it does cannot depend on when it is asked. The others decide when a
 //! packet's turn has come.
 
-use std::collections::VecDeque;
+use posthaste_units::{Dscp, Instant, Seed};
 
-use posthaste_units::{Instant, Span};
-
-use crate::classes::Shares;
+use crate::background::Others;
 use crate::conditions::Conditions;
 use crate::exit::{Entry, Exit};
+use crate::lane::{Lane, Waiting};
 use crate::meter::Meter;
-use crate::queue::{Line, Policy};
-use crate::slots::Slots;
-use crate::{ClassCounters, Packet, Plan, Reason};
+use crate::shares::Shares;
+use crate::{Background, BackgroundCounters, ClassCounters, Packet, Plan, Tally};
 
 /// Queues, bandwidth and line of one link.
 pub(crate) struct Pipe<P> {
     lanes: Vec<Lane<P>>,
     shares: Option<Shares>,
+    others: Option<Others>,
     meter: Meter,
     conditions: Conditions,
     ahead: bool,
     /// When the last packet that kept its place leaves.
     tail: Instant,
-}
-
-/// A queue.
-struct Lane<P> {
-    waiting: VecDeque<Entry<P>>,
-    bytes: u64,
-    sent: Slots,
-    policy: Box<dyn Policy + Send>,
-}
-
-/// A queue as its discipline sees it.
-struct View<'a, P> {
-    waiting: &'a mut VecDeque<Entry<P>>,
-    bytes: &'a mut u64,
-    exit: &'a mut Exit<P>,
+    /// Of the packet of the link's that was sent last.
+    position: u64,
 }
 
 impl<P: Packet> Pipe<P> {
-    pub(crate) fn new(plan: &Plan) -> Self {
-        let lane = || Lane {
-            waiting: VecDeque::new(),
-            bytes: 0,
-            sent: Slots::new(),
-            policy: plan.queue.discipline.start(),
-        };
+    pub(crate) fn new(plan: &Plan, seed: Seed) -> Self {
+        let lane = || Lane::new(plan.queue.discipline);
         let classes = plan
             .classes
             .as_deref()
@@ -63,18 +44,18 @@ impl<P: Packet> Pipe<P> {
             ahead: classes.is_none() && lanes[0].policy.decides_on_arrival(),
             lanes,
             shares: classes.map(Shares::new),
+            others: others(plan, seed),
             meter: Meter::default(),
             conditions: Conditions::new(plan),
             tail: Instant::ORIGIN,
+            position: 1,
         }
     }
 
     /// As new, in the same memory.
-    pub(crate) fn restart(&mut self, plan: &Plan) {
+    pub(crate) fn restart(&mut self, plan: &Plan, seed: Seed) {
         for lane in &mut self.lanes {
-            lane.waiting.clear();
-            lane.bytes = 0;
-            lane.sent.clear();
+            lane.restart();
             if !self.ahead {
                 lane.policy = plan.queue.discipline.start();
             }
@@ -82,9 +63,11 @@ impl<P: Packet> Pipe<P> {
         if let (Some(shares), Some(classes)) = (&mut self.shares, plan.classes.as_deref()) {
             *shares = Shares::new(classes);
         }
+        self.others = others(plan, seed);
         self.meter = Meter::default();
         self.conditions.restart();
         self.tail = Instant::ORIGIN;
+        self.position = 1;
     }
 
     /// Takes a packet, or drops it where there is no room.
@@ -96,26 +79,74 @@ impl<P: Packet> Pipe<P> {
         began: Instant,
         exit: &mut Exit<P>,
     ) {
-        let class = match (&self.shares, &plan.classes) {
-            (Some(_), Some(classes)) => classes.of(entry.packet.dscp()).min(self.lanes.len() - 1),
-            _ => 0,
-        };
-        let (now, bytes) = (entry.arrived, entry.packet.bytes());
+        let now = entry.arrived;
+        let class = self.class(plan, entry.packet.dscp());
         let lane = &mut self.lanes[class];
-        if !self.ahead && lane.policy.pushes_out() && plan.queue.has_room(0, 0, bytes) {
-            while !lane.has_room(now, plan, bytes) && !lane.waiting.is_empty() {
-                lane.view(exit).drop_first(now, Reason::PushedOut);
-            }
-        }
-        if !lane.has_room(now, plan, bytes) {
-            return exit.drop(entry, now, Reason::QueueFull);
-        }
-        if self.ahead {
+        if !self.ahead {
+            lane.push(now, Waiting::Own(entry), plan, exit);
+        } else if lane.has_room(now, plan, entry.packet.bytes()) {
             let at = now.max(self.meter.free());
-            return self.transmit(0, entry, at, plan, began, exit);
+            self.transmit(0, entry, at, plan, began, exit);
+        } else {
+            lane.refuse(now, Waiting::Own(entry), exit);
         }
-        lane.bytes += u64::from(bytes);
-        lane.waiting.push_back(entry);
+    }
+
+    /// The place of a code point's class.
+    fn class(&self, plan: &Plan, dscp: Dscp) -> usize {
+        match (&self.shares, &plan.classes) {
+            (Some(_), Some(classes)) => classes.of(dscp),
+            _ => 0,
+        }
+    }
+
+    /// Lets pass what of the background nobody has waited for, up to `now`, when a packet arrives.
+    #[inline]
+    pub(crate) fn catch_up(
+        &mut self,
+        now: Instant,
+        plan: &Plan,
+        began: Instant,
+        exit: &mut Exit<P>,
+    ) {
+        if self.others.is_some() {
+            self.play(now, plan, began, exit);
+        }
+    }
+
+    #[cold]
+    fn play(&mut self, now: Instant, plan: &Plan, began: Instant, exit: &mut Exit<P>) {
+        if let Some(others) = &mut self.others {
+            others.forget(now);
+        }
+        while self.others_come(now, plan, began, exit) || self.step(now, plan, began, exit) {}
+    }
+
+    /// The background's next packet comes, unless that is after `until` or after something is sent.
+    fn others_come(
+        &mut self,
+        until: Instant,
+        plan: &Plan,
+        began: Instant,
+        exit: &mut Exit<P>,
+    ) -> bool {
+        let until = until.min(self.due().unwrap_or(until));
+        let Some(others) = self.others.as_mut().filter(|others| others.next() <= until) else {
+            return false;
+        };
+        let (arrived, Background { dscp, bytes, .. }) = (others.take(), others.background());
+        let class = self.class(plan, dscp);
+        let lane = &mut self.lanes[class];
+        let packet = Waiting::Other { arrived, bytes };
+        if !self.ahead {
+            lane.push(arrived, packet, plan, exit);
+        } else if lane.has_room(arrived, plan, bytes) {
+            let at = arrived.max(self.meter.free());
+            self.occupy_for_others(0, at, bytes, plan, began);
+        } else {
+            lane.refuse(arrived, packet, exit);
+        }
+        true
     }
 
     /// When a packet to which nothing happens leaves; none where there is no room.
@@ -132,6 +163,7 @@ impl<P: Packet> Pipe<P> {
         if !self.lanes[0].has_room(now, plan, bytes) {
             return None;
         }
+        self.position = position;
         let through = self.occupy(0, now, position, bytes, plan, began);
         let delay = self
             .conditions
@@ -155,6 +187,7 @@ impl<P: Packet> Pipe<P> {
         self.run(now, plan, began, exit)
     }
 
+    /// Sends while a packet of the link's waits: nobody looks at what happens after it.
     fn run(
         &mut self,
         until: Instant,
@@ -163,22 +196,39 @@ impl<P: Packet> Pipe<P> {
         exit: &mut Exit<P>,
     ) -> Option<Instant> {
         let mut last = None;
-        while let Some(now) = self.next().filter(|next| *next <= until) {
-            let ready =
-                (0..self.lanes.len()).filter(|lane| self.ready(*lane).is_some_and(|at| at <= now));
-            let class = match &self.shares {
-                Some(shares) => shares.choose(now, ready).unwrap_or_default(),
-                None => 0,
-            };
-            self.send(class, now, plan, began, exit);
-            last = Some(now);
+        while let Some(next) = self.next().filter(|next| *next <= until) {
+            if !self.others_come(next, plan, began, exit) {
+                self.step(next, plan, began, exit);
+            }
+            last = Some(next);
         }
         last
     }
 
+    /// Sends the next packet, unless that is after `until`.
+    fn step(&mut self, until: Instant, plan: &Plan, began: Instant, exit: &mut Exit<P>) -> bool {
+        let Some(now) = self.due().filter(|due| *due <= until) else {
+            return false;
+        };
+        let ready =
+            (0..self.lanes.len()).filter(|lane| self.ready(*lane).is_some_and(|at| at <= now));
+        let class = match &self.shares {
+            Some(shares) => shares.choose(now, ready).unwrap_or_default(),
+            None => 0,
+        };
+        match self.lanes[class].pop(now, exit) {
+            Some(Waiting::Own(entry)) => self.transmit(class, entry, now, plan, began, exit),
+            Some(Waiting::Other { bytes, .. }) => {
+                self.occupy_for_others(class, now, bytes, plan, began);
+            }
+            None => {}
+        }
+        true
+    }
+
     /// When the queue's first packet can be sent.
     fn ready(&self, class: usize) -> Option<Instant> {
-        let first = self.lanes[class].waiting.front()?.arrived;
+        let first = self.lanes[class].first()?.arrived();
         let opens = self.shares.as_ref().map(|shares| shares.opens(class));
         Some(first.max(self.meter.free()).max(opens.unwrap_or_default()))
     }
@@ -188,39 +238,21 @@ impl<P: Packet> Pipe<P> {
         self.ahead
     }
 
-    /// When the next packet is sent; none where all have been, beforehand.
+    /// When the next packet is sent, or one of the background comes that may push out others; none
+    /// where no packet of the link's waits.
     pub(crate) fn next(&self) -> Option<Instant> {
-        if self.ahead {
+        if !self.lanes.iter().any(Lane::has_own) {
             return None;
         }
+        let others = self.others.as_ref().map(Others::next);
+        self.due().into_iter().chain(others).min()
+    }
+
+    /// When the next packet is sent, whosesoever.
+    fn due(&self) -> Option<Instant> {
         (0..self.lanes.len())
             .filter_map(|class| self.ready(class))
             .min()
-    }
-
-    fn send(
-        &mut self,
-        class: usize,
-        now: Instant,
-        plan: &Plan,
-        began: Instant,
-        exit: &mut Exit<P>,
-    ) {
-        let lane = &mut self.lanes[class];
-        let policy = &mut lane.policy;
-        policy.before_sending(
-            now,
-            &mut View {
-                waiting: &mut lane.waiting,
-                bytes: &mut lane.bytes,
-                exit,
-            },
-        );
-        let Some(entry) = lane.waiting.pop_front() else {
-            return;
-        };
-        lane.bytes -= u64::from(entry.packet.bytes());
-        self.transmit(class, entry, now, plan, began, exit);
     }
 
     /// Puts a packet on the line at `now`, when those before it are through.
@@ -235,6 +267,7 @@ impl<P: Packet> Pipe<P> {
         exit: &mut Exit<P>,
     ) {
         let (position, bytes) = (entry.position, entry.packet.bytes());
+        self.position = position;
         if let Some(shares) = &mut self.shares {
             shares.charge(class, now, plan.length(bytes), bytes);
         }
@@ -249,6 +282,24 @@ impl<P: Packet> Pipe<P> {
             self.tail = left;
         }
         exit.deliver(entry, left);
+    }
+
+    /// A packet of the background is sent at `now`.
+    fn occupy_for_others(
+        &mut self,
+        class: usize,
+        now: Instant,
+        bytes: u32,
+        plan: &Plan,
+        began: Instant,
+    ) {
+        if let Some(shares) = &mut self.shares {
+            shares.charge(class, now, plan.length(bytes), bytes);
+        }
+        self.occupy(class, now, self.position, bytes, plan, began);
+        if let Some(others) = &mut self.others {
+            others.sent();
+        }
     }
 
     /// The bandwidth from `now` on, or from when it is free; returns when the packet is through.
@@ -269,7 +320,7 @@ impl<P: Packet> Pipe<P> {
                 conditions.rate(plan, began, position, now)
             }),
         };
-        self.lanes[class].sent.take(through, bytes);
+        self.lanes[class].occupy(through, bytes);
         through
     }
 
@@ -282,49 +333,29 @@ impl<P: Packet> Pipe<P> {
     }
 
     pub(crate) fn class_counters(&self) -> Vec<ClassCounters> {
-        self.shares
-            .as_ref()
-            .map_or_else(Vec::new, |shares| shares.counters().collect())
+        let with_drops = |(counters, lane): (ClassCounters, &Lane<P>)| ClassCounters {
+            dropped: lane.dropped.all,
+            ..counters
+        };
+        let shares = self.shares.iter().flat_map(Shares::counters);
+        shares.zip(&self.lanes).map(with_drops).collect()
+    }
+
+    pub(crate) fn background_counters(&self) -> Option<BackgroundCounters> {
+        let others = self.others.as_ref()?;
+        let mut dropped = Tally::default();
+        self.lanes
+            .iter()
+            .for_each(|lane| dropped += lane.dropped.others);
+        Some(BackgroundCounters {
+            sent: others.sent_so_far(),
+            dropped,
+        })
     }
 }
 
-impl<P: Packet> Lane<P> {
-    /// Whether one more fits at `now`. What is over is given back only where that matters: where there
-    /// is no room, or no memory for one more.
-    #[inline]
-    fn has_room(&mut self, now: Instant, plan: &Plan, more: u32) -> bool {
-        if self.sent.is_packed() || !self.fits(plan, more) {
-            self.sent.release(now);
-        }
-        self.fits(plan, more)
-    }
-
-    fn fits(&self, plan: &Plan, more: u32) -> bool {
-        let packets = self.waiting.len() + self.sent.packets();
-        plan.queue
-            .has_room(packets, self.bytes + self.sent.bytes(), more)
-    }
-
-    fn view<'a>(&'a mut self, exit: &'a mut Exit<P>) -> View<'a, P> {
-        View {
-            waiting: &mut self.waiting,
-            bytes: &mut self.bytes,
-            exit,
-        }
-    }
-}
-
-impl<P: Packet> Line for View<'_, P> {
-    fn first(&self, now: Instant) -> Option<(Span, u64)> {
-        let first = self.waiting.front()?;
-        let behind = *self.bytes - u64::from(first.packet.bytes());
-        Some((now.since(first.arrived), behind))
-    }
-
-    fn drop_first(&mut self, now: Instant, reason: Reason) {
-        if let Some(first) = self.waiting.pop_front() {
-            *self.bytes -= u64::from(first.packet.bytes());
-            self.exit.drop(first, now, reason);
-        }
-    }
+fn others(plan: &Plan, seed: Seed) -> Option<Others> {
+    // What takes no bandwidth would never end.
+    let background = plan.background.filter(|_| plan.bandwidth.is_some());
+    background.map(|background| Others::new(background, seed))
 }

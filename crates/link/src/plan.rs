@@ -6,7 +6,7 @@ use posthaste_units::{BitRate, Ratio, Span};
 use thiserror::Error;
 
 use crate::pattern::Script;
-use crate::{Classes, Discipline, Jitter, Loss, Queue, Reordering};
+use crate::{Background, Classes, Discipline, Jitter, Loss, Queue, Reordering};
 
 /// What one direction of a link does. The default does nothing: no delay, no limit, no loss.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +37,8 @@ pub struct Plan {
     pub order: Order,
     /// Shares of the bandwidth by code point, each with a queue of its own.
     pub classes: Option<Arc<Classes>>,
+    /// What others send through the link.
+    pub background: Option<Background>,
     /// What happens to which packet, decided beforehand.
     pub script: Option<Arc<Script>>,
 }
@@ -71,6 +73,9 @@ pub enum PlanError {
     /// Classes that do not fit the bandwidth or each other.
     #[error("{0}")]
     Classes(#[from] crate::classes::ClassError),
+    /// Background that cannot be.
+    #[error("{0}")]
+    Background(#[from] crate::background::BackgroundError),
 }
 
 impl Default for Plan {
@@ -88,6 +93,7 @@ impl Default for Plan {
             overhead: 0,
             order: Order::default(),
             classes: None,
+            background: None,
             script: None,
         }
     }
@@ -108,11 +114,17 @@ impl Plan {
             if self.classes.is_some() {
                 return not_in_netem("the classes");
             }
+            if self.background.is_some() {
+                return not_in_netem("the background");
+            }
         }
-        match &self.classes {
-            Some(classes) => Ok(classes.check(self.bandwidth)?),
-            None => Ok(()),
+        if let Some(classes) = &self.classes {
+            classes.check(self.bandwidth)?;
         }
+        if let Some(background) = &self.background {
+            background.check(self.bandwidth)?;
+        }
+        Ok(())
     }
 
     /// Bytes that a packet of so many takes on the line.

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use posthaste_units::Instant;
+use posthaste_units::{Dscp, Instant};
 use thiserror::Error;
 
 use crate::network::Arrived;
@@ -27,8 +27,8 @@ pub struct Input {
     pub connection: u64,
     /// Bytes of the IP packet.
     pub bytes: u32,
-    /// Its code point, 0 to 63.
-    pub dscp: u8,
+    /// Its code point; a number from 0 to 63.
+    pub dscp: Dscp,
 }
 
 /// Why a record could not be read.
@@ -65,8 +65,9 @@ impl fmt::Display for Input {
         } = self;
         write!(
             f,
-            "{},{direction},{connection},{bytes},{dscp}",
-            at.as_nanos()
+            "{},{direction},{connection},{bytes},{}",
+            at.as_nanos(),
+            dscp.get()
         )
     }
 }
@@ -87,9 +88,9 @@ impl FromStr for Input {
             direction: field()?.parse().map_err(|_| NotAnInput)?,
             connection: number(field()?)?,
             bytes: number(field()?)?,
-            dscp: number(field()?)?,
+            dscp: Dscp::new(number(field()?)?).ok_or(NotAnInput)?,
         };
-        let sound = input.dscp < 64 && input.connection > 0 && fields.next().is_none();
+        let sound = input.connection > 0 && fields.next().is_none();
         sound.then_some(input).ok_or(NotAnInput)
     }
 }
@@ -124,7 +125,7 @@ pub fn parse(text: &str) -> Result<Vec<Input>, RecordError> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blank {
     bytes: u32,
-    dscp: u8,
+    dscp: Dscp,
 }
 
 impl Packet for Blank {
@@ -132,7 +133,7 @@ impl Packet for Blank {
         self.bytes
     }
     fn flip(&mut self, _bit: u32) {}
-    fn dscp(&self) -> u8 {
+    fn dscp(&self) -> Dscp {
         self.dscp
     }
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use posthaste_link::{Class, Classes, Link, Plan, Reason};
-use posthaste_units::{BitRate, Seed};
+use posthaste_link::{Class, Classes, Link, Plan, Queue, Reason};
+use posthaste_units::{BitRate, Dscp, Instant, Seed};
+use proptest::prelude::*;
 
 use crate::support::{Parcel, at, drain, marks, rate};
 
@@ -15,15 +16,16 @@ fn bits(bits: u64) -> BitRate {
 }
 
 fn router(af_ceiling: u64, be_ceiling: u64) -> Plan {
-    let class = |dscp: &[u8], guaranteed: u64, ceiling: u64| Class {
+    let class = |dscp: &[Dscp], guaranteed: u64, ceiling: u64| Class {
         dscp: dscp.to_vec(),
+        rest: dscp.is_empty(),
         guaranteed: bits(guaranteed),
         ceiling: bits(ceiling),
     };
     Plan {
         bandwidth: rate(BITS),
         classes: Some(Arc::new(Classes::new(vec![
-            class(&[0x0a], BITS * 3 / 10, af_ceiling),
+            class(&[Dscp::AF11], BITS * 3 / 10, af_ceiling),
             class(&[], BITS * 7 / 10, be_ceiling),
         ]))),
         ..Plan::default()
@@ -31,7 +33,7 @@ fn router(af_ceiling: u64, be_ceiling: u64) -> Plan {
 }
 
 /// What one class is offered: code point, bytes of a packet, bits per second.
-type Offer = (u8, u32, u64);
+type Offer = (Dscp, u32, u64);
 
 /// Offers traffic for ten seconds; returns what each got of it in bits per second.
 fn share(plan: &Plan, offers: &[Offer]) -> Vec<f64> {
@@ -84,7 +86,7 @@ fn guarantees_hold_under_overload_whatever_the_packets() {
         for (af_load, be_load) in [(BITS, BITS), (BITS / 2, BITS * 3)] {
             let got = share(
                 &router(BITS, BITS),
-                &[(0x0a, af, af_load), (0, be, be_load)],
+                &[(Dscp::AF11, af, af_load), (Dscp::DEFAULT, be, be_load)],
             );
             assert_close(got[0], BITS as f64 * 0.3);
             assert_close(got[1], BITS as f64 * 0.7);
@@ -95,26 +97,32 @@ fn guarantees_hold_under_overload_whatever_the_packets() {
 #[test]
 fn each_borrows_all_when_the_other_is_idle() {
     assert_close(
-        share(&router(BITS, BITS), &[(0x0a, 1500, BITS * 2)])[0],
+        share(&router(BITS, BITS), &[(Dscp::AF11, 1500, BITS * 2)])[0],
         BITS as f64,
     );
     assert_close(
-        share(&router(BITS, BITS), &[(0x1c, 1500, BITS * 2)])[0],
+        share(&router(BITS, BITS), &[(Dscp::AF32, 1500, BITS * 2)])[0],
         BITS as f64,
     );
 }
 
 #[test]
 fn borrowing_ends_at_the_ceiling() {
-    let got = share(&router(BITS / 2, BITS * 7 / 10), &[(0x0a, 1500, BITS * 2)]);
+    let got = share(
+        &router(BITS / 2, BITS * 7 / 10),
+        &[(Dscp::AF11, 1500, BITS * 2)],
+    );
     assert_close(got[0], BITS as f64 / 2.0);
     // Who must not borrow leaves the rest unused.
-    let got = share(&router(BITS / 2, BITS * 7 / 10), &[(0, 1500, BITS * 2)]);
+    let got = share(
+        &router(BITS / 2, BITS * 7 / 10),
+        &[(Dscp::DEFAULT, 1500, BITS * 2)],
+    );
     assert_close(got[0], BITS as f64 * 0.7);
     // Ceiling of one, guarantee and more of the other.
     let got = share(
         &router(BITS * 4 / 10, BITS),
-        &[(0x0a, 1500, BITS), (0, 1500, BITS / 2)],
+        &[(Dscp::AF11, 1500, BITS), (Dscp::DEFAULT, 1500, BITS / 2)],
     );
     assert_close(got[0], BITS as f64 * 0.4);
     assert_close(got[1], BITS as f64 * 0.5);
@@ -125,7 +133,10 @@ fn borrowing_ends_at_the_ceiling() {
 fn nothing_is_wasted() {
     let got = share(
         &router(BITS, BITS),
-        &[(0x0a, 1500, BITS / 10), (0, 1500, BITS * 2)],
+        &[
+            (Dscp::AF11, 1500, BITS / 10),
+            (Dscp::DEFAULT, 1500, BITS * 2),
+        ],
     );
     assert_close(got[0], BITS as f64 * 0.1);
     assert_close(got[1], BITS as f64 * 0.9);
@@ -133,12 +144,17 @@ fn nothing_is_wasted() {
 
 #[test]
 fn what_nobody_is_guaranteed_is_lent_in_proportion() {
-    let class = |dscp: u8, guaranteed: u64| Class {
+    let class = |dscp: Dscp, guaranteed: u64| Class {
         dscp: vec![dscp],
+        rest: dscp == Dscp::CS1,
         guaranteed: bits(guaranteed),
         ceiling: bits(BITS),
     };
-    let list = vec![class(1, BITS / 10), class(2, BITS / 5), class(3, BITS / 5)];
+    let list = vec![
+        class(Dscp::CS1, BITS / 10),
+        class(Dscp::CS2, BITS / 5),
+        class(Dscp::CS3, BITS / 5),
+    ];
     let plan = Plan {
         classes: Some(Arc::new(Classes::new(list))),
         ..router(BITS, BITS)
@@ -146,7 +162,11 @@ fn what_nobody_is_guaranteed_is_lent_in_proportion() {
     // Half is lent: to the first two, one to two, while the third takes less than its own.
     let got = share(
         &plan,
-        &[(1, 900, BITS), (2, 1500, BITS), (3, 1500, BITS / 10)],
+        &[
+            (Dscp::CS1, 900, BITS),
+            (Dscp::CS2, 1500, BITS),
+            (Dscp::CS3, 1500, BITS / 10),
+        ],
     );
     assert_close(got[0], BITS as f64 * 0.3);
     assert_close(got[1], BITS as f64 * 0.6);
@@ -158,7 +178,7 @@ fn what_nobody_is_guaranteed_is_lent_in_proportion() {
 fn queues_are_apart() {
     let mut link = Link::new(&Arc::new(router(BITS, BITS)), Seed(1));
     for id in 0..100 {
-        let dscp = if id < 95 { 0 } else { 0x0a };
+        let dscp = if id < 95 { Dscp::DEFAULT } else { Dscp::AF11 };
         link.push(
             at(0),
             Parcel {
@@ -173,6 +193,9 @@ fn queues_are_apart() {
     let full = crate::support::dropped(&out, Reason::QueueFull);
     assert_eq!(full.len(), 45);
     assert!(full.iter().all(|position| *position <= 95));
+    let dropped = link.class_counters().into_iter().map(|class| class.dropped);
+    let dropped: Vec<u64> = dropped.map(|tally| tally.packets).collect();
+    assert_eq!(dropped, [0, 45]);
 }
 
 #[test]
@@ -188,9 +211,9 @@ fn classes_that_do_not_fit_are_refused_with_the_remedy() {
     };
     assert!(with(&|classes| classes.list[0].guaranteed = bits(BITS)).contains("guarantee less"));
     assert!(with(&|classes| classes.list[1].ceiling = bits(1)).contains("raise it"));
-    assert!(with(&|classes| classes.list[1].dscp = vec![0x0a]).contains("list each once"));
-    assert!(with(&|classes| classes.list[1].dscp = vec![64]).contains("above 0x3f"));
-    assert!(with(&|classes| classes.rest = 2).contains("name one"));
+    assert!(with(&|classes| classes.list[1].dscp = vec![Dscp::AF11]).contains("list each once"));
+    assert!(with(&|classes| classes.list[1].rest = false).contains("name rest in one"));
+    assert!(with(&|classes| classes.list[0].rest = true).contains("and in no other"));
     let plan = Plan {
         bandwidth: None,
         ..router(BITS, BITS)
@@ -201,4 +224,148 @@ fn classes_that_do_not_fit_are_refused_with_the_remedy() {
             .to_string()
             .contains("give the link one")
     );
+}
+
+#[test]
+fn classes_are_read_as_they_are_written() {
+    for text in [
+        "af11,af12:300kbit..1Mbit",
+        "rest:700kbit",
+        "le,rest:1Mbit..2Mbit",
+    ] {
+        assert_eq!(text.parse::<Class>().unwrap().to_string(), text);
+    }
+    let numbers: Class = "0x0a,46: 800kB/s .. 1MB/s".parse().unwrap();
+    assert_eq!(numbers.to_string(), "af11,ef:6.4Mbit..8Mbit");
+    for wrong in [
+        "",
+        "af11",
+        ":1Mbit",
+        "af11:",
+        "af11:1Mbit..",
+        "af44:1Mbit",
+        "af11:1",
+        "af11:1Mbit..2Mbit..3Mbit",
+    ] {
+        let error = wrong.parse::<Class>().unwrap_err().to_string();
+        assert!(error.contains("af11,af12:300kbit..1Mbit"), "{error}");
+    }
+}
+
+/// Classes 0, 1, ...: of the guarantees, percent of the bandwidth; of the ceilings, percent of what
+/// lies between guarantee and bandwidth.
+fn mixed(percents: &[(u64, u64)]) -> Plan {
+    let class = |(code, (guaranteed, more)): (u8, &(u64, u64))| Class {
+        dscp: vec![crate::support::dscp(code)],
+        rest: code == 0,
+        guaranteed: bits(BITS * guaranteed / 100),
+        ceiling: bits(BITS * (100 * guaranteed + (100 - guaranteed) * more) / 10_000),
+    };
+    Plan {
+        bandwidth: rate(BITS),
+        classes: Some(Arc::new(Classes::new(
+            (0..).zip(percents).map(class).collect(),
+        ))),
+        queue: Queue {
+            packets: 100_000,
+            ..Queue::default()
+        },
+        ..Plan::default()
+    }
+}
+
+/// When each packet left, by class: its arrival, its departure, its bytes.
+fn through(plan: &Plan, arrivals: &[(u64, u8, u32)]) -> Vec<(u8, Instant, Instant, u32)> {
+    assert_eq!(plan.check(), Ok(()));
+    let mut link = Link::new(&Arc::new(plan.clone()), Seed(1));
+    for (ns, code, bytes) in arrivals {
+        let parcel = Parcel {
+            bytes: *bytes,
+            dscp: crate::support::dscp(*code),
+            id: 0,
+            flips: 0,
+        };
+        link.push(at(*ns), parcel);
+    }
+    let out = drain(&mut link).into_iter();
+    out.map(|one| {
+        (
+            one.packet.dscp.get(),
+            one.arrived,
+            one.left,
+            one.packet.bytes,
+        )
+    })
+    .collect()
+}
+
+prop_compose! {
+    /// Two to four classes with at most 90 % guaranteed, and traffic of any kind, in bursts.
+    fn mixes()(
+        percents in proptest::collection::vec((5u64..=22, 0u64..=100), 2..=4),
+        bursts in proptest::collection::vec((0u64..400_000_000, 0u8..4, 1usize..60, 0u64..2_000_000, 60u32..1500), 1..60),
+    ) -> (Plan, Vec<(u64, u8, u32)>) {
+        let classes = percents.len() as u8;
+        let mut arrivals: Vec<_> = bursts.into_iter().flat_map(|(start, code, count, gap, bytes)| {
+            (0..count as u64).map(move |n| (start + n * gap, code % classes, bytes))
+        }).collect();
+        arrivals.sort_unstable();
+        (mixed(&percents), arrivals)
+    }
+}
+
+/// Bits that pass at `rate` in that many nanoseconds.
+fn work(rate: BitRate, ns: u64) -> f64 {
+    rate.as_bits() as f64 * ns as f64 / 1e9
+}
+
+proptest! {
+    /// In no stretch of time does a class send more than its ceiling and its burst.
+    #[test]
+    fn ceilings_hold_for_any_mix((plan, arrivals) in mixes()) {
+        let classes = plan.classes.clone().unwrap();
+        let out = through(&plan, &arrivals);
+        for (code, class) in (0..).zip(&classes.list) {
+            // The largest excess of any stretch that ends here; a packet counts when it is through.
+            let (mut excess, mut last) = (0f64, 0);
+            for (_, _, left, bytes) in out.iter().filter(|one| one.0 == code) {
+                excess = (excess - work(class.ceiling, left.as_nanos() - last)).max(0.0);
+                excess += f64::from(*bytes) * 8.0;
+                last = left.as_nanos();
+                let most = 8.0 * (classes.burst.as_bytes() + 2 * 1500) as f64;
+                prop_assert!(excess <= most, "{excess} bits too many of {most}");
+            }
+        }
+    }
+
+    /// Where all may borrow everything, the line is busy as without classes.
+    #[test]
+    fn no_bandwidth_is_left_while_anybody_waits((plan, mut arrivals) in mixes()) {
+        let mut classes = (*plan.classes.clone().unwrap()).clone();
+        classes.list.iter_mut().for_each(|class| class.ceiling = bits(BITS));
+        // Bursts of credit aside, a ceiling is a rate of its own.
+        classes.burst = posthaste_units::Size::from_bytes(1 << 30);
+        arrivals.iter_mut().for_each(|arrival| arrival.2 = 1000);
+        let one = Plan { classes: None, ..plan.clone() };
+        let all = Plan { classes: Some(Arc::new(classes)), ..plan };
+        let left = |plan| through(plan, &arrivals).iter().map(|one| one.2).collect::<Vec<_>>();
+        prop_assert_eq!(left(&all), left(&one));
+    }
+
+    /// Who keeps to its guarantee waits for little, whatever the others send.
+    #[test]
+    fn within_its_guarantee_nobody_is_starved((plan, mut arrivals) in mixes(), bytes in 60u32..1500) {
+        let classes = plan.classes.clone().unwrap();
+        let gap = 8_000_000_000 * u64::from(bytes) / classes.list[1].guaranteed.as_bits() + 1;
+        arrivals.retain(|arrival| arrival.1 != 1);
+        arrivals.extend((0..500_000_000 / gap).map(|n| (n * gap, 1, bytes)));
+        arrivals.sort_unstable();
+        // Its own packet at its own rate, and before it the credit that the others have saved.
+        let others = (classes.list.len() - 1) as u64 * (classes.burst.as_bytes() + 1500);
+        let most = gap + others * 8_000_000_000 / BITS + 1500 * 8_000_000_000 / BITS;
+        for (_, arrived, left, _) in through(&plan, &arrivals).iter().filter(|one| one.0 == 1) {
+            let waited = left.since(*arrived).as_nanos();
+            prop_assert!(waited <= most, "{waited} ns of {most}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Links in virtual time: held against conservation, arithmetic, probability theory, RFC 8289 and
 //! their own records.
 
+mod background;
 mod chance;
 mod classes;
 mod codel;

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use posthaste_link::loss::{GilbertElliott, Independent};
 use posthaste_link::pattern::Pattern;
 use posthaste_link::{
-    Class, Classes, CoDel, Direction, Discipline, Fate, Jitter, Link, Loss, Marks, Order, Packet,
-    Passage, Plan, Queue, Reason, Reordering, Shape, Spread,
+    Background, Class, Classes, CoDel, Direction, Discipline, Fate, Jitter, Link, Loss, Marks,
+    Order, Packet, Passage, Plan, Queue, Reason, Reordering, Shape, Spread,
 };
-use posthaste_units::{BitRate, Instant, Ratio, Seed, Size, Span};
+use posthaste_units::{BitRate, Dscp, Instant, Ratio, Seed, Size, Span};
 use proptest::prelude::*;
 
 /// A packet that counts its flips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parcel {
     pub(crate) bytes: u32,
-    pub(crate) dscp: u8,
+    pub(crate) dscp: Dscp,
     pub(crate) id: usize,
     pub(crate) flips: u32,
 }
@@ -28,7 +28,7 @@ impl Packet for Parcel {
         assert!(bit < self.bytes * 8, "bit {bit} of {} bytes", self.bytes);
         self.flips += 1;
     }
-    fn dscp(&self) -> u8 {
+    fn dscp(&self) -> Dscp {
         self.dscp
     }
 }
@@ -48,10 +48,14 @@ pub(crate) fn share(share: f64) -> Ratio {
     Ratio::new(share).unwrap()
 }
 
+pub(crate) fn dscp(value: u8) -> Dscp {
+    Dscp::new(value).unwrap()
+}
+
 pub(crate) fn parcel(id: usize, bytes: u32) -> Parcel {
     Parcel {
         bytes,
-        dscp: (id % 64) as u8,
+        dscp: dscp((id % 64) as u8),
         id,
         flips: 0,
     }
@@ -169,13 +173,14 @@ fn reordering() -> impl Strategy<Value = Reordering> {
 }
 
 fn classes(bandwidth: u64) -> Arc<Classes> {
-    let class = |dscp: Vec<u8>, percent: u64| Class {
+    let class = |dscp: Vec<Dscp>, percent: u64| Class {
+        rest: dscp.is_empty(),
         dscp,
         guaranteed: rate((bandwidth * percent / 100).max(1)).unwrap(),
         ceiling: rate(bandwidth).unwrap(),
     };
     Arc::new(Classes::new(vec![
-        class((0..20).collect(), 30),
+        class((0..20).map(dscp).collect(), 30),
         class(vec![], 60),
     ]))
 }
@@ -209,6 +214,7 @@ prop_compose! {
         reordering in proptest::option::of(reordering()),
         queue in queues(),
         script in script(),
+        background in proptest::option::of((0u8..64, 10_000u64..10_000_000, 100u32..2000)),
     ) -> Plan {
         let order = if netem { Order::Netem } else { Order::Dummynet };
         let plan = Plan {
@@ -224,6 +230,9 @@ prop_compose! {
             overhead,
             order,
             classes: bits.filter(|_| has_classes && !netem).map(classes),
+            background: background.filter(|_| bits.is_some() && !netem).map(|(code, bits, bytes)| {
+                Background { dscp: dscp(code), rate: rate(bits).unwrap(), bytes }
+            }),
             script: script.and_then(|number| patterned(SCRIPTS[number]).script),
         };
         assert_eq!(plan.check(), Ok(()));

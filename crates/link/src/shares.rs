@@ -1,0 +1,100 @@
+//! The classes of one link at work: who sends next.
+//!
+//! After HTB (Linux's `net/sched/sch_htb.c`): a class within its guaranteed rate goes first; what
+//! is left is lent to classes below their ceilings, in proportion to their guarantees, and what is
+//! lent is not charged to the borrower's guarantee. Token buckets are kept as the times at which
+//! they will have been refilled, exactly; lending is start-time fair queueing (Goyal, Vin, Cheng,
+//! SIGCOMM 1996) where HTB counts deficits.
+
+use posthaste_units::{BitRate, Instant, Span};
+
+use crate::meter::Meter;
+use crate::{Class, ClassCounters, Classes};
+
+/// The classes of one link at work.
+pub(crate) struct Shares {
+    classes: Vec<Share>,
+    burst: u64,
+    /// The tag of what was lent last.
+    lent: u128,
+}
+
+struct Share {
+    guaranteed: BitRate,
+    ceiling: BitRate,
+    within: Meter,
+    below: Meter,
+    tag: u128,
+    counters: ClassCounters,
+}
+
+impl Shares {
+    pub(crate) fn new(classes: &Classes) -> Self {
+        let share = |class: &Class| Share {
+            guaranteed: class.guaranteed,
+            ceiling: class.ceiling,
+            within: Meter::default(),
+            below: Meter::default(),
+            tag: 0,
+            counters: ClassCounters::default(),
+        };
+        Self {
+            classes: classes.list.iter().map(share).collect(),
+            burst: classes.burst.as_bytes(),
+            lent: 0,
+        }
+    }
+
+    /// When the class may send next, for its ceiling's sake.
+    pub(crate) fn opens(&self, class: usize) -> Instant {
+        self.classes[class].below.free()
+    }
+
+    /// Which of these classes, all of them below their ceilings, sends at `now`.
+    pub(crate) fn choose(
+        &self,
+        now: Instant,
+        ready: impl Iterator<Item = usize> + Clone,
+    ) -> Option<usize> {
+        let within = ready.clone().filter(|class| self.is_within(*class, now));
+        within
+            .min_by_key(|class| self.classes[*class].within.free())
+            .or_else(|| ready.min_by_key(|class| self.classes[*class].tag.max(self.lent)))
+    }
+
+    fn is_within(&self, class: usize, now: Instant) -> bool {
+        self.classes[class].within.free() <= now
+    }
+
+    /// The class sends `length` bytes on the line, `bytes` of them the packet's, at `now`.
+    pub(crate) fn charge(&mut self, class: usize, now: Instant, length: u64, bytes: u32) {
+        let within = self.is_within(class, now);
+        let share = &mut self.classes[class];
+        if within {
+            let since = now - credit(self.burst, share.guaranteed);
+            share
+                .within
+                .send(since, length, |_| (Some(share.guaranteed), None));
+            share.counters.guaranteed.add(bytes);
+        } else {
+            let start = share.tag.max(self.lent);
+            let rate = u128::from(share.guaranteed.as_bits());
+            share.tag = start + (u128::from(length) << 64) / rate;
+            self.lent = start;
+            share.counters.borrowed.add(bytes);
+        }
+        let since = now - credit(self.burst, share.ceiling);
+        share
+            .below
+            .send(since, length, |_| (Some(share.ceiling), None));
+    }
+
+    pub(crate) fn counters(&self) -> impl Iterator<Item = ClassCounters> + '_ {
+        self.classes.iter().map(|share| share.counters)
+    }
+}
+
+/// How far back in time a rate may catch up.
+fn credit(burst: u64, rate: BitRate) -> Span {
+    Span::from_secs_f64(burst as f64 / rate.as_bytes_f64())
+}

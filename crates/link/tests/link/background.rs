@@ -1,0 +1,232 @@
+//! What others do to a queue.
+
+use std::sync::Arc;
+
+use posthaste_link::{Background, Class, Classes, Fate, Link, Plan, Queue, Reason};
+use posthaste_units::{BitRate, Dscp, Instant, Seed, Span};
+use proptest::prelude::*;
+
+use crate::support::{Parcel, at, drain, rate};
+
+const BITS: u64 = 8_000_000;
+
+fn background(text: &str) -> Plan {
+    Plan {
+        bandwidth: rate(BITS),
+        background: Some(text.parse().unwrap()),
+        ..Plan::default()
+    }
+}
+
+fn parcel(bytes: u32, dscp: Dscp, id: usize) -> Parcel {
+    Parcel {
+        bytes,
+        dscp,
+        id,
+        flips: 0,
+    }
+}
+
+/// Pushes a packet of 1,000 bytes at each of these times; what became of them.
+fn meet(plan: &Plan, times: impl IntoIterator<Item = u64>) -> (Link<Parcel>, Vec<Option<Span>>) {
+    assert_eq!(plan.check(), Ok(()));
+    let mut link = Link::new(&Arc::new(plan.clone()), Seed(7));
+    let mut out = Vec::new();
+    for (id, ns) in times.into_iter().enumerate() {
+        while let Some(passage) = link.pop(at(ns)) {
+            out.push(passage);
+        }
+        link.push(at(ns), parcel(1000, Dscp::DEFAULT, id));
+    }
+    out.extend(drain(&mut link));
+    out.sort_by_key(|passage| passage.packet.id);
+    let waited = out.iter().map(|one| {
+        let passed = matches!(one.fate, Fate::Delivered(_));
+        passed.then(|| one.left.since(one.arrived))
+    });
+    let waited = waited.collect();
+    (link, waited)
+}
+
+#[test]
+fn it_takes_its_rate_and_leaves_the_rest() {
+    // Packets of one millisecond fill three fifths; two fifths are left.
+    let plan = Plan {
+        queue: Queue {
+            packets: 10_000,
+            ..Queue::default()
+        },
+        ..background("600kB/s:1000")
+    };
+    let (link, waited) = meet(&plan, (0..4000).map(|n| n * 2_500_000));
+    let longest = waited.iter().flatten().max().unwrap();
+    assert!(*longest < Span::from_millis(20), "{longest}");
+    let sent = link.background_counters().unwrap().sent;
+    assert!((5990..=6001).contains(&sent.packets), "{sent:?}");
+    assert_eq!(sent.bytes, sent.packets * 1000);
+    // One more in a hundred than there is room for: the last waits for all that was too much.
+    let (_, waited) = meet(&plan, (0..4000).map(|n| n * 2_439_000));
+    let last = waited[3999].unwrap().as_millis_f64();
+    assert!((85.0..115.0).contains(&last), "{last}");
+}
+
+#[test]
+fn what_has_no_room_is_counted_whosever_it_is() {
+    let (link, waited) = meet(
+        &background("1200kB/s:1000"),
+        (0..1000).map(|n| n * 10_000_000 + n * 7919 % 1000 * 1000),
+    );
+    let lost = waited.iter().filter(|waited| waited.is_none()).count() as u64;
+    let others = link.background_counters().unwrap();
+    assert_eq!(link.counters().dropped(Reason::QueueFull).packets, lost);
+    // Thirteen want to pass where there is room for ten.
+    let (dropped, sent) = (
+        lost + others.dropped.packets,
+        1000 - lost + others.sent.packets,
+    );
+    let share = dropped as f64 / (dropped + sent) as f64;
+    assert!((share - 3.0 / 13.0).abs() < 0.005, "{share}");
+    // A place is free until the next of the others comes: about half of the time.
+    assert!((400..700).contains(&lost), "{lost} of 1000");
+}
+
+#[test]
+fn it_fills_its_own_class_only() {
+    let class = |text: &str| text.parse::<Class>().unwrap();
+    let classes = vec![class("af11:2Mbit..8Mbit"), class("rest:6Mbit..8Mbit")];
+    let plan = Plan {
+        classes: Some(Arc::new(Classes::new(classes))),
+        ..background("2MB/s:1000")
+    };
+    assert_eq!(plan.check(), Ok(()));
+    let mut link = Link::new(&Arc::new(plan), Seed(7));
+    // 1.6 of the 2 Mbit/s that are guaranteed.
+    for id in 0..1000 {
+        link.push(at(id * 5_000_000), parcel(1000, Dscp::AF11, id as usize));
+    }
+    let out = drain(&mut link);
+    let longest = out
+        .iter()
+        .map(|one| one.left.since(one.arrived))
+        .max()
+        .unwrap();
+    assert!(longest <= Span::from_millis(4), "{longest}");
+    let [own, rest] = link.class_counters()[..] else {
+        panic!("two classes")
+    };
+    assert_eq!((own.guaranteed.packets, own.dropped.packets), (1000, 0));
+    let others = link.background_counters().unwrap();
+    assert_eq!(rest.dropped, others.dropped);
+    assert_eq!(
+        rest.guaranteed.packets + rest.borrowed.packets,
+        others.sent.packets
+    );
+    let share = others.sent.bytes as f64 * 8.0 / 5.0;
+    assert!((share / 6.4e6 - 1.0).abs() < 0.01, "{share}");
+}
+
+/// However long a link was idle, it is at once where it would be.
+#[test]
+fn what_nobody_met_is_left_out() {
+    let year = 365 * 86_400 * 1_000_000_000;
+    let (link, waited) = meet(&background("100MB/s:1000"), [0, year]);
+    let others = link.background_counters().unwrap();
+    assert!(others.dropped.packets + others.sent.packets < 102_000);
+    assert!(
+        waited[1].is_none_or(|waited| waited >= Span::from_millis(48)),
+        "{waited:?}"
+    );
+}
+
+#[test]
+fn nothing_is_due_when_nobody_waits() {
+    for plan in [
+        background("2MB/s"),
+        Plan {
+            queue: "50:codel".parse().unwrap(),
+            ..background("2MB/s")
+        },
+    ] {
+        let mut link = Link::new(&Arc::new(plan), Seed(7));
+        assert_eq!(link.wake(), None);
+        link.push(at(1_000_000_000), parcel(1000, Dscp::DEFAULT, 0));
+        drain(&mut link);
+        assert_eq!(link.wake(), None);
+        assert_eq!(link.pop(Instant::FAR_FUTURE), None);
+        // What has come out long ago moves nobody's arrival.
+        assert_eq!(
+            link.push(at(2_000_000_000), parcel(1000, Dscp::DEFAULT, 1)),
+            at(2_000_000_000)
+        );
+    }
+}
+
+#[test]
+fn it_is_read_as_it_is_written() {
+    for text in ["6.4Mbit", "le:6.4Mbit", "af11:1Mbit:576", "1Mbit:576"] {
+        assert_eq!(text.parse::<Background>().unwrap().to_string(), text);
+    }
+    let read: Background = "800kB/s".parse().unwrap();
+    assert_eq!(
+        (read.dscp, read.rate.as_bits(), read.bytes),
+        (Dscp::DEFAULT, 6_400_000, 1500)
+    );
+    for wrong in [
+        "",
+        "800",
+        "le",
+        "le:",
+        "af44:1Mbit",
+        "1Mbit:",
+        "1Mbit:many",
+        "le:1Mbit:1:1",
+    ] {
+        let error = wrong.parse::<Background>().unwrap_err().to_string();
+        assert!(error.contains("le:6Mbit"), "{error}");
+    }
+    let refused = |plan: Plan| plan.check().unwrap_err().to_string();
+    assert!(
+        refused(Plan {
+            bandwidth: None,
+            ..background("1Mbit")
+        })
+        .contains("give the link one")
+    );
+    assert!(refused(background("1Mbit:19")).contains("20 to 65,535"));
+    let netem = posthaste_link::Order::Netem;
+    assert!(
+        refused(Plan {
+            order: netem,
+            ..background("1Mbit")
+        })
+        .contains("leave the background out")
+    );
+}
+
+proptest! {
+    /// Whatever passes beside it, the line carries no more than its bandwidth, and what is lost is
+    /// lost to a full queue: packets in and packets out add up.
+    #[test]
+    fn the_line_is_shared_and_not_stretched(
+        times in proptest::collection::vec(0u64..2_000_000_000, 1..200),
+        rate in 100_000u64..20_000_000,
+        codel in any::<bool>(),
+    ) {
+        let mut times = times;
+        times.sort_unstable();
+        let plan = Plan {
+            background: Some(Background { dscp: Dscp::LE, rate: BitRate::per_second(rate).unwrap(), bytes: 700 }),
+            queue: if codel { "50:codel".parse().unwrap() } else { Queue::default() },
+            ..background("1Mbit")
+        };
+        let (link, waited) = meet(&plan, times.iter().copied());
+        let own = waited.iter().flatten().count() as u64;
+        let others = link.background_counters().unwrap();
+        let left = times.iter().zip(&waited).map(|(at, waited)| *at + waited.map_or(0, Span::as_nanos));
+        let end = left.max().unwrap_or(0);
+        // The last of the others may have begun before that and not be through.
+        let carried = (own * 1000 + others.sent.bytes) as f64 * 8.0;
+        prop_assert!(carried <= BITS as f64 * (end as f64 / 1e9 + 0.06) , "{carried} bits by {end} ns");
+        prop_assert_eq!(own + link.counters().dropped_in_all().packets, times.len() as u64);
+    }
+}
