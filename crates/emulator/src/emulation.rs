@@ -23,6 +23,7 @@ use crate::address::{CLIENT, SERVER};
 use crate::agent::{self, DuplicateAcks};
 use crate::clock::Clock;
 use crate::device::Device;
+use crate::edge::EdgeRule;
 use crate::engine::{Beside, Engine, EngineError, Links, Pens, Ports};
 use crate::host::{DEVICE, Host, HostError, Setup, has_ipv6, index_of};
 use crate::namespace::own_network;
@@ -74,6 +75,7 @@ pub struct Emulation {
     sightings: Option<usize>,
     inputs: Option<usize>,
     duplicate_acks: Option<agent::Settings>,
+    edge: Vec<EdgeRule>,
     /// In place of the client's TCP and of the server's.
     tcp: [Option<Arc<Profile>>; 2],
 }
@@ -119,6 +121,7 @@ impl Emulation {
             sightings: None,
             inputs: None,
             duplicate_acks: None,
+            edge: Vec::new(),
             tcp: [None, None],
         }
     }
@@ -171,6 +174,11 @@ impl Emulation {
             duplicate_acks: settings,
             ..self
         }
+    }
+
+    /// Marks packets by these rules before they come to the links, the first that fits.
+    pub fn edge(self, edge: Vec<EdgeRule>) -> Self {
+        Self { edge, ..self }
     }
 
     /// Puts a [stack](crate::stack) that does as the profile says in place of the TCP of the host
@@ -283,6 +291,7 @@ impl Emulator {
         };
         let beside = Beside {
             gate,
+            edge: emulation.edge.clone(),
             agent: emulation.duplicate_acks.map(DuplicateAcks::new),
             stacks: Direction::BOTH.map(stack),
         };

@@ -15,6 +15,7 @@ use crate::address::Addresses;
 use crate::agent::DuplicateAcks;
 use crate::clock::{Clock, Stamps};
 use crate::device::{Arrival, Device};
+use crate::edge::{self, EdgeRule};
 use crate::flow::{ETHERNET, Flow, Refusal, admit};
 use crate::netlink::{Netlink, NetlinkError};
 use crate::outcome::{Bypassed, Outcome, Way};
@@ -62,6 +63,8 @@ pub(crate) struct Engine {
 pub(crate) struct Beside {
     /// Sees where packets go.
     pub(crate) gate: Option<Gate>,
+    /// Marks packets that come to the links.
+    pub(crate) edge: Vec<EdgeRule>,
     /// Between the links and the client's device.
     pub(crate) agent: Option<DuplicateAcks>,
     /// TCP in place of a kernel's, by the direction into which it sends: the client's, the server's.
@@ -195,6 +198,7 @@ impl Engine {
                     let mut packet = spare.pop().unwrap_or_default();
                     packet.clear();
                     packet.extend_from_slice(bytes);
+                    edge::mark(&beside.edge, &flow, &mut packet);
                     let input = links.push(latest[way], direction, flow, packet);
                     pens.inputs.note(|| input);
                 }
@@ -218,7 +222,7 @@ impl Engine {
     fn take_segments(&mut self, now: Instant) {
         for direction in Direction::BOTH {
             let way = direction as usize;
-            while let Some(sent) = self.beside.stacks[way]
+            while let Some(mut sent) = self.beside.stacks[way]
                 .as_mut()
                 .and_then(|stack| stack.pop(now))
             {
@@ -233,6 +237,7 @@ impl Engine {
                 if let (Direction::Up, Some(agent)) = (direction, &mut self.beside.agent) {
                     agent.push(self.latest[way], direction, &sent.packet);
                 }
+                edge::mark(&self.beside.edge, &sent.flow, &mut sent.packet);
                 let input = self
                     .links
                     .push(self.latest[way], direction, sent.flow, sent.packet);
@@ -247,8 +252,9 @@ impl Engine {
             return;
         };
         let latest = &mut self.latest[Direction::Up as usize];
-        while let Some(ack) = agent.pop(now) {
+        while let Some(mut ack) = agent.pop(now) {
             *latest = ack.due.max(*latest);
+            edge::mark(&self.beside.edge, &ack.flow, &mut ack.packet);
             let input = self
                 .links
                 .push(*latest, Direction::Up, ack.flow, ack.packet);
@@ -298,6 +304,8 @@ impl Engine {
         let mut ways = [Way::default(), Way::default()];
         for (direction, way) in Direction::BOTH.into_iter().zip(&mut ways) {
             way.link = self.links.counters(direction);
+            way.classes = self.links.class_counters(direction);
+            way.background = self.links.background_counters(direction);
             way.bypassed = std::mem::take(&mut self.bypassed[direction as usize]);
             way.bypassed.held = way.link.inside();
             way.bypassed.overrun = self.ports.entrance(direction).take_overruns()?;

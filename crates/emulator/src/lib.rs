@@ -25,6 +25,7 @@ pub mod agent;
 pub mod capture;
 mod clock;
 mod device;
+mod edge;
 mod emulation;
 mod engine;
 pub mod flow;
@@ -50,6 +51,7 @@ pub mod transaction;
 mod wait;
 
 pub use address::{Addresses, CLIENT, NETWORK_V4, NETWORK_V6, SERVER};
+pub use edge::{EdgeRule, NoRule, Whose};
 pub use emulation::{Emulation, EmulationError, Running};
 pub use engine::EngineError;
 pub use flow::{Flow, Refusal};

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use posthaste_link::{Counters, Direction};
+use posthaste_link::{BackgroundCounters, ClassCounters, Counters, Direction};
 use posthaste_stats::Histogram;
 use posthaste_units::Span;
 
@@ -50,6 +50,11 @@ impl Bypassed {
 pub struct Way {
     /// What the links did, all connections together.
     pub link: Counters,
+    /// What each class of a link that all share did, in the order of its plan; else empty.
+    pub classes: Vec<ClassCounters>,
+    /// What became of the background, where there is one: in the links of connections that were not
+    /// long over.
+    pub background: Option<BackgroundCounters>,
     /// What did not pass them as it should.
     pub bypassed: Bypassed,
 }

@@ -12,6 +12,7 @@ mod inside;
 mod links;
 mod positions;
 mod record;
+mod router;
 mod stacks;
 mod strange;
 mod traces;
@@ -57,6 +58,8 @@ fn main() -> ExitCode {
         ),
         trial("connections_have_links_of_their_own", links::own),
         trial("connections_share_a_link_when_asked", links::shared),
+        trial("classes_get_what_they_are_guaranteed", router::shares),
+        trial("the_edge_marks_by_connection", router::edge),
         trial("cubic_by_route_whatever_the_machine_has", hosts::cubic),
         trial("routes_set_the_initial_window", hosts::initial_window),
         trial("routes_set_the_smallest_timeout", hosts::smallest_timeout),

@@ -1,0 +1,186 @@
+//! The edge of a DiffServ network (RFC 2475): what a packet asks for is decided anew before it comes to
+//! the link, by the connection it belongs to and whatever its sender has marked.
+//!
+//! So can be seen what marks would be worth that no program sets yet, and what is left of those that a
+//! network on the way takes off.
+
+use std::str::FromStr;
+
+use posthaste_units::Dscp;
+use thiserror::Error;
+
+use crate::flow::Flow;
+
+/// How packets of some connections are marked, in both directions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EdgeRule {
+    /// Whose.
+    pub whose: Whose,
+    /// Their code point from here on.
+    pub dscp: Dscp,
+}
+
+/// Which connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Everything.
+    Any,
+    /// From this port of the client.
+    Client(u16),
+    /// To this port of the server.
+    Server(u16),
+}
+
+/// A text that is no rule.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{text:?} does not mark anything: write server:8080=af11, client:40000=ef or any=default")]
+pub struct NoRule {
+    text: String,
+}
+
+impl FromStr for EdgeRule {
+    type Err = NoRule;
+
+    fn from_str(text: &str) -> Result<Self, NoRule> {
+        let read = || {
+            let (whose, dscp) = text.split_once('=')?;
+            let whose = match whose.split_once(':') {
+                None if whose == "any" => Whose::Any,
+                Some(("client", port)) => Whose::Client(port.parse().ok()?),
+                Some(("server", port)) => Whose::Server(port.parse().ok()?),
+                _ => return None,
+            };
+            let dscp = dscp.parse().ok()?;
+            Some(Self { whose, dscp })
+        };
+        read().ok_or_else(|| NoRule {
+            text: text.to_owned(),
+        })
+    }
+}
+
+impl Whose {
+    fn has(self, flow: &Flow) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Client(port) => flow.client.port() == port,
+            Self::Server(port) => flow.server.port() == port,
+        }
+    }
+}
+
+/// Marks an IP packet by the first rule that fits; without one it stays as it is.
+pub(crate) fn mark(rules: &[EdgeRule], flow: &Flow, packet: &mut [u8]) {
+    if let Some(rule) = rules.iter().find(|rule| rule.whose.has(flow)) {
+        set(packet, rule.dscp);
+    }
+}
+
+/// Sets the code point; the ECN bits stay.
+fn set(packet: &mut [u8], dscp: Dscp) {
+    match packet {
+        [first, second, ..] if *first >> 4 == 6 => {
+            *first = 0x60 | (dscp.get() >> 2);
+            *second = (*second & 0x3f) | (dscp.get() << 6);
+        }
+        [first, class, ..] if *first >> 4 == 4 => {
+            let old = *class;
+            *class = (old & 3) | dscp.traffic_class();
+            let new = *class;
+            if let Some(sum) = packet.get_mut(10..12) {
+                let updated = updated(u16::from_be_bytes([sum[0], sum[1]]), old.into(), new.into());
+                sum.copy_from_slice(&updated.to_be_bytes());
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A checksum after one of its words has changed (RFC 1624, equation 3).
+fn updated(sum: u16, old: u16, new: u16) -> u16 {
+    let sum = u32::from(!sum) + u32::from(!old) + u32::from(new);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use etherparse::{Ipv4Header, PacketBuilder};
+    use posthaste_link::Packet as _;
+
+    fn flow(text: (&str, &str)) -> Flow {
+        Flow {
+            protocol: 17,
+            client: text.0.parse().unwrap(),
+            server: text.1.parse().unwrap(),
+        }
+    }
+
+    #[test]
+    fn every_mark_over_every_other_leaves_a_sound_packet() {
+        for (old, new) in (0..=255).flat_map(|old| [0, 10, 46, 63].map(|new| (old, new))) {
+            let new = Dscp::new(new).unwrap();
+            let mut header =
+                Ipv4Header::new(8, 64, 17.into(), [10, 0, 0, 1], [10, 0, 0, 2]).unwrap();
+            (header.dscp, header.ecn) = (
+                (old >> 2).try_into().unwrap(),
+                (old & 3).try_into().unwrap(),
+            );
+            header.identification = u16::from(old) * 251;
+            let mut packet = Vec::new();
+            header.write(&mut packet).unwrap();
+            packet.extend([0; 8]);
+            set(&mut packet, new);
+            assert_eq!(packet.dscp(), new);
+            let (read, _) = Ipv4Header::from_slice(&packet).unwrap();
+            assert_eq!(read.ecn, header.ecn);
+            assert_eq!(read.header_checksum, read.calc_header_checksum());
+
+            let builder = PacketBuilder::ipv6([1; 16], [2; 16], 64).udp(1, 2);
+            let mut packet = Vec::new();
+            builder.write(&mut packet, &[7; 9]).unwrap();
+            packet[0] |= old >> 4;
+            packet[1] |= old << 4 | 5;
+            let before = packet.clone();
+            set(&mut packet, new);
+            assert_eq!(packet.dscp(), new);
+            assert_eq!((packet[0] >> 4, packet[1] & 0x3f), (6, before[1] & 0x3f));
+            assert_eq!(packet[2..], before[2..]);
+        }
+    }
+
+    #[test]
+    fn the_first_rule_that_fits_marks() {
+        let rules = ["server:80=ef", "client:4000=af11", "any=le"];
+        let rules = rules.map(|rule| rule.parse::<EdgeRule>().unwrap());
+        let marked = |rules: &[EdgeRule], text| {
+            let mut packet = vec![0x45; 20];
+            mark(rules, &flow(text), &mut packet);
+            packet.dscp()
+        };
+        assert_eq!(marked(&rules, ("10.0.0.1:4000", "10.0.0.2:80")), Dscp::EF);
+        assert_eq!(marked(&rules, ("10.0.0.1:4000", "10.0.0.2:81")), Dscp::AF11);
+        assert_eq!(marked(&rules, ("10.0.0.1:80", "10.0.0.2:4000")), Dscp::LE);
+        assert_eq!(
+            marked(&rules[..2], ("10.0.0.1:1", "10.0.0.2:2")),
+            Dscp::of_traffic_class(0x45)
+        );
+    }
+
+    #[test]
+    fn what_marks_nothing_is_refused_with_the_remedy() {
+        for wrong in [
+            "",
+            "any",
+            "ef",
+            "server=ef",
+            "server:http=ef",
+            "server:80=af44",
+            "80=ef",
+        ] {
+            let error = wrong.parse::<EdgeRule>().unwrap_err().to_string();
+            assert!(error.contains("server:8080=af11"), "{error}");
+        }
+    }
+}
