@@ -4,7 +4,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Parser, ValueEnum};
 use posthaste_link::pattern::{Pattern, Script};
 use posthaste_link::profile::{PROFILES, Profile, named};
-use posthaste_link::{Direction, Jitter, Loss, Order, Plan, Queue, Reordering};
+use posthaste_link::{Background, Direction, Jitter, Loss, Order, Plan, Queue, Reordering};
 use posthaste_units::{BitRate, Ratio, Span};
 
 /// What is different in one direction.
@@ -72,6 +72,10 @@ pub(super) struct PathArgs {
     /// :codel[:5ms:100ms] [default: 50]
     #[arg(long, value_name = "N")]
     queue: Option<Queue>,
+    /// What others send through the link: a rate (800kB/s), a code point before it (le:800kB/s),
+    /// bytes of a packet behind it (800kB/s:576) [default: default, 1500]
+    #[arg(long, value_name = "R")]
+    background: Option<Background>,
     /// Bytes that each packet takes on the line beyond its own, 14 for Ethernet's header
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(..=65_535))]
     overhead: Option<u32>,
@@ -134,6 +138,7 @@ impl PathArgs {
             duplicate,
             reorder,
             queue,
+            background,
             overhead,
             order,
         } = self;
@@ -146,6 +151,7 @@ impl PathArgs {
         plan.duplication = duplicate.unwrap_or(plan.duplication);
         plan.reordering = reorder.or(plan.reordering);
         plan.queue = queue.unwrap_or(plan.queue);
+        plan.background = background.or(plan.background);
         plan.overhead = overhead.unwrap_or(plan.overhead);
         plan.order = order.map_or(plan.order, Order::from);
     }

@@ -4,6 +4,7 @@ mod files;
 mod hosts;
 mod listening;
 mod report;
+mod router;
 mod session;
 mod target;
 
@@ -46,6 +47,9 @@ pub(crate) struct Args {
     /// One link for all connections instead of one for each
     #[arg(long, help_heading = "Directions")]
     shared: bool,
+
+    #[command(flatten)]
+    router: router::RouterArgs,
 
     /// Repeat the client's last acknowledgement where packets are missing at the end of a reply, until
     /// the server has three duplicates: fin looks once the server's FIN has come, silence whenever a
@@ -111,6 +115,9 @@ Examples:
   FreeBSD of 2005 as the server, whatever serves:
     posthaste net --server-tcp freebsd-6.0 --bandwidth 300kbit --delay 10ms --drop down:10 \\
       --to localhost:8080 -- ./client
+  A DiffServ router: replies that the service marks AF11 have 300 kB/s of 1,030, whatever others send:
+    posthaste net --bandwidth 1030kB/s --class 'af11:300kB/s..1030kB/s' --class 'rest:730kB/s..1030kB/s' \\
+      --down '--background 1024kB/s' --server ./service -- ./clients
   The server's kernel only:
     posthaste net --route 'server:initcwnd 3' --sysctl server:net.ipv4.tcp_sack=0 --server ./service -- ./client
 
@@ -126,8 +133,9 @@ impl Args {
 
     /// What the links do, up and down.
     fn plans(&self) -> Result<[Plan; 2], Failure> {
-        let plans = self.directions.plans(&self.path, &self.drops.pattern()?);
-        for (direction, plan) in Direction::BOTH.into_iter().zip(&plans) {
+        let mut plans = self.directions.plans(&self.path, &self.drops.pattern()?);
+        for (direction, plan) in Direction::BOTH.into_iter().zip(&mut plans) {
+            plan.classes = self.router.classes(direction);
             let named = |error| Failure::usage(format!("{direction}: {error}"));
             plan.check().map_err(named)?;
         }
@@ -146,7 +154,7 @@ impl Args {
     }
 
     fn sharing(&self) -> Sharing {
-        match self.shared {
+        match self.shared || self.router.has_classes() {
             true => Sharing::Whole,
             false => Sharing::PerConnection,
         }
@@ -204,6 +212,25 @@ mod tests {
     }
 
     #[test]
+    fn classes_are_of_a_direction_or_of_both_and_share_the_link() {
+        let options = [
+            "--bandwidth",
+            "2Mbit",
+            "--class",
+            "down:af11:300kbit..1Mbit",
+            "--class",
+            "rest:700kbit",
+        ];
+        let [up, down] = plans(&[&options[..2], &options[4..]].concat()).unwrap();
+        assert_eq!(up.classes, down.classes);
+        let down = plans(&options).unwrap()[1].classes.clone().unwrap();
+        let down: Vec<String> = down.list.iter().map(ToString::to_string).collect();
+        assert_eq!(down, ["af11:300kbit..1Mbit", "rest:700kbit"]);
+        assert_eq!(typed(&options).unwrap().sharing(), Sharing::Whole);
+        assert_eq!(typed(&[]).unwrap().sharing(), Sharing::PerConnection);
+    }
+
+    #[test]
     fn the_agent_looks_from_the_fin_on_unless_told_otherwise() {
         let trigger = |options: &[&str]| {
             let agent = typed(options).unwrap().agent();
@@ -229,6 +256,21 @@ mod tests {
             (&["--pattern", "/nowhere"], &["--pattern /nowhere"]),
             (&["--queue", "0"], &["--queue", "50"]),
             (&["--queue", "1000B"], &["up", "1,500 bytes"]),
+            (&["--background", "800"], &["--background", "800kB/s"]),
+            (&["--background", "1Mbit"], &["up", "give the link one"]),
+            (
+                &["--class", "rest:1Mbit"],
+                &["up", "classes share a bandwidth"],
+            ),
+            (
+                &["--bandwidth", "1Mbit", "--class", "down:ef:1Mbit"],
+                &["down", "name rest in one"],
+            ),
+            (
+                &["--class", "af44:1Mbit"],
+                &["--class", "af11,af12:300kbit..1Mbit"],
+            ),
+            (&["--mark", "80=ef"], &["--mark", "server:8080=af11"]),
             (&["--kernel", "linux-2006"], &["--kernel", "linux-2005"]),
             (&["--route", "initcwind 3"], &["--route", "initcwnd"]),
             (&["--sysctl", "tcp_sack"], &["--sysctl", "=0"]),

@@ -8,7 +8,7 @@ use posthaste_emulator::relay::Relayed;
 use posthaste_emulator::{Outcome, Verdict, Way};
 use posthaste_emulator::{agent, stack};
 use posthaste_link::pattern::Effect;
-use posthaste_link::{Counters, Plan, Reason};
+use posthaste_link::{Class, ClassCounters, Counters, Plan, Reason, Tally};
 use posthaste_units::{Seed, Size};
 use serde::Serialize;
 
@@ -53,8 +53,36 @@ struct Direction {
     overrun: u64,
     unsent: u64,
     held: u64,
+    /// Of a link that all share.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    classes: Vec<Share>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    background: Option<Background>,
     #[serde(skip)]
     remedies: Vec<&'static str>,
+}
+
+/// What a class did.
+#[derive(Debug, Serialize)]
+struct Share {
+    /// As `--class` takes it.
+    class: String,
+    guaranteed: Count,
+    borrowed: Count,
+    dropped: Count,
+}
+
+/// What others sent.
+#[derive(Debug, Serialize)]
+struct Background {
+    sent: Count,
+    dropped: Count,
+}
+
+#[derive(Debug, Serialize)]
+struct Count {
+    packets: u64,
+    bytes: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -181,6 +209,11 @@ impl Direction {
             overrun: way.bypassed.overrun,
             unsent: way.bypassed.unsent,
             held: way.bypassed.held,
+            classes: shares(way, plan),
+            background: way.background.map(|background| Background {
+                sent: background.sent.into(),
+                dropped: background.dropped.into(),
+            }),
             remedies: way
                 .bypassed
                 .refusals()
@@ -214,6 +247,51 @@ impl Direction {
             let _ = write!(line, "; refused: {refused} ({})", self.remedies.join(", "));
         }
         line
+    }
+}
+
+/// The classes of a direction, each with what it is.
+fn shares(way: &Way, plan: &Plan) -> Vec<Share> {
+    let classes = plan.classes.iter().flat_map(|classes| &classes.list);
+    let share = |(class, counters): (&Class, &ClassCounters)| Share {
+        class: class.to_string(),
+        guaranteed: counters.guaranteed.into(),
+        borrowed: counters.borrowed.into(),
+        dropped: counters.dropped.into(),
+    };
+    classes.zip(&way.classes).map(share).collect()
+}
+
+impl From<Tally> for Count {
+    fn from(Tally { packets, bytes }: Tally) -> Self {
+        Self { packets, bytes }
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.packets, Size::from_bytes(self.bytes))
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            class,
+            guaranteed,
+            borrowed,
+            dropped,
+        } = self;
+        write!(
+            f,
+            "{class}: {guaranteed} guaranteed, {borrowed} borrowed, {dropped} dropped"
+        )
+    }
+}
+
+impl fmt::Display for Background {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} dropped", self.sent, self.dropped)
     }
 }
 
@@ -294,8 +372,15 @@ impl fmt::Display for Report {
         let connections = self.connections;
         let plural = if connections == 1 { "" } else { "s" };
         writeln!(f, "posthaste: {connections} connection{plural}")?;
-        writeln!(f, "  up    {}", self.up.line())?;
-        writeln!(f, "  down  {}", self.down.line())?;
+        for (name, way) in [("up  ", &self.up), ("down", &self.down)] {
+            writeln!(f, "  {name}  {}", way.line())?;
+            for share in &way.classes {
+                writeln!(f, "        {share}")?;
+            }
+            if let Some(background) = &way.background {
+                writeln!(f, "        background: {background}")?;
+            }
+        }
         let Lateness { p50, p99, max } = &self.lateness_us;
         let priority = if self.real_time {
             ""

@@ -84,6 +84,7 @@ impl Session {
             .seed(args.seed)
             .client(client)
             .server(server)
+            .edge(args.router.edge())
             .duplicate_acks(args.agent())
             .tcp(Direction::Up, args.hosts.tcp(Side::Client))
             .tcp(Direction::Down, args.hosts.tcp(Side::Server))
