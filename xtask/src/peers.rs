@@ -7,6 +7,7 @@ pub(crate) mod broker;
 mod gateway;
 pub(crate) mod generators;
 mod hostile;
+mod htb;
 pub(crate) mod namespace;
 mod servers;
 pub(crate) mod stores;
@@ -115,6 +116,11 @@ pub(crate) const PEERS: &[Peer] = &[
         name: "postgres",
         about: "the broker's tests on a PostgreSQL: two brokers on it, one cut off, killed at any moment",
         run: stores::postgres,
+    },
+    Peer {
+        name: "htb",
+        about: "floods through classes of ours and of Linux's HTB: guaranteed, borrowed and at the ceiling within 2 %",
+        run: htb::htb,
     },
     Peer {
         name: "overload",

@@ -3,6 +3,7 @@
 //! The test starts this program again inside `unshare`; the inner one brings the loopback up,
 //! starts server and generator, and compares the report with /proc/net/netstat.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::bench::pinned::{generator, server};
@@ -29,10 +30,9 @@ pub(crate) fn overload(site: &Site) -> Outcome<()> {
     Ok(())
 }
 
-/// Runs a chore of this program in a network namespace of its own.
-pub(crate) fn in_namespace(site: &Site, chore: &[&str], seconds: u64) -> Outcome<String> {
+/// The program that gives others a network of their own; refused where the kernel does.
+pub(crate) fn unshare(site: &Site) -> Outcome<PathBuf> {
     let unshare = tools::debian(&site.checkout, "unshare", "util-linux")?;
-    tools::debian(&site.checkout, "ip", "iproute2")?;
     let allowed = Command::new(&unshare).args(["-rn", "true"]).output();
     if !allowed.is_ok_and(|tried| tried.status.success()) {
         return Err(Trouble::Missing(
@@ -41,6 +41,13 @@ pub(crate) fn in_namespace(site: &Site, chore: &[&str], seconds: u64) -> Outcome
                 .into(),
         ));
     }
+    Ok(unshare)
+}
+
+/// Runs a chore of this program in a network namespace of its own.
+pub(crate) fn in_namespace(site: &Site, chore: &[&str], seconds: u64) -> Outcome<String> {
+    let unshare = unshare(site)?;
+    tools::debian(&site.checkout, "ip", "iproute2")?;
     // A copy, because testing the workspace may build this program anew while it runs.
     let this = site.logs.join("xtask");
     std::fs::copy("/proc/self/exe", &this).map_err(|error| Trouble::at(&this, error))?;

@@ -1,0 +1,133 @@
+//! Classes of `posthaste net` beside Linux's HTB: the same floods through both, rates by the receiver's kernel.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::namespace;
+use crate::site::Site;
+use crate::tools;
+use crate::trouble::{Outcome, Trouble, check};
+
+/// Bytes a second of the line. HTB counts Ethernet's header, and so do we here.
+const LINE: u64 = 1_030_000;
+const OVERHEAD: f64 = 14.0;
+const PACKET: f64 = 1500.0;
+
+/// How far a rate may be from what was set, and from HTB's.
+const APART: f64 = 0.02;
+
+/// Two classes and what is sent to each.
+struct Case {
+    what: &'static str,
+    /// Guaranteed and ceiling, of AF11 and of the rest.
+    classes: [(u64, u64); 2],
+    /// Bytes a second of IP packets.
+    sent: [u64; 2],
+    /// Of the line, with its overhead.
+    expected: [f64; 2],
+}
+
+/// More than all of the line.
+const FLOOD: u64 = 1_500_000;
+const CLASSES: [(u64, u64); 2] = [(309_000, LINE), (721_000, LINE)];
+
+const CASES: [Case; 4] = [
+    Case {
+        what: "both flood",
+        classes: CLASSES,
+        sent: [FLOOD, FLOOD],
+        expected: [309_000.0, 721_000.0],
+    },
+    Case {
+        what: "AF11 borrows",
+        classes: CLASSES,
+        sent: [FLOOD, 0],
+        expected: [LINE as f64, 0.0],
+    },
+    Case {
+        what: "the rest borrows",
+        classes: CLASSES,
+        sent: [0, FLOOD],
+        expected: [0.0, LINE as f64],
+    },
+    Case {
+        what: "AF11 at its ceiling",
+        classes: [(309_000, 515_000), (721_000, LINE)],
+        sent: [FLOOD, 0],
+        expected: [515_000.0, 0.0],
+    },
+];
+
+/// Guaranteed and borrowed rates are those that were set, and HTB's.
+pub(crate) fn htb(site: &Site) -> Outcome<()> {
+    tools::debian(&site.checkout, "tc", "iproute2")?;
+    for case in &CASES {
+        let ours = ours(site, case)?;
+        let theirs = theirs(site, case)?;
+        for (place, class) in ["AF11", "the rest"].into_iter().enumerate() {
+            let expected = case.expected[place] * PACKET / (PACKET + OVERHEAD);
+            let (ours, theirs) = (ours[place], theirs[place]);
+            println!(
+                "  {}, {class}: ours {:.1} kB/s, HTB {:.1}, set {:.1}",
+                case.what,
+                ours / 1e3,
+                theirs / 1e3,
+                expected / 1e3
+            );
+            for (other, whose) in [(expected, "what was set"), (theirs, "HTB's")] {
+                check((ours - other).abs() <= APART * other, || {
+                    format!(
+                        "{}, {class}: ours is {ours:.0} B/s, {whose} {other:.0}",
+                        case.what
+                    )
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn ours(site: &Site, case: &Case) -> Outcome<[f64; 2]> {
+    let [af, rest] = case.classes;
+    let options = [
+        format!("--bandwidth={LINE}B/s"),
+        format!("--overhead={OVERHEAD}"),
+        format!("--class=af11:{}B/s..{}B/s", af.0, af.1),
+        format!("--class=rest:{}B/s..{}B/s", rest.0, rest.1),
+    ];
+    run(site, &options, &[], case)
+}
+
+fn theirs(site: &Site, case: &Case) -> Outcome<[f64; 2]> {
+    let [af, rest] = case.classes;
+    let mut shape = vec!["sh".to_owned(), "peers/htb/shape.sh".to_owned()];
+    shape.extend([LINE, af.0, af.1, rest.0, rest.1].map(|rate| rate.to_string()));
+    run(site, &[], &shape, case)
+}
+
+/// Floods from the client's end, after these words; what came to the server's, in bytes a second.
+fn run(site: &Site, options: &[String], before: &[String], case: &Case) -> Outcome<[f64; 2]> {
+    let [af, rest] = case.sent;
+    let mut command = Command::new(namespace::unshare(site)?);
+    command
+        .current_dir(site.checkout.root())
+        .arg("-r")
+        .arg(&site.binary)
+        .args(["net", "--quiet"])
+        .args(options)
+        .args([
+            "--server",
+            "exec python3 peers/htb/traffic.py count 3 9001 9002",
+        ])
+        .arg("--")
+        .args(before)
+        .args(["python3", "peers/htb/traffic.py", "send", "10.0.0.2", "5"])
+        .args([format!("9001:0x28:{af}"), format!("9002:0:{rest}")]);
+    let finished = site.run("htb", &mut command, 60)?;
+    let counted = finished.stderr.lines().find(|line| line.starts_with('{'));
+    let counted: Value = counted
+        .and_then(|line| serde_json::from_str(line).ok())
+        .ok_or_else(|| Trouble::Failed(format!("no counts: {}", finished.stderr)))?;
+    Ok(["9001", "9002"].map(|port| counted[port].as_f64().unwrap_or(f64::NAN)))
+}
