@@ -28,7 +28,24 @@ const NOBODY: u32 = 65_534;
 
 fn main() -> ExitCode {
     let allowed = namespace::enter();
-    let mut trials = vec![
+    let mut trials = trials();
+    if allowed == Ok(()) && rustix::process::geteuid().is_root() {
+        trials.push(trial("the_same_as_an_ordinary_user", as_nobody));
+    }
+    if let Err(error) = &allowed {
+        assert!(!in_ci(), "{error}");
+        eprintln!("skipped: {error}");
+        for trial in &mut trials {
+            let skipped = std::mem::replace(trial, Trial::test("", || Ok(())));
+            *trial = skipped.with_ignored_flag(true);
+        }
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// All of them, but for those that only root can run.
+fn trials() -> Vec<Trial> {
+    vec![
         trial("tcp_passes_in_both_versions", echo::tcp),
         trial("udp_passes_in_both_versions", echo::udp),
         trial("ping_passes_in_both_versions", echo::ping),
@@ -86,19 +103,7 @@ fn main() -> ExitCode {
             "profiles_pass_on_refusals_and_resets",
             stacks::refusals_and_resets,
         ),
-    ];
-    if allowed == Ok(()) && rustix::process::geteuid().is_root() {
-        trials.push(trial("the_same_as_an_ordinary_user", as_nobody));
-    }
-    if let Err(error) = &allowed {
-        assert!(!in_ci(), "{error}");
-        eprintln!("skipped: {error}");
-        for trial in &mut trials {
-            let skipped = std::mem::replace(trial, Trial::test("", || Ok(())));
-            *trial = skipped.with_ignored_flag(true);
-        }
-    }
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    ]
 }
 
 /// Whether nothing may be skipped.

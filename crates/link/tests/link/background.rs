@@ -203,7 +203,30 @@ fn it_is_read_as_it_is_written() {
     );
 }
 
+/// What is written out is read again as the same.
+fn again<T>(text: &str) -> Result<(), TestCaseError>
+where
+    T: std::str::FromStr + std::fmt::Display + std::fmt::Debug + PartialEq,
+{
+    if let Ok(value) = text.parse::<T>() {
+        prop_assert_eq!(value.to_string().parse::<T>().ok(), Some(value));
+    }
+    Ok(())
+}
+
 proptest! {
+    #[test]
+    fn whatever_is_typed_is_read_or_refused(
+        text in ".{0,40}",
+        name in "(le|ef|af1[1-4]|rest|0x[0-9a-f]{1,2}|[0-9]{1,3})(,rest|,cs[0-9])?",
+        rates in "[0-9]{1,4}(\\.[0-9]{1,3})?(bit|kbit|kB/s|B/s)(\\.\\.[0-9]{1,5}Mbit)?(:[0-9]{1,5})?",
+    ) {
+        for text in [&text, &rates, &format!("{name}:{rates}")] {
+            again::<Class>(text)?;
+            again::<Background>(text)?;
+        }
+    }
+
     /// Whatever passes beside it, the line carries no more than its bandwidth, and what is lost is
     /// lost to a full queue: packets in and packets out add up.
     #[test]

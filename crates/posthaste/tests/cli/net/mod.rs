@@ -10,6 +10,7 @@ mod links;
 mod privileges;
 mod record;
 mod relay;
+mod router;
 mod statuses;
 mod terminal;
 
