@@ -10,7 +10,6 @@ use std::fmt;
 use posthaste_units::Instant;
 
 use super::ledger::Unpaid;
-use super::offers::Selected;
 use super::quote::Quote;
 use super::{Amount, Market};
 use crate::qos::Money;
@@ -48,7 +47,7 @@ pub enum By {
     Quote,
     /// The present price, which it accepts.
     Offer,
-    /// It states nothing, and the price is 0.
+    /// It accepts no price, or that of an offer that has ended, and the price is 0.
     Free,
 }
 
@@ -191,13 +190,12 @@ impl Market {
     /// Whether it accepts the present price.
     fn by_offer(&self, now: Instant, ask: &Ask<'_>) -> Result<By, Why> {
         let price = Amount::from_micros(self.current().price.micros());
-        let accepted = match (ask.most, ask.selected) {
+        let selected = ask.selected.map(|name| self.offers.selected(name, now));
+        let accepted = match (ask.most, selected) {
             (Some(most), _) => Amount::from_micros(most.micros()),
-            (None, Some(name)) => match self.offers.selected(name, now) {
-                Selected::Holds(accepted) => accepted,
-                Selected::Ended => return Err(Why::Expired),
-            },
-            (None, None) if price == Amount::ZERO => return Ok(By::Free),
+            (None, Some(Some(accepted))) => accepted,
+            (None, _) if price == Amount::ZERO => return Ok(By::Free),
+            (None, Some(None)) => return Err(Why::Expired),
             (None, None) => return Err(Why::NoOffer),
         };
         match accepted >= price {

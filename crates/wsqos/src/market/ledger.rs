@@ -74,7 +74,8 @@ impl Ledger {
     pub fn give(&mut self, now: Instant, client: &str, price: Money, rate: f64) -> Option<Quote> {
         self.expire(now);
         let micros = whole(rate);
-        let fits = micros > 0 && self.quoted.saturating_add(micros) <= self.capacity;
+        let sum = self.quoted.checked_add(micros);
+        let fits = micros > 0 && sum.is_some_and(|sum| sum <= self.capacity);
         let has_room = self.quotes.len() < MOST_QUOTES && client.len() <= LONGEST_CLIENT;
         if !fits || !has_room || self.clients.contains(client) {
             return None;

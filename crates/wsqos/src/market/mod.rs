@@ -19,6 +19,7 @@ mod ledger;
 pub mod limit;
 mod monitor;
 mod offers;
+mod parameter;
 mod quote;
 
 use posthaste_units::{Instant, Span};
@@ -31,10 +32,12 @@ pub use ledger::{Ledger, Unpaid};
 pub use limit::{Limit, Limiter};
 pub use monitor::{Delivery, Monitor, Promise, Report, Verdict};
 pub use offers::Published;
+pub use parameter::WrongParameter;
 pub use quote::{Forged, Key, LONGEST_CLIENT, Quote, TOKEN_LENGTH};
 
 use crate::qos::Currency;
 use offers::Offers;
+use parameter::positive;
 
 /// On what terms a market trades.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,6 +84,19 @@ impl Terms {
             burst: 2,
             capacity: None,
         }
+    }
+
+    /// Whether they make sense together, the controller's parameters among them.
+    pub fn check(&self) -> Result<(), WrongParameter> {
+        positive("life", !self.life.is_zero())?;
+        positive("rate", self.rate > 0.0)?;
+        positive("most_rate", self.most_rate > 0.0)?;
+        positive("burst", self.burst > 0)?;
+        positive(
+            "capacity",
+            self.capacity.is_none_or(|capacity| capacity > 0.0),
+        )?;
+        self.controller.check()
     }
 }
 

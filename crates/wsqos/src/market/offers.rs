@@ -32,15 +32,6 @@ pub(super) struct Offers {
     ending: BTreeMap<Amount, Instant>,
 }
 
-/// What a name that a client has selected is worth now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Selected {
-    /// It is the present offer, or an earlier one that has not ended: so much was accepted.
-    Holds(Amount),
-    /// It is none of ours, or it has ended.
-    Ended,
-}
-
 impl Offers {
     pub(super) fn new(base: &str, price: Money, life: Span) -> Self {
         let name = name(base, price);
@@ -76,15 +67,16 @@ impl Offers {
         Some(self.current.clone())
     }
 
-    /// What selecting this name means.
-    pub(super) fn selected(&self, name: &str, now: Instant) -> Selected {
+    /// The price that a client has accepted by selecting this name; `None` where it is none of ours or
+    /// has ended.
+    pub(super) fn selected(&self, name: &str, now: Instant) -> Option<Amount> {
         if name == self.current.name {
-            return Selected::Holds(Amount::from_micros(self.current.price.micros()));
+            return Some(Amount::from_micros(self.current.price.micros()));
         }
-        let rest = name.strip_prefix(&self.base);
-        let price = rest.and_then(|rest| rest.strip_prefix('@')?.parse().ok());
-        let lives = |price: &Amount| self.ending.get(price).is_some_and(|until| *until > now);
-        price.filter(lives).map_or(Selected::Ended, Selected::Holds)
+        let rest = name.strip_prefix(&self.base)?;
+        let price = rest.strip_prefix('@')?.parse().ok()?;
+        let until = self.ending.get(&price)?;
+        (*until > now).then_some(price)
     }
 }
 

@@ -5,6 +5,7 @@ mod demand;
 mod descriptions;
 mod envelopes;
 mod index;
+mod market;
 mod qos;
 mod scans;
 mod server;

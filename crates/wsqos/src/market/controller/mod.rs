@@ -8,11 +8,10 @@ mod rajomon;
 mod steps;
 mod window;
 
-use posthaste_units::{Instant, Ratio, Span};
+use posthaste_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
-use crate::market::Amount;
+use crate::market::{Amount, WrongParameter};
 use crate::qos::{Currency, Money};
 
 pub use proportional_integral::ProportionalIntegral;
@@ -40,25 +39,6 @@ pub enum Controller {
     ProportionalIntegral(ProportionalIntegral),
     /// After RAJOMON: up with the excess of the queueing delay, else down a little.
     Rajomon(Rajomon),
-}
-
-/// Why a controller cannot work with its parameters.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum WrongController {
-    /// Bounds that are the wrong way round.
-    #[error("low must not be above high: {low} is more than {high}")]
-    Bounds {
-        /// As configured.
-        low: Ratio,
-        /// As configured.
-        high: Ratio,
-    },
-    /// Something must be more than zero.
-    #[error("{0} must be more than zero")]
-    Zero(&'static str),
-    /// Something must be a number that is not negative.
-    #[error("{0} must be a number that is not negative")]
-    Negative(&'static str),
 }
 
 /// A controller at work.
@@ -95,7 +75,7 @@ impl Controller {
     }
 
     /// Whether its parameters make sense together.
-    pub fn check(&self) -> Result<(), WrongController> {
+    pub fn check(&self) -> Result<(), WrongParameter> {
         match self {
             Self::Steps(steps) => steps.check(),
             Self::ProportionalIntegral(controller) => controller.check(),
@@ -163,13 +143,4 @@ fn quantised(wanted: f64, present: Amount, tick: Amount) -> Amount {
         return present;
     }
     Amount::from_micros(((wanted / tick).round() * tick) as u64)
-}
-
-fn positive(name: &'static str, is: bool) -> Result<(), WrongController> {
-    is.then_some(()).ok_or(WrongController::Zero(name))
-}
-
-fn not_negative(name: &'static str, number: f64) -> Result<(), WrongController> {
-    let fits = number.is_finite() && number >= 0.0;
-    fits.then_some(()).ok_or(WrongController::Negative(name))
 }

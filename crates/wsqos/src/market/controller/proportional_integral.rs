@@ -1,15 +1,19 @@
 //! `proportional-integral`: the busy share is held at a target, from a signal of fractions of a second.
 //!
 //! A busy share cannot pass 1, so twice too much looks like a little too much. What tells them apart is
-//! the queue: the time that requests wait beyond what is allowed counts as error, too. Errors within a band
-//! count as none and the price moves by whole ticks, so that a steady load has a still price. The integral
-//! is kept within 0 and the highest price: it has nothing to unwind when the load turns.
+//! the queue: the time that requests wait beyond what is allowed counts as error, too. A correction begins
+//! where the error leaves a band and goes on until it is gone, and the price moves by whole ticks, so that a
+//! steady load has a still price. What moves it is the change of the error and the error itself, added to
+//! the price, which stays within 0 and the highest: there is nothing to unwind when the load turns. The
+//! nearer the highest price, the larger the part of those who are left that a tick turns away, so the gains
+//! shrink with the distance to it.
 
 use posthaste_units::{Instant, Ratio, Span};
 use serde::{Deserialize, Serialize};
 
-use super::{Observed, WrongController, not_negative, positive, quantised};
+use super::{Observed, quantised};
 use crate::market::Amount;
+use crate::market::parameter::{WrongParameter, positive, within};
 
 /// Parameters of `proportional-integral`. The gains are in shares of the highest price.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,13 +21,14 @@ use crate::market::Amount;
 pub struct ProportionalIntegral {
     /// The busy share that is aimed at: 75 %.
     pub target: Ratio,
-    /// How far from it is no error: 5 %.
+    /// How far from it no correction begins: 5 %.
     pub band: Ratio,
-    /// How long requests may wait; what is above it is counted in multiples of it, one at most: 20 ms.
+    /// How long requests may wait; what is beyond is counted in multiples of it, one at most: 50 ms. Some
+    /// service times: a queue of two or three requests comes and goes below any limit.
     pub delay: Span,
     /// Over how long the signals are smoothed, as the time constant of an exponential: 500 ms.
     pub memory: Span,
-    /// What an error of 1 adds to the price at once: 0.2 of the highest.
+    /// What an error of 1 adds to the price at once: 0.3 of the highest.
     pub proportional: f64,
     /// What an error of 1 adds to the price within a second: 0.4 of the highest.
     pub integral: f64,
@@ -39,9 +44,9 @@ impl Default for ProportionalIntegral {
         Self {
             target: share(75.0),
             band: share(5.0),
-            delay: Span::from_millis(20),
+            delay: Span::from_millis(50),
             memory: Span::from_millis(500),
-            proportional: 0.2,
+            proportional: 0.3,
             integral: 0.4,
             tick: Amount::from_micros(10_000),
             most: Amount::from_micros(1_000_000),
@@ -50,23 +55,24 @@ impl Default for ProportionalIntegral {
 }
 
 impl ProportionalIntegral {
-    pub(super) fn check(&self) -> Result<(), WrongController> {
+    pub(super) fn check(&self) -> Result<(), WrongParameter> {
         positive("delay", !self.delay.is_zero())?;
         positive("tick", self.tick > Amount::ZERO)?;
         positive("most", self.most > Amount::ZERO)?;
-        not_negative("proportional", self.proportional)?;
-        not_negative("integral", self.integral)
+        within("proportional", self.proportional, 0.0, 100.0)?;
+        within("integral", self.integral, 0.0, 100.0)
     }
 
-    /// How far off, -1 to 1; zero within the band.
+    /// How far off, -1 to 1: the busy share's distance from the target, and what requests wait too long.
     fn error(&self, busy: f64, delay: f64) -> f64 {
-        let off = busy - self.target.get();
-        let within = off.clamp(-self.band.get(), self.band.get());
         let allowed = self.delay.as_secs_f64().max(1e-9);
         let late = ((delay - allowed) / allowed).clamp(0.0, 1.0);
-        (off - within + late).clamp(-1.0, 1.0)
+        (busy - self.target.get() + late).clamp(-1.0, 1.0)
     }
 }
+
+/// Nearer to the highest price than this the gains shrink no further: the way down must stay open.
+const LEAST_GAIN: f64 = 0.2;
 
 /// The controller at work.
 #[derive(Clone, Debug)]
@@ -76,8 +82,11 @@ pub(super) struct Running {
     /// Smoothed: busy share, and waiting in seconds.
     busy: f64,
     delay: f64,
-    /// Share of the highest price, 0 to 1.
-    integral: f64,
+    error: f64,
+    /// Whether the error has left the band and not yet come to zero.
+    corrects: bool,
+    /// The price before it is brought to ticks, as a share of the highest.
+    share: f64,
     price: Amount,
 }
 
@@ -88,7 +97,9 @@ impl Running {
             last: None,
             busy: 0.0,
             delay: 0.0,
-            integral: 0.0,
+            error: 0.0,
+            corrects: false,
+            share: 0.0,
             price: Amount::ZERO,
         }
     }
@@ -99,18 +110,33 @@ impl Running {
             return self.price;
         };
         self.last = Some(seen.at);
-        // A process that was stopped for a while has one sample for it: it must not count for the whole while.
+        // A process that was stopped for a while has one sample for it, which must not count for the whole.
         let seconds = seen.at.since(last).as_secs_f64().min(1.0);
         let memory = self.parameters.memory.as_secs_f64().max(1e-9);
         let weight = 1.0 - (-seconds / memory).exp();
         self.busy += (seen.busy - self.busy) * weight;
         self.delay += (seen.delay.as_secs_f64() - self.delay) * weight;
         let error = self.parameters.error(self.busy, self.delay);
-        let moved = self.integral + self.parameters.integral * error * seconds;
-        self.integral = moved.clamp(0.0, 1.0);
-        let share = (self.integral + self.parameters.proportional * error).clamp(0.0, 1.0);
-        let wanted = share * self.parameters.most.micros() as f64;
+        self.correct(error, seconds);
+        let wanted = self.share * self.parameters.most.micros() as f64;
         self.price = quantised(wanted, self.price, self.parameters.tick).min(self.parameters.most);
         self.price
+    }
+
+    /// Moves the price: by what the error has changed, and by what it is.
+    fn correct(&mut self, error: f64, seconds: f64) {
+        let before = std::mem::replace(&mut self.error, error);
+        let has_crossed = error * before <= 0.0;
+        self.corrects = error.abs() > self.parameters.band.get() || self.corrects && !has_crossed;
+        if self.corrects {
+            let ProportionalIntegral {
+                proportional,
+                integral,
+                ..
+            } = self.parameters;
+            let change = proportional * (error - before) + integral * error * seconds;
+            let gain = (1.0 - self.share).max(LEAST_GAIN);
+            self.share = (self.share + gain * change).clamp(0.0, 1.0);
+        }
     }
 }

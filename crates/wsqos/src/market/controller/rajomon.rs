@@ -10,8 +10,9 @@
 use posthaste_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
 
-use super::{Observed, WrongController, positive, quantised};
+use super::{Observed, quantised};
 use crate::market::Amount;
+use crate::market::parameter::{WrongParameter, positive};
 
 /// Parameters of `rajomon`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,7 +46,7 @@ impl Default for Rajomon {
 }
 
 impl Rajomon {
-    pub(super) fn check(&self) -> Result<(), WrongController> {
+    pub(super) fn check(&self) -> Result<(), WrongParameter> {
         positive("threshold", !self.threshold.is_zero())?;
         positive("period", !self.period.is_zero())?;
         positive("up", self.up > Amount::ZERO)?;

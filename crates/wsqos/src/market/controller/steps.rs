@@ -7,9 +7,10 @@
 use posthaste_units::{Instant, Ratio, Span};
 use serde::{Deserialize, Serialize};
 
+use super::Observed;
 use super::window::Window;
-use super::{Observed, WrongController, positive};
 use crate::market::Amount;
+use crate::market::parameter::{WrongParameter, positive};
 
 /// Parameters of `steps`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,10 +49,10 @@ impl Default for Steps {
 }
 
 impl Steps {
-    pub(super) fn check(&self) -> Result<(), WrongController> {
+    pub(super) fn check(&self) -> Result<(), WrongParameter> {
         let (low, high) = (self.low, self.high);
         if low > high {
-            return Err(WrongController::Bounds { low, high });
+            return Err(WrongParameter::Bounds { low, high });
         }
         positive("up", self.up > Amount::ZERO)?;
         positive("down", self.down > Amount::ZERO)?;

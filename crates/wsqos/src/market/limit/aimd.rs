@@ -4,6 +4,7 @@ use posthaste_units::{Ratio, Span};
 use serde::{Deserialize, Serialize};
 
 use super::Round;
+use crate::market::parameter::{WrongParameter, positive, within};
 
 /// Parameters of `aimd`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +26,11 @@ impl Default for Aimd {
 }
 
 impl Aimd {
+    pub(super) fn check(&self) -> Result<(), WrongParameter> {
+        positive("timeout", !self.timeout.is_zero())?;
+        within("backoff", self.backoff.get(), 0.1, 0.99)
+    }
+
     /// The limit after a round.
     pub(super) fn close(&self, round: &Round, limit: f64) -> f64 {
         match round.failures > 0 || round.longest > self.timeout {

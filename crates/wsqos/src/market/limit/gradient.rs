@@ -1,27 +1,29 @@
-//! `gradient`: the latency of now against that of a long time, after Netflix's `gradient2`.
+//! `gradient`: the latency of now against that of no queue, after Netflix's `gradient2`.
 //!
 //! From there: the rule `limit * gradient + queue`, smoothed, with the gradient between 0.5 and 1, the
-//! tolerance, the defaults of all of them, and that an unneeded limit does not grow. Ours: the mean of a
-//! round in place of single replies, and that the long-time latency rises only from rounds that did not
-//! need the limit. There it follows whatever comes, so that in an overload that lasts, what the queue adds
-//! comes to count as usual and the limit grows without end.
+//! tolerance, their defaults, that latencies are averaged, and that a limit that is not needed does not
+//! grow. Ours: what the latency is compared with. There it is an average of a long time, which in an overload
+//! that lasts comes to count the queue as usual, and the limit grows without end. Here, as in Envoy's
+//! adaptive concurrency, the limit is a quarter for a moment now and then, and what replies take then is
+//! the latency without a queue.
 
 use serde::{Deserialize, Serialize};
 
 use super::Round;
+use crate::market::parameter::{WrongParameter, positive, within};
 
 /// Parameters of `gradient`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Gradient {
-    /// So many times the long-time latency is still no queue: 1.5.
+    /// So many times the latency without a queue is still none: 1.5.
     pub tolerance: f64,
-    /// By how many requests the limit grows in a round without a queue: 4.
+    /// By how many requests the limit may grow while there is no queue: 4.
     pub queue: u32,
     /// The weight of a round against the limit so far, 0 to 1: 0.2.
     pub smoothing: f64,
-    /// Over how many replies the long-time latency is averaged: 600.
-    pub window: u32,
+    /// After how many rounds the limit is a quarter, until it is known what replies take then: 100.
+    pub probe: u32,
 }
 
 impl Default for Gradient {
@@ -30,46 +32,107 @@ impl Default for Gradient {
             tolerance: 1.5,
             queue: 4,
             smoothing: 0.2,
-            window: 600,
+            probe: 100,
         }
     }
 }
+
+impl Gradient {
+    pub(super) fn check(&self) -> Result<(), WrongParameter> {
+        within("tolerance", self.tolerance, 1.0, 10.0)?;
+        positive("queue", self.queue > 0)?;
+        within("smoothing", self.smoothing, 0.01, 1.0)?;
+        positive("probe", self.probe > 0)
+    }
+}
+
+/// A probe is given up after so many rounds in which it did not come to be.
+const PATIENCE: u32 = 10;
 
 /// The limit at work.
 #[derive(Clone, Debug)]
 pub(super) struct Running {
     gradient: Gradient,
-    /// Long-time latency in seconds; none before the first round.
-    usual: Option<f64>,
+    /// Latency without a queue, in seconds; none before the first round.
+    alone: Option<f64>,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// So many rounds since the last probe.
+    Working(u32),
+    /// The limit is a quarter of what it was; requests from before are still in service.
+    Draining { before: f64, rounds: u32 },
+    /// And this round they are not.
+    Probing(f64),
 }
 
 impl Running {
     pub(super) const fn new(gradient: Gradient) -> Self {
         Self {
             gradient,
-            usual: None,
+            alone: None,
+            stage: Stage::Working(0),
         }
     }
 
     /// The limit after a round.
     pub(super) fn close(&mut self, round: &Round, limit: f64) -> f64 {
+        let mean = round.mean();
+        match self.stage {
+            Stage::Working(rounds) if rounds >= self.gradient.probe => {
+                self.stage = Stage::Draining {
+                    before: limit,
+                    rounds: 0,
+                };
+                limit / 4.0
+            }
+            Stage::Working(rounds) => {
+                self.stage = Stage::Working(rounds + 1);
+                let alone = self.alone.unwrap_or(mean);
+                let alone = alone + (mean - alone).min(0.0) * self.gradient.smoothing;
+                self.alone = Some(alone);
+                self.weigh(alone, round, limit)
+            }
+            // As long as more are in service than the limit allows, they are from before, or the caller
+            // lets some pass: then nothing can be learned.
+            Stage::Draining { before, rounds } => {
+                let is_drained = f64::from(round.in_flight) <= limit;
+                self.stage = match is_drained {
+                    true => Stage::Probing(before),
+                    false if rounds < PATIENCE => Stage::Draining {
+                        before,
+                        rounds: rounds + 1,
+                    },
+                    false => Stage::Working(0),
+                };
+                if matches!(self.stage, Stage::Working(_)) {
+                    before
+                } else {
+                    limit
+                }
+            }
+            Stage::Probing(before) => {
+                self.stage = Stage::Working(0);
+                // Half of what was known: one round alone is too noisy.
+                self.alone = self.alone.map(|alone| (alone + mean) / 2.0);
+                before
+            }
+        }
+    }
+
+    fn weigh(&self, alone: f64, round: &Round, limit: f64) -> f64 {
         let Gradient {
             tolerance,
             queue,
             smoothing,
-            window,
+            ..
         } = self.gradient;
-        let (short, needed) = (round.mean(), round.was_needed(limit));
-        let usual = self.usual.unwrap_or(short);
-        let weight = f64::from(round.replies) / f64::from(window.max(1));
-        self.usual = Some(match short < usual || !needed {
-            true => usual + (short - usual) * weight.min(1.0),
-            false => usual,
-        });
-        if !needed {
+        if !round.was_needed(limit) {
             return limit;
         }
-        let gradient = (tolerance * usual / short.max(1e-9)).clamp(0.5, 1.0);
+        let gradient = (tolerance * alone / round.mean().max(1e-9)).clamp(0.5, 1.0);
         let wanted = limit * gradient + f64::from(queue);
         limit + (wanted - limit) * smoothing
     }

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub use aimd::Aimd;
 pub use gradient::Gradient;
 
+use super::WrongParameter;
+
 /// A limit's name and its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "policy", rename_all = "kebab-case")]
@@ -63,6 +65,14 @@ impl Limiter {
         match self {
             Self::Gradient(_) => "gradient",
             Self::Aimd(_) => "aimd",
+        }
+    }
+
+    /// Whether its parameters make sense together.
+    pub fn check(&self) -> Result<(), WrongParameter> {
+        match self {
+            Self::Gradient(gradient) => gradient.check(),
+            Self::Aimd(aimd) => aimd.check(),
         }
     }
 }
