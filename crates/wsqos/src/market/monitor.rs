@@ -67,7 +67,7 @@ pub struct Report {
     pub availability: Option<Verdict>,
 }
 
-/// Which requests belong together: those of an offer, and of a client within it.
+/// Offers that are watched, at most.
 const MOST_OFFERS: usize = 256;
 /// Clients that are watched within an offer, at most.
 const MOST_CLIENTS: usize = 4096;
@@ -254,10 +254,13 @@ impl Tally {
     }
 }
 
+/// Fewer requests are no ground for a verdict: Wilson's interval says too much of a handful.
+const FEWEST: u64 = 20;
+
 /// Whether at least `least` of all are good, if `good` of `count` seen were: where 95 % certainty leaves
 /// it open, it is not known.
 fn judge(good: u64, count: u64, least: f64) -> Verdict {
-    if count == 0 {
+    if count < FEWEST {
         return Verdict::Unknown;
     }
     let (count, z2) = (count as f64, 1.96 * 1.96);
