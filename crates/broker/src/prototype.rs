@@ -209,7 +209,7 @@ mod tests {
             for (name, (mut qos, price, seconds)) in offers.into_iter().enumerate() {
                 qos.price = Money::from_micros(price, "EUR".parse().unwrap());
                 let expires = now() + jiff::SignedDuration::from_secs(seconds);
-                let offer = Offer { name: name.to_string(), expires, qos };
+                let offer = Offer { name: name.to_string(), expires, endpoint: None, qos };
                 index.put("books", "ada", &offer).unwrap();
             }
             let world = index.world(now());

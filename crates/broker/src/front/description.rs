@@ -41,6 +41,10 @@ fn get_best_offer() -> Offered {
                 ..Element::simple("provider", "string", "Whose offer it is.")
             },
             Element {
+                optional: true,
+                ..Element::simple("endpoint", "anyURI", "Where the service is called.")
+            },
+            Element {
                 name: "offer",
                 kind: Kind::Record("Document"),
                 optional: true,
@@ -66,7 +70,7 @@ fn get_trusted_providers() -> Offered {
     let providers = any_number("provider", Kind::Simple("string"), "");
     operation(
         "GetTrustedProviders",
-        "Those who may publish.",
+        "Those whose offers are taken: who may publish, and whom the registry names.",
         Vec::new(),
         vec![providers],
     )

@@ -60,6 +60,7 @@ impl Shape {
         let mut offer = Offer {
             name: String::new(),
             expires,
+            endpoint: None,
             qos: Default::default(),
         };
         let server = &mut offer.qos.default.server;

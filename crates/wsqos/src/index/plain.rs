@@ -14,6 +14,8 @@ pub(super) enum Kept {
     Plain(Box<Plain>),
     /// Any other.
     Whole(Box<Definition>, Timestamp),
+    /// Either, with where the service is called.
+    Placed(Box<(Kept, Box<str>)>),
 }
 
 /// What a plain offer states: what of it, by a bit each, and how much. What is not stated is 0.
@@ -32,9 +34,13 @@ pub(super) struct Plain {
 impl Kept {
     pub(super) fn of(offer: &Offer) -> Self {
         let Offer { expires, qos, .. } = offer;
-        match Plain::of(qos, *expires) {
+        let kept = match Plain::of(qos, *expires) {
             Some(plain) => Self::Plain(Box::new(plain)),
             None => Self::Whole(Box::new(qos.clone()), *expires),
+        };
+        match &offer.endpoint {
+            Some(endpoint) => Self::Placed(Box::new((kept, endpoint.as_str().into()))),
+            None => kept,
         }
     }
 
@@ -42,6 +48,7 @@ impl Kept {
         match self {
             Self::Plain(plain) => plain.expires,
             Self::Whole(_, expires) => *expires,
+            Self::Placed(placed) => placed.0.expires(),
         }
     }
 
@@ -50,10 +57,18 @@ impl Kept {
         let qos = match self {
             Self::Plain(plain) => plain.definition(),
             Self::Whole(qos, _) => Definition::clone(qos),
+            Self::Placed(placed) => {
+                let (kept, endpoint) = &**placed;
+                return Offer {
+                    endpoint: Some(endpoint.to_string()),
+                    ..kept.offer()
+                };
+            }
         };
         Offer {
             name: String::new(),
             expires: self.expires(),
+            endpoint: None,
             qos,
         }
     }

@@ -64,6 +64,7 @@ pub(super) fn offers(offers: &Offers) -> Result<(), Excess> {
 
 pub(super) fn offer(offer: &Offer) -> Result<(), Excess> {
     name(&offer.name)?;
+    offer.endpoint.as_deref().map_or(Ok(()), url)?;
     definition(&offer.qos)
 }
 

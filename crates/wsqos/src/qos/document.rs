@@ -48,6 +48,9 @@ pub struct Offer {
     pub name: String,
     /// From this moment on it is no more.
     pub expires: Timestamp,
+    /// Where the service is called, if it says so: a URL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
     /// What it promises.
     pub qos: Definition,
 }

@@ -117,6 +117,7 @@ pub(crate) fn offer(name: &str, cents: u64, seconds: i64) -> Offer {
     Offer {
         name: name.to_owned(),
         expires: later(seconds),
+        endpoint: None,
         qos: Definition {
             price,
             ..Definition::default()

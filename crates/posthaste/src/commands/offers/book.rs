@@ -48,7 +48,11 @@ pub(super) fn entry(Listed { provider, offer }: &Listed) -> String {
     say(server
         .availability
         .map(|share| format!("available {share}")));
-    let _ = writeln!(out, " until {}", offer.expires);
+    let _ = write!(out, " until {}", offer.expires);
+    if let Some(endpoint) = &offer.endpoint {
+        let _ = write!(out, ", at {endpoint}");
+    }
+    out.push('\n');
     out
 }
 

@@ -82,12 +82,19 @@ fn offers(element: Element<'_, '_>) -> Read<Offers> {
         let wanted = "a date, a time and a zone, as 2026-01-31T12:00:00Z";
         let expires = written.parse::<Timestamp>();
         let expires = expires.map_err(|_| element.wrong("expires", &written, wanted))?;
+        let endpoint = element.attribute("endpoint");
+        let endpoint = endpoint.filter(|endpoint| !endpoint.is_empty());
         let no_price = element.missing("price");
         let qos = definition(element)?;
         if qos.price.is_none() {
             return Err(no_price);
         }
-        offers.offers.push(Offer { name, expires, qos });
+        offers.offers.push(Offer {
+            name,
+            expires,
+            endpoint,
+            qos,
+        });
         Ok(())
     })?;
     Ok(offers)

@@ -33,7 +33,11 @@ pub(crate) fn write(document: &Document, out: &mut String) {
                     }
                     for offer in &offers.offers {
                         let expires = offer.expires.to_string();
-                        let attributes = [("expires", expires.as_str()), ("name", &offer.name)];
+                        let endpoint = offer.endpoint.as_deref();
+                        let attributes: Vec<_> = [("expires", &*expires), ("name", &offer.name)]
+                            .into_iter()
+                            .chain(endpoint.map(|url| ("endpoint", url)))
+                            .collect();
                         to.within("qosOffer", &attributes, |to| to.definition(&offer.qos));
                     }
                 }),

@@ -90,6 +90,7 @@ pub(crate) fn offer(qos: Definition) -> Offer {
     Offer {
         name: "Gold".to_owned(),
         expires: at("2026-01-01T00:02:00Z"),
+        endpoint: None,
         qos,
     }
 }
@@ -182,11 +183,14 @@ prop_compose! {
 }
 
 prop_compose! {
-    pub(crate) fn any_offer()(name in "\\PC{1,8}", seconds in 0i64..4, qos in definition()) -> Offer {
+    pub(crate) fn any_offer()(
+        name in "\\PC{1,8}", seconds in 0i64..4, endpoint in of("http://[a-z&<\"]{1,8}"), qos in definition(),
+    ) -> Offer {
         Offer {
             // What a document cannot hold at the ends of an attribute is no part of a name.
             name: format!("{}!", name.trim()),
             expires: Timestamp::from_second(1_767_225_599 + seconds).unwrap(),
+            endpoint,
             qos,
         }
     }
