@@ -1,12 +1,12 @@
-//! What can go wrong between a client and a broker.
+//! What can go wrong between a client and a broker, or whoever else is asked.
 
 use std::io;
 
 use thiserror::Error;
 
-/// Why a URL is no broker's.
+/// Why nobody can be asked at a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{url:?} is no broker's address: {reason}; write it as http://127.0.0.1:8090")]
+#[error("{url:?} is no address to ask at: {reason}; write it as http://127.0.0.1:8090")]
 pub struct UrlError {
     pub(crate) url: String,
     pub(crate) reason: String,
@@ -15,8 +15,8 @@ pub struct UrlError {
 /// Why there is no answer, or none of use.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The broker cannot be reached.
-    #[error("no broker at {at}: {error}")]
+    /// Nobody can be reached.
+    #[error("nobody to be reached at {at}: {error}")]
     Unreachable {
         /// Where it should be.
         at: String,
@@ -24,7 +24,7 @@ pub enum Error {
         error: io::Error,
     },
     /// It did not answer in time.
-    #[error("the broker at {at} did not answer within {seconds} s")]
+    #[error("no answer from {at} within {seconds} s")]
     Late {
         /// Where it is.
         at: String,
@@ -32,17 +32,17 @@ pub enum Error {
         seconds: u64,
     },
     /// The connection broke.
-    #[error("the connection to the broker broke: {0}")]
+    #[error("the connection broke: {0}")]
     Broken(#[from] hyper::Error),
     /// It refused, and said why.
-    #[error("the broker refuses: {detail} ({status})")]
+    #[error("refused: {detail} ({status})")]
     Refused {
         /// The HTTP status.
         status: u16,
         /// What it says.
         detail: String,
     },
-    /// It answered something that no broker says.
-    #[error("the broker's answer makes no sense: {0}")]
+    /// It answered something that cannot be meant.
+    #[error("the answer makes no sense: {0}")]
     Senseless(String),
 }

@@ -7,12 +7,14 @@ mod client;
 mod document;
 mod error;
 mod events;
+mod soap;
 mod wire;
 
 pub use client::{Answer, Client, Listed, Objections, Question};
 pub use document::Document;
 pub use error::{Error, UrlError};
 pub use events::{Event, Put};
+pub use soap::Endpoint;
 
 /// Does `work` on this thread, for callers that have no runtime of their own.
 pub fn wait<T>(work: impl Future<Output = T>) -> std::io::Result<T> {

@@ -22,7 +22,10 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Bytes of an answer at most; a stream has no limit.
 const ANSWER: usize = 64 << 20;
 
-/// Where a broker is.
+/// Bytes of a refusal at most.
+const REFUSAL: usize = 1 << 20;
+
+/// Where a broker is, or whoever else is asked.
 #[derive(Clone)]
 pub(crate) struct Place {
     url: Url,
@@ -61,8 +64,21 @@ impl Place {
         })
     }
 
-    /// The answer's head and what follows it, if the broker does what was asked.
+    /// The answer's head and what follows it, if what was asked is done.
     pub(crate) async fn ask(
+        &self,
+        request: Request<Full<Bytes>>,
+        token: Option<&str>,
+    ) -> Result<Response<Incoming>, Error> {
+        let response = self.send(request, token).await?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Err(self.refused(response).await?)
+    }
+
+    /// The answer's head and what follows it, whatever it says.
+    pub(crate) async fn send(
         &self,
         mut request: Request<Full<Bytes>>,
         token: Option<&str>,
@@ -82,13 +98,14 @@ impl Place {
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
-        let response = self.in_time(sender.send_request(request)).await??;
-        if response.status().is_success() {
-            return Ok(response);
-        }
+        Ok(self.in_time(sender.send_request(request)).await??)
+    }
+
+    /// What a refusal says.
+    pub(crate) async fn refused(&self, response: Response<Incoming>) -> Result<Error, Error> {
         let status = response.status().as_u16();
-        let body = whole(response).await?;
-        Err(Error::Refused {
+        let body = self.in_time(within(response, REFUSAL)).await??;
+        Ok(Error::Refused {
             status,
             detail: detail(&body),
         })

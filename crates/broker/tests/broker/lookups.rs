@@ -166,7 +166,7 @@ fn the_client_asks_and_lists() {
         posthaste_offers::wait(client.withdraw("books", "ada", "Good value, 100 %")).unwrap();
     assert_eq!(
         again.unwrap_err().to_string(),
-        "the broker refuses: there is no such offer (404)"
+        "refused: there is no such offer (404)"
     );
 }
 
