@@ -20,17 +20,18 @@ pub(crate) struct Room {
 }
 
 const PURE: &[&str] = &[
-    "units", "stats", "soap", "draw", "link", "tcp", "sim", "wsqos", "coding",
+    "units", "stats", "soap", "draw", "link", "tcp", "sim", "wsqos", "uddi", "coding",
 ];
 
 /// What each product may use; never another product.
 const UNDER_A_PRODUCT: &[&str] = &[
-    "units", "stats", "soap", "draw", "link", "tcp", "sim", "wsqos", "coding", "serve", "offers",
+    "units", "stats", "soap", "draw", "link", "tcp", "sim", "wsqos", "uddi", "coding", "serve",
+    "offers",
 ];
 
 const UNDER_THE_TOP: &[&str] = &[
-    "units", "stats", "soap", "draw", "link", "tcp", "sim", "wsqos", "coding", "serve", "offers",
-    "load", "emulator", "gateway", "broker", "bookshop",
+    "units", "stats", "soap", "draw", "link", "tcp", "sim", "wsqos", "uddi", "coding", "serve",
+    "offers", "load", "emulator", "gateway", "broker", "bookshop",
 ];
 
 const ALL_BUT_THE_BINARY: &[&str] = &[
@@ -42,6 +43,7 @@ const ALL_BUT_THE_BINARY: &[&str] = &[
     "tcp",
     "sim",
     "wsqos",
+    "uddi",
     "coding",
     "serve",
     "offers",
@@ -64,6 +66,7 @@ pub(crate) const ROOMS: &[Room] = &[
     pure("tcp", &["units"]),
     pure("sim", &["units", "tcp", "link", "stats"]),
     pure("wsqos", &["units", "soap"]),
+    pure("uddi", &["soap"]),
     pure("coding", &["wsqos"]),
     shell("serve", &["units"]),
     shell("offers", &["units", "serve", "wsqos"]),

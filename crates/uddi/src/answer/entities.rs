@@ -1,0 +1,135 @@
+//! Entities, each read from where its element has been started to its end.
+
+use posthaste_soap::xml::{Scanner, XmlError};
+
+use super::envelope::{children, key, words};
+use crate::Version;
+use crate::entity::{Binding, Business, Category, Interface, Service, TModel};
+
+type Read<T> = Result<T, XmlError>;
+
+pub(super) fn business(at: &mut Scanner<'_>, version: Version) -> Read<Business> {
+    let mut business = Business {
+        key: key(at, "businessKey"),
+        ..Business::default()
+    };
+    children(at, version, |at, name| {
+        match name {
+            "name" if business.name.is_empty() => business.name = words(at)?,
+            "categoryBag" => business.categories = categories(at, version)?,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(business)
+}
+
+pub(super) fn tmodel(at: &mut Scanner<'_>, version: Version) -> Read<TModel> {
+    let mut tmodel = TModel {
+        key: key(at, "tModelKey"),
+        ..TModel::default()
+    };
+    children(at, version, |at, name| {
+        match name {
+            "name" => tmodel.name = words(at)?,
+            "overviewDoc" if tmodel.overview.is_none() => {
+                tmodel.overview = overview(at, version)?;
+            }
+            "categoryBag" => tmodel.categories = categories(at, version)?,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(tmodel)
+}
+
+pub(super) fn service(at: &mut Scanner<'_>, version: Version) -> Read<Service> {
+    let mut service = Service {
+        key: key(at, "serviceKey"),
+        business: key(at, "businessKey"),
+        ..Service::default()
+    };
+    children(at, version, |at, name| {
+        match name {
+            "name" if service.name.is_empty() => service.name = words(at)?,
+            "bindingTemplates" => children(at, version, |at, name| {
+                if name == "bindingTemplate" {
+                    service.bindings.push(binding(at, version)?);
+                }
+                Ok(())
+            })?,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(service)
+}
+
+fn binding(at: &mut Scanner<'_>, version: Version) -> Read<Binding> {
+    let mut binding = Binding {
+        key: key(at, "bindingKey"),
+        ..Binding::default()
+    };
+    children(at, version, |at, name| {
+        match name {
+            "accessPoint" => {
+                let elsewhere = ["wsdlDeployment", "bindingTemplate", "hostingRedirector"];
+                let is_endpoint = !elsewhere.contains(&&*key(at, "useType"));
+                binding.endpoint = Some(words(at)?).filter(|url| is_endpoint && !url.is_empty());
+            }
+            "tModelInstanceDetails" => children(at, version, |at, name| {
+                if name == "tModelInstanceInfo" {
+                    binding.interfaces.push(interface(at, version)?);
+                }
+                Ok(())
+            })?,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(binding)
+}
+
+fn interface(at: &mut Scanner<'_>, version: Version) -> Read<Interface> {
+    let mut interface = Interface {
+        tmodel: key(at, "tModelKey"),
+        overview: None,
+    };
+    children(at, version, |at, name| match name {
+        "instanceDetails" => children(at, version, |at, name| {
+            if name == "overviewDoc" && interface.overview.is_none() {
+                interface.overview = overview(at, version)?;
+            }
+            Ok(())
+        }),
+        _ => Ok(()),
+    })?;
+    Ok(interface)
+}
+
+/// The first URL of an `overviewDoc`.
+fn overview(at: &mut Scanner<'_>, version: Version) -> Read<Option<String>> {
+    let mut url = None;
+    children(at, version, |at, name| {
+        if name == "overviewURL" && url.is_none() {
+            url = Some(words(at)?).filter(|url| !url.is_empty());
+        }
+        Ok(())
+    })?;
+    Ok(url)
+}
+
+fn categories(at: &mut Scanner<'_>, version: Version) -> Read<Vec<Category>> {
+    let mut categories = Vec::new();
+    children(at, version, |at, name| {
+        if name == "keyedReference" {
+            categories.push(Category {
+                tmodel: key(at, "tModelKey"),
+                name: key(at, "keyName"),
+                value: key(at, "keyValue"),
+            });
+        }
+        Ok(())
+    })?;
+    Ok(categories)
+}

@@ -1,0 +1,177 @@
+//! What every reply has: an envelope, a message or a fault, elements to walk through.
+
+use posthaste_soap::Version as Soap;
+use posthaste_soap::xml::{Scanner, Token, XmlError, decode};
+
+use super::{Answer, AnswerError, LIMITS};
+use crate::Version;
+
+/// Characters of what a registry says in a fault that are repeated.
+const QUOTED: usize = 300;
+
+pub(super) fn reply(
+    bytes: &[u8],
+    version: Version,
+    wanted: &str,
+    child: impl FnMut(&mut Scanner<'_>, &str) -> Result<(), XmlError>,
+) -> Answer<()> {
+    reply_with(bytes, version, wanted, |_| (), child)
+}
+
+/// Shows `root` the message `wanted` and `child` each of its children.
+pub(super) fn reply_with(
+    bytes: &[u8],
+    version: Version,
+    wanted: &str,
+    root: impl FnOnce(&Scanner<'_>),
+    mut child: impl FnMut(&mut Scanner<'_>, &str) -> Result<(), XmlError>,
+) -> Answer<()> {
+    read(bytes, version, |at, found| {
+        if found != Some((version.namespace(), wanted)) {
+            let found = found.map_or("nothing".to_owned(), |(namespace, name)| {
+                format!("{name:?} of {namespace:?}")
+            });
+            let wanted = format!("{wanted:?} of {:?}", version.namespace());
+            return Err(AnswerError::Unexpected { found, wanted });
+        }
+        root(at);
+        Ok(children(at, version, &mut child)?)
+    })
+}
+
+/// Reads an envelope, whole, and hands the Body's child, started, to `message`, unless it is a fault.
+pub(super) fn read(
+    bytes: &[u8],
+    version: Version,
+    message: impl FnOnce(&mut Scanner<'_>, Option<(&str, &str)>) -> Answer<()>,
+) -> Answer<()> {
+    let text = decode(bytes, &LIMITS)?;
+    let mut scanner = Scanner::new(&text, &LIMITS);
+    let envelope = |found: String| AnswerError::Unexpected {
+        found,
+        wanted: "an envelope of SOAP 1.1".to_owned(),
+    };
+    let soap = Soap::Soap11.namespace();
+    match scanner.token()? {
+        Token::Start(name) if name.is(soap, "Envelope") => {}
+        Token::Start(name) => {
+            return Err(envelope(format!(
+                "{:?} of {:?}",
+                name.local, name.namespace
+            )));
+        }
+        _ => return Err(envelope("nothing".to_owned())),
+    }
+    loop {
+        match scanner.token()? {
+            Token::Start(name) if name.is(soap, "Body") => break,
+            Token::Start(_) => scanner.skip()?,
+            Token::Text(_) => {}
+            Token::End | Token::Eof => {
+                return Err(envelope("an envelope without a Body".to_owned()));
+            }
+        }
+    }
+    let found = loop {
+        match scanner.token()? {
+            Token::Start(name) => break Some(name),
+            Token::Text(_) => {}
+            Token::End | Token::Eof => break None,
+        }
+    };
+    match found {
+        Some(name) if name.is(soap, "Fault") => return Err(fault(&mut scanner, version)?),
+        Some(name) => {
+            message(&mut scanner, Some((&name.namespace, name.local)))?;
+        }
+        None => message(&mut scanner, None)?,
+    }
+    while scanner.token()? != Token::Eof {}
+    Ok(())
+}
+
+/// What a fault says, which `at` has started.
+fn fault(at: &mut Scanner<'_>, version: Version) -> Result<AnswerError, XmlError> {
+    let (mut reason, mut report) = (String::new(), None);
+    // A fault's own children are in no namespace (R1001).
+    each(at, |at, namespace, name| match (namespace, name) {
+        ("", "faultstring") => {
+            reason = shortened(&words(at)?);
+            Ok(())
+        }
+        ("", "detail") => children(at, version, |at, name| match name {
+            "dispositionReport" => children(at, version, |at, name| match name {
+                "result" if report.is_none() => children(at, version, |at, name| {
+                    if name == "errInfo" {
+                        let code = shortened(&key(at, "errCode"));
+                        report = Some((code, shortened(&words(at)?)));
+                    }
+                    Ok(())
+                }),
+                _ => Ok(()),
+            }),
+            _ => Ok(()),
+        }),
+        _ => Ok(()),
+    })?;
+    Ok(match report {
+        // The fault's own words name the key, the report's the rule.
+        Some((code, words)) => {
+            let words = if reason.is_empty() { words } else { reason };
+            AnswerError::Refused { code, words }
+        }
+        None => AnswerError::Fault(reason),
+    })
+}
+
+pub(super) fn children<'a>(
+    at: &mut Scanner<'a>,
+    version: Version,
+    mut child: impl FnMut(&mut Scanner<'a>, &str) -> Result<(), XmlError>,
+) -> Result<(), XmlError> {
+    each(at, |at, namespace, name| {
+        match namespace == version.namespace() {
+            true => child(at, name),
+            false => Ok(()),
+        }
+    })
+}
+
+/// Calls `child` with each child of the element started last, and passes over what it leaves of it.
+fn each<'a>(
+    at: &mut Scanner<'a>,
+    mut child: impl FnMut(&mut Scanner<'a>, &str, &str) -> Result<(), XmlError>,
+) -> Result<(), XmlError> {
+    loop {
+        match at.token()? {
+            Token::Start(name) => {
+                let outside = at.depth() - 1;
+                child(at, &name.namespace, name.local)?;
+                while at.depth() > outside {
+                    at.token()?;
+                }
+            }
+            Token::Text(_) => {}
+            Token::End | Token::Eof => return Ok(()),
+        }
+    }
+}
+
+/// The value of an attribute; empty where there is none.
+pub(super) fn key(at: &Scanner<'_>, name: &str) -> String {
+    at.attribute(name)
+        .map(|value| value.trim().to_owned())
+        .unwrap_or_default()
+}
+
+/// The text of the element started last; empty where it has child elements.
+pub(super) fn words(at: &mut Scanner<'_>) -> Result<String, XmlError> {
+    Ok(at
+        .text()?
+        .map(|text| text.trim().to_owned())
+        .unwrap_or_default())
+}
+
+fn shortened(words: &str) -> String {
+    words.chars().take(QUOTED).collect()
+}

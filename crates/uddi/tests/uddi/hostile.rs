@@ -1,0 +1,70 @@
+//! What a registry should not answer: refused with words, within bounds.
+
+use posthaste_uddi::{Version, answer};
+
+use crate::reply;
+
+fn refused(text: &str, words: &str) {
+    let error = answer::services(text.as_bytes(), Version::V3)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains(words), "{error}");
+}
+
+#[test]
+fn what_is_no_reply_is_refused() {
+    refused("", "no element");
+    refused("<html/>", "with \"html\" of \"\", not with an envelope");
+    refused("<!DOCTYPE a [<!ENTITY b 'c'>]><a/>", "DOCTYPE");
+    refused(
+        &reply(
+            Version::V3,
+            "<serviceDetail xmlns=\"NS\">&b;</serviceDetail>",
+        ),
+        "&b;",
+    );
+    refused(
+        &reply(Version::V3, ""),
+        "with nothing, not with \"serviceDetail\"",
+    );
+    refused(
+        &reply(Version::V3, "<serviceList xmlns=\"NS\"/>"),
+        "\"serviceList\"",
+    );
+    // A registry of the other version.
+    refused(
+        &reply(Version::V2, "<serviceDetail xmlns=\"NS\"/>"),
+        "\"urn:uddi-org:api_v2\", not with",
+    );
+    let whole = reply(Version::V3, "<serviceDetail xmlns=\"NS\"/>");
+    refused(&whole[..whole.len() - 3], "not well-formed");
+    refused(&format!("{whole}<more/>"), "second root");
+    let newer = whole.replace(
+        "http://schemas.xmlsoap.org/soap/envelope/",
+        "http://www.w3.org/2003/05/soap-envelope",
+    );
+    refused(&newer, "not with an envelope of SOAP 1.1");
+}
+
+#[test]
+fn a_reply_has_bounds() {
+    let detail = |inner: &str| {
+        reply(
+            Version::V3,
+            &format!("<serviceDetail xmlns=\"NS\">{inner}</serviceDetail>"),
+        )
+    };
+    refused(&detail(&" ".repeat(4 << 20)), "bytes in the document");
+    let name = format!(
+        "<businessService><name>{}</name></businessService>",
+        "x".repeat(17 << 10)
+    );
+    refused(&detail(&name), "bytes in one text");
+    refused(&detail(&"<a>".repeat(80)), "elements inside one another");
+    let fault = format!(
+        "<s:Fault><faultcode>s:Server</faultcode><faultstring>{}</faultstring></s:Fault>",
+        "é".repeat(4_000)
+    );
+    let error = answer::done(reply(Version::V3, &fault).as_bytes(), Version::V3).unwrap_err();
+    assert!(error.to_string().chars().count() < 350);
+}
