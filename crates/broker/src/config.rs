@@ -13,6 +13,7 @@ use crate::offered::fault_of_name;
 use crate::prototype::Design;
 use crate::sources::Source;
 use crate::store::Place;
+use crate::uddi::Uddi;
 
 /// How often a source is fetched at most.
 const LEAST: Span = Span::from_secs(1);
@@ -39,8 +40,8 @@ pub struct Config {
     /// Changes that the store's log keeps: for readers that come back, and as the record of who changed what.
     /// Default 1,000,000.
     pub changes: usize,
-    /// Where the UDDI registry is, for those who ask.
-    pub uddi: Option<String>,
+    /// A registry that says which services and trusted providers there are.
+    pub uddi: Option<Uddi>,
     /// Certificate chain and key, for HTTPS.
     pub tls: Option<Tls>,
     /// What prices are compared in.
@@ -155,9 +156,12 @@ impl Config {
                 )));
             }
         }
-        if self.follow.is_some() && !self.sources.is_empty() {
+        if let Some(uddi) = &self.uddi {
+            uddi.check()?;
+        }
+        if self.follow.is_some() && (self.uddi.is_some() || !self.sources.is_empty()) {
             return Err(ConfigError::of(
-                "a broker that follows another fetches no offers: leave out follow, or every source",
+                "a broker that follows another fetches no offers: leave out follow, or uddi and every source",
             ));
         }
         self.rates().map(drop)

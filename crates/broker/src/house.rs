@@ -10,6 +10,7 @@ use crate::keeper::Keeper;
 use crate::metrics::Metrics;
 use crate::prototype::Prototype;
 use crate::registry::Registry;
+use crate::uddi::Directory;
 
 /// A broker's parts.
 pub(crate) struct House {
@@ -26,8 +27,8 @@ pub(crate) struct House {
     pub(crate) scheme: &'static str,
     /// The broker whose changes this one follows.
     pub(crate) follows: Option<String>,
-    /// Where the UDDI registry is, for those who ask.
-    pub(crate) uddi: Option<String>,
+    /// The registry of services, where there is one.
+    pub(crate) directory: Option<Arc<Directory>>,
     /// What finds the best offer in place of the index, for comparison.
     pub(crate) prototype: Option<Mutex<Prototype>>,
 }

@@ -11,6 +11,7 @@
 mod admin;
 mod change;
 mod config;
+mod fetching;
 mod filling;
 mod follow;
 mod front;
@@ -20,9 +21,11 @@ mod metrics;
 mod offered;
 pub mod prototype;
 mod registry;
+mod shelf;
 mod sources;
 mod store;
 mod token;
+mod uddi;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -31,6 +34,7 @@ use jiff::Timestamp;
 use posthaste_serve::{Server, Slowness};
 use thiserror::Error;
 
+use self::fetching::{Fetching, Means};
 use self::follow::Follower;
 use self::front::Front;
 use self::house::House;
@@ -38,7 +42,6 @@ use self::keeper::Keeper;
 use self::metrics::Metrics;
 use self::prototype::Prototype;
 use self::registry::Registry;
-use self::sources::{Fetching, Shelves};
 
 pub use admin::{Admin, Token};
 pub use change::{Change, Key};
@@ -46,6 +49,7 @@ pub use config::{Config, Definitions, Money, Tls};
 pub use posthaste_serve::ConfigError;
 pub use sources::Source;
 pub use store::{Place, PlaceError};
+pub use uddi::{Category, Enrolled, Enrolment, Uddi, enrol};
 
 /// A broker at work; dropping it stops it.
 pub struct Broker {
@@ -74,15 +78,18 @@ pub enum Error {
     /// The certificate or key.
     #[error(transparent)]
     Tls(#[from] posthaste_serve::TlsError),
-    /// The broker to follow.
+    /// The address of whom to ask: a broker to follow, a registry.
     #[error(transparent)]
-    Follow(#[from] posthaste_offers::UrlError),
+    Address(#[from] posthaste_offers::UrlError),
     /// No thread to be had.
     #[error("cannot start: {0}")]
     Thread(#[from] std::io::Error),
     /// The store.
     #[error("the store cannot be used: {0}")]
     Store(String),
+    /// The registry of services.
+    #[error("nothing more is registered: {0}")]
+    Registry(String),
 }
 
 /// Refuses a configuration that cannot be used; opens no store and no socket.
@@ -119,16 +126,12 @@ pub fn start(config: Config) -> Result<Broker, Error> {
         .map_err(|error| Error::Store(error.to_string()))?
         .unzip();
     let metrics = Arc::<Metrics>::default();
-    let fetch = |keeper: &Keeper| {
-        let shelves = Shelves {
-            registry: registry.clone(),
-            keeper: keeper.clone(),
-            metrics: metrics.clone(),
-        };
-        Fetching::start(config.sources.clone(), &shelves)
-    };
-    let to_fetch = keeper.as_ref().filter(|_| !config.sources.is_empty());
-    let fetching = to_fetch.map(fetch).transpose()?;
+    let (directory, watch) = config.uddi.map(uddi::start).transpose()?.unzip();
+    let means = keeper
+        .as_ref()
+        .map(|keeper| Means::new(registry.clone(), keeper.clone(), metrics.clone()));
+    let fetch = |means| Fetching::start(config.sources, watch, means);
+    let fetching = means.map(fetch).transpose()?.flatten();
     let prototype = config.prototype.map(|design| {
         let seen = registry.seen();
         Prototype::of(design, &seen.index, &seen.index.world(Timestamp::now()))
@@ -154,7 +157,7 @@ pub fn start(config: Config) -> Result<Broker, Error> {
         address,
         scheme,
         follows: config.follow,
-        uddi: config.uddi,
+        directory,
         prototype: prototype.map(Mutex::new),
     });
     let running = server.start(listener, move |_| Front {

@@ -4,12 +4,13 @@ use std::fmt::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use posthaste_serve::exposition::{self, counters, gauge};
+use posthaste_serve::exposition::{self, counters, gauge, gauges};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
 use crate::house::House;
 use crate::registry::Registry as Shared;
+use crate::uddi::Directory;
 
 /// How replies are told apart.
 const CLASSES: [&str; 3] = ["ok", "refused", "failed"];
@@ -76,6 +77,9 @@ impl Collector for Shown {
         let (out, house) = (&mut out, &*self.0);
         front(out, &house.metrics)?;
         registry(out, &house.registry)?;
+        if let Some(known) = &house.directory {
+            directory(out, known)?;
+        }
         let connections = house.counters.snapshot();
         let open = connections.open as f64;
         gauge(out, "connections_open", "Connections open now", open)?;
@@ -120,4 +124,27 @@ fn registry(out: &mut DescriptorEncoder, shared: &Shared) -> Result<(), Error> {
     let age = shared.age().unwrap_or_default().as_secs_f64();
     let help = "How long the index has been out of step with its store; 0 in step";
     gauge(out, "age_seconds", help, age)
+}
+
+fn directory(out: &mut DescriptorEncoder, directory: &Directory) -> Result<(), Error> {
+    let states = directory.states();
+    let rounds = [
+        ([("outcome", "ok")], states.rounds.0 as f64),
+        ([("outcome", "failed")], states.rounds.1 as f64),
+    ];
+    let help = "Rounds of questions to the registry of services, by outcome";
+    counters(out, "uddi_rounds", help, rounds)?;
+    let services = states.services;
+    let services = services.map(|(state, count)| ([("state", state)], count as f64));
+    let help = "Services that the registry names for the types asked for, by what becomes of them";
+    gauges(out, "uddi_services", help, services)?;
+    let help = "Providers that the registry names as trusted";
+    gauge(out, "uddi_providers", help, states.trusted as f64)?;
+    let refused = [([], states.refused as f64)];
+    let help = "Types that clients asked about beyond what the registry is asked for";
+    counters(out, "uddi_refused_types", help, refused)?;
+    // Until it has answered once there is no age.
+    let age = states.age.map(|age| ([], age.as_secs_f64()));
+    let help = "How long ago the registry has told all there is";
+    gauges(out, "uddi_age_seconds", help, age)
 }

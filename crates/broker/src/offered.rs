@@ -40,27 +40,33 @@ pub(crate) fn fault(registry: &Registry, offer: &Offer, now: Timestamp) -> Optio
     taken.err().map(|error| named(error.to_string()))
 }
 
-/// What has to change so that `offers` are all that a provider offers for a type, or why that cannot be; for people.
-pub(crate) fn replacement(
-    registry: &Registry,
-    kind: &str,
-    provider: &str,
-    offers: Vec<Offer>,
-) -> Result<Vec<(Key, Option<Offer>)>, String> {
+/// Why these cannot be all that a provider offers for a type; for people.
+pub(crate) fn check(registry: &Registry, offers: &[Offer]) -> Result<(), String> {
     if offers.len() > bounds::OFFERS {
         let most = bounds::OFFERS;
         return Err(format!("{} offers: {most} at most", offers.len()));
     }
     let now = Timestamp::now();
     let mut names = BTreeSet::new();
-    for offer in &offers {
-        if !names.insert(offer.name.clone()) {
+    for offer in offers {
+        if !names.insert(&offer.name) {
             return Err(format!("the offer {:?} is there twice", offer.name));
         }
         if let Some(words) = fault(registry, offer, now) {
             return Err(words);
         }
     }
+    Ok(())
+}
+
+/// What has to change so that `offers`, which have been checked, are all that a provider offers for a type.
+pub(crate) fn changes(
+    registry: &Registry,
+    kind: &str,
+    provider: &str,
+    offers: Vec<Offer>,
+) -> Vec<(Key, Option<Offer>)> {
+    let names: BTreeSet<String> = offers.iter().map(|offer| offer.name.clone()).collect();
     let seen = registry.seen();
     let index = &seen.index;
     let own = index
@@ -75,5 +81,5 @@ pub(crate) fn replacement(
     let as_it_is = |offer: &Offer| index.get(kind, provider, &offer.name).as_ref() == Some(offer);
     let put = offers.into_iter().filter(|offer| !as_it_is(offer));
     let put = put.map(|offer| (Key::new(kind, provider, &offer.name), Some(offer)));
-    Ok(put.chain(gone).collect())
+    put.chain(gone).collect()
 }

@@ -91,6 +91,7 @@ impl Front {
 
     /// The best offer, by the index or by what stands in its place.
     pub(super) fn find<'i>(&self, index: &'i Index, question: &Question) -> Answer<'i> {
+        self.demand(index, &question.kind);
         let now = Timestamp::now();
         let Some(prototype) = &self.house.prototype else {
             return answer(index, question, now);
@@ -112,6 +113,15 @@ impl Front {
                 tracing::error!(%error, "the prototype cannot answer");
                 nothing(index, question, now)
             }
+        }
+    }
+
+    /// Has the registry be asked for a type that nobody has offers for.
+    pub(super) fn demand(&self, index: &Index, kind: &str) {
+        if let Some(directory) = &self.house.directory
+            && index.len_of(kind) == 0
+        {
+            directory.demand(kind);
         }
     }
 

@@ -17,7 +17,7 @@ use super::problem::{Also, Problem};
 use super::reply::Reply;
 use crate::change::{Key, Tag};
 use crate::keeper::{Keeper, WriteError};
-use crate::offered::{fault, replacement};
+use crate::offered::{changes, check, fault};
 use crate::store::{Condition, Outcome, Write};
 
 /// Offers as JSON has them.
@@ -86,8 +86,9 @@ impl Front {
             from_json::<Several>(&body)?.offers
         };
         let kept = offers.len();
-        let changes = replacement(&self.house.registry, &of.kind, &of.provider, offers);
-        let changes = changes.map_err(Problem::senseless)?;
+        let registry = &self.house.registry;
+        check(registry, &offers).map_err(Problem::senseless)?;
+        let changes = changes(registry, &of.kind, &of.provider, offers);
         let withdrawn = changes.iter().filter(|(_, offer)| offer.is_none()).count();
         if !changes.is_empty() {
             let only_if = Condition::Any;

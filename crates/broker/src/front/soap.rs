@@ -145,6 +145,9 @@ impl Front {
             write::element("b:provider", &provider, out);
         }
         if let Some(offer) = answer.offer {
+            if let Some(endpoint) = &offer.endpoint {
+                write::element("b:endpoint", endpoint, out);
+            }
             let offers = vec![offer];
             out.push_str("<b:offer>");
             Document::Offers(Offers {
@@ -166,6 +169,7 @@ impl Front {
     fn available_offers_info(&self, asked: &Asked<'_>, out: &mut String) -> Result<(), Fault> {
         let kind = asked.kind()?;
         let seen = self.house.registry.seen();
+        self.demand(&seen.index, &kind);
         let now = Timestamp::now();
         for found in seen
             .index
@@ -187,7 +191,11 @@ impl Front {
     }
 
     fn get_trusted_providers(&self, _: &Asked<'_>, out: &mut String) -> Result<(), Fault> {
-        for provider in self.house.registry.providers() {
+        let mut providers = self.house.registry.providers();
+        if let Some(directory) = &self.house.directory {
+            providers.extend(directory.trusted());
+        }
+        for provider in providers {
             write::element("b:provider", &provider, out);
         }
         Ok(())
@@ -195,7 +203,8 @@ impl Front {
 
     fn get_registry_location(&self, _: &Asked<'_>, out: &mut String) -> Result<(), Fault> {
         let own = || format!("{}://{}/soap", self.house.scheme, self.house.address);
-        let location = self.house.uddi.clone().unwrap_or_else(own);
+        let directory = self.house.directory.as_ref();
+        let location = directory.map_or_else(own, |directory| directory.location.clone());
         write::element("b:location", &location, out);
         Ok(())
     }

@@ -1,13 +1,14 @@
 //! For those who watch over a broker: the page, the counters, and whether it is well.
 
 use hyper::StatusCode;
-use maud::{DOCTYPE, html};
+use maud::{DOCTYPE, Markup, html};
 use posthaste_serve::exposition;
 
 use super::Front;
 use super::problem::Problem;
 use super::reply::Reply;
 use crate::metrics;
+use crate::uddi::Directory;
 
 /// Types of interface that the page lists.
 const SHOWN: usize = 100;
@@ -48,6 +49,7 @@ impl Front {
                         Some(age) => p.late { "Out of step with " (of) " for " (age.as_secs()) " s: what is told here is that old." @if house.follows.is_none() { " Nothing can be published." } },
                         None => p { "In step with " (of) "." },
                     }
+                    @if let Some(directory) = &house.directory { (registry(directory)) }
                     table {
                         tr { th { "Type of interface" } th { "Offers" } }
                         @for (kind, count) in kinds.iter().take(SHOWN) {
@@ -91,5 +93,23 @@ impl Front {
                 age.as_secs()
             ))),
         }
+    }
+}
+
+/// What is known of the registry of services.
+fn registry(directory: &Directory) -> Markup {
+    let states = directory.states();
+    let [(_, taken), others @ ..] = states.services;
+    let others: u64 = others.iter().map(|(_, count)| count).sum();
+    html! {
+        p {
+            "The registry " a href=(directory.location) { (directory.location) } " names " (taken) " services of "
+            (states.kinds) " types that are fetched from, " (others) " that are not, and " (states.trusted) " trusted providers"
+            @match states.age {
+                Some(age) => { ", as of " (age.as_secs()) " s ago." },
+                None => { ": it has not told all of it yet." },
+            }
+        }
+        @if let Some(words) = states.trouble { p.late { "It does not answer: " (words) ". What is known stands." } }
     }
 }

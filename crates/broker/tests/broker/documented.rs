@@ -32,7 +32,7 @@ fn the_example_can_be_used_with_every_key() {
     let read = |text: &str| Config::read(text, Path::new("/etc"));
     let error = read(&every).unwrap_err().to_string();
     assert!(
-        error.contains("leave out follow, or every source"),
+        error.contains("leave out follow, or uddi and every source"),
         "{error}"
     );
     let (follows, rest) = every.split_once("follow = ").unwrap();

@@ -14,14 +14,14 @@ use crate::support::{offer, send, start};
 
 /// A provider's server: documents by path, and what was asked for. A path without a document is never answered.
 #[derive(Clone)]
-struct Provider {
-    address: SocketAddr,
-    documents: Arc<Mutex<HashMap<String, String>>>,
-    asked: Arc<Mutex<Vec<String>>>,
+pub(crate) struct Provider {
+    pub(crate) address: SocketAddr,
+    pub(crate) documents: Arc<Mutex<HashMap<String, String>>>,
+    pub(crate) asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Provider {
-    fn open() -> Self {
+    pub(crate) fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let provider = Self {
             address: listener.local_addr().unwrap(),
@@ -52,7 +52,7 @@ impl Provider {
         provider
     }
 
-    fn has(&self, path: &str, includes: &[&str], offers: Vec<Offer>) {
+    pub(crate) fn has(&self, path: &str, includes: &[&str], offers: Vec<Offer>) {
         let includes = includes.iter().map(ToString::to_string).collect();
         let text = Document::Offers(Offers { includes, offers }).write();
         self.documents.lock().unwrap().insert(path.to_owned(), text);

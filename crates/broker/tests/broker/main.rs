@@ -7,3 +7,4 @@ mod lookups;
 mod publishing;
 mod soap;
 mod support;
+mod uddi;

@@ -1,0 +1,172 @@
+//! What one provider offers for one type of interface, in one document or several, fetched again and again.
+//!
+//! A document that cannot be fetched, or that offers what cannot be offered, is told once and tried again; what it offered
+//! before stands until it expires, and the provider's other documents do not wait for it.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use posthaste_units::Span;
+use posthaste_wsqos::qos::{Offer, bounds};
+
+use crate::fetching::Means;
+use crate::offered::{changes, check};
+use crate::sources::{Source, offers_at};
+use crate::store::{Condition, Write};
+
+/// In the log, for what the broker has fetched itself.
+const NO_TOKEN: u64 = 0;
+
+/// A provider's documents for a type.
+#[derive(Clone, Debug)]
+pub(crate) struct Shelf {
+    pub(crate) kind: String,
+    pub(crate) provider: String,
+    pub(crate) places: Vec<Place>,
+    pub(crate) every: Span,
+}
+
+/// Where a document is, and whose offers are in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) url: String,
+    /// Where the service is called, in place of what the document says.
+    pub(crate) endpoint: Option<String>,
+}
+
+/// What came of one turn.
+struct Turn {
+    changes: usize,
+    failed: Vec<String>,
+}
+
+impl From<Source> for Shelf {
+    fn from(source: Source) -> Self {
+        let Source {
+            kind,
+            provider,
+            url,
+            every,
+        } = source;
+        let endpoint = None;
+        let places = vec![Place { url, endpoint }];
+        Self {
+            kind,
+            provider,
+            places,
+            every,
+        }
+    }
+}
+
+impl Shelf {
+    /// Keeps the provider's offers as the documents have them, for ever; without documents, until there are none.
+    pub(crate) async fn keep(self, means: Means) {
+        let mut failing = false;
+        loop {
+            let turn = self.turn(&means).await;
+            let first = turn.failed.first();
+            match (first, turn.changes) {
+                (Some(words), _) if !failing => {
+                    let others = turn.failed.len() - 1;
+                    tracing::warn!(provider = self.provider, others, "no offers: {words}");
+                }
+                (None, changes) if failing || changes > 0 => {
+                    tracing::info!(provider = self.provider, changes, "offers fetched");
+                }
+                _ => {}
+            }
+            failing = first.is_some();
+            if self.places.is_empty() && !failing {
+                return;
+            }
+            tokio::time::sleep(self.every.into()).await;
+        }
+    }
+
+    /// Brings what there is into the store.
+    async fn turn(&self, means: &Means) -> Turn {
+        let (mut offers, mut failed) = (Vec::new(), Vec::new());
+        let mut unheard = BTreeSet::new();
+        for place in &self.places {
+            let fetched = self.fetch(place, &offers, means).await;
+            means.metrics.count_fetch(fetched.is_ok());
+            match fetched {
+                Ok(more) => offers.extend(more),
+                Err(words) => {
+                    failed.push(words);
+                    unheard.insert(place.endpoint.as_deref());
+                }
+            }
+        }
+        if !failed.is_empty() && failed.len() == self.places.len() {
+            return Turn { changes: 0, failed };
+        }
+        let standing = self.standing(&offers, &unheard, means);
+        offers.extend(standing);
+        let changed = changes(&means.registry, &self.kind, &self.provider, offers);
+        let changes = changed.len();
+        if changes > 0 {
+            let write = Write {
+                by: NO_TOKEN,
+                changes: changed,
+                only_if: Condition::Any,
+            };
+            if let Err(error) = means.keeper.write(write).await {
+                failed.push(error.to_string());
+            }
+        }
+        Turn { changes, failed }
+    }
+
+    /// What is offered in a document, beside these.
+    async fn fetch(
+        &self,
+        place: &Place,
+        beside: &[Offer],
+        means: &Means,
+    ) -> Result<Vec<Offer>, String> {
+        // Never closed.
+        let _turn = means.at_once.acquire().await;
+        let mut offers = offers_at(&place.url).await?;
+        let at = |words: String| format!("{}: {words}", place.url);
+        if let Some(endpoint) = &place.endpoint {
+            for offer in &mut offers {
+                offer.endpoint = Some(endpoint.clone());
+            }
+        }
+        check(&means.registry, &offers).map_err(at)?;
+        let names: BTreeSet<&str> = beside.iter().map(|offer| offer.name.as_str()).collect();
+        if let Some(twice) = offers.iter().find(|offer| names.contains(&*offer.name)) {
+            let name = &twice.name;
+            return Err(at(format!(
+                "another document of this provider offers {name:?}, too: their names must differ"
+            )));
+        }
+        if beside.len() + offers.len() > bounds::OFFERS {
+            let most = bounds::OFFERS;
+            return Err(at(format!("more than {most} offers of this provider")));
+        }
+        Ok(offers)
+    }
+
+    /// What is on offer already, from documents that nothing was heard of.
+    fn standing(
+        &self,
+        heard: &[Offer],
+        unheard: &BTreeSet<Option<&str>>,
+        means: &Means,
+    ) -> Vec<Offer> {
+        let now = Timestamp::now();
+        let seen = means.registry.seen();
+        let own = seen.index.offers(&self.kind);
+        let own = own.filter(|found| found.provider == self.provider);
+        let offers = own.map(|found| found.offer);
+        let stands = |offer: &Offer| {
+            offer.expires > now
+                && unheard.contains(&offer.endpoint.as_deref())
+                && heard.iter().all(|other| other.name != offer.name)
+        };
+        offers.filter(stands).collect()
+    }
+}

@@ -1,0 +1,235 @@
+//! Which of a registry's services have offers for a type that may be fetched.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use posthaste_offers::Document;
+use posthaste_uddi::{Binding, Service};
+use posthaste_wsqos::qos::bounds;
+
+use crate::shelf::Place;
+
+/// Documents of one provider for one type.
+const PLACES: usize = 64;
+
+/// What becomes of services, by the order of [`STATES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Taken,
+    Untrusted,
+    NoAddress,
+    Elsewhere,
+    TooMany,
+    Cut,
+}
+
+/// How many services ended how.
+pub(crate) type Tally = [u64; STATES.len()];
+
+/// What a [`State`] is called: fetched; of a business that is not trusted; without an address to be called at;
+/// with a document that may not be fetched; beyond what one provider may have; left out by the registry or beyond what
+/// is asked for of one type.
+pub(crate) const STATES: [&str; 6] = [
+    "taken",
+    "untrusted",
+    "no-address",
+    "elsewhere",
+    "too-many",
+    "cut",
+];
+
+/// Documents to fetch for one type.
+pub(super) struct Choice<'c> {
+    kind: &'c str,
+    trusted: &'c BTreeSet<String>,
+    from: &'c [Document],
+    /// By provider; in each by URL.
+    pub(super) places: BTreeMap<String, Vec<Place>>,
+    pub(super) tally: Tally,
+}
+
+impl<'c> Choice<'c> {
+    pub(super) fn new(kind: &'c str, trusted: &'c BTreeSet<String>, from: &'c [Document]) -> Self {
+        Self {
+            kind,
+            trusted,
+            from,
+            places: BTreeMap::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// Counts services that are not looked at.
+    pub(super) fn count(&mut self, state: State, services: usize) {
+        self.tally[state as usize] += services as u64;
+    }
+
+    /// Takes what a service has for the type.
+    pub(super) fn take(&mut self, service: &Service) {
+        if !self.trusted.contains(&service.business) {
+            return self.count(State::Untrusted, 1);
+        }
+        for binding in &service.bindings {
+            let Some(overview) = overview(binding, self.kind) else {
+                continue;
+            };
+            let state = self.place(&service.business, binding, overview);
+            self.count(state, 1);
+        }
+    }
+
+    fn place(&mut self, provider: &str, binding: &Binding, overview: Option<&str>) -> State {
+        let endpoint = binding.endpoint.as_deref();
+        let endpoint = endpoint.filter(|url| url.len() <= bounds::TEXT);
+        let Some((endpoint, address)) =
+            endpoint.and_then(|url| Some((url, Document::new(url).ok()?)))
+        else {
+            return State::NoAddress;
+        };
+        let document = match overview {
+            Some(url) => Document::new(url),
+            // What a service says of itself.
+            None => address.relative("?wsdl"),
+        };
+        let allowed = |document: &Document| self.from.iter().any(|from| document.is_beside(from));
+        let Some(document) = document.ok().filter(allowed) else {
+            return State::Elsewhere;
+        };
+        let places = self.places.entry(provider.to_owned()).or_default();
+        let url = document.url().to_owned();
+        match places.binary_search_by(|place| place.url.cmp(&url)) {
+            // Two bindings, one document: its offers hold for the first.
+            Ok(_) => State::Taken,
+            Err(_) if places.len() == PLACES => State::TooMany,
+            Err(at) => {
+                let endpoint = Some(endpoint.to_owned());
+                places.insert(at, Place { url, endpoint });
+                State::Taken
+            }
+        }
+    }
+}
+
+/// What a binding says of the type, if it implements it: a document, or nothing.
+fn overview<'b>(binding: &'b Binding, kind: &str) -> Option<Option<&'b str>> {
+    let mut interfaces = binding.interfaces.iter();
+    let found = interfaces.find(|interface| interface.tmodel == kind)?;
+    Some(found.overview.as_deref())
+}
+
+#[cfg(test)]
+mod tests {
+    use posthaste_uddi::Interface;
+
+    use super::*;
+
+    fn service(business: &str, bindings: Vec<Binding>) -> Service {
+        Service {
+            business: business.to_owned(),
+            bindings,
+            ..Service::default()
+        }
+    }
+
+    fn binding(endpoint: Option<&str>, tmodel: &str, overview: Option<&str>) -> Binding {
+        let interface = |tmodel: &str, overview: Option<&str>| Interface {
+            tmodel: tmodel.to_owned(),
+            overview: overview.map(str::to_owned),
+        };
+        Binding {
+            key: String::new(),
+            endpoint: endpoint.map(str::to_owned),
+            interfaces: vec![
+                interface("other", Some("http://in/no")),
+                interface(tmodel, overview),
+            ],
+        }
+    }
+
+    /// What is fetched, and the states of these bindings of the trusted ada.
+    fn chosen(bindings: Vec<Binding>) -> (Vec<(String, String)>, Tally) {
+        let trusted = BTreeSet::from(["ada".to_owned()]);
+        let from = [Document::new("http://in/anything").unwrap()];
+        let mut choice = Choice::new("t", &trusted, &from);
+        choice.take(&service("ada", bindings));
+        let places = choice.places.remove("ada").unwrap_or_default();
+        let pairs = places
+            .into_iter()
+            .map(|place| (place.url, place.endpoint.unwrap()));
+        (pairs.collect(), choice.tally)
+    }
+
+    fn fetched(binding: Binding) -> Vec<(String, String)> {
+        chosen(vec![binding]).0
+    }
+
+    fn state(binding: Binding) -> &'static str {
+        let (_, tally) = chosen(vec![binding]);
+        assert_eq!(tally.iter().sum::<u64>(), 1);
+        STATES[tally.iter().position(|count| *count == 1).unwrap()]
+    }
+
+    #[test]
+    fn the_document_is_the_bindings_own_or_the_services_description() {
+        let pair = |url: &str, endpoint: &str| vec![(url.to_owned(), endpoint.to_owned())];
+        let own = binding(Some("http://out/a"), "t", Some("http://in/offers"));
+        assert_eq!(fetched(own), pair("http://in/offers", "http://out/a"));
+        let described = binding(Some("http://in/a?x=1"), "t", None);
+        assert_eq!(
+            fetched(described),
+            pair("http://in/a?wsdl", "http://in/a?x=1")
+        );
+        assert_eq!(fetched(binding(Some("http://in/a"), "s", None)), []);
+    }
+
+    #[test]
+    fn what_is_passed_over_has_a_reason() {
+        let at = |endpoint, overview| state(binding(endpoint, "t", overview));
+        assert_eq!(at(Some("http://in/a"), None), "taken");
+        assert_eq!(at(None, Some("http://in/offers")), "no-address");
+        assert_eq!(
+            at(Some("mailto:ada"), Some("http://in/offers")),
+            "no-address"
+        );
+        let long = format!("http://in/{}", "x".repeat(bounds::TEXT));
+        assert_eq!(at(Some(&long), Some("http://in/offers")), "no-address");
+        // Scheme, host and port: all three.
+        for url in [
+            "http://out/a",
+            "https://in/a",
+            "http://in:81/a",
+            "http://in.evil/a",
+            "file:///etc/passwd",
+        ] {
+            assert_eq!(at(Some("http://in/a"), Some(url)), "elsewhere", "{url}");
+        }
+        assert_eq!(at(Some("http://out/a"), None), "elsewhere");
+    }
+
+    #[test]
+    fn nobody_offers_without_being_trusted() {
+        let trusted = BTreeSet::from(["ada".to_owned()]);
+        let from = [Document::new("http://in/").unwrap()];
+        let mut choice = Choice::new("t", &trusted, &from);
+        choice.take(&service(
+            "eve",
+            vec![binding(Some("http://in/a"), "t", None)],
+        ));
+        assert!(choice.places.is_empty());
+        assert_eq!(choice.tally[State::Untrusted as usize], 1);
+    }
+
+    #[test]
+    fn a_provider_has_bounds_and_each_document_once() {
+        let numbered = |number: usize| binding(Some(&format!("http://in/{number}")), "t", None);
+        let (places, tally) = chosen((0..PLACES + 2).map(numbered).collect());
+        assert_eq!(places.len(), PLACES);
+        assert_eq!(tally[State::TooMany as usize], 2);
+        let same = |endpoint| binding(Some(endpoint), "t", Some("http://in/offers"));
+        let (places, tally) = chosen(vec![same("http://in/b"), same("http://in/a")]);
+        assert_eq!(
+            places,
+            [("http://in/offers".to_owned(), "http://in/b".to_owned())]
+        );
+        assert_eq!(tally[State::Taken as usize], 2);
+    }
+}

@@ -1,0 +1,112 @@
+//! Questions to a registry, page by page.
+
+use std::collections::BTreeSet;
+
+use posthaste_offers::{Document, Endpoint};
+use posthaste_uddi::answer::{self, Page, Rest};
+use posthaste_uddi::{AnswerError, PAGE, Version};
+use thiserror::Error;
+
+use super::choice::{Choice, State};
+use super::config::Category;
+
+/// Services of one type, and providers of one category, that are looked at.
+const MOST: usize = 10_000;
+
+/// A registry that is asked.
+pub(super) struct Inquiry {
+    endpoint: Endpoint,
+    version: Version,
+}
+
+/// Why it does not answer.
+#[derive(Debug, Error)]
+pub(super) enum Silence {
+    /// Nothing came, or in a form that cannot be meant.
+    #[error(transparent)]
+    Unheard(#[from] posthaste_offers::Error),
+    /// Something that is no answer came.
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+}
+
+impl Inquiry {
+    pub(super) const fn new(endpoint: Endpoint, version: Version) -> Self {
+        Self { endpoint, version }
+    }
+
+    /// The keys of the businesses in a category.
+    pub(super) async fn businesses(
+        &self,
+        category: &Category,
+    ) -> Result<BTreeSet<String>, Silence> {
+        let wanted = posthaste_uddi::Category {
+            tmodel: category.tmodel.clone(),
+            name: category.name.clone(),
+            value: category.value.clone(),
+        };
+        let mut keys = BTreeSet::new();
+        let mut from = 1;
+        loop {
+            let page = self.ask(self.version.find_business(&wanted, from)).await?;
+            let page = answer::businesses_found(&page, self.version, from)?;
+            keys.extend(page.keys);
+            match page.rest {
+                Rest::From(next) if next <= MOST => from = next,
+                Rest::None => return Ok(keys),
+                Rest::From(_) | Rest::Cut => {
+                    tracing::warn!(
+                        known = keys.len(),
+                        "the registry has more trusted providers than are known"
+                    );
+                    return Ok(keys);
+                }
+            }
+        }
+    }
+
+    /// What there is for a type, of these businesses, from these places.
+    pub(super) async fn services<'c>(
+        &self,
+        kind: &'c str,
+        trusted: &'c BTreeSet<String>,
+        places: &'c [Document],
+    ) -> Result<Choice<'c>, Silence> {
+        let mut choice = Choice::new(kind, trusted, places);
+        let mut from = 1;
+        loop {
+            let page = self.page(kind, from).await?;
+            for keys in page.keys.chunks(PAGE) {
+                let keys = keys.iter().map(String::as_str);
+                let details = self.ask(self.version.get_service_detail(keys)).await?;
+                for service in answer::services(&details, self.version)? {
+                    choice.take(&service);
+                }
+            }
+            match page.rest {
+                Rest::From(next) if next <= MOST => from = next,
+                Rest::None => return Ok(choice),
+                Rest::From(_) | Rest::Cut => {
+                    choice.count(State::Cut, 1);
+                    return Ok(choice);
+                }
+            }
+        }
+    }
+
+    async fn page(&self, kind: &str, from: usize) -> Result<Page, Silence> {
+        let found = self.ask(self.version.find_service(kind, from)).await?;
+        match answer::services_found(&found, self.version, from) {
+            // Version 2 refuses where version 3 finds nothing.
+            Err(error) if error.is_unknown_key() => Ok(Page {
+                keys: Vec::new(),
+                rest: Rest::None,
+            }),
+            page => Ok(page?),
+        }
+    }
+
+    async fn ask(&self, envelope: String) -> Result<bytes::Bytes, Silence> {
+        Ok(self.endpoint.call(envelope, answer::LIMITS.total).await?)
+    }
+}

@@ -1,0 +1,154 @@
+//! Asks the registry again and again, and has the offers of what it names fetched.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use posthaste_offers::{Document, Endpoint, UrlError};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, sleep_until};
+
+use super::config::Uddi;
+use super::directory::Directory;
+use super::inquiry::{Inquiry, Silence};
+use crate::fetching::Means;
+use crate::shelf::{Place, Shelf};
+
+/// How long to wait before the first further try; each time twice as long, up to the usual time between questions.
+const BACK_OFF: Duration = Duration::from_secs(1);
+
+/// The registry and what it has told.
+pub(crate) struct Watch {
+    uddi: Uddi,
+    inquiry: Inquiry,
+    from: Vec<Document>,
+    directory: Arc<Directory>,
+    trusted: BTreeSet<String>,
+}
+
+/// What is being fetched, by type and provider.
+struct Fetched {
+    means: Means,
+    shelves: BTreeMap<(String, String), (Vec<Place>, AbortHandle)>,
+    // Ends the tasks with it.
+    tasks: JoinSet<()>,
+}
+
+impl Watch {
+    pub(crate) fn new(uddi: Uddi, directory: Arc<Directory>) -> Result<Self, UrlError> {
+        let inquiry = Inquiry::new(Endpoint::new(&uddi.inquiry)?, uddi.version);
+        let from = uddi.from.iter().map(|url| Document::new(url));
+        let from = from.collect::<Result<_, _>>()?;
+        Ok(Self {
+            uddi,
+            inquiry,
+            from,
+            directory,
+            trusted: BTreeSet::new(),
+        })
+    }
+
+    /// For ever.
+    pub(crate) async fn run(mut self, means: Means) {
+        let mut fetched = Fetched {
+            means,
+            shelves: BTreeMap::new(),
+            tasks: JoinSet::new(),
+        };
+        let usual = Duration::from(self.uddi.ask_every);
+        let (mut wait, mut next) = (BACK_OFF, Instant::now());
+        let mut failing = false;
+        loop {
+            let only_new = tokio::select! {
+                () = sleep_until(next) => false,
+                // One that is away is not asked more often for it.
+                () = self.directory.demanded(), if !failing => true,
+            };
+            let outcome = self.ask(only_new, &mut fetched).await;
+            failing = outcome.is_err();
+            if !only_new || failing {
+                next = Instant::now() + if failing { wait.min(usual) } else { usual };
+                wait = if failing { wait * 2 } else { BACK_OFF }.min(usual.max(BACK_OFF));
+            }
+            let words = outcome.as_ref().err().cloned();
+            if self.directory.note(outcome) {
+                let registry = &self.uddi.inquiry;
+                match words {
+                    Some(words) => {
+                        tracing::warn!(registry, "what is known of services stands: {words}")
+                    }
+                    None => tracing::info!(registry, "the registry answers again"),
+                }
+            }
+        }
+    }
+
+    /// Asks for what is new, or for everything; says what stood in the way last.
+    async fn ask(&mut self, only_new: bool, fetched: &mut Fetched) -> Result<(), String> {
+        let kinds = self.directory.kinds(only_new);
+        if !only_new {
+            let mut trusted: BTreeSet<String> = self.uddi.businesses.iter().cloned().collect();
+            if let Some(category) = &self.uddi.category {
+                let more = self.inquiry.businesses(category).await;
+                trusted.extend(more.map_err(|error| error.to_string())?);
+            }
+            self.directory.trust(trusted.clone());
+            self.trusted = trusted;
+        }
+        let mut outcome = Ok(());
+        for kind in kinds {
+            match self
+                .inquiry
+                .services(&kind, &self.trusted, &self.from)
+                .await
+            {
+                Ok(choice) => {
+                    self.directory.told(&kind, choice.tally);
+                    fetched.set(&kind, choice.places, &self.uddi);
+                }
+                Err(error @ Silence::Unheard(_)) => return Err(error.to_string()),
+                // The next type may be another matter.
+                Err(error @ Silence::Answer(_)) => outcome = Err(format!("{kind}: {error}")),
+            }
+        }
+        if !only_new && outcome.is_ok() {
+            self.directory.forget_unknown();
+        }
+        outcome
+    }
+}
+
+impl Fetched {
+    /// Has these documents be fetched for a type, and no others.
+    fn set(&mut self, kind: &str, mut found: BTreeMap<String, Vec<Place>>, uddi: &Uddi) {
+        let known = self.shelves.keys().filter(|(of, _)| of == kind);
+        let known: Vec<String> = known.map(|(_, provider)| provider.clone()).collect();
+        for provider in known {
+            // Who has nothing any more withdraws what he had.
+            found.entry(provider).or_default();
+        }
+        for (provider, places) in found {
+            let key = (kind.to_owned(), provider);
+            let before = self.shelves.get(&key);
+            if before.is_some_and(|(before, _)| *before == places) {
+                continue;
+            }
+            if let Some((_, task)) = before {
+                task.abort();
+            }
+            let (kind, provider) = key.clone();
+            let shelf = Shelf {
+                kind,
+                provider,
+                places: places.clone(),
+                every: uddi.fetch_every,
+            };
+            let task = self.tasks.spawn(shelf.keep(self.means.clone()));
+            self.shelves.insert(key, (places, task));
+        }
+        // What was to be withdrawn and is.
+        while self.tasks.try_join_next().is_some() {}
+        self.shelves
+            .retain(|_, (places, task)| !places.is_empty() || !task.is_finished());
+    }
+}

@@ -1,0 +1,115 @@
+//! Registering: what is there stays.
+
+use posthaste_broker::{Enrolled, Enrolment, enrol};
+
+use crate::uddi::stand_in::{KIND, Mood, Registry};
+
+fn enrolment(registry: &Registry) -> Enrolment {
+    let pair = |key: &str| (key.to_owned(), "Books".to_owned());
+    Enrolment {
+        inquiry: registry.url(),
+        publish: registry.url(),
+        security: registry.url(),
+        user: "ada".to_owned(),
+        password: "a <secret>".to_owned(),
+        business: pair("uddi:ada"),
+        service: pair("uddi:ada:books"),
+        kind: KIND.to_owned(),
+        wsdl: None,
+        endpoint: "http://a.example/".to_owned(),
+        offers: Some("http://a.example/offers".to_owned()),
+    }
+}
+
+/// What was asked of the registry, by the names of the requests.
+fn asked(registry: &Registry) -> Vec<String> {
+    let mut state = registry.state.lock().unwrap();
+    let names = state.asked.drain(..);
+    names
+        .map(|request| request[1..].split(' ').next().unwrap().to_owned())
+        .collect()
+}
+
+fn service(saved: bool) -> Enrolled {
+    Enrolled {
+        what: "service",
+        key: "uddi:ada:books".to_owned(),
+        saved,
+    }
+}
+
+#[test]
+fn a_service_is_saved_once_and_what_is_there_stays() {
+    let registry = Registry::open(3);
+    registry.state.lock().unwrap().trusted = vec!["uddi:ada".to_owned()];
+    let done = enrol(&enrolment(&registry)).unwrap();
+    let names: Vec<_> = done.iter().map(|done| (done.what, done.saved)).collect();
+    // The business is there under another name, and so is a type.
+    assert_eq!(names[..2], [("tModel", false), ("business", false)]);
+    assert_eq!(done.last(), Some(&service(true)));
+    let requests = asked(&registry);
+    assert!(
+        requests.contains(&"save_service".to_owned())
+            && !requests.contains(&"save_business".to_owned())
+    );
+    assert_eq!(requests.last().unwrap(), "discard_authToken");
+    let same = (
+        "uddi:ada:books",
+        "uddi:ada",
+        "http://a.example/".to_owned(),
+        Some("http://a.example/offers".to_owned()),
+    );
+    registry.holds(std::slice::from_ref(&same));
+    assert_eq!(
+        enrol(&enrolment(&registry)).unwrap().last(),
+        Some(&service(false))
+    );
+    assert!(
+        !asked(&registry)
+            .iter()
+            .any(|request| request.starts_with("save"))
+    );
+    registry.holds(&[(
+        same.0,
+        same.1,
+        "http://elsewhere.example/".to_owned(),
+        same.3,
+    )]);
+    assert_eq!(
+        enrol(&enrolment(&registry)).unwrap().last(),
+        Some(&service(true))
+    );
+}
+
+#[test]
+fn a_type_that_is_missing_is_registered_with_its_wsdl_behind_what_gives_keys() {
+    let registry = Registry::open(3);
+    let kind = "uddi:types:other".to_owned();
+    let unknown = Enrolment {
+        kind,
+        ..enrolment(&registry)
+    };
+    let error = enrol(&unknown).unwrap_err().to_string();
+    assert!(
+        error.contains("there is no type \"uddi:types:other\": say where its WSDL is"),
+        "{error}"
+    );
+    assert_eq!(asked(&registry).last().unwrap(), "discard_authToken");
+    let wsdl = Some("http://a.example/?wsdl".to_owned());
+    let done = enrol(&Enrolment { wsdl, ..unknown }).unwrap();
+    let keys: Vec<&str> = done.iter().map(|done| done.key.as_str()).collect();
+    assert_eq!(keys[..2], ["uddi:types:keygenerator", "uddi:types:other"]);
+}
+
+#[test]
+fn what_the_registry_refuses_is_said() {
+    let registry = Registry::open(3);
+    registry.is(Mood::Says(
+        "<s:Fault><faultstring>who are you</faultstring></s:Fault>".to_owned(),
+    ));
+    let error = enrol(&enrolment(&registry)).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "nothing more is registered: the registry fails: who are you"
+    );
+}

@@ -1,0 +1,285 @@
+//! What the registry names is found, as long as it names it.
+
+use crate::fetching::Provider;
+use crate::support::{offer, send};
+use crate::uddi::stand_in::{KIND, Mood, Registry, broker, counted, offers, until};
+
+fn found(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs
+        .iter()
+        .map(|(name, at)| (name.to_string(), at.to_string()))
+        .collect()
+}
+
+fn ask(at: std::net::SocketAddr) -> serde_json::Value {
+    let question = serde_json::json!({ "type": KIND, "requirements": { "qos": {} } });
+    send(at, "POST", "/v1/best-offer", &[], &question.to_string()).json()
+}
+
+#[test]
+fn a_first_question_for_a_type_has_its_services_found_and_their_offers_fetched() {
+    for version in [2, 3] {
+        let (registry, provider) = (Registry::open(version), Provider::open());
+        let at = |path: &str| format!("http://{}{path}", provider.address);
+        provider.has("/ada", &[], vec![offer("Gold", 40, 100)]);
+        provider.has("/bob?wsdl", &[], vec![offer("Bronze", 10, 900)]);
+        provider.has("/bob2", &[], vec![offer("Iron", 20, 900)]);
+        registry.state.lock().unwrap().trusted = vec!["uddi:bob".to_owned()];
+        registry.holds(&[
+            (
+                "s1",
+                "uddi:ada",
+                "http://ada.example/".to_owned(),
+                Some(at("/ada")),
+            ),
+            ("s2", "uddi:bob", at("/bob"), None),
+            // On another page, where there are pages.
+            (
+                "s3",
+                "uddi:bob",
+                "http://bob.example/".to_owned(),
+                Some(at("/bob2")),
+            ),
+        ]);
+        let (broker, _folder) = broker(&registry, &[provider.address], &[]);
+        assert_eq!(ask(broker.addr)["considered"], 0);
+        let bob = at("/bob");
+        let all = found(&[
+            ("Bronze", &bob),
+            ("Iron", "http://bob.example/"),
+            ("Gold", "http://ada.example/"),
+        ]);
+        until("all offers", || offers(&broker) == all);
+        let best = ask(broker.addr);
+        assert_eq!(best["provider"], "uddi:bob");
+        assert_eq!(best["offer"]["endpoint"], bob);
+        let soap = |operation: &str, inner: &str| {
+            let text = format!(
+                "<s:Envelope xmlns:s='http://schemas.xmlsoap.org/soap/envelope/'><s:Body><{operation} xmlns='urn:posthaste:broker'>{inner}</{operation}></s:Body></s:Envelope>"
+            );
+            send(
+                broker.addr,
+                "POST",
+                "/soap",
+                &["Content-Type: text/xml", "SOAPAction: \"\""],
+                &text,
+            )
+            .body
+        };
+        let wanted = format!(
+            "<tModelKey>{KIND}</tModelKey><requirements><wsqos xmlns=''><definition><requirements/></definition></wsqos></requirements>"
+        );
+        let best = soap("GetBestOffer", &wanted);
+        assert!(
+            best.contains(&format!("<b:endpoint>{bob}</b:endpoint>")),
+            "{best}"
+        );
+        let trusted = soap("GetTrustedProviders", "");
+        assert!(
+            trusted.contains("<b:provider>uddi:ada</b:provider><b:provider>uddi:bob</b:provider>"),
+            "{trusted}"
+        );
+        let location = soap("GetRegistryLocation", "");
+        assert!(
+            location.contains(&format!("<b:location>{}</b:location>", registry.url())),
+            "{location}"
+        );
+    }
+}
+
+#[test]
+fn a_question_for_what_is_no_key_is_not_passed_on() {
+    let registry = Registry::open(3);
+    let (broker, _folder) = broker(&registry, &[registry.address], &[]);
+    send(
+        broker.addr,
+        "POST",
+        "/v1/best-offer",
+        &[],
+        "{\"type\":\"books\"}",
+    );
+    send(
+        broker.addr,
+        "POST",
+        "/v1/best-offer",
+        &[],
+        "{\"type\":\"uddi:x\"}",
+    );
+    let asked = |text: &str| {
+        registry
+            .state
+            .lock()
+            .unwrap()
+            .asked
+            .iter()
+            .any(|request| request.contains(text))
+    };
+    until("the one that is a key", || asked("<tModelKey>uddi:x<"));
+    assert!(!asked("<tModelKey>books<"));
+}
+
+#[test]
+fn nobody_is_fetched_from_who_is_not_trusted_or_elsewhere() {
+    let (registry, allowed, inside) = (Registry::open(3), Provider::open(), Provider::open());
+    let at = |provider: &Provider, path: &str| format!("http://{}{path}", provider.address);
+    allowed.has("/good", &[], vec![offer("Good", 40, 100)]);
+    allowed.has("/eve", &[], vec![offer("Evil", 1, 1)]);
+    inside.has("/secret", &[], vec![offer("Secret", 1, 1)]);
+    let service = "http://service.example/".to_owned();
+    registry.holds(&[
+        (
+            "s1",
+            "uddi:eve",
+            service.clone(),
+            Some(at(&allowed, "/eve")),
+        ),
+        (
+            "s2",
+            "uddi:ada",
+            service.clone(),
+            Some(at(&inside, "/secret")),
+        ),
+        ("s3", "uddi:ada", at(&inside, "/soap"), None),
+        (
+            "s4",
+            "uddi:ada",
+            service.clone(),
+            Some(at(&allowed, "/good")),
+        ),
+    ]);
+    let (broker, _folder) = broker(&registry, &[allowed.address], &[KIND]);
+    until("what is good", || {
+        offers(&broker) == found(&[("Good", &service)])
+    });
+    assert_eq!(*inside.asked.lock().unwrap(), [""; 0]);
+    assert!(!allowed.asked.lock().unwrap().contains(&"/eve".to_owned()));
+    let services = |state: &str| counted(&broker, &format!("uddi_services{{state=\"{state}\"}}"));
+    assert_eq!(
+        [
+            services("taken"),
+            services("untrusted"),
+            services("elsewhere")
+        ],
+        [1.0, 1.0, 2.0]
+    );
+}
+
+#[test]
+fn what_is_known_stands_while_the_registry_is_away_and_goes_when_it_says_so() {
+    let (registry, provider) = (Registry::open(3), Provider::open());
+    let document = |path: &str| Some(format!("http://{}{path}", provider.address));
+    provider.has("/a", &[], vec![offer("Gold", 40, 100)]);
+    provider.has("/b", &[], vec![offer("Silver", 20, 100)]);
+    let both = [
+        (
+            "a",
+            "uddi:ada",
+            "http://a.example/".to_owned(),
+            document("/a"),
+        ),
+        (
+            "b",
+            "uddi:ada",
+            "http://b.example/".to_owned(),
+            document("/b"),
+        ),
+    ];
+    registry.holds(&both);
+    let (broker, _folder) = broker(&registry, &[provider.address], &[KIND]);
+    let (gold, silver) = (
+        ("Gold", "http://a.example/"),
+        ("Silver", "http://b.example/"),
+    );
+    until("both", || offers(&broker) == found(&[silver, gold]));
+    registry.is(Mood::Says("<html/>".to_owned()));
+    let failed = || counted(&broker, "uddi_rounds_total{outcome=\"failed\"}");
+    until("a failure", || failed() > 0.0);
+    let page = || send(broker.addr, "GET", "/", &[], "").body;
+    assert!(
+        page().contains("It does not answer: the registry replies with &quot;html&quot;"),
+        "{}",
+        page()
+    );
+    // Offers are fetched as before.
+    provider.has("/b", &[], vec![offer("Silver", 60, 100)]);
+    until("a new price", || offers(&broker) == found(&[gold, silver]));
+    registry.holds(&both[..1]);
+    registry.is(Mood::Well);
+    until("one", || offers(&broker) == found(&[gold]));
+    assert!(!page().contains("It does not answer"));
+    registry.holds(&[]);
+    until("none", || offers(&broker).is_empty());
+}
+
+#[test]
+fn who_is_trusted_no_more_offers_nothing_more() {
+    let (registry, provider) = (Registry::open(3), Provider::open());
+    provider.has("/b", &[], vec![offer("Bronze", 10, 900)]);
+    let document = format!("http://{}/b", provider.address);
+    registry.holds(&[(
+        "s",
+        "uddi:bob",
+        "http://b.example/".to_owned(),
+        Some(document),
+    )]);
+    registry.state.lock().unwrap().trusted = vec!["uddi:bob".to_owned()];
+    let (broker, _folder) = broker(&registry, &[provider.address], &[KIND]);
+    until("an offer", || offers(&broker).len() == 1);
+    registry.state.lock().unwrap().trusted.clear();
+    until("none", || offers(&broker).is_empty());
+}
+
+#[test]
+fn a_silent_service_of_a_provider_keeps_what_it_had_and_the_others_go_on() {
+    let (registry, provider) = (Registry::open(3), Provider::open());
+    let document = |path: &str| Some(format!("http://{}{path}", provider.address));
+    provider.has("/a", &[], vec![offer("Gold", 40, 100)]);
+    provider.has("/b", &[], vec![offer("Silver", 20, 100)]);
+    registry.holds(&[
+        (
+            "a",
+            "uddi:ada",
+            "http://a.example/".to_owned(),
+            document("/a"),
+        ),
+        (
+            "b",
+            "uddi:ada",
+            "http://b.example/".to_owned(),
+            document("/b"),
+        ),
+    ]);
+    let (broker, _folder) = broker(&registry, &[provider.address], &[KIND]);
+    let (gold, silver) = (
+        ("Gold", "http://a.example/"),
+        ("Silver", "http://b.example/"),
+    );
+    until("both", || offers(&broker) == found(&[silver, gold]));
+    provider
+        .documents
+        .lock()
+        .unwrap()
+        .insert("/a".to_owned(), "<wsqos".to_owned());
+    provider.has("/b", &[], vec![offer("Tin", 60, 100)]);
+    until("the other's", || {
+        offers(&broker) == found(&[gold, ("Tin", "http://b.example/")])
+    });
+    // One name, twice: the first document's stands.
+    provider.has("/a", &[], vec![offer("Gold", 40, 100)]);
+    provider.has("/b", &[], vec![offer("Gold", 10, 100)]);
+    let failed = || counted(&broker, "fetches_total{outcome=\"failed\"}");
+    let before = failed();
+    until("a failure", || failed() > before + 2.0);
+    let prices = || {
+        send(
+            broker.addr,
+            "GET",
+            &format!("/v1/offers/{KIND}/uddi:ada/Gold"),
+            &[],
+            "",
+        )
+        .json()["qos"]["price"]["amount"]
+            .clone()
+    };
+    assert_eq!(prices(), "0.40");
+}

@@ -1,0 +1,290 @@
+//! A registry that holds what a test says, and answers as long as it shall; and a broker that asks it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use posthaste_broker::{Broker, Config, Place, Uddi};
+use tempfile::TempDir;
+
+use crate::support::{send, start};
+
+/// The type that all services here are of.
+pub(super) const KIND: &str = "uddi:example.org:books";
+
+/// How it answers.
+#[derive(Clone, Default)]
+pub(super) enum Mood {
+    /// Well.
+    #[default]
+    Well,
+    /// With this, whatever it is asked.
+    Says(String),
+    /// With a reply that never ends.
+    Endless,
+    /// Not at all.
+    Hangs,
+}
+
+/// What it holds.
+#[derive(Clone, Default)]
+pub(super) struct State {
+    /// Key, business, address and document of each service.
+    pub(super) services: Vec<(String, String, String, Option<String>)>,
+    /// Businesses in the trusted category.
+    pub(super) trusted: Vec<String>,
+    pub(super) mood: Mood,
+    /// The requests, without the envelope.
+    pub(super) asked: Vec<String>,
+}
+
+#[derive(Clone)]
+pub(super) struct Registry {
+    pub(super) address: SocketAddr,
+    pub(super) version: u8,
+    pub(super) state: Arc<Mutex<State>>,
+}
+
+impl Registry {
+    pub(super) fn open(version: u8) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let registry = Self {
+            address: listener.local_addr().unwrap(),
+            version,
+            state: Arc::default(),
+        };
+        let serving = registry.clone();
+        std::thread::spawn(move || {
+            let mut hanging = Vec::new();
+            for socket in listener.incoming().map_while(Result::ok) {
+                let (request, socket) = read(socket);
+                let mood = serving.state.lock().unwrap().mood.clone();
+                match mood {
+                    Mood::Well => {
+                        let answer = serving.answer(&request);
+                        serving.reply(socket, &answer);
+                    }
+                    Mood::Says(text) => serving.reply(socket, &text),
+                    Mood::Endless => {
+                        std::thread::spawn(move || endless(socket));
+                    }
+                    Mood::Hangs => hanging.push(socket),
+                }
+            }
+        });
+        registry
+    }
+
+    /// Says from now on that this is all there is.
+    pub(super) fn holds(&self, services: &[(&str, &str, String, Option<String>)]) {
+        let own = |(key, business, at, document): &(&str, &str, String, Option<String>)| {
+            (
+                key.to_string(),
+                business.to_string(),
+                at.clone(),
+                document.clone(),
+            )
+        };
+        self.state.lock().unwrap().services = services.iter().map(own).collect();
+    }
+
+    pub(super) fn is(&self, mood: Mood) {
+        self.state.lock().unwrap().mood = mood;
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://{}/inquiry", self.address)
+    }
+
+    fn reply(&self, mut socket: TcpStream, message: &str) {
+        let namespace = format!("urn:uddi-org:api_v{}", self.version);
+        let message = message.replace("NS", &namespace);
+        let text = format!(
+            "<s:Envelope xmlns:s='http://schemas.xmlsoap.org/soap/envelope/'><s:Body>{message}</s:Body></s:Envelope>"
+        );
+        let status = if message.contains("<s:Fault>") {
+            "500 No"
+        } else {
+            "200 OK"
+        };
+        let length = text.len();
+        let _ = write!(
+            socket,
+            "HTTP/1.1 {status}\r\nContent-Type: text/xml\r\nContent-Length: {length}\r\n\r\n{text}"
+        );
+    }
+
+    /// By what is asked, two services to a page in version 3.
+    fn answer(&self, request: &str) -> String {
+        let state = &mut *self.state.lock().unwrap();
+        state.asked.push(request.to_owned());
+        let attribute = |name: &str| {
+            let (_, rest) = request.split_once(&format!(" {name}=\""))?;
+            Some(rest.split('"').next().unwrap().to_owned())
+        };
+        let is = |name: &str| request.starts_with(&format!("<{name} "));
+        let head: usize = attribute("listHead").map_or(1, |head| head.parse().unwrap());
+        let page = if self.version == 3 { 2 } else { usize::MAX };
+        if is("find_service") {
+            let known: Vec<_> = state
+                .services
+                .iter()
+                .filter(|_| request.contains(KIND))
+                .collect();
+            let (actual, some) = (known.len(), known.into_iter().skip(head - 1).take(page));
+            let infos: String = some
+                .map(|(key, business, ..)| {
+                    format!("<serviceInfo serviceKey='{key}' businessKey='{business}'/>")
+                })
+                .collect();
+            format!(
+                "<serviceList xmlns='NS'><listDescription><actualCount>{actual}</actualCount></listDescription><serviceInfos>{infos}</serviceInfos></serviceList>"
+            )
+        } else if is("get_serviceDetail") {
+            let asked = state
+                .services
+                .iter()
+                .filter(|(key, ..)| request.contains(&format!("<serviceKey>{key}<")));
+            let services: String = asked.map(|(key, business, at, document)| {
+                let overview = document.as_ref().map(|url| format!("<instanceDetails><overviewDoc><overviewURL>{url}</overviewURL></overviewDoc></instanceDetails>"));
+                let overview = overview.unwrap_or_default();
+                format!("<businessService serviceKey='{key}' businessKey='{business}'><name>Books</name><bindingTemplates><bindingTemplate><accessPoint>{at}</accessPoint><tModelInstanceDetails><tModelInstanceInfo tModelKey='{KIND}'>{overview}</tModelInstanceInfo></tModelInstanceDetails></bindingTemplate></bindingTemplates></businessService>")
+            }).collect();
+            match services.is_empty() {
+                true => unknown_key(),
+                false => format!("<serviceDetail xmlns='NS'>{services}</serviceDetail>"),
+            }
+        } else if is("find_business") {
+            let infos: String = state
+                .trusted
+                .iter()
+                .map(|key| format!("<businessInfo businessKey='{key}'/>"))
+                .collect();
+            format!(
+                "<businessList xmlns='NS'><businessInfos>{infos}</businessInfos></businessList>"
+            )
+        } else if is("get_businessDetail") {
+            match state.trusted.iter().find(|key| request.contains(*key)) {
+                Some(key) => format!(
+                    "<businessDetail xmlns='NS'><businessEntity businessKey='{key}'><name>Another name</name></businessEntity></businessDetail>"
+                ),
+                None => unknown_key(),
+            }
+        } else if is("get_tModelDetail") {
+            match request.contains(KIND) {
+                true => {
+                    format!("<tModelDetail xmlns='NS'><tModel tModelKey='{KIND}'/></tModelDetail>")
+                }
+                false => unknown_key(),
+            }
+        } else if is("get_authToken") {
+            "<authToken xmlns='NS'><authInfo>a-token</authInfo></authToken>".to_owned()
+        } else {
+            String::new()
+        }
+    }
+}
+
+fn unknown_key() -> String {
+    "<s:Fault><faultcode>s:Server</faultcode><faultstring>no such key</faultstring><detail><dispositionReport xmlns='NS'><result><errInfo errCode='E_invalidKeyPassed'>no</errInfo></result></dispositionReport></detail></s:Fault>".to_owned()
+}
+
+fn read(socket: TcpStream) -> (String, TcpStream) {
+    let mut reader = BufReader::new(socket);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap_or_default();
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap_or_default();
+    let body = String::from_utf8(body).unwrap();
+    let request = body.split_once("<soap:Body>").map_or("", |(_, rest)| rest);
+    let request = request
+        .split_once("</soap:Body>")
+        .map_or("", |(request, _)| request);
+    (request.to_owned(), reader.into_inner())
+}
+
+/// Writes until nobody reads any more.
+fn endless(mut socket: TcpStream) {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\n\r\n<s:Envelope xmlns:s='http://schemas.xmlsoap.org/soap/envelope/'>";
+    let mut goes_on = socket.write_all(head.as_bytes()).is_ok();
+    while goes_on {
+        goes_on = socket.write_all(&[b' '; 1 << 16]).is_ok();
+    }
+}
+
+/// A broker that asks the registry and trusts `ada` and who is in a category.
+pub(super) fn broker(
+    registry: &Registry,
+    from: &[SocketAddr],
+    types: &[&str],
+) -> (Broker, TempDir) {
+    let text = format!(
+        "[uddi]\ninquiry = {:?}\nversion = {}\nbusinesses = [\"uddi:ada\"]\ncategory = {{ tmodel = \"uddi:c\", value = \"yes\" }}\nfrom = {:?}\ntypes = {types:?}\n",
+        registry.url(),
+        registry.version,
+        from.iter()
+            .map(|at| format!("http://{at}"))
+            .collect::<Vec<_>>(),
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config::read(&text, folder.path()).unwrap();
+    let often = "50ms".parse().unwrap();
+    let uddi = config.uddi.map(|uddi| Uddi {
+        ask_every: often,
+        fetch_every: often,
+        ..uddi
+    });
+    let store = Place::Sqlite(folder.path().join("offers.db"));
+    (
+        start(Config {
+            store,
+            uddi,
+            ..Config::default()
+        }),
+        folder,
+    )
+}
+
+/// Waits until this holds.
+pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !holds() {
+        assert!(since.elapsed() < Duration::from_secs(30), "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The names of the offers there are, the cheapest first, each with where its service is called.
+pub(super) fn offers(broker: &Broker) -> Vec<(String, String)> {
+    let list = send(
+        broker.addr,
+        "GET",
+        &format!("/v1/offers?type={KIND}"),
+        &[],
+        "",
+    )
+    .json();
+    let offers = list["offers"].as_array().unwrap().iter();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    offers
+        .map(|offer| (text(&offer["name"]), text(&offer["endpoint"])))
+        .collect()
+}
+
+/// What the broker counts under a name and labels.
+pub(super) fn counted(broker: &Broker, name: &str) -> f64 {
+    let text = send(broker.addr, "GET", "/metrics", &[], "").body;
+    let start = format!("posthaste_broker_{name} ");
+    let line = text.lines().find(|line| line.starts_with(&start));
+    line.map_or(f64::NAN, |line| line[start.len()..].parse().unwrap())
+}
