@@ -1,5 +1,7 @@
 //! `posthaste broker`: the registry of offers in the foreground, until a signal, and its tokens.
 
+mod register;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -69,6 +71,7 @@ enum Verb {
         #[command(subcommand)]
         verb: Token,
     },
+    Register(Box<register::Args>),
     /// The newest changes, the newest first: when, with which token, what (CSV)
     Log {
         #[command(flatten)]
@@ -107,6 +110,7 @@ impl Args {
         match self.verb {
             None => self.serve(),
             Some(Verb::Token { verb }) => verb.run(),
+            Some(Verb::Register(args)) => args.run(),
             Some(Verb::Log { at, most }) => log(&at, most),
         }
     }
@@ -127,7 +131,7 @@ impl Args {
             "http"
         };
         let broker = start(config).map_err(|error| match error {
-            Error::Config(_) | Error::Tls(_) | Error::Follow(_) => Failure::usage(error),
+            Error::Config(_) | Error::Tls(_) | Error::Address(_) => Failure::usage(error),
             _ => Failure::run(error),
         })?;
         let mut signals = Signals::take().map_err(Failure::run)?;
