@@ -8,6 +8,7 @@ mod gateway;
 pub(crate) mod generators;
 mod hostile;
 mod htb;
+mod juddi;
 pub(crate) mod namespace;
 mod servers;
 pub(crate) mod stores;
@@ -111,6 +112,11 @@ pub(crate) const PEERS: &[Peer] = &[
         name: "broker",
         about: "Python's requests, zeep and lxml ask and publish by OpenAPI, WSDL and the schema of offers",
         run: broker::python,
+    },
+    Peer {
+        name: "juddi",
+        about: "jUDDI takes what register saves; the broker finds services in it by UDDI 3 and 2, and lives without it",
+        run: juddi::juddi,
     },
     Peer {
         name: "postgres",

@@ -13,8 +13,8 @@ use crate::process::{self, Finished, Running};
 use crate::tools;
 use crate::trouble::{Outcome, Trouble};
 
-/// How long a server may take to listen; a JVM on a busy machine takes some seconds.
-const LISTENING: Duration = Duration::from_secs(30);
+/// How long a server may take to listen; a JVM on a busy machine takes its time.
+const LISTENING: Duration = Duration::from_secs(120);
 
 /// The checkout with a built binary and a folder for logs.
 pub(crate) struct Site {

@@ -1,0 +1,240 @@
+//! The broker and Apache jUDDI: services registered in it, found in it by both versions, and known without it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::peers::generators::get;
+use crate::site::{Server, Site, free_address};
+use crate::tools;
+use crate::trouble::{Outcome, Trouble, check};
+
+/// The type that all services here are of.
+const TYPE: &str = "uddi:peer.test:inventory";
+
+/// How long anything may take to come about.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where everything is.
+struct Scene<'s> {
+    site: &'s Site,
+    folder: PathBuf,
+    python: PathBuf,
+    address: SocketAddr,
+    /// Has a document of offers.
+    provider: Server,
+}
+
+/// All of it.
+pub(crate) fn juddi(site: &Site) -> Outcome<()> {
+    let scene = Scene::new(site)?;
+    let registry = scene.registry()?;
+    scene.refused()?;
+    for outcome in ["saved", "there"] {
+        let done = site.run("register", &mut scene.register("password"), 60)?;
+        let lines: Vec<&str> = done.stdout.lines().skip(1).collect();
+        let all = !lines.is_empty() && lines.iter().all(|line| line.ends_with(outcome));
+        check(all, || format!("not all is {outcome}: {}", done.stdout))?;
+    }
+    scene.client("registered")?;
+    scene.client("fill")?;
+    let brokers = [3, 2].map(|version| scene.broker(version));
+    let [third, second] = brokers;
+    let brokers = [third?, second?];
+    for broker in &brokers {
+        scene.finds(broker)?;
+    }
+    registry.running.signal(Signal::KILL)?;
+    drop(registry);
+    for broker in &brokers {
+        until("a broker that misses the registry", || {
+            Ok(get(site, broker, "/")?.contains("It does not answer"))
+        })?;
+        scene.answers(broker)?;
+    }
+    println!("  juddi: brokers know what they knew while it is gone");
+    // It forgets everything with its process.
+    let _registry = scene.registry()?;
+    for broker in &brokers {
+        until("a broker that believes an empty registry", || {
+            Ok(get(site, broker, &format!("/v1/offers?type={TYPE}"))?.contains("\"offers\":[]"))
+        })?;
+    }
+    println!("  juddi: what it no longer names is withdrawn");
+    Ok(())
+}
+
+impl<'s> Scene<'s> {
+    fn new(site: &'s Site) -> Outcome<Self> {
+        let python = tools::debian(&site.checkout, "python3", "python3")?;
+        let folder = site.checkout.peer_folder("juddi/provider")?;
+        let sample = site.checkout.path("examples/offers.wsqos");
+        tools::copy(&sample, &folder.join("offers.wsqos"))?;
+        tools::write(&folder.join("password"), "count<ess>\n")?;
+        tools::write(&folder.join("wrong"), "guessed\n")?;
+        let provider = free_address()?;
+        let mut serve = Command::new(&python);
+        serve.args(["-m", "http.server", "--bind", "127.0.0.1", "--directory"]);
+        serve.arg(&folder).arg(provider.port().to_string());
+        Ok(Self {
+            site,
+            folder,
+            python,
+            address: free_address()?,
+            provider: site.serve("provider", &mut serve, provider)?,
+        })
+    }
+
+    /// jUDDI with nothing in it.
+    fn registry(&self) -> Outcome<Server> {
+        let checkout = &self.site.checkout;
+        let jars = tools::jars(checkout, "juddi", "peers/juddi/pom.xml")?;
+        let classes = checkout.peer_folder("juddi/classes")?;
+        for file in ["juddiv3.xml", "juddi-users.xml"] {
+            // jUDDI writes into the first of them.
+            tools::copy(
+                &checkout.path(&format!("peers/juddi/{file}")),
+                &classes.join(file),
+            )?;
+        }
+        let mut compile = Command::new("javac");
+        compile.args(["-nowarn", "-cp", &format!("{}/*", jars.display()), "-d"]);
+        compile
+            .arg(&classes)
+            .arg(checkout.path("peers/juddi/Registry.java"));
+        self.site.run("javac", &mut compile, 120)?;
+        let mut serve = Command::new("java");
+        serve.args(["-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]);
+        // What it saves in categories it checks by a description whose schema has a DTD.
+        serve.arg("-Djavax.xml.accessExternalDTD=all");
+        serve.arg("-Dderby.stream.error.file=/dev/null");
+        serve
+            .arg("-cp")
+            .arg(format!("{}:{}/*", classes.display(), jars.display()));
+        serve
+            .arg("Registry")
+            .arg(self.address.port().to_string())
+            .arg(&classes);
+        let server = self.site.serve("juddi", &mut serve, self.address)?;
+        until("jUDDI that is ready", || {
+            Ok(server.running.words().lines().any(|line| line == "ready"))
+        })?;
+        Ok(server)
+    }
+
+    fn services(&self) -> String {
+        format!("http://{}/juddiv3/services", self.address)
+    }
+
+    fn register(&self, password: &str) -> Command {
+        let mut register = Command::new(&self.site.binary);
+        register.args([
+            "broker",
+            "register",
+            "--registry",
+            &self.services(),
+            "--user",
+            "ada",
+        ]);
+        register
+            .arg("--password-file")
+            .arg(self.folder.join(password));
+        register.args(["--business", "uddi:peer.test:ada=Ada", "--type", TYPE]);
+        register.args(["--service", "uddi:peer.test:books=Books & more"]);
+        register.args(["--endpoint", &self.endpoint()]);
+        register.args(["--wsdl", &self.provider.url("/soap?wsdl")]);
+        register.args(["--offers", &self.provider.url("/offers.wsqos")]);
+        register
+    }
+
+    fn endpoint(&self) -> String {
+        self.provider.url("/soap?a=1&b=2")
+    }
+
+    /// With the wrong password nothing is registered.
+    fn refused(&self) -> Outcome<()> {
+        match self.site.run("register", &mut self.register("wrong"), 60) {
+            Err(Trouble::Failed(words)) if words.contains("E_unknownUser") => Ok(()),
+            other => Err(Trouble::Failed(format!(
+                "a wrong password is not refused: {:?}",
+                other.map(|done| done.stdout)
+            ))),
+        }
+    }
+
+    fn client(&self, verb: &str) -> Outcome<()> {
+        let mut client = Command::new(&self.python);
+        client.arg(self.site.checkout.path("peers/juddi/client.py"));
+        let done = self
+            .site
+            .run(verb, client.args([&self.services(), verb]), 120)?;
+        for line in done.stdout.lines() {
+            println!("  juddi: {verb}: {line}");
+        }
+        Ok(())
+    }
+
+    /// A broker that trusts ada by name and others by a category.
+    fn broker(&self, version: u8) -> Outcome<Server> {
+        let name = format!("broker-{version}");
+        let place = if version == 3 { "inquiry" } else { "inquiryv2" };
+        let configuration = format!(
+            "store = \"sqlite:{name}.db\"\n[uddi]\nversion = {version}\ninquiry = \"{}/{place}\"\n\
+             businesses = [\"uddi:peer.test:ada\"]\nfrom = [\"{}\", \"http://127.0.0.1:9\"]\nask_every = \"1s\"\n\
+             category = {{ tmodel = \"uddi:uddi.org:categorization:general_keywords\", name = \"checked\", value = \"yes\" }}\n",
+            self.services(),
+            self.provider.url(""),
+        );
+        let file = self.site.logs.join(format!("{name}.toml"));
+        tools::write(&file, configuration)?;
+        let address = free_address()?;
+        let mut serve = Command::new(&self.site.binary);
+        serve.args(["broker", "--listen", &address.to_string(), "--config"]);
+        self.site.serve(&name, serve.arg(&file), address)
+    }
+
+    /// From a client's first question to the answer, on all pages of the registry.
+    fn finds(&self, broker: &Server) -> Outcome<()> {
+        check(self.ask(broker).is_err(), || {
+            "an offer before anybody asked".to_owned()
+        })?;
+        until("an offer", || Ok(self.ask(broker).is_ok()))?;
+        self.answers(broker)?;
+        let metrics = get(self.site, broker, "/metrics")?;
+        // One of ada's, and every 23rd of 230.
+        for line in ["{state=\"taken\"} 11.0", "{state=\"untrusted\"} 220.0"] {
+            let line = format!("posthaste_broker_uddi_services{line}");
+            check(metrics.contains(&line), || {
+                format!("no {line} in {metrics}")
+            })?;
+        }
+        Ok(())
+    }
+
+    fn answers(&self, broker: &Server) -> Outcome<()> {
+        let answer = self.ask(broker)?;
+        let wanted = format!(", at {}", self.endpoint());
+        check(answer.trim_end().ends_with(&wanted), || {
+            format!("{answer:?} is not{wanted}")
+        })
+    }
+
+    fn ask(&self, broker: &Server) -> Outcome<String> {
+        let mut ask = Command::new(&self.site.binary);
+        ask.args(["offers", "get", TYPE, "--broker", &broker.url("")]);
+        Ok(self.site.run("ask", &mut ask, 30)?.stdout)
+    }
+}
+
+/// Waits until this holds.
+fn until(what: &str, mut holds: impl FnMut() -> Outcome<bool>) -> Outcome<()> {
+    let end = Instant::now() + PATIENCE;
+    while !holds()? {
+        check(Instant::now() < end, || format!("never: {what}"))?;
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(())
+}
