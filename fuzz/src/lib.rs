@@ -19,6 +19,7 @@ mod packets;
 mod pattern;
 mod quantities;
 mod record;
+mod registry_reply;
 mod reply_inspect;
 mod resolv_conf;
 mod segments;
@@ -45,6 +46,7 @@ pub use packets::packets;
 pub use pattern::pattern;
 pub use quantities::quantities;
 pub use record::record;
+pub use registry_reply::registry_reply;
 pub use reply_inspect::reply_inspect;
 pub use resolv_conf::resolv_conf;
 pub use soap_head::soap_head;
@@ -65,6 +67,7 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("soap_head", soap_head),
     ("wishes", wishes),
     ("offers", offers),
+    ("registry_reply", registry_reply),
     ("http_reply", http_reply),
     ("decoding", decoding),
     ("quantities", quantities),
