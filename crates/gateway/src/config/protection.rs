@@ -86,6 +86,8 @@ pub struct Publish {
     pub provider: String,
     /// A file with the provider's token.
     pub token: PathBuf,
+    /// Where clients call the service, for offers to say.
+    pub endpoint: Option<String>,
 }
 
 impl Default for Protection {

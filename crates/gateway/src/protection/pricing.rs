@@ -159,6 +159,7 @@ pub(crate) struct Publisher {
     client: Client,
     kind: String,
     provider: String,
+    endpoint: Option<String>,
     qos: Definition,
 }
 
@@ -179,6 +180,7 @@ pub(crate) fn prepare(prices: &Prices) -> Result<(Promise, Option<Publisher>), S
             kind,
             provider,
             token,
+            endpoint,
         } = broker;
         let client = Client::new(url).map_err(|error| error.to_string())?;
         let secret = fs::read_to_string(token)
@@ -187,6 +189,7 @@ pub(crate) fn prepare(prices: &Prices) -> Result<(Promise, Option<Publisher>), S
             client: client.with_token(Some(secret.trim().to_owned())),
             kind: kind.clone(),
             provider: provider.clone(),
+            endpoint: endpoint.clone(),
             qos,
         })
     });
@@ -251,6 +254,7 @@ impl Publisher {
         let offer = Offer {
             name: offer.name.clone(),
             expires,
+            endpoint: self.endpoint.clone(),
             qos: Definition {
                 price: Some(offer.price),
                 ..self.qos.clone()
