@@ -138,13 +138,7 @@ impl Config {
             ontology.file = folder.join(&ontology.file);
         }
         config.store = config.store.beside(folder);
-        config.check()?;
-        Ok(config)
-    }
-
-    /// Refuses what cannot be used, whether a file or the command line has said so.
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        for source in &self.sources {
+        for source in &config.sources {
             let names = [&source.kind, &source.provider].map(|name| fault_of_name(name));
             if let Some(words) = names.into_iter().flatten().next() {
                 return Err(ConfigError::of(format!("source {:?}: {words}", source.url)));
@@ -156,9 +150,15 @@ impl Config {
                 )));
             }
         }
-        if let Some(uddi) = &self.uddi {
+        if let Some(uddi) = &config.uddi {
             uddi.check()?;
         }
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Refuses what cannot be used, whether a file or the command line has said so.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if self.follow.is_some() && (self.uddi.is_some() || !self.sources.is_empty()) {
             return Err(ConfigError::of(
                 "a broker that follows another fetches no offers: leave out follow, or uddi and every source",
