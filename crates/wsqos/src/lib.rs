@@ -7,6 +7,8 @@
 //! form in which only the SOAP Body is compressed. Beside the path of requests: [`Demand`] turns samples of
 //! the load into an [`Outlook`], and [`Prices`] learns what each [`Step`] costs.
 //!
+//! How its packets are marked is decided beside that: [`Marks::decide`].
+//!
 //! [`qos`] is the other half: what servers offer and clients ask for, and whether the one is enough for the
 //! other; [`index`] finds the cheapest that is.
 //!
@@ -14,6 +16,7 @@
 //! arguments, and the codecs are the gateway's.
 
 mod accept;
+mod block;
 mod demand;
 mod described;
 mod envelope;
@@ -21,6 +24,7 @@ mod field;
 pub mod index;
 mod line;
 pub mod market;
+mod marking;
 mod media;
 mod policy;
 mod prefer;
@@ -33,12 +37,16 @@ mod scan;
 mod scope;
 mod step;
 mod wish;
+mod word;
 
 pub use accept::{Accept, FULL};
 pub use demand::{Demand, Gate, Outlook, Sample, Threshold, Work};
 pub use described::Described;
 pub use envelope::Envelope;
 pub use line::Line;
+pub use marking::{
+    Asked, Mark, MarkOrigin, Marks, Range, Rule, Table, UnknownRange, Urgencies, Urgency,
+};
 pub use media::Media;
 pub use policy::{Decision, POLICIES, Policy, Question, UnknownPolicy};
 pub use prefer::{Prefer, saves_data};

@@ -3,7 +3,7 @@
 //! Fed with pieces cut anywhere; it stops where the Header ends, or where the Body begins without one, and
 //! looks at nothing behind that. A piece is read in place; only a tag that is cut is kept until its end
 //! comes. Nothing is changed, held up or checked for the service behind: elements deeper than header blocks
-//! are counted and not read. It is no place to be lenient in one thing: a DOCTYPE ends it (R1008).
+//! are counted and not read, but for the priorities of a [`Block`]. It is no place to be lenient in one thing: a DOCTYPE ends it (R1008).
 //!
 //! The element is a header block of its own, beside `WSQoSSoapHeader`:
 //! `<compression xmlns="urn:posthaste:wsqos">always</compression>`, with one of the three words of
@@ -13,8 +13,11 @@
 use memchr::{memchr, memchr3};
 use posthaste_soap::{Limits, Version};
 
+use crate::block::Block;
+use crate::qos::Priorities;
 use crate::scope::{Meaning, Scope, attribute};
 use crate::wish::{Form, Wish};
+use crate::word::Word;
 
 /// The namespace of what posthaste adds to SOAP and WSDL.
 pub const NAMESPACE: &str = "urn:posthaste:wsqos";
@@ -66,6 +69,7 @@ pub struct HeadScan {
     in_header: bool,
     /// The element open at depth 3 is ours, with this word in it so far.
     word: Option<Word>,
+    block: Block,
     form: Form,
     /// What our first block says; the inner is none where that is another word.
     wish: Option<Option<Wish>>,
@@ -78,14 +82,6 @@ pub struct HeadScan {
 pub(crate) struct Search {
     from: usize,
     quote: Option<u8>,
-}
-
-/// The beginning of a text, as much as our words need.
-#[derive(Debug, Default)]
-struct Word {
-    bytes: [u8; 16],
-    len: usize,
-    is_other: bool,
 }
 
 const MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -154,6 +150,7 @@ impl HeadScan {
             version: Version::Soap11,
             in_header: false,
             word: None,
+            block: Block::default(),
             form: Form::Content,
             wish: None,
             mark: 0,
@@ -185,6 +182,17 @@ impl HeadScan {
     /// What was seen so far.
     pub const fn seen(&self) -> Seen {
         self.seen
+    }
+
+    /// What the header's `transportQoSPriorities` state; none where they state nothing. See [`Block`].
+    pub fn priorities(&self) -> Option<&Priorities> {
+        let stated = self.block.priorities();
+        (*stated != Priorities::default()).then_some(stated)
+    }
+
+    /// Whether a priority could not be read.
+    pub fn has_unread_priority(&self) -> bool {
+        self.block.is_unread()
     }
 
     /// Whether it ended at the end of the Header, and not at the beginning of the Body.
@@ -235,8 +243,13 @@ impl HeadScan {
         rest
     }
 
+    /// The word in which the text is that comes.
+    fn word(&mut self) -> Option<&mut Word> {
+        self.word.as_mut().or_else(|| self.block.word())
+    }
+
     fn text(&mut self, text: &[u8]) {
-        if let Some(word) = &mut self.word {
+        if let Some(word) = self.word() {
             word.push(text);
         } else if self.depth == 0 {
             for byte in text {
@@ -282,10 +295,10 @@ impl HeadScan {
             self.seen = Seen::TooMuch;
             return;
         }
-        if let Some(word) = &mut self.word {
-            word.is_other = true;
+        if let Some(word) = self.word() {
+            word.spoil();
         }
-        if self.depth > 3 {
+        if self.depth > 3 && !self.block.wants(self.depth) {
             return;
         }
         let Some((meaning, local)) = self.scope.enter(self.depth, inner) else {
@@ -304,9 +317,14 @@ impl HeadScan {
                 self.word = (is_ours && self.wish.is_none()).then(Word::default);
                 if let Some(word) = &mut self.word {
                     let form = attribute(inner, b"form").map_or(Some(Form::Content), Form::of);
-                    word.is_other = form.is_none();
+                    if form.is_none() {
+                        word.spoil();
+                    }
                     self.form = form.unwrap_or_default();
                 }
+            }
+            (3.., meaning) if self.in_header => {
+                self.block.start(self.depth, meaning, local, inner);
             }
             _ => {}
         }
@@ -319,10 +337,11 @@ impl HeadScan {
             2 if self.in_header => return self.finish(),
             3 => {
                 if let Some(word) = self.word.take() {
-                    self.wish = Some(word.wish());
+                    self.wish = Some(word.read().and_then(Wish::of));
                 }
+                self.block.end(3);
             }
-            _ => {}
+            depth => self.block.end(depth),
         }
         self.scope.leave(self.depth);
         self.depth -= 1;
@@ -397,23 +416,4 @@ impl Search {
 
 fn is_section(tag: &[u8]) -> bool {
     tag.starts_with(b"<![CDATA[")
-}
-
-impl Word {
-    fn push(&mut self, text: &[u8]) {
-        for byte in text {
-            let is_blank = byte.is_ascii_whitespace();
-            if self.len < self.bytes.len() && !(is_blank && self.len == 0) {
-                self.bytes[self.len] = *byte;
-                self.len += 1;
-            } else {
-                self.is_other |= !is_blank;
-            }
-        }
-    }
-
-    fn wish(&self) -> Option<Wish> {
-        let word = self.bytes[..self.len].trim_ascii_end();
-        Wish::of(word).filter(|_| !self.is_other)
-    }
 }

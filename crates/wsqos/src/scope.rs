@@ -1,4 +1,4 @@
-//! Which namespace a prefix means, as far as header blocks: three levels of declarations.
+//! Which namespace a prefix means, as far as what stands in header blocks: six levels of declarations.
 //!
 //! Only whether a namespace is one that matters is kept of its name. A namespace that is written with
 //! character references is not recognised.
@@ -6,6 +6,7 @@
 use memchr::memchr;
 use posthaste_soap::{Limits, Version};
 
+use crate::qos::NAMESPACES;
 use crate::scan::NAMESPACE;
 
 /// What a namespace stands for.
@@ -15,7 +16,11 @@ pub(crate) enum Meaning {
     Soap(Version),
     /// Ours.
     Posthaste,
-    /// None of these, or no namespace.
+    /// WS-QoS, by either of its names.
+    WsQos,
+    /// No namespace.
+    Nothing,
+    /// None of these, or a prefix that nobody declared.
     Other,
 }
 
@@ -95,7 +100,10 @@ impl Scope {
             }
             end = binding.start;
         }
-        Meaning::Other
+        match prefix {
+            b"" => Meaning::Nothing,
+            _ => Meaning::Other,
+        }
     }
 }
 
@@ -107,6 +115,8 @@ fn meaning(namespace: &[u8]) -> Meaning {
     match version {
         Some(version) => Meaning::Soap(version),
         None if namespace == NAMESPACE.as_bytes() => Meaning::Posthaste,
+        None if namespace.is_empty() => Meaning::Nothing,
+        None if NAMESPACES.iter().any(|name| name.as_bytes() == namespace) => Meaning::WsQos,
         None => Meaning::Other,
     }
 }

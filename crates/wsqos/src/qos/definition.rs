@@ -154,7 +154,7 @@ pub struct Party {
 }
 
 /// A value of something that an ontology defines.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Custom<T> {
     /// The name.

@@ -1,5 +1,6 @@
 //! The room's promises, asked for from outside.
 
+mod blocks;
 mod decisions;
 mod demand;
 mod descriptions;

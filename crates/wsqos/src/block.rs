@@ -1,0 +1,149 @@
+//! What a `WSQoSSoapHeader` says of the network, read while it streams by.
+//!
+//! Only the way to the priorities is followed: `WSQoSSoapHeader/qosInfo/transportQoSPriorities`, the first of
+//! each, the block in one of the namespaces of WS-QoS and what is in it in one of them or in none. The first
+//! value of a priority counts; one that is no whole number from 0 to 10 states nothing and is told.
+
+use crate::qos::{Custom, Priorities, Priority, bounds};
+use crate::scope::{Meaning, attribute};
+use crate::word::Word;
+
+/// The names on the way, by their depth in the envelope.
+const WAY: [(usize, &[u8]); 3] = [
+    (3, b"WSQoSSoapHeader"),
+    (4, b"qosInfo"),
+    (5, b"transportQoSPriorities"),
+];
+
+/// Where the priorities themselves are.
+const LAST: usize = 6;
+
+/// Reads the first block of a header.
+#[derive(Debug, Default)]
+pub(crate) struct Block {
+    /// The depth of the innermost element on the way that is open; 0 outside.
+    open: usize,
+    /// The depth of the outermost element on the way that is over, or 0: no other follows there.
+    over: usize,
+    value: Option<(Place, Word)>,
+    priorities: Priorities,
+    is_unread: bool,
+}
+
+/// Which priority is open.
+#[derive(Debug)]
+enum Place {
+    Delay,
+    Jitter,
+    Throughput,
+    PacketLoss,
+    Custom { name: String, ontology: String },
+}
+
+impl Block {
+    /// Whether an element that starts at `depth` may be one on the way.
+    pub(crate) fn wants(&self, depth: usize) -> bool {
+        self.open > 0 && depth == self.open + 1 && depth <= LAST
+    }
+
+    /// Takes the start of an element of that meaning and local name.
+    pub(crate) fn start(&mut self, depth: usize, meaning: Meaning, local: &[u8], inner: &[u8]) {
+        let ours = match meaning {
+            Meaning::WsQos => true,
+            Meaning::Nothing => depth > WAY[0].0,
+            _ => false,
+        };
+        if ours && WAY.contains(&(depth, local)) && depth > self.over {
+            self.open = depth;
+        } else if ours && depth == LAST {
+            self.value = Place::of(local, inner).map(|place| (place, Word::default()));
+            self.open = if self.value.is_some() {
+                LAST
+            } else {
+                self.open
+            };
+        }
+    }
+
+    /// What is open, where its text matters.
+    pub(crate) fn word(&mut self) -> Option<&mut Word> {
+        self.value.as_mut().map(|(_, word)| word)
+    }
+
+    /// Takes the end of an element.
+    pub(crate) fn end(&mut self, depth: usize) {
+        if depth == 0 || depth != self.open {
+            return;
+        }
+        self.open = if depth == WAY[0].0 { 0 } else { depth - 1 };
+        if depth < LAST {
+            self.over = depth;
+        } else if let Some((place, word)) = self.value.take() {
+            let priority = word.read().and_then(priority);
+            self.is_unread |= priority.is_none();
+            if let Some(priority) = priority {
+                self.set(place, priority);
+            }
+        }
+    }
+
+    fn set(&mut self, place: Place, value: Priority) {
+        let all = &mut self.priorities;
+        let place = match place {
+            Place::Delay => &mut all.delay,
+            Place::Jitter => &mut all.jitter,
+            Place::Throughput => &mut all.throughput,
+            Place::PacketLoss => &mut all.packet_loss,
+            Place::Custom { name, ontology } => {
+                let custom = Custom {
+                    name,
+                    ontology,
+                    value,
+                };
+                let is_new = !all.custom.iter().any(|other| other.is_of(&custom));
+                match is_new && all.custom.len() < bounds::LIST {
+                    true => all.custom.push(custom),
+                    false => self.is_unread |= is_new,
+                }
+                return;
+            }
+        };
+        place.get_or_insert(value);
+    }
+
+    /// What was stated.
+    pub(crate) fn priorities(&self) -> &Priorities {
+        &self.priorities
+    }
+
+    /// Whether something stood in a priority that could not be read.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.is_unread
+    }
+}
+
+impl Place {
+    /// The priority of that name; a custom one has its own two names, as they are written.
+    fn of(local: &[u8], inner: &[u8]) -> Option<Self> {
+        let text = |name: &[u8]| {
+            let value = attribute(inner, name).filter(|value| value.len() <= bounds::TEXT)?;
+            String::from_utf8(value.trim_ascii().to_owned()).ok()
+        };
+        match local {
+            b"delay" => Some(Self::Delay),
+            b"jitter" => Some(Self::Jitter),
+            b"throughput" => Some(Self::Throughput),
+            b"packetLoss" => Some(Self::PacketLoss),
+            b"customPriority" => Some(Self::Custom {
+                name: text(b"name")?,
+                ontology: text(b"ontology")?,
+            }),
+            _ => None,
+        }
+    }
+}
+
+fn priority(word: &[u8]) -> Option<Priority> {
+    let number = std::str::from_utf8(word).ok()?;
+    Priority::new(number.parse().ok()?)
+}

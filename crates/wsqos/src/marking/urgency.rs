@@ -1,0 +1,93 @@
+//! `Priority` (RFC 9218): how urgent a client says that a reply is.
+
+use posthaste_units::Dscp;
+use serde::{Deserialize, Serialize};
+
+use crate::field::{pair, split};
+
+/// 0, the most urgent, to 7, which is for background work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Urgency(u8);
+
+/// The mark of each urgency, the most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Urgencies([Dscp; 8]);
+
+impl Urgency {
+    /// What a `Priority` without an urgency means (section 4.1).
+    const UNSAID: Self = Self(3);
+
+    /// None above 7.
+    pub fn new(value: u8) -> Option<Self> {
+        (value <= 7).then_some(Self(value))
+    }
+
+    /// Reads the field's lines: `u=1, i`. None where there is no field; the last urgency counts (RFC 8941,
+    /// section 3.2), what is none is passed over (RFC 9218, section 4). Whether the reply can be used in pieces
+    /// (`i`) says nothing about the network.
+    pub fn read<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
+        let members = lines.into_iter().flat_map(|line| split(line, b','));
+        members.fold(None, |urgency, member| {
+            let value = split(member, b';').next().unwrap_or_default();
+            match pair(value) {
+                (b"u", [digit @ b'0'..=b'7']) => Some(Self(digit - b'0')),
+                _ => urgency.or(Some(Self::UNSAID)),
+            }
+        })
+    }
+}
+
+impl Urgencies {
+    /// The mark of a reply of that urgency.
+    pub fn mark(&self, urgency: Urgency) -> Dscp {
+        self.0[usize::from(urgency.0)]
+    }
+
+    /// All of them, the most urgent first.
+    pub fn marks(&self) -> &[Dscp] {
+        &self.0
+    }
+}
+
+impl Default for Urgencies {
+    /// What somebody waits for before anything can be shown is low-latency data (RFC 4594, section 4.7), 3 is
+    /// what is asked for without a word and stays unmarked, 7 is background work (RFC 8622).
+    fn default() -> Self {
+        let (high, usual) = (Dscp::AF21, Dscp::DEFAULT);
+        Self([high, high, Dscp::AF22, usual, usual, usual, usual, Dscp::LE])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_urgency_is_one_digit() {
+        let read = |lines: &[&str]| {
+            let lines = lines.iter().map(|line| line.as_bytes());
+            Urgency::read(lines).map(|urgency| urgency.0)
+        };
+        for (lines, urgency) in [
+            (&["u=1, i"][..], Some(1)),
+            (&["i", "u=0"], Some(0)),
+            (&["u=5", "u=7"], Some(7)),
+            (&["u=2;x=\"a,u=4\",y=\"u=6,\""], Some(2)),
+            (&["i=?0"], Some(3)),
+            (&["u=1,u=8", "u=-1, u=12"], Some(1)),
+            (&["u, u=, U=1, u=x"], Some(3)),
+            (&[], None),
+        ] {
+            assert_eq!(read(lines), urgency, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn marks_fall_with_the_urgency() {
+        let marks = Urgencies::default();
+        let of = |urgency| marks.mark(Urgency::new(urgency).unwrap());
+        assert_eq!((of(0), of(3), of(7)), (Dscp::AF21, Dscp::DEFAULT, Dscp::LE));
+        assert_eq!(Urgency::new(8), None);
+    }
+}
