@@ -68,7 +68,7 @@ impl Compression<'_> {
                 }
             }
         };
-        if self.wishes.wants_reason {
+        if self.wishes.prefer.reason {
             let reason = HeaderValue::from_static(reason.name());
             head.headers.insert(DECISION, reason);
         }

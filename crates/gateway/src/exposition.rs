@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use posthaste_serve::Snapshot;
 use posthaste_serve::exposition::{self, counters, gauge, gauges};
-use posthaste_wsqos::{Origin, Outlook, REASONS, STEPS, Seen, Wish};
+use posthaste_units::Dscp;
+use posthaste_wsqos::{MarkOrigin, Origin, Outlook, REASONS, STEPS, Seen, Wish};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -27,6 +28,7 @@ impl Collector for House {
         replies(out, metrics)?;
         decisions(out, metrics)?;
         compression(out, metrics)?;
+        marks(out, metrics, &self.counters.snapshot())?;
         upstreams(out, self)?;
         connections(out, &self.counters.snapshot())?;
         demand(out, self.outlook())?;
@@ -112,6 +114,34 @@ fn compression(out: &mut DescriptorEncoder, metrics: &Metrics) -> Result<(), Err
         counters(out, name, help, rows)?;
     }
     Ok(())
+}
+
+fn marks(out: &mut DescriptorEncoder, metrics: &Metrics, snapshot: &Snapshot) -> Result<(), Error> {
+    let by_origin = MarkOrigin::ALL.iter().zip(&metrics.marks);
+    let seen: Vec<_> = by_origin
+        .flat_map(|(origin, by_mark)| {
+            let marks = (0..64).filter_map(Dscp::new).zip(by_mark);
+            marks.map(move |(mark, count)| (mark.to_string(), origin.name(), load(count)))
+        })
+        .filter(|(_, _, count)| *count > 0.0)
+        .collect();
+    let rows = seen
+        .iter()
+        .map(|(mark, origin, n)| ([("mark", &**mark), ("origin", *origin)], *n));
+    let help = "Replies, by the mark of their packets and who asked for it";
+    counters(out, "marks", help, rows)?;
+
+    let own = [
+        ("denied", metrics.marks_denied.load(Relaxed)),
+        ("upstream-refused", metrics.marks_refused.load(Relaxed)),
+    ];
+    let events = snapshot.marks();
+    let rows = events
+        .iter()
+        .chain(&own)
+        .map(|(event, n)| ([("event", *event)], *n as f64));
+    let help = "What happened to the marks of connections and replies";
+    counters(out, "mark_events", help, rows)
 }
 
 fn upstreams(out: &mut DescriptorEncoder, house: &House) -> Result<(), Error> {

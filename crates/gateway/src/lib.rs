@@ -16,6 +16,7 @@ mod demand;
 mod exposition;
 mod headers;
 mod house;
+mod marking;
 mod metrics;
 mod packed;
 mod path;

@@ -1,22 +1,23 @@
-//! What a gateway counts: every reply by status, every decision by wish, origin and reason, every
-//! compression by step, every failure by kind, and how long it took.
+//! What a gateway counts: every reply by status, every decision by wish, origin and reason, every mark,
+//! every compression by step, every failure by kind, and how long it took.
 //!
 //! Plain counters in arrays, one per label value that there can be: counting is an addition, and no
 //! label comes from outside. How they look to Prometheus is in [`exposition`](crate::exposition).
 
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use posthaste_units::Span;
 use posthaste_wsqos::{
-    Origin, Outlook, Preference, REASONS, Reason, STEPS, Seen, Step, Wish, Work,
+    Mark, MarkOrigin, Origin, Outlook, Preference, REASONS, Reason, STEPS, Seen, Step, Wish, Work,
 };
 
 use crate::preference::Wishes;
 use crate::upstream::Failure;
 
 /// Fields of requests that may hold what cannot be read, in the order of [`Wishes::unread`].
-pub(crate) const UNREAD: [&str; 2] = ["accept-encoding", "prefer"];
+pub(crate) const UNREAD: [&str; 3] = ["accept-encoding", "prefer", "transport-priorities"];
 
 /// Counters since the start, shared by all threads.
 #[derive(Debug)]
@@ -28,6 +29,11 @@ pub(crate) struct Metrics {
     pub(crate) scans: [AtomicU64; Seen::NAMES.len()],
     /// By [`UNREAD`].
     pub(crate) unread: [AtomicU64; UNREAD.len()],
+    /// Replies by origin and code point, and those whose client asked for a mark that is not allowed.
+    pub(crate) marks: [[AtomicU64; 64]; MarkOrigin::ALL.len()],
+    pub(crate) marks_denied: AtomicU64,
+    /// Connections to upstreams that the kernel did not mark.
+    pub(crate) marks_refused: AtomicU64,
     pub(crate) packed: [PackedBy; STEPS.len()],
     pub(crate) failures: [AtomicU64; Failure::KINDS.len()],
     /// From a request's head to the head of its reply, and the upstreams' part of it.
@@ -74,6 +80,9 @@ impl Metrics {
             origins: Default::default(),
             scans: Default::default(),
             unread: Default::default(),
+            marks: [const { [const { AtomicU64::new(0) }; 64] }; MarkOrigin::ALL.len()],
+            marks_denied: AtomicU64::new(0),
+            marks_refused: AtomicU64::new(0),
             packed: Default::default(),
             failures: Default::default(),
             service: Times::default(),
@@ -102,6 +111,21 @@ impl Metrics {
             if unread {
                 add(counter, 1);
             }
+        }
+    }
+
+    pub(crate) fn marked(&self, mark: Mark) {
+        let by_mark = &self.marks[mark.origin as usize];
+        add(&by_mark[usize::from(mark.dscp.get())], 1);
+        if mark.denied {
+            add(&self.marks_denied, 1);
+        }
+    }
+
+    /// The kernel did not mark a connection to an upstream: it is used as it is.
+    pub(crate) fn mark_refused(&self, error: &io::Error) {
+        if self.marks_refused.fetch_add(1, Relaxed) == 0 {
+            tracing::warn!(%error, "the kernel refuses to mark packets to an upstream");
         }
     }
 

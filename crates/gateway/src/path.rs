@@ -7,6 +7,7 @@ use hyper::body::{Body, Incoming};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, Response, StatusCode, Version};
 use posthaste_serve::{Handler, Peer};
+use posthaste_units::Dscp;
 
 use crate::access::{Decided, Entry};
 use crate::admit::admit;
@@ -15,6 +16,7 @@ use crate::compress::Compression;
 use crate::config::Watch;
 use crate::decode::Decoder;
 use crate::headers::{say_for_whom, strip_hop};
+use crate::marking;
 use crate::preference::Wishes;
 use crate::refusal::Refusal;
 use crate::site::Site;
@@ -76,14 +78,18 @@ impl Gateway {
         let route = site
             .route(head.uri.path())
             .ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "no route leads there"))?;
-        let pass = protection.enter(&mut head, &peer)?;
         let mut body = receive(&site, &mut head, body, &peer)?;
         let wishes = Wishes::read(&head, &mut body, route).await?;
         metrics.heard(&wishes);
+        let pass = protection.enter(&mut head, &peer)?;
+        let marks = site.marks.as_ref();
+        let mark = marks.map(|marks| marking::decide(marks, &wishes, route));
+        let onward = mark.filter(|_| site.plan.config.marking.upstream);
+        let onward = onward.map_or(Dscp::DEFAULT, |mark| mark.dscp);
         let method = head.method.clone();
         let request = forward(&site, head, body, &peer);
         let asked = now();
-        let reply = route.upstreams.ask(request).await;
+        let reply = route.upstreams.ask(request, onward).await;
         metrics.upstream.add(now().since(asked));
         pass.ended(reply.as_ref().ok().map(|(reply, _)| reply.status()));
         let (mut reply, target) = reply?;
@@ -98,7 +104,11 @@ impl Gateway {
         let mut reply = send(reply);
         pass.tell(reply.headers_mut());
         drop(pass);
-        let (reply, reason) = compression.apply(reply).await?;
+        let (mut reply, reason) = compression.apply(reply).await?;
+        if let Some(mark) = mark {
+            metrics.marked(mark);
+            marking::apply(mark, &mut reply, wishes.prefer.mark_reason);
+        }
         Ok((reply, Some((wishes.preference, reason))))
     }
 }

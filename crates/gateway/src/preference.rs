@@ -1,30 +1,34 @@
-//! What the client wishes, read from the request's head and, of a SOAP message, from its header.
+//! What the client wishes of compression and of the network, read from the request's head and, of a SOAP message, from its header.
 
 use hyper::Method;
 use hyper::header::{ACCEPT_ENCODING, AsHeaderName, CONTENT_TYPE, HeaderMap, HeaderName};
 use hyper::http::request::Parts;
 use posthaste_soap::http::{self, MediaType};
 use posthaste_soap::{Limits, Version};
-use posthaste_wsqos::{Accept, HeadScan, Prefer, Preference, Seen, saves_data};
+use posthaste_wsqos::qos::Priorities;
+use posthaste_wsqos::{Accept, HeadScan, Prefer, Preference, Seen, Urgency, saves_data};
 
 use crate::body::{BodyError, Outgoing};
 use crate::site::Route;
 
 const SOAP_ACTION: HeaderName = HeaderName::from_static("soapaction");
 const PREFER: HeaderName = HeaderName::from_static("prefer");
+const PRIORITY: HeaderName = HeaderName::from_static("priority");
 const SAVE_DATA: HeaderName = HeaderName::from_static("save-data");
 
-/// What a request says about compression.
-#[derive(Clone, Copy, Debug)]
+/// What a request says about compression and about the network.
+#[derive(Clone, Debug)]
 pub(crate) struct Wishes {
     pub(crate) preference: Preference,
     pub(crate) accept: Accept,
-    /// The client wants to know why its reply is compressed or not.
-    pub(crate) wants_reason: bool,
+    pub(crate) prefer: Prefer,
+    /// What a SOAP header states of the network.
+    pub(crate) priorities: Option<Priorities>,
+    pub(crate) urgency: Option<Urgency>,
     /// What the scan of the SOAP header came to, where there was one.
     pub(crate) seen: Option<Seen>,
-    /// `Accept-Encoding` and `Prefer` hold something that could not be read.
-    pub(crate) unread: [bool; 2],
+    /// By [`UNREAD`](crate::metrics::UNREAD): something there could not be read.
+    pub(crate) unread: [bool; 3],
 }
 
 impl Wishes {
@@ -36,31 +40,38 @@ impl Wishes {
         route: &Route,
     ) -> Result<Self, BodyError> {
         let media = soap_media(head);
-        let seen = match body {
+        let mut scan = None;
+        match body {
             Outgoing::Streaming(body) if media.is_some() => {
-                let mut scan = HeadScan::new(&Limits::default());
+                let scan = scan.insert(HeadScan::new(&Limits::default()));
                 while scan.wants_more() {
                     match body.read_ahead().await? {
                         Some(piece) => scan.feed(piece),
                         None => break,
                     };
                 }
-                Some(scan.seen())
             }
-            _ => None,
-        };
+            _ => {}
+        }
         let accept = Accept::read(lines(&head.headers, ACCEPT_ENCODING));
         let prefer = Prefer::read(lines(&head.headers, PREFER));
         let saves = saves_data(lines(&head.headers, SAVE_DATA));
+        let seen = scan.as_ref().map(HeadScan::seen);
         let soap = seen.and_then(Seen::wish);
         let action = media.as_ref().and_then(|media| action(head, media));
         let described = action.and_then(|action| route.described.wish(action));
         Ok(Self {
             preference: Preference::of(soap, &accept, &prefer, saves, described, route.wish),
             accept,
-            wants_reason: prefer.reason,
+            prefer,
+            priorities: scan.as_ref().and_then(HeadScan::priorities).cloned(),
+            urgency: Urgency::read(lines(&head.headers, PRIORITY)),
             seen,
-            unread: [accept.malformed() > 0, prefer.unknown],
+            unread: [
+                accept.malformed() > 0,
+                prefer.unknown,
+                scan.is_some_and(|scan| scan.has_unread_priority()),
+            ],
         })
     }
 }

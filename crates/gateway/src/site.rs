@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use posthaste_units::Dscp;
 use posthaste_wsqos::market::Promise;
-use posthaste_wsqos::{Described, Menu, Policy, Rules, Wish};
+use posthaste_wsqos::{Described, Marks, Menu, Policy, Rules, Wish};
 use thiserror::Error;
 
 use crate::config::{self, Config};
@@ -109,6 +110,8 @@ pub(crate) struct Site {
     pub(crate) plan: Arc<Plan>,
     /// The longest path first: the first that matches is the one.
     routes: Vec<Route>,
+    /// None where nothing is marked.
+    pub(crate) marks: Option<Marks>,
     _checks: Checks,
 }
 
@@ -123,6 +126,7 @@ pub(crate) struct Route {
     /// The wish of calls that state none, by their action, and of all others.
     pub(crate) described: Arc<Described>,
     pub(crate) wish: Wish,
+    pub(crate) mark: Option<Dscp>,
 }
 
 impl Site {
@@ -148,6 +152,7 @@ impl Site {
                 },
                 described: described.clone(),
                 wish: route.wish,
+                mark: route.mark,
             })
             .collect();
         routes.sort_by_key(|route| std::cmp::Reverse(route.path.len()));
@@ -158,6 +163,7 @@ impl Site {
             }
         }
         Self {
+            marks: plan.config.marking.marks(),
             plan,
             routes,
             _checks: asking,

@@ -13,6 +13,7 @@ use std::task::{Context, Poll, Waker};
 use hyper::body::{Body, Frame, SizeHint};
 
 use crate::counters::add_one;
+use crate::mark::Marking;
 use crate::network_path::{self, NetworkPath};
 use crate::worker::{Thread, in_ticks};
 
@@ -57,6 +58,7 @@ pub(crate) struct Connection {
     /// Whether it is to rest, or does.
     resting: Cell<bool>,
     http2: Cell<bool>,
+    pub(crate) marking: Marking,
     /// While there is one.
     socket: Cell<Option<RawFd>>,
     /// Requests that the handler has: several at a time with HTTP/2.
@@ -85,6 +87,7 @@ impl Connection {
             over: Cell::new(false),
             resting: Cell::new(false),
             http2: Cell::new(false),
+            marking: Marking::default(),
             socket: Cell::new(None),
             in_service: Cell::new(0),
             waker: RefCell::new(None),
@@ -140,6 +143,15 @@ impl Connection {
         self.http2.set(http2);
         self.socket.set(Some(socket));
         self.enter(Phase::Idle, now);
+    }
+
+    /// Its socket, while there is one.
+    pub(crate) fn socket(&self) -> Option<RawFd> {
+        self.socket.get()
+    }
+
+    pub(crate) fn is_http2(&self) -> bool {
+        self.http2.get()
     }
 
     /// The TLS handshake has begun.
@@ -216,6 +228,15 @@ impl InService {
         in_service.set(in_service.get() + 1);
         peer.reading(false);
         Self(peer)
+    }
+
+    pub(crate) fn peer(&self) -> &Peer {
+        &self.0
+    }
+
+    /// What is ready of the reply waits for the client, who has just taken something.
+    pub(crate) fn progressed(&self) {
+        self.enter(Phase::Replying);
     }
 
     fn enter(&self, phase: Phase) {

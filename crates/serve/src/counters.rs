@@ -14,6 +14,10 @@ pub struct Counters {
     pub(crate) protocol_errors: AtomicU64,
     pub(crate) tls_failures: AtomicU64,
     pub(crate) cut_off: AtomicU64,
+    pub(crate) marks_set: AtomicU64,
+    pub(crate) marks_waited: AtomicU64,
+    pub(crate) marks_shared: AtomicU64,
+    pub(crate) marks_refused: AtomicU64,
 }
 
 /// [`Counters`] at one moment.
@@ -37,6 +41,14 @@ pub struct Snapshot {
     pub tls_failures: u64,
     /// Connections closed by a drain whose grace time was over.
     pub cut_off: u64,
+    /// Changes of a connection's mark.
+    pub marks_set: u64,
+    /// Replies that waited until the former one, of another mark, was acknowledged.
+    pub marks_waited: u64,
+    /// Replies that went out with another mark than theirs: that of their HTTP/2 connection.
+    pub marks_shared: u64,
+    /// Changes of a connection's mark that the kernel refused.
+    pub marks_refused: u64,
 }
 
 impl Snapshot {
@@ -51,6 +63,16 @@ impl Snapshot {
             ("protocol-error", self.protocol_errors),
             ("tls-failure", self.tls_failures),
             ("cut-off", self.cut_off),
+        ]
+    }
+
+    /// What became of marks, by name: a label and its count.
+    pub const fn marks(&self) -> [(&'static str, u64); 4] {
+        [
+            ("set", self.marks_set),
+            ("waited", self.marks_waited),
+            ("shared", self.marks_shared),
+            ("refused", self.marks_refused),
         ]
     }
 }
@@ -70,10 +92,15 @@ impl Counters {
             protocol_errors: self.protocol_errors.load(Relaxed),
             tls_failures: self.tls_failures.load(Relaxed),
             cut_off: self.cut_off.load(Relaxed),
+            marks_set: self.marks_set.load(Relaxed),
+            marks_waited: self.marks_waited.load(Relaxed),
+            marks_shared: self.marks_shared.load(Relaxed),
+            marks_refused: self.marks_refused.load(Relaxed),
         }
     }
 }
 
-pub(crate) fn add_one(counter: &AtomicU64) {
-    counter.fetch_add(1, Relaxed);
+/// Counts one more; how many there were.
+pub(crate) fn add_one(counter: &AtomicU64) -> u64 {
+    counter.fetch_add(1, Relaxed)
 }

@@ -13,6 +13,7 @@ mod counters;
 mod cpus;
 pub mod exposition;
 mod listen;
+mod mark;
 mod network_path;
 mod server;
 mod signal;

@@ -24,6 +24,9 @@ pub trait Handler: 'static {
     type Body: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Unpin + 'static;
 
     /// Answers one request. Reading the request's body, and how much of it, is up to the handler.
+    ///
+    /// A [`Dscp`](posthaste_units::Dscp) among the reply's extensions is the mark of its packets. It is set before
+    /// the reply's first byte, once the former reply is acknowledged; an HTTP/2 connection keeps that of its first.
     fn handle(
         self: Rc<Self>,
         request: Request<Incoming>,

@@ -13,12 +13,14 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::Service;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use posthaste_units::Dscp;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
 use crate::connection::{InService, Peer, Replying};
 use crate::counters::add_one;
+use crate::mark::begin_reply;
 use crate::server::Handler;
 use crate::stream::Stream;
 use crate::transport::Watched;
@@ -68,7 +70,8 @@ async fn serve<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler: Rc<H>) {
                 }
                 Err(error) => {
                     tracing::debug!(%error, peer = %peer.address, "TLS handshake failed");
-                    return add_one(&thread.server.counters.tls_failures);
+                    add_one(&thread.server.counters.tls_failures);
+                    return;
                 }
             }
         }
@@ -192,7 +195,9 @@ impl<H: Handler> Service<Request<Incoming>> for Serving<H> {
         let (peer, handler) = (self.peer.clone(), self.handler.clone());
         // The handler's future begins inside: brought along, it would be held twice and moved.
         Box::pin(async move {
-            let reply = handler.handle(request, peer).await;
+            let mut reply = handler.handle(request, peer).await;
+            let mark = reply.extensions_mut().remove::<Dscp>();
+            begin_reply(&in_service, mark.unwrap_or_default()).await;
             Ok(reply.map(|body| Replying { body, in_service }))
         })
     }

@@ -4,9 +4,12 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use posthaste_units::Dscp;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
+
+use crate::mark::set_mark;
 
 /// A connection's bytes, in both directions.
 #[derive(Debug)]
@@ -19,6 +22,13 @@ enum Kind {
 }
 
 impl Stream {
+    /// Marks all that it sends from now on: differentiated services (RFC 2474), IPv4 or IPv6. For a
+    /// connection that keeps its mark: what is still to be sent again takes the new one, too.
+    pub fn mark(&self, mark: Dscp) -> io::Result<()> {
+        let socket = self.socket();
+        set_mark(socket, socket.peer_addr()?.ip(), mark)
+    }
+
     /// The socket below.
     pub(crate) fn socket(&self) -> &TcpStream {
         match &self.0 {

@@ -133,7 +133,9 @@ async fn accept<H: Handler>(
                 next += 1;
                 serve(stream, Rc::new(peer), slot, handler.clone());
             }
-            Err(error) if is_the_peers(&error) => add_one(&thread.server.counters.accept_errors),
+            Err(error) if is_the_peers(&error) => {
+                add_one(&thread.server.counters.accept_errors);
+            }
             Err(error) => {
                 add_one(&thread.server.counters.accept_errors);
                 tracing::warn!(%error, ?wait, "accept failed: raise the limit of open files (ulimit -n)");

@@ -3,6 +3,7 @@
 //! Every key has a default but `listen` and the routes. What is wrong is named with its line, its
 //! column and the nearest key there is; the reading is in [`read`].
 
+mod marking;
 mod protection;
 mod read;
 
@@ -11,11 +12,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use posthaste_units::{Ratio, Size, Span};
+use posthaste_units::{Dscp, Ratio, Size, Span};
 use posthaste_wsqos::{Menu, Policy, Rules, Step, Threshold, Wish};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
+pub use self::marking::{MarkPolicy, Marking};
 pub use self::protection::{Guard, Prices, Protection, Publish};
 pub use posthaste_serve::ConfigError;
 
@@ -54,6 +56,9 @@ pub struct Config {
     /// Which replies are compressed, and how.
     #[serde(default)]
     pub compression: Compression,
+    /// Which mark the packets of replies get.
+    #[serde(default)]
+    pub marking: Marking,
     /// What is protected.
     #[serde(default)]
     pub demand: Demand,
@@ -208,6 +213,8 @@ pub struct Route {
     /// The wish of clients that state none: `never`, `always`, `if-possible` or `unstated`, the default.
     #[serde(default, deserialize_with = "wish")]
     pub wish: Wish,
+    /// The mark of replies whose client states no priorities and asks for no mark.
+    pub mark: Option<Dscp>,
 }
 
 /// How an upstream's health is known.

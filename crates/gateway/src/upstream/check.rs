@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hyper::header::{HOST, HeaderValue, USER_AGENT};
 use hyper::{Request, Uri};
+use posthaste_units::Dscp;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
@@ -67,7 +68,7 @@ async fn is_well(target: &Target, path: &Uri, limit: Duration) -> bool {
     let Ok(stream) = target.connect().await else {
         return false;
     };
-    let Ok(mut line) = Line::new(stream).await else {
+    let Ok(mut line) = Line::new(stream, Dscp::DEFAULT).await else {
         return false;
     };
     let mut request = Request::new(Outgoing::Nothing);

@@ -13,6 +13,7 @@ use hyper::client::conn::http1::{self, Connection, SendRequest};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use posthaste_serve::Stream;
+use posthaste_units::Dscp;
 
 use super::Failure;
 use super::patience::Patience;
@@ -24,6 +25,8 @@ const MAX_HEAD: usize = 64 << 10;
 
 /// A connection to an upstream.
 pub(super) struct Line {
+    /// Of its packets, for as long as it lives.
+    pub(super) mark: Dscp,
     sender: SendRequest<Outgoing>,
     connection: Driven,
 }
@@ -46,12 +49,13 @@ impl Driven {
 }
 
 impl Line {
-    /// HTTP/1.1 over `stream`.
-    pub(super) async fn new(stream: Stream) -> hyper::Result<Self> {
+    /// HTTP/1.1 over `stream`, which has that mark.
+    pub(super) async fn new(stream: Stream, mark: Dscp) -> hyper::Result<Self> {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(MAX_HEAD);
         let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
         Ok(Self {
+            mark,
             sender,
             connection: Driven(Some(Box::pin(connection))),
         })

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use hyper::header::HOST;
 use hyper::{Method, Request, Response};
+use posthaste_units::Dscp;
 use rustix::io::Errno;
 use thiserror::Error;
 use tokio::time::timeout;
@@ -124,17 +125,18 @@ impl Upstreams {
         }
     }
 
-    /// Sends `request` to the least busy upstream.
+    /// Sends `request` to the least busy upstream, in packets with that mark.
     ///
     /// A request is sent twice only where its upstream closed an old connection before it answered,
     /// and either nothing had been sent or the request changes nothing and has no body.
     pub(crate) async fn ask(
         &self,
         request: Request<Outgoing>,
+        mark: Dscp,
     ) -> Result<(Response<Passing>, &Target), Failure> {
         let outcome = match self.choose() {
             Some((target, pool)) => {
-                let reply = self.ask_one(target, pool, request).await;
+                let reply = self.ask_one(target, pool, request, mark).await;
                 reply.map(|reply| (reply, &**target))
             }
             None => Err(Failure::NoneHealthy),
@@ -147,13 +149,14 @@ impl Upstreams {
         target: &Target,
         pool: &Rc<Pool>,
         mut request: Request<Outgoing>,
+        mark: Dscp,
     ) -> Result<Response<Passing>, Failure> {
         // An upstream's name stands for a Host that HTTP/1.0 did not ask for.
         if !request.headers().contains_key(HOST) {
             request.headers_mut().insert(HOST, target.host.clone());
         }
         let home = pool.enter();
-        while let Some(mut line) = poll_fn(|cx| Poll::Ready(pool.take(cx))).await {
+        while let Some(mut line) = poll_fn(|cx| Poll::Ready(pool.take(cx, mark))).await {
             let again = copy_to_repeat(&request);
             match line.send(request, Patience::new(self.reply)).await {
                 Ok(reply) => return Ok(self.received(reply, line, home)),
@@ -162,7 +165,7 @@ impl Upstreams {
             }
         }
         // In a box: few requests need a new connection, and each would hold room for it.
-        let mut line = Box::pin(self.connect(target)).await?;
+        let mut line = Box::pin(self.connect(target, mark)).await?;
         match line.send(request, Patience::new(self.reply)).await {
             Ok(reply) => Ok(self.received(reply, line, home)),
             Err((failure, _)) => Err(failure),
@@ -183,10 +186,17 @@ impl Upstreams {
             .min_by_key(|(_, pool)| pool.in_use())
     }
 
-    async fn connect(&self, target: &Target) -> Result<Line, Failure> {
+    async fn connect(&self, target: &Target, mark: Dscp) -> Result<Line, Failure> {
         let opened = timeout(self.connect, target.connect()).await;
         let outcome = match opened {
-            Ok(Ok(stream)) => Ok(Line::new(stream).await.map_err(Failure::Broken)?),
+            Ok(Ok(stream)) => {
+                if mark != Dscp::DEFAULT
+                    && let Err(error) = stream.mark(mark)
+                {
+                    self.house.metrics.mark_refused(&error);
+                }
+                Ok(Line::new(stream, mark).await.map_err(Failure::Broken)?)
+            }
             Ok(Err(error)) => Err(Failure::Connect(error)),
             Err(_) => Err(Failure::ConnectTimeout),
         };

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::task::Context;
 use std::time::{Duration, Instant};
 
+use posthaste_units::Dscp;
+
 use super::Failure;
 use super::line::Line;
 use crate::house::House;
@@ -40,15 +42,21 @@ impl Pool {
         Home(self.clone())
     }
 
-    /// A connection that takes a request; those found closed are dropped.
-    pub(super) fn take(&self, cx: &mut Context<'_>) -> Option<Line> {
+    /// A connection of that mark that takes a request; those found closed are dropped.
+    pub(super) fn take(&self, cx: &mut Context<'_>, mark: Dscp) -> Option<Line> {
         loop {
             // Out of the list before it is polled: polling may drop what looks here.
-            let (mut line, _) = self.idle.borrow_mut().pop()?;
+            let mut line = self.latest(mark)?;
             if line.is_ready(cx) {
                 return Some(line);
             }
         }
+    }
+
+    fn latest(&self, mark: Dscp) -> Option<Line> {
+        let mut idle = self.idle.borrow_mut();
+        let place = idle.iter().rposition(|(line, _)| line.mark == mark)?;
+        Some(idle.remove(place).0)
     }
 
     /// Closes what has not been used for `limit`.

@@ -38,6 +38,7 @@ fn the_example_can_be_used_with_every_key() {
         panic!("one route");
     };
     assert!(route.authority.is_some() && route.wsdl.is_some() && route.health.path.is_some());
+    assert!(route.mark.is_some() && config.marking.allow.is_some());
 }
 
 #[test]

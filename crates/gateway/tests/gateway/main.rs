@@ -4,6 +4,7 @@ mod compressed_requests;
 mod compressing;
 mod documented;
 mod faults;
+mod marking;
 mod passing;
 mod protecting;
 mod refusing;

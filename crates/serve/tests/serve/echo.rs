@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -11,8 +12,12 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::{Request, Response};
 use posthaste_serve::{Handler, Peer, read_body};
+use posthaste_units::Dscp;
 
-/// Answers with the body it got, or with what the path asks for.
+/// Whether `/block` is being answered; it is until this is false again.
+pub(crate) static BLOCKS: AtomicBool = AtomicBool::new(false);
+
+/// Answers with the body it got, or with what the path asks for, and the mark of the request's field.
 pub(crate) struct Echo {
     pub(crate) served: Cell<usize>,
 }
@@ -85,26 +90,45 @@ impl Handler for Echo {
 
     async fn handle(self: Rc<Self>, request: Request<Incoming>, peer: Rc<Peer>) -> Response<Reply> {
         self.served.set(self.served.get() + 1);
-        let path = request.uri().path().to_owned();
-        if path == "/drops" {
-            return Response::new(Reply::Dripping(8, pause()));
+        let mark = request.headers().get("mark");
+        let mark = mark.map(|mark| mark.to_str().unwrap().parse::<Dscp>().unwrap());
+        let mut response = answer(request, &peer).await;
+        if let Some(mark) = mark {
+            response.extensions_mut().insert(mark);
         }
-        if let Some(pieces) = path.strip_prefix("/pieces/") {
-            return Response::new(Reply::Pieces(pieces.parse().unwrap()));
-        }
-        let (status, body) = match &*path {
-            "/big" => (200, Bytes::from(vec![b'x'; 32 << 20])),
-            "/slow" => {
-                tokio::time::sleep(Duration::from_millis(600)).await;
-                (200, Bytes::from_static(b"slept"))
-            }
-            _ => match read_body(request.into_body(), 1000, &peer).await {
-                Ok(body) => (200, body),
-                Err(error) => (400, Bytes::from(error.to_string())),
-            },
-        };
-        let mut response = Response::new(Reply::Whole(Whole(Some(body))));
-        *response.status_mut() = hyper::StatusCode::from_u16(status).unwrap();
         response
     }
+}
+
+async fn answer(request: Request<Incoming>, peer: &Peer) -> Response<Reply> {
+    let path = request.uri().path().to_owned();
+    if path == "/drops" {
+        return Response::new(Reply::Dripping(8, pause()));
+    }
+    if let Some(pieces) = path.strip_prefix("/pieces/") {
+        return Response::new(Reply::Pieces(pieces.parse().unwrap()));
+    }
+    let (status, body) = match &*path {
+        "/some" => (200, Bytes::from(vec![b'x'; 256 << 10])),
+        "/big" => (200, Bytes::from(vec![b'x'; 32 << 20])),
+        "/slow" => {
+            tokio::time::sleep(Duration::from_millis(600)).await;
+            (200, Bytes::from_static(b"slept"))
+        }
+        // Nothing else gets on meanwhile on this thread.
+        "/block" => {
+            BLOCKS.store(true, SeqCst);
+            while BLOCKS.load(SeqCst) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            (200, Bytes::from_static(b"blocked"))
+        }
+        _ => match read_body(request.into_body(), 1000, peer).await {
+            Ok(body) => (200, body),
+            Err(error) => (400, Bytes::from(error.to_string())),
+        },
+    };
+    let mut response = Response::new(Reply::Whole(Whole(Some(body))));
+    *response.status_mut() = hyper::StatusCode::from_u16(status).unwrap();
+    response
 }

@@ -149,3 +149,18 @@ fn a_stream_that_is_given_up_leaves_its_connection_idle() {
     });
     assert_eq!(running.counters.snapshot().timed_out_idle, 1);
 }
+
+#[test]
+fn a_connection_keeps_the_mark_of_its_first_reply() {
+    let running = start_with(Timeouts::default());
+    run(async {
+        let (mut sender, _connection) = open(running.addr).await;
+        for mark in ["af11", "ef", "af11"] {
+            let request = Request::get("http://s/").header("mark", mark);
+            let reply = sender.send_request(request.body(Whole(None)).unwrap());
+            reply.await.unwrap().into_body().collect().await.unwrap();
+        }
+    });
+    let counted = running.counters.snapshot();
+    assert_eq!((counted.marks_set, counted.marks_shared), (1, 1));
+}

@@ -2,6 +2,7 @@
 
 mod echo;
 mod http2;
+mod marks;
 
 use std::cell::Cell;
 use std::io::{self, Read, Write};

@@ -1,0 +1,159 @@
+//! Whose word counts about a reply's mark, as the gateway says when it is asked. What the packets carry is
+//! seen where there is a network to see them in: `crates/experiments/tests/marks`.
+
+use std::net::SocketAddr;
+
+use posthaste_gateway::{Config, Running, start};
+
+use crate::support::{Client, Origin, Reply, field, get};
+use crate::watching::told;
+
+const REPLY: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nbooks";
+
+/// A gateway that marks, with more in its section and in its route for `/marked`.
+fn marking(origin: SocketAddr, more: &str) -> Running {
+    let text = format!(
+        "listen = \"127.0.0.1:0\"\n[marking]\npolicy = \"asked\"\n{more}\n\
+         [[route]]\npath = \"/\"\nupstream = [\"{origin}\"]\n\
+         [[route]]\npath = \"/marked\"\nupstream = [\"{origin}\"]\nmark = \"cs2\"\n"
+    );
+    start(Config::read(&text).unwrap()).unwrap()
+}
+
+fn decision(reply: &Reply) -> Option<&str> {
+    field(&reply.head, "mark-decision")
+}
+
+/// What is decided for a GET with these fields.
+fn decided(gateway: &Running, path: &str, fields: &str) -> String {
+    let reply = get(gateway, path, &format!("Prefer: mark-reason\r\n{fields}"));
+    decision(&reply).unwrap().to_owned()
+}
+
+fn call(priorities: &str) -> String {
+    let body = format!(
+        "<s:Envelope xmlns:s=\"http://schemas.xmlsoap.org/soap/envelope/\"><s:Header>\
+         <w:WSQoSSoapHeader xmlns:w=\"http://wsqos.org/\"><qosInfo><transportQoSPriorities>{priorities}\
+         </transportQoSPriorities></qosInfo></w:WSQoSSoapHeader></s:Header><s:Body/></s:Envelope>"
+    );
+    let length = body.len();
+    format!(
+        "POST /marked HTTP/1.1\r\nHost: s\r\nContent-Type: text/xml\r\nContent-Length: {length}\r\n\
+         Prefer: mark-reason, mark=af12\r\nPriority: u=7\r\n\r\n{body}"
+    )
+}
+
+#[test]
+fn whoever_is_first_to_ask_decides() {
+    let origin = Origin::answering(REPLY);
+    let gateway = marking(origin.address, "");
+    assert_eq!(decided(&gateway, "/", ""), "default; unasked");
+    assert_eq!(
+        decided(&gateway, "/", "Priority: u=0, i\r\n"),
+        "af21; priority"
+    );
+    assert_eq!(
+        decided(&gateway, "/marked", "Priority: u=0\r\n"),
+        "cs2; route"
+    );
+    let prefer = "Prefer: mark=0x0a\r\n";
+    assert_eq!(decided(&gateway, "/marked", prefer), "af11; prefer");
+    let asked = |priorities: &str| {
+        let reply = Client::new(&gateway).send(call(priorities)).reply(false);
+        decision(&reply.unwrap()).unwrap().to_owned()
+    };
+    assert_eq!(asked("<throughput>0</throughput>"), "af11; soap-header");
+    assert_eq!(asked("<throughput>10</throughput>"), "default; soap-header");
+    assert_eq!(asked("<throughput>11</throughput>"), "af12; prefer");
+    assert!(
+        origin.last_request().contains("<throughput>11<"),
+        "the message goes on as it came"
+    );
+
+    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    for line in [
+        "marks_total{mark=\"cs2\",origin=\"route\"} 1.0",
+        "marks_total{mark=\"af11\",origin=\"soap-header\"} 1.0",
+        "mark_events_total{event=\"denied\"} 0.0",
+        "fields_unread_total{field=\"transport-priorities\"} 1.0",
+        // Each had a connection of its own; what is default was never changed.
+        "mark_events_total{event=\"set\"} 5.0",
+        "mark_events_total{event=\"refused\"} 0.0",
+    ] {
+        assert!(
+            text.contains(&format!("posthaste_gateway_{line}")),
+            "{line}: {text}"
+        );
+    }
+}
+
+#[test]
+fn nobody_gets_more_than_is_allowed() {
+    let origin = Origin::answering(REPLY);
+    let gateway = marking(origin.address, "allow = [\"af11\"]");
+    assert_eq!(
+        decided(&gateway, "/", "Prefer: mark=ef\r\n"),
+        "default; unasked"
+    );
+    assert_eq!(
+        decided(&gateway, "/marked", "Prefer: mark=ef\r\n"),
+        "cs2; route"
+    );
+    assert_eq!(
+        decided(&gateway, "/", "Prefer: mark=af11\r\n"),
+        "af11; prefer"
+    );
+    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    assert!(
+        text.contains("mark_events_total{event=\"denied\"} 2.0"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_gateway_that_does_not_mark_says_nothing() {
+    let origin = Origin::answering(REPLY);
+    let gateway = crate::support::gateway(&origin);
+    let reply = get(&gateway, "/", "Prefer: mark=ef, mark-reason\r\n");
+    assert_eq!((reply.status, decision(&reply)), (200, None));
+    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    assert!(
+        text.contains("mark_events_total{event=\"set\"} 0.0"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_table_of_ones_own_is_read_and_refused_by_its_place() {
+    let origin = Origin::answering(REPLY);
+    let own = "table = [{ jitter = \"4\", mark = \"va\" }]\n\
+               urgency = [\"ef\", \"0\", \"0\", \"0\", \"0\", \"0\", \"0\", \"0\"]";
+    let gateway = marking(origin.address, own);
+    assert_eq!(decided(&gateway, "/", "Priority: u=0\r\n"), "ef; priority");
+    let mut client = Client::new(&gateway);
+    let reply = client
+        .send(call("<jitter>4</jitter>"))
+        .reply(false)
+        .unwrap();
+    assert_eq!(decision(&reply), Some("va; soap-header"));
+    for (wrong, words) in [
+        (
+            "table = [{ delay = \"0..11\", mark = \"ef\" }]",
+            "from 0 to 10",
+        ),
+        (
+            "table = [{ dellay = \"0..2\", mark = \"ef\" }]",
+            "did you mean `delay`?",
+        ),
+        ("urgency = [\"ef\"]", "array of length 8"),
+        ("allow = [\"af44\"]", "af11 to af43"),
+        ("policy = \"always\"", "`asked`"),
+    ] {
+        let text = format!("listen = \"127.0.0.1:0\"\n[marking]\n{wrong}");
+        let error = Config::read(&text).unwrap_err().to_string();
+        assert!(
+            error.starts_with("line 3, ") && error.contains(words),
+            "{error}"
+        );
+    }
+}

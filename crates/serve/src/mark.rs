@@ -1,0 +1,163 @@
+//! How a connection's packets are marked: differentiated services (RFC 2474), one mark for each reply.
+//!
+//! A socket has one mark, and what is sent again takes the mark that the socket has by then. So it is
+//! changed only between two replies, once the peer has acknowledged everything of the former. A client
+//! that sends its next request when it has its reply acknowledges in doing so and nobody waits; with
+//! pipelining a reply of another mark waits for a round trip.
+//! The streams of an HTTP/2 connection cannot be told apart that way: it keeps the mark of its first reply.
+
+use std::cell::Cell;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::time::Duration;
+
+use posthaste_units::Dscp;
+use rustix::net::sockopt::{set_ip_tos, set_ipv6_tclass};
+use tokio::time::sleep;
+
+use crate::connection::{InService, Peer};
+use crate::counters::add_one;
+
+/// How long to wait for acknowledgements before the first and at most before any further look.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(16));
+
+/// The mark of one connection's packets.
+#[derive(Debug, Default)]
+pub(crate) struct Marking {
+    present: Cell<Dscp>,
+    /// A reply has been given to it.
+    begun: Cell<bool>,
+}
+
+/// Gives the connection the mark of a reply that is about to begin; waits until the former is acknowledged.
+/// A peer that acknowledges nothing for as long as it may take nothing is ended meanwhile.
+pub(crate) async fn begin_reply(in_service: &InService, mark: Dscp) {
+    let peer = in_service.peer();
+    let (marking, counters) = (&peer.connection.marking, &peer.thread.server.counters);
+    let begun = marking.begun.replace(true);
+    if mark != marking.present.get() {
+        if begun && peer.connection.is_http2() {
+            add_one(&counters.marks_shared);
+        } else {
+            if begun {
+                settle(in_service).await;
+            }
+            change(peer, mark);
+        }
+    }
+}
+
+/// Waits until all that was written is acknowledged. It is all in the socket: hyper takes up a request when it
+/// has flushed the reply before.
+async fn settle(in_service: &InService) {
+    let Peer {
+        connection, thread, ..
+    } = in_service.peer();
+    let left = || connection.socket().map_or(0, unacknowledged);
+    let (mut last, mut pause) = (left(), PAUSE.0);
+    if last > 0 {
+        add_one(&thread.server.counters.marks_waited);
+        in_service.progressed();
+    }
+    while last > 0 {
+        sleep(pause).await;
+        pause = (pause * 2).min(PAUSE.1);
+        let now = left();
+        if now < last {
+            in_service.progressed();
+        }
+        last = now;
+    }
+}
+
+/// A kernel that refuses leaves the mark as it is, and the reply goes out.
+fn change(peer: &Peer, mark: Dscp) {
+    let (connection, counters) = (&peer.connection, &peer.thread.server.counters);
+    let Some(socket) = connection.socket() else {
+        return;
+    };
+    // SAFETY: a connection forgets its socket before that is closed.
+    let socket = unsafe { BorrowedFd::borrow_raw(socket) };
+    match set_mark(socket, peer.address.ip(), mark) {
+        Ok(()) => {
+            connection.marking.present.set(mark);
+            add_one(&counters.marks_set);
+        }
+        Err(error) => {
+            if add_one(&counters.marks_refused) == 0 {
+                tracing::warn!(%error, %mark, "the kernel refuses to mark packets");
+            }
+        }
+    }
+}
+
+/// Marks what a TCP socket sends to `peer` from now on, by IPv4's TOS byte or IPv6's traffic class. The
+/// kernel keeps the two ECN bits. An IPv4 address inside an IPv6 one is IPv4.
+pub(crate) fn set_mark(socket: impl AsFd, peer: IpAddr, mark: Dscp) -> io::Result<()> {
+    let byte = mark.traffic_class();
+    match peer.to_canonical() {
+        IpAddr::V4(_) => set_ip_tos(socket, byte)?,
+        IpAddr::V6(_) => set_ipv6_tclass(socket, byte.into())?,
+    }
+    Ok(())
+}
+
+/// Bytes that a TCP socket was given and its peer has not acknowledged (SIOCOUTQ, tcp(7)).
+fn unacknowledged(socket: RawFd) -> u32 {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the call writes one int, which outlives it.
+    let outcome = unsafe { libc::ioctl(socket, libc::TIOCOUTQ, &raw mut bytes) };
+    match outcome {
+        0 => bytes.unsigned_abs(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd;
+
+    use rustix::net::sockopt::{ip_tos, ipv6_tclass};
+
+    use super::*;
+
+    #[test]
+    fn each_kind_of_address_is_marked_where_its_packets_say_it() {
+        let both = TcpListener::bind("[::]:0").unwrap();
+        let port = both.local_addr().unwrap().port();
+        let accepted = |address: &str| {
+            let client = TcpStream::connect((address, port)).unwrap();
+            let (server, peer) = both.accept().unwrap();
+            (client, server, peer.ip())
+        };
+        let (_client, mapped, peer) = accepted("127.0.0.1");
+        assert!(peer.is_ipv6());
+        set_mark(&mapped, peer, Dscp::AF11).unwrap();
+        assert_eq!(ip_tos(&mapped).unwrap(), 0x28);
+        let (_client, v6, peer) = accepted("::1");
+        set_mark(&v6, peer, Dscp::EF).unwrap();
+        assert_eq!(ipv6_tclass(&v6).unwrap(), 0xb8);
+        set_mark(&v6, peer, Dscp::DEFAULT).unwrap();
+        assert_eq!(ipv6_tclass(&v6).unwrap(), 0);
+    }
+
+    #[test]
+    fn what_the_peer_has_is_acknowledged() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        server.set_nonblocking(true).unwrap();
+        let mut written = 0;
+        while let Ok(length) = server.write(&[0; 1 << 16]) {
+            written += length;
+        }
+        assert!(unacknowledged(server.as_raw_fd()) > 0);
+        client.read_exact(&mut vec![0; written]).unwrap();
+        while unacknowledged(server.as_raw_fd()) > 0 {
+            std::thread::yield_now();
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! When a connection's mark changes. What the packets carry is seen where there is a network to see them in:
+//! `crates/experiments/tests/marks`.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use posthaste_serve::{Running, Server};
+use socket2::{Domain, Socket, Type};
+
+use crate::echo::BLOCKS;
+use crate::{connect, eventually, exchange, quick, start, start_with};
+
+/// Longer than a reply waits between two looks.
+const A_WHILE: Duration = Duration::from_millis(100);
+
+/// A reply of that path, and behind it one with a mark.
+fn two(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\nMark: af11\r\n\r\n")
+}
+
+/// A client that takes a few KiB and no more until it reads.
+fn reluctant(address: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    socket.connect(&address.into()).unwrap();
+    socket.into()
+}
+
+fn set(running: &Running) -> u64 {
+    running.counters.snapshot().marks_set
+}
+
+/// Reads until nothing comes for a moment; how much came.
+fn read_some(stream: &mut TcpStream, moment: Duration) -> usize {
+    stream.set_read_timeout(Some(moment)).unwrap();
+    let (mut all, mut buffer) = (0, vec![0; 1 << 20]);
+    while let Ok(length @ 1..) = stream.read(&mut buffer) {
+        all += length;
+    }
+    all
+}
+
+#[test]
+fn a_mark_is_changed_when_the_former_reply_is_acknowledged_and_not_before() {
+    let running = start(Server::default(), 64);
+    let mut stream = reluctant(running.addr);
+    stream.write_all(two("/some").as_bytes()).unwrap();
+    eventually("waiting", || running.counters.snapshot().marks_waited == 1);
+    std::thread::sleep(A_WHILE);
+    assert_eq!(set(&running), 0);
+    assert!(read_some(&mut stream, Duration::from_secs(1)) > 256 << 10);
+    assert_eq!(set(&running), 1);
+}
+
+/// What makes it enough to ask the kernel: the next request is taken up once a reply is in the socket.
+#[test]
+fn a_mark_is_not_changed_while_a_part_of_the_former_reply_is_not_in_the_socket() {
+    let running = start(Server::default(), 64);
+    let mut stream = connect(running.addr);
+    stream.write_all(two("/big").as_bytes()).unwrap();
+    std::thread::sleep(A_WHILE);
+    // The socket becomes empty while the server is busy.
+    let address = running.addr;
+    let blocked = std::thread::spawn(move || {
+        let request = "GET /block HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        exchange(address, request)
+    });
+    eventually("blocking", || BLOCKS.load(SeqCst));
+    let begun = read_some(&mut stream, Duration::from_millis(50));
+    BLOCKS.store(false, SeqCst);
+    assert!(blocked.join().unwrap().ends_with("blocked"));
+    std::thread::sleep(A_WHILE);
+    assert!((1..32 << 20).contains(&begun), "{begun}");
+    assert_eq!(set(&running), 0, "after {begun} bytes");
+    let rest = read_some(&mut stream, Duration::from_secs(1));
+    assert!(begun + rest > 32 << 20);
+    assert_eq!(set(&running), 1);
+}
+
+#[test]
+fn who_acknowledges_nothing_is_not_waited_for_without_end() {
+    let running = start_with(quick());
+    let mut stream = reluctant(running.addr);
+    stream.write_all(two("/some").as_bytes()).unwrap();
+    eventually("the end", || {
+        running.counters.snapshot().timed_out_writing == 1
+    });
+    let counted = running.counters.snapshot();
+    assert_eq!((counted.marks_waited, counted.marks_set), (1, 0));
+}
+
+#[test]
+fn the_same_mark_again_is_not_set_again() {
+    let running = start(Server::default(), 64);
+    let marked = |mark: &str| format!("GET / HTTP/1.1\r\nHost: x\r\nMark: {mark}\r\n");
+    let end = "Connection: close\r\n\r\n";
+    let text = format!(
+        "{0}\r\n{0}\r\n{1}\r\n{1}{end}",
+        marked("af11"),
+        marked("default")
+    );
+    assert_eq!(
+        exchange(running.addr, &text)
+            .matches("HTTP/1.1 200")
+            .count(),
+        4
+    );
+    assert_eq!(set(&running), 2);
+}
