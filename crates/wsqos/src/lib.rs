@@ -12,6 +12,9 @@
 //! [`qos`] is the other half: what servers offer and clients ask for, and whether the one is enough for the
 //! other; [`index`] finds the cheapest that is.
 //!
+//! [`market`] is how a service protects itself by its price: controllers, quotes, and limits for those who want
+//! none.
+//!
 //! Nothing here reads a clock, a counter or a socket, and nothing compresses: times and measurements are
 //! arguments, and the codecs are the gateway's.
 

@@ -9,6 +9,7 @@ mod monitor;
 mod parts;
 mod plant;
 mod tokens;
+mod whole;
 
 use posthaste_units::{Instant, Span};
 use posthaste_wsqos::market::Amount;
