@@ -8,7 +8,7 @@ use posthaste_units::{BitRate, Dscp, Instant, Seed, Span, Stream};
 use rand::RngExt as _;
 use thiserror::Error;
 
-use crate::{SpellingError, Tally};
+use crate::{Plan, SpellingError, Tally};
 
 /// How much of it is played where a link was idle: what a packet meets is what came in the last
 /// second before it.
@@ -108,7 +108,13 @@ pub(crate) struct Others {
 }
 
 impl Others {
-    pub(crate) fn new(background: Background, seed: Seed) -> Self {
+    /// Those of a plan. Without a bandwidth there are none: what takes no time would never end.
+    pub(crate) fn of(plan: &Plan, seed: Seed) -> Option<Self> {
+        let background = plan.background.filter(|_| plan.bandwidth.is_some());
+        background.map(|background| Self::new(background, seed))
+    }
+
+    fn new(background: Background, seed: Seed) -> Self {
         let mut others = Self {
             background,
             stream: seed.stream("background"),

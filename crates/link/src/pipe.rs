@@ -5,6 +5,8 @@
 //! time yet to come: what it does cannot depend on when it is asked. The others decide when a
 //! packet's turn has come.
 
+mod others;
+
 use posthaste_units::{Dscp, Instant, Seed};
 
 use crate::background::Others;
@@ -13,7 +15,7 @@ use crate::exit::{Entry, Exit};
 use crate::lane::{Lane, Waiting};
 use crate::meter::Meter;
 use crate::shares::Shares;
-use crate::{Background, BackgroundCounters, ClassCounters, Packet, Plan, Tally};
+use crate::{ClassCounters, Packet, Plan};
 
 /// Queues, bandwidth and line of one link.
 pub(crate) struct Pipe<P> {
@@ -44,7 +46,7 @@ impl<P: Packet> Pipe<P> {
             ahead: classes.is_none() && lanes[0].policy.decides_on_arrival(),
             lanes,
             shares: classes.map(Shares::new),
-            others: others(plan, seed),
+            others: Others::of(plan, seed),
             meter: Meter::default(),
             conditions: Conditions::new(plan),
             tail: Instant::ORIGIN,
@@ -63,7 +65,7 @@ impl<P: Packet> Pipe<P> {
         if let (Some(shares), Some(classes)) = (&mut self.shares, plan.classes.as_deref()) {
             *shares = Shares::new(classes);
         }
-        self.others = others(plan, seed);
+        self.others = Others::of(plan, seed);
         self.meter = Meter::default();
         self.conditions.restart();
         self.tail = Instant::ORIGIN;
@@ -98,55 +100,6 @@ impl<P: Packet> Pipe<P> {
             (Some(_), Some(classes)) => classes.of(dscp),
             _ => 0,
         }
-    }
-
-    /// Lets pass what of the background nobody has waited for, up to `now`, when a packet arrives.
-    #[inline]
-    pub(crate) fn catch_up(
-        &mut self,
-        now: Instant,
-        plan: &Plan,
-        began: Instant,
-        exit: &mut Exit<P>,
-    ) {
-        if self.others.is_some() {
-            self.play(now, plan, began, exit);
-        }
-    }
-
-    #[cold]
-    fn play(&mut self, now: Instant, plan: &Plan, began: Instant, exit: &mut Exit<P>) {
-        if let Some(others) = &mut self.others {
-            others.forget(now);
-        }
-        while self.others_come(now, plan, began, exit) || self.step(now, plan, began, exit) {}
-    }
-
-    /// The background's next packet comes, unless that is after `until` or after something is sent.
-    fn others_come(
-        &mut self,
-        until: Instant,
-        plan: &Plan,
-        began: Instant,
-        exit: &mut Exit<P>,
-    ) -> bool {
-        let until = until.min(self.due().unwrap_or(until));
-        let Some(others) = self.others.as_mut().filter(|others| others.next() <= until) else {
-            return false;
-        };
-        let (arrived, Background { dscp, bytes, .. }) = (others.take(), others.background());
-        let class = self.class(plan, dscp);
-        let lane = &mut self.lanes[class];
-        let packet = Waiting::Other { arrived, bytes };
-        if !self.ahead {
-            lane.push(arrived, packet, plan, exit);
-        } else if lane.has_room(arrived, plan, bytes) {
-            let at = arrived.max(self.meter.free());
-            self.occupy_for_others(0, at, bytes, plan, began);
-        } else {
-            lane.refuse(arrived, packet, exit);
-        }
-        true
     }
 
     /// When a packet to which nothing happens leaves; none where there is no room.
@@ -284,24 +237,6 @@ impl<P: Packet> Pipe<P> {
         exit.deliver(entry, left);
     }
 
-    /// A packet of the background is sent at `now`.
-    fn occupy_for_others(
-        &mut self,
-        class: usize,
-        now: Instant,
-        bytes: u32,
-        plan: &Plan,
-        began: Instant,
-    ) {
-        if let Some(shares) = &mut self.shares {
-            shares.charge(class, now, plan.length(bytes), bytes);
-        }
-        self.occupy(class, now, self.position, bytes, plan, began);
-        if let Some(others) = &mut self.others {
-            others.sent();
-        }
-    }
-
     /// The bandwidth from `now` on, or from when it is free; returns when the packet is through.
     #[inline(always)]
     fn occupy(
@@ -340,22 +275,4 @@ impl<P: Packet> Pipe<P> {
         let shares = self.shares.iter().flat_map(Shares::counters);
         shares.zip(&self.lanes).map(with_drops).collect()
     }
-
-    pub(crate) fn background_counters(&self) -> Option<BackgroundCounters> {
-        let others = self.others.as_ref()?;
-        let mut dropped = Tally::default();
-        self.lanes
-            .iter()
-            .for_each(|lane| dropped += lane.dropped.others);
-        Some(BackgroundCounters {
-            sent: others.sent_so_far(),
-            dropped,
-        })
-    }
-}
-
-fn others(plan: &Plan, seed: Seed) -> Option<Others> {
-    // What takes no bandwidth would never end.
-    let background = plan.background.filter(|_| plan.bandwidth.is_some());
-    background.map(|background| Others::new(background, seed))
 }

@@ -94,6 +94,24 @@ fn threads_change_nothing() {
     assert_eq!(on("1"), on("3"));
 }
 
+/// Others are drawn as losses are: each transaction meets them at another moment.
+#[test]
+fn what_others_send_is_met_by_chance() {
+    let beside = |background: &str| {
+        let document = json(&["--background", background]);
+        assert_eq!(document["transactions"], 10_000);
+        let time = &document["response_time_ms"];
+        ["mean", "p50", "p99"].map(|part| time[part].as_f64().unwrap())
+    };
+    let alone = json(&[])["response_time_ms"]["mean"].as_f64().unwrap();
+    let [some, median, late] = beside("100kbit");
+    assert!(
+        alone < some && median < late,
+        "{alone} {some} {median} {late}"
+    );
+    assert!(some < beside("200kbit")[0]);
+}
+
 #[test]
 fn a_ladder_tells_what_was_waited_for() {
     let said = simulate(&["--drop", "down:10", "--ladder"]);

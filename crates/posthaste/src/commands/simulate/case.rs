@@ -153,6 +153,7 @@ impl Cases {
                 || plan.reordering.is_some()
                 || plan.duplication.get() > 0.0
                 || plan.bit_error_rate.get() > 0.0
+                || plan.background.is_some()
         });
         plans.any(|by_chance| by_chance)
     }
