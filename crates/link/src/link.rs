@@ -30,6 +30,8 @@ pub struct Link<P> {
     path: Path<P>,
     /// Whatever is pushed has its time at once, unless it is held back.
     ahead: bool,
+    /// That, and nobody else sends.
+    alone: bool,
     exit: Exit<P>,
     counters: Counters,
 }
@@ -46,16 +48,18 @@ impl<P: Packet> Link<P> {
             Order::Dummynet => Path::Pipe(Pipe::new(plan, seed)),
             Order::Netem => Path::Netem(Netem::new(plan)),
         };
+        let ahead = match &path {
+            Path::Pipe(pipe) => pipe.sends_ahead(),
+            Path::Netem(_) => true,
+        };
         Self {
             position: 0,
             began: Instant::ORIGIN,
             decided: Instant::ORIGIN,
             cursor: plan.script.as_ref().map(|script| script.cursor()),
             chance: Chance::new(plan, seed),
-            ahead: match &path {
-                Path::Pipe(pipe) => pipe.sends_ahead(),
-                Path::Netem(_) => true,
-            },
+            ahead,
+            alone: ahead && plan.background.is_none(),
             path,
             exit: Exit::new(BitErrors::new(plan.bit_error_rate, seed)),
             counters: Counters::default(),
@@ -105,12 +109,11 @@ impl<P: Packet> Link<P> {
         if calm
             && !busy
             && self.exit.is_straight()
-            && self.ahead
+            && self.alone
             && let Path::Pipe(pipe) = &mut self.path
         {
             // The way of most packets, without what few have.
             let (bytes, deviation) = (packet.bytes(), draw.deviation);
-            pipe.catch_up(arrived, &self.plan, self.began, &mut self.exit);
             match pipe.pass(arrived, position, bytes, deviation, &self.plan, self.began) {
                 Some(left) => self.exit.pass(arrived, left, position, packet),
                 None => self.exit.refuse(arrived, position, packet),

@@ -102,7 +102,7 @@ impl<P: Packet> Pipe<P> {
         }
     }
 
-    /// When a packet to which nothing happens leaves; none where there is no room.
+    /// When a packet to which nothing happens leaves, where nobody else sends; none where there is no room.
     #[inline]
     pub(crate) fn pass(
         &mut self,
@@ -116,7 +116,6 @@ impl<P: Packet> Pipe<P> {
         if !self.lanes[0].has_room(now, plan, bytes) {
             return None;
         }
-        self.position = position;
         let through = self.occupy(0, now, position, bytes, plan, began);
         let delay = self
             .conditions
