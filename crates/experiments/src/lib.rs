@@ -74,4 +74,9 @@ pub const FIGURES: &[&Figure] = &[
     &wsqos::fig_59::FIGURE,
     &wsqos::fig_60::FIGURE,
     &wsqos::lookups_2026::FIGURE,
+    &wsqos::fig_62::FIGURE,
+    &wsqos::fig_63::FIGURE,
+    &wsqos::fig_64::FIGURE,
+    &wsqos::fig_65::FIGURE,
+    &wsqos::fig_66::FIGURE,
 ];

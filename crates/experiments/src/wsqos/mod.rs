@@ -9,6 +9,9 @@
 //! Chapter 7.2 is about brokers: [`brokers`] asks the thesis's two and ours at growing rates, [`lookups`] with growing
 //! numbers of offers.
 //!
+//! Chapter 7.3 is about a network with classes: [`diffserv`] asks for the one with a guarantee in three ways,
+//! [`marking_cost`] measures what marking takes.
+//!
 //! What they share stands beside them: the [`front`] of shop and gateway, the [`rig`] of
 //! two cores, the pictures of a slow client in [`service_time`]. The paper's own numbers are named here, once.
 
@@ -17,6 +20,8 @@ mod brokers;
 mod claims;
 mod codecs;
 pub(crate) mod codecs_2026;
+mod diffserv;
+mod diffserv_plots;
 pub(crate) mod fig_47;
 pub(crate) mod fig_48;
 pub(crate) mod fig_49;
@@ -30,18 +35,25 @@ pub(crate) mod fig_57;
 pub(crate) mod fig_58;
 pub(crate) mod fig_59;
 pub(crate) mod fig_60;
+pub(crate) mod fig_62;
+pub(crate) mod fig_63;
+pub(crate) mod fig_64;
+pub(crate) mod fig_65;
+pub(crate) mod fig_66;
 mod front;
 mod handheld;
 mod line_time;
 mod loaded;
 mod lookups;
 pub(crate) mod lookups_2026;
+mod marking_cost;
 mod origin;
 mod peers;
 mod policies;
 pub(crate) mod policies_2026;
 mod promises;
 pub(crate) mod promises_2026;
+mod qos_proxy;
 mod qws;
 mod replies;
 mod rig;

@@ -58,6 +58,7 @@ enum Works {
         _works: Box<posthaste_broker::Broker>,
     },
     Peer(Child),
+    Nothing,
 }
 
 /// What a gateway has compressed so far.
@@ -97,23 +98,40 @@ impl Rig {
         reply: Size,
         codings: &str,
     ) -> Result<Self, Failure> {
-        let cores = Cores::here();
         let front = Front::open(([127, 0, 0, 1], 0).into(), conditions.seed)?;
-        let generator: Vec<usize> = cores.generator.into_iter().collect();
         let request = |wish| {
             let mut request = front.request(reply, wish);
             let field = ("Accept-Encoding".to_owned(), codings.to_owned());
             request.headers.push(field);
             request
         };
-        let message = front.message(reply)?;
+        let requests = Wish::ALL.map(request).into();
         Ok(Self {
-            origin: Origin::open(&message, &generator)?,
+            requests,
+            ..Self::of(&front.message(reply)?)?
+        })
+    }
+
+    /// An origin that answers with this message, for clients whose requests are their own.
+    pub(super) fn of(message: &[u8]) -> Result<Self, Failure> {
+        let cores = Cores::here();
+        let generator: Vec<usize> = cores.generator.into_iter().collect();
+        Ok(Self {
+            origin: Origin::open(message, &generator)?,
             length: message.len(),
             cores,
             listen: Ipv4Addr::LOCALHOST,
-            requests: Wish::ALL.map(request).into(),
+            requests: Vec::new(),
         })
+    }
+
+    /// The origin itself, where nothing stands before it.
+    pub(super) fn nothing(&self) -> Stand {
+        Stand {
+            address: self.origin.address,
+            tasks: Vec::new(),
+            works: Works::Nothing,
+        }
     }
 
     /// A gateway with these lines in its configuration, before its route and in it, so many times slower.

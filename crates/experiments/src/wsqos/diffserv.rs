@@ -1,0 +1,207 @@
+//! The QoSProxy on a DiffServ network: a reply asks for the class with a guarantee while others fill the line.
+//!
+//! Beside the gateway that marks as each request asks, the same gateway without marks, and an ideal one: there the
+//! router's edge marks by address whatever comes from the gateway. Every run has networks of its own
+//! ([`qos_proxy`](super::qos_proxy)), so that many pass side by side.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use posthaste_emulator::{Outcome as Emulated, Verdict};
+use posthaste_load::{Outcome, Run};
+use posthaste_units::{Seed, Span};
+
+use super::qos_proxy::{BACKGROUNDS, CONNECTIONS, Cell, LINE, Marks, REPLY, play};
+use crate::figure::{Conditions, Failure, Study};
+use crate::records::{Records, Table, Value};
+
+pub(super) static STUDY: Study = Study {
+    name: "wsqos-diffserv",
+    run: |conditions| study(conditions, &Case::of(conditions.full)),
+};
+
+/// The thesis's request rates.
+pub(super) const RATES: [f64; 6] = [20.0, 30.0, 40.0, 50.0, 60.0, 70.0];
+
+/// How much is measured.
+struct Case {
+    rates: &'static [f64],
+    repetitions: u64,
+    warm_up: Span,
+    length: Span,
+}
+
+impl Case {
+    const fn of(full: bool) -> Self {
+        Self {
+            rates: &RATES,
+            repetitions: if full { 3 } else { 1 },
+            warm_up: Span::from_secs(1),
+            length: Span::from_secs(if full { 30 } else { 5 }),
+        }
+    }
+}
+
+fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
+    let mut records = Records::new();
+    let rate = |bytes: u64| format!("{} kB/s", bytes / 1000);
+    records.set_parameter("line", rate(LINE));
+    records.set_parameter("guaranteed to AF11, and to the rest", "30 % and 70 %");
+    records.set_parameter("ceiling of both", "100 %");
+    records.set_parameter("what others send", "best effort, 1,500 bytes a packet");
+    records.set_parameter("reply", format!("{REPLY} bytes of SOAP"));
+    records.set_parameter("connections", format!("{CONNECTIONS}, kept open"));
+    records.set_parameter("length of a run", case.length);
+    records.set_parameter("runs of each point", case.repetitions);
+    let outcomes = Outcome::ALL.map(Outcome::name);
+    let first = ["marks", "background", "rate", "repetition", "intended"];
+    let last = [
+        "replies_per_s",
+        "response_ms",
+        "af_bytes",
+        "rest_bytes",
+        "late_p99_ms",
+        "witness_ms",
+        "lost",
+    ];
+    let mut table = Table::with(first.iter().chain(&outcomes).chain(&last).copied());
+    // Two rates at a time: more would take processor time from each other.
+    let turns = (1..=case.repetitions)
+        .flat_map(|turn| case.rates.chunks(2).map(move |rates| (turn, rates)));
+    let all = case.repetitions * case.rates.len().div_ceil(2) as u64;
+    for (done, (repetition, rates)) in (0..).zip(turns) {
+        let words = format!("{rates:?} requests a second");
+        conditions.progress.step(done, all, &words);
+        let seed = conditions.seed.numbered("turn", repetition);
+        let Some((played, witness)) = side_by_side(conditions, case, rates, seed)? else {
+            break;
+        };
+        for one in &played {
+            table.push(row(one, repetition, witness));
+        }
+    }
+    records.set_table("runs", table);
+    Ok(records)
+}
+
+type Played = (Cell, Run, Emulated);
+
+/// How often is looked whether they are over. Who looks is woken late where others hold the processors, and so
+/// are gateways and generators: it is a witness of that.
+const GLANCE: Duration = Duration::from_millis(5);
+
+/// Every way to mark and every background at these rates, and by how much the witness was woken late at most;
+/// `None` when it was stopped.
+fn side_by_side(
+    conditions: &Conditions<'_>,
+    case: &Case,
+    rates: &[f64],
+    seed: Seed,
+) -> Result<Option<(Vec<Played>, Span)>, Failure> {
+    let stop = Arc::<AtomicBool>::default();
+    let cells = rates.iter().flat_map(|rate| {
+        let of = move |marks| {
+            BACKGROUNDS.map(|background| Cell {
+                marks,
+                background,
+                rate: *rate,
+                seed,
+                warm_up: case.warm_up,
+                length: case.length,
+            })
+        };
+        Marks::ALL.into_iter().flat_map(of)
+    });
+    let mut witness = Duration::ZERO;
+    let played = std::thread::scope(|scope| {
+        let play = |cell: Cell| {
+            let stop = stop.clone();
+            scope.spawn(move || play(cell, stop).map(|(run, outcome)| (cell, run, outcome)))
+        };
+        let running: Vec<_> = cells.map(play).collect();
+        while !running.iter().all(|one| one.is_finished()) {
+            stop.fetch_or(conditions.stopped(), Ordering::Relaxed);
+            let before = Instant::now();
+            std::thread::sleep(GLANCE);
+            witness = witness.max(before.elapsed().saturating_sub(GLANCE));
+        }
+        let ended = running
+            .into_iter()
+            .map(|one| one.join().map_err(|_| "a run panicked")?);
+        ended.collect::<Result<Vec<Played>, Failure>>()
+    })?;
+    let stopped = played.iter().any(|(_, run, _)| run.stopped);
+    Ok((!stopped).then_some((played, witness.into())))
+}
+
+fn row((cell, run, outcome): &Played, repetition: u64, witness: Span) -> Vec<Value> {
+    let mut row: Vec<Value> = vec![cell.marks.name().into()];
+    row.extend([cell.background as f64, cell.rate].map(Value::from));
+    row.extend([repetition, run.intended].map(Value::from));
+    row.extend(run.outcomes.iter().map(|(_, count)| Value::from(count)));
+    let lost = match outcome.verdict() {
+        Verdict::Lost { packets } => packets,
+        Verdict::OnTime | Verdict::Late { .. } => 0,
+    };
+    let bytes = |place: usize| {
+        let class = outcome.down.classes.get(place);
+        class.map_or(f64::NAN, |class| {
+            (class.guaranteed.bytes + class.borrowed.bytes) as f64
+        })
+    };
+    let others = outcome
+        .down
+        .background
+        .map_or(0.0, |others| others.sent.bytes as f64);
+    let ok = run.outcomes[Outcome::Ok] as f64;
+    row.extend([
+        Value::from(ok / run.duration.as_secs_f64()),
+        run.response
+            .histogram()
+            .quantile(0.5)
+            .as_millis_f64()
+            .into(),
+        bytes(0).into(),
+        (bytes(1) - others).into(),
+        outcome.lateness.quantile(0.99).as_millis_f64().into(),
+        witness.as_millis_f64().into(),
+        lost.into(),
+    ]);
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::overload::instrument;
+    use crate::tiny;
+
+    #[test]
+    fn a_tiny_study_has_every_mark_and_both_backgrounds() {
+        let case = Case {
+            rates: &[40.0],
+            repetitions: 1,
+            warm_up: Span::from_millis(100),
+            length: Span::from_millis(900),
+        };
+        let Some(records) = tiny::study(|conditions| study(conditions, &case)) else {
+            return;
+        };
+        assert_eq!(records.table("runs").len(), 6);
+        let identity = instrument::identity(&records);
+        assert!(identity.holds, "{}", identity.sentence);
+        for row in records.table("runs").rows() {
+            let [af, rest] = ["af_bytes", "rest_bytes"].map(|column| row.number(column));
+            let share = af / (af + rest);
+            let marks = row.text("marks");
+            let expected = match marks {
+                name if name == Marks::Nobody.name() => share == 0.0,
+                // Handshakes are nobody's reply.
+                name if name == Marks::Gateway.name() => share > 0.98 && share < 1.0,
+                _ => share == 1.0,
+            };
+            assert!(expected, "{marks}: {share}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What the pictures and claims about the QoSProxy on a DiffServ network share.
+
+use posthaste_draw::{Axis, Chart, Point, Series, Unit};
+
+use super::diffserv::RATES;
+use super::qos_proxy::Marks;
+use crate::check::Check;
+use crate::estimate::{MEDIANS, estimate};
+use crate::overload::instrument;
+use crate::records::Records;
+
+/// Said of every figure of this study.
+pub(super) const DIFFERS: &str = "The thesis's router was Linux's HTB between machines; ours is the emulator's, held against HTB by a test of its own (guaranteed and borrowed rates within 2 %). Rates, classes, background and the length of the reply are the thesis's; runs are shorter. The best-effort class may borrow everything: its ceiling is not stated. Background comes in packets of 1,500 bytes, each at a moment of its own. Clients keep eight connections open, since the mark is known when the request has been read: what comes before, the handshake, is best effort wherever marks come from the gateway.";
+
+/// From this rate on AF11's guarantee, 32 replies a second, is not enough.
+pub(super) const PAST: f64 = 40.0;
+
+/// The runs of a way to mark beside a background: replies a second at a rate.
+fn replies(records: &Records, marks: Marks, background: u64, rate: f64) -> Vec<f64> {
+    let rows = records.table("runs").rows();
+    rows.filter(|row| {
+        row.text("marks") == marks.name()
+            && row.number("background") == background as f64
+            && row.number("rate") == rate
+    })
+    .map(|row| row.number("replies_per_s"))
+    .collect()
+}
+
+/// Their median.
+pub(super) fn at(records: &Records, marks: Marks, background: u64, rate: f64) -> f64 {
+    estimate(&replies(records, marks, background, rate)).median
+}
+
+/// The mean of that over the rates that are more than a class's guarantee.
+pub(super) fn past(records: &Records, marks: Marks, background: u64) -> f64 {
+    let rates = RATES.into_iter().filter(|rate| *rate >= PAST);
+    let medians: Vec<f64> = rates
+        .map(|rate| at(records, marks, background, rate))
+        .collect();
+    medians.iter().sum::<f64>() / medians.len() as f64
+}
+
+/// Replies over requests beside one background.
+pub(super) fn over_rate(records: &Records, title: &str, marks: &[Marks], background: u64) -> Chart {
+    let x = Axis::linear("request rate", Unit::PerSecond);
+    let y = Axis::linear("replies", Unit::PerSecond);
+    let mut chart = Chart::new(title, x, y);
+    let series = |marks: &Marks| {
+        let point = |rate: f64| {
+            let found = estimate(&replies(records, *marks, background, rate));
+            Point::new(rate, found.median).with_interval(found.low, found.high)
+        };
+        Series::line(marks.name(), RATES.map(point))
+    };
+    chart.series = marks.iter().map(series).collect();
+    let rows = records.table("runs").rows();
+    let late = rows.map(|row| row.number("witness_ms")).fold(0.0, f64::max);
+    chart.notes = vec![
+        MEDIANS.to_owned(),
+        format!(
+            "A witness was woken up to {late:.0} ms late: where that is many, replies waited for processors."
+        ),
+    ];
+    chart
+}
+
+/// Every request has an outcome, no packet was lost beside the router's drops, and marks led to their class.
+pub(super) fn accounted(records: &Records) -> Vec<Check> {
+    let rows: Vec<_> = records.table("runs").rows().collect();
+    let lost: f64 = rows.iter().map(|row| row.number("lost")).sum();
+    let mut checks = vec![
+        instrument::identity(records),
+        Check::instrument(
+            lost == 0.0,
+            format!("No packet was lost but by the router: {lost:.0} of all runs were."),
+        ),
+    ];
+    for marks in Marks::ALL {
+        let of = rows.iter().filter(|row| row.text("marks") == marks.name());
+        let (af, rest) = of.fold((0.0, 0.0), |(af, rest), row| {
+            (af + row.number("af_bytes"), rest + row.number("rest_bytes"))
+        });
+        let share = af / (af + rest);
+        let holds = match marks {
+            Marks::Nobody => share == 0.0,
+            Marks::Gateway => share > 0.95,
+            Marks::Address => share == 1.0,
+        };
+        checks.push(Check::instrument(
+            holds,
+            format!(
+                "{}: {:.1} % of the replies' bytes passed in the class of AF11, by the router's counters.",
+                marks.name(),
+                100.0 * share
+            ),
+        ));
+    }
+    checks
+}
+
+/// What the thesis's gain was, ours beside it.
+pub(super) fn gains(records: &Records, background: u64) -> Check {
+    let gain = |rate: f64| {
+        let of = |marks| at(records, marks, background, rate);
+        of(Marks::Gateway) - of(Marks::Nobody)
+    };
+    let gains = RATES.map(gain);
+    let (most, least) = (
+        gains.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        gains.iter().copied().fold(f64::INFINITY, f64::min),
+    );
+    Check::claim(
+        most > 0.0 && least > -0.5,
+        format!(
+            "Marked replies are better off almost everywhere: from {least:+.1} to {most:+.1} replies a second (the thesis: at best +2.8, with 800 kbyte/s at 60/s)."
+        ),
+    )
+}
+
+/// That the gateway's marks are worth what classes by address are.
+pub(super) fn ideal(records: &Records, background: u64) -> Check {
+    let [ours, ideal] =
+        [Marks::Gateway, Marks::Address].map(|marks| past(records, marks, background));
+    let apart = ours / ideal - 1.0;
+    Check::claim(
+        apart.abs() <= 0.02,
+        format!(
+            "The gateway's marks are worth what classes by address are: {ours:.1} and {ideal:.1} replies a second past the guarantee, {:+.1} % apart (2 % allowed).",
+            100.0 * apart
+        ),
+    )
+}

@@ -1,0 +1,55 @@
+//! wsqos/fig-66: an ideal proxy, background 1,024 kbyte/s.
+
+use posthaste_units::Span;
+
+use super::PAPER;
+use super::diffserv;
+use super::diffserv_plots::{DIFFERS, accounted, ideal, over_rate, past};
+use super::qos_proxy::{BACKGROUNDS, Marks};
+use crate::check::Check;
+use crate::figure::{Figure, Plot};
+use crate::records::Records;
+
+pub(crate) static FIGURE: Figure = Figure {
+    id: "wsqos/fig-66",
+    title: "an ideal proxy, background 1,024 kbyte/s",
+    claim: "Where the router tells classes by address, AF's throughput is the same at both background loads, and that of best effort is about 10 replies a second lower at the higher one.",
+    paper: PAPER,
+    budget: Span::from_secs(30),
+    study: &diffserv::STUDY,
+    plot,
+    checks,
+    differs: DIFFERS,
+};
+
+const BACKGROUND: u64 = BACKGROUNDS[1];
+
+fn plot(records: &Records) -> Vec<Plot> {
+    let title = "Marks by the gateway beside classes by address, others sending 1,024 kbyte/s";
+    let chart = over_rate(records, title, &Marks::ALL, BACKGROUND);
+    vec![Plot::Chart(chart)]
+}
+
+fn checks(records: &Records) -> Vec<Check> {
+    let mut checks = accounted(records);
+    checks.push(ideal(records, BACKGROUND));
+    let [af, rest] = [Marks::Address, Marks::Nobody]
+        .map(|marks| BACKGROUNDS.map(|background| past(records, marks, background)));
+    checks.push(Check::claim(
+        (af[1] / af[0] - 1.0).abs() <= 0.02,
+        format!(
+            "AF's throughput is the same at both background loads: {:.1} and {:.1} replies a second.",
+            af[0], af[1]
+        ),
+    ));
+    checks.push(Check::claim(
+        rest[1] < rest[0],
+        format!(
+            "Best effort's is lower at the higher one: {:.1} and {:.1} replies a second, {:.1} apart (the thesis: about 10).",
+            rest[0],
+            rest[1],
+            rest[0] - rest[1]
+        ),
+    ));
+    checks
+}

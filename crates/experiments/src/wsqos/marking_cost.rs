@@ -1,0 +1,197 @@
+//! What the proxy costs: the same requests through nothing, through the gateway, and through the gateway that
+//! marks every reply as its request asks; at growing rates, and as fast as each can.
+//!
+//! Runs of the three follow one another closely, so that whatever else the machine does meets them alike.
+
+use posthaste_load::{Pace, Plan};
+use posthaste_units::{Seed, Span};
+
+use super::qos_proxy::{message, request};
+use super::rig::{Rig, Stand, plan_of, runs};
+use super::sclient::{FILL, SLOWDOWN};
+use crate::estimate::estimate;
+use crate::figure::{Conditions, Failure, Study};
+use crate::records::{Records, Table};
+use crate::sweep;
+
+pub(super) static STUDY: Study = Study {
+    name: "wsqos-marking-cost",
+    run: |conditions| study(conditions, &Case::of(conditions.full)),
+};
+
+/// What requests pass.
+pub(super) const NOTHING: &str = "no gateway";
+pub(super) const PLAIN: &str = "gateway";
+pub(super) const MARKING: &str = "gateway that marks";
+pub(super) const WHOS: [&str; 3] = [NOTHING, PLAIN, MARKING];
+
+/// Clients that each ask again as soon as they were answered.
+const CLIENTS: u32 = 32;
+
+/// Past its limit it refuses what its queue does not hold.
+const GATEWAY: &str = "backlog = 128\nconnections = 32\n";
+
+struct Case {
+    /// Rates as multiples of what the gateway that does not mark can do: the thesis's 20 to 70 a second over
+    /// the 50 up to which its proxy cost nothing.
+    rates: &'static [f64],
+    /// Runs of each point, and pairs of runs as fast as each can.
+    repetitions: u64,
+    pairs: u64,
+    length: Span,
+}
+
+impl Case {
+    const fn of(full: bool) -> Self {
+        Self {
+            rates: &[0.4, 0.6, 0.8, 0.9, 1.0, 1.2, 1.4],
+            repetitions: 3,
+            pairs: if full { 30 } else { 8 },
+            length: if full {
+                Span::from_secs(3)
+            } else {
+                Span::from_millis(250)
+            },
+        }
+    }
+}
+
+fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
+    let mut records = Records::new();
+    let rig = Rig::of(&message())?;
+    rig.describe(&mut records, conditions);
+    records.set_parameter("reply", format!("{} bytes of SOAP", rig.length));
+    records.set_parameter("gateway", GATEWAY.trim_end().replace('\n', "; "));
+    let words = format!("{SLOWDOWN} times this machine's processor time");
+    records.set_parameter("cost of a request", words);
+    records.set_parameter("connection", "a new one for each request");
+    records.set_parameter("length of a run", case.length);
+    records.set_parameter("runs of each point", case.repetitions);
+    let gateway = |policy: &str| {
+        let before = format!("{GATEWAY}[marking]\npolicy = \"{policy}\"");
+        rig.gateway(SLOWDOWN, &before, "")
+    };
+    let stands = [rig.nothing(), gateway("never")?, gateway("asked")?];
+    let mut pairs = Table::new(["plain_per_s", "marking_per_s", "ratio"]);
+    let mut table = runs();
+    if let Some(capacity) = fastest(conditions, case, &rig, &stands, &mut pairs)? {
+        records.set_number("capacity", capacity);
+        at_rates(conditions, case, &rig, &stands, capacity, &mut table)?;
+    }
+    let ratios: Vec<f64> = pairs.rows().map(|row| row.number("ratio")).collect();
+    let ratio = estimate(&ratios);
+    for (which, value) in [
+        ("", ratio.median),
+        (" low", ratio.low),
+        (" high", ratio.high),
+    ] {
+        records.set_number(&format!("with marks over without{which}"), value);
+    }
+    records.set_table("pairs", pairs);
+    records.set_table("runs", table);
+    let capacity = records.number("capacity");
+    let quantities = ["throughput_per_s", "response_ms", "busy"];
+    sweep::points(&mut records, &WHOS, &quantities, capacity);
+    Ok(records)
+}
+
+/// What stands there is asked.
+fn plan(rig: &Rig, stand: &Stand, pace: Pace) -> Plan {
+    plan_of(request(stand.address), pace, rig.cores)
+}
+
+/// Both gateways as fast as they can, in turn; what the one without marks does at best. `None` when it was
+/// stopped.
+fn fastest(
+    conditions: &Conditions<'_>,
+    case: &Case,
+    rig: &Rig,
+    stands: &[Stand; 3],
+    pairs: &mut Table,
+) -> Result<Option<f64>, Failure> {
+    conditions.progress.step(0, 1, "as fast as can be");
+    let mut best = 0.0f64;
+    for turn in 0..case.pairs {
+        let mut found = [0.0; 2];
+        // Who goes first changes from pair to pair.
+        for place in [turn as usize % 2, 1 - turn as usize % 2] {
+            let stand = &stands[1 + place];
+            let closed = Pace::Closed {
+                clients: CLIENTS,
+                length: case.length + case.length,
+            };
+            let measured = stand.measure(&plan(rig, stand, closed), conditions.stop)?;
+            let Some(measured) = measured else {
+                return Ok(None);
+            };
+            found[place] = measured.throughput();
+        }
+        best = best.max(found[0]);
+        pairs.push([
+            found[0].into(),
+            found[1].into(),
+            (found[1] / found[0]).into(),
+        ]);
+    }
+    Ok(Some(best))
+}
+
+fn at_rates(
+    conditions: &Conditions<'_>,
+    case: &Case,
+    rig: &Rig,
+    stands: &[Stand; 3],
+    capacity: f64,
+    table: &mut Table,
+) -> Result<(), Failure> {
+    for (done, &load) in (0..).zip(case.rates) {
+        let words = format!("{load} x {capacity:.0}/s");
+        conditions
+            .progress
+            .step(done, case.rates.len() as u64, &words);
+        for repetition in 1..=case.repetitions {
+            for (who, stand) in WHOS.iter().zip(stands) {
+                let pace = sweep::load(load * capacity, capacity, FILL, case.length)?;
+                let mut plan = plan(rig, stand, pace);
+                plan.seed = Seed(conditions.seed.0.wrapping_add(repetition));
+                let Some(measured) = stand.measure(&plan, conditions.stop)? else {
+                    return Ok(());
+                };
+                table.push(measured.row(who, load, repetition, f64::NAN));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::lab::Lab;
+    use crate::overload::instrument;
+
+    #[test]
+    fn a_tiny_study_asks_all_three() {
+        let lab = Lab::Shared("a test".to_owned());
+        let stop = AtomicBool::new(false);
+        let case = Case {
+            rates: &[0.3],
+            repetitions: 1,
+            pairs: 1,
+            length: Span::from_millis(100),
+        };
+        let records = study(&Conditions::of_a_test(&lab, &stop), &case).unwrap();
+        assert_eq!(
+            (records.table("runs").len(), records.table("pairs").len()),
+            (3, 1)
+        );
+        let identity = instrument::identity(&records);
+        assert!(identity.holds, "{}", identity.sentence);
+        for who in WHOS {
+            let answered = sweep::places(&records, who, "throughput_per_s");
+            assert!(answered[0].1 > 0.0, "{who}: {answered:?}");
+        }
+    }
+}
