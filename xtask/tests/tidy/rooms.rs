@@ -112,8 +112,9 @@ pub(crate) const NETWORK: &[(&str, &[&str])] = &[
         &["serve", "offers", "gateway", "broker", "bookshop"],
     ),
     ("tokio-rustls", &["serve"]),
-    // load has an event loop of its own and drives the TLS state machine in it.
-    ("rustls", &["serve", "load"]),
+    // load has an event loop of its own and drives the TLS state machine in it; a test of the experiments is a
+    // client that counts the bytes below TLS.
+    ("rustls", &["serve", "load", "experiments"]),
     ("rustls-native-certs", &["serve", "load"]),
     ("socket2", &["serve", "load", "emulator"]),
 ];

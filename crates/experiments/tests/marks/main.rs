@@ -1,0 +1,173 @@
+//! Every data segment of a reply has the reply's mark, and no data segment of another reply has it: judged by
+//! the packets of a gateway on a line that loses some of them, so that many are sent again.
+//!
+//! Needs root or user namespaces; where a kernel forbids both, every test is reported as ignored and the
+//! reason is printed. The harness is not the usual one, since a user namespace must be entered before the
+//! first thread starts.
+
+mod asking;
+mod stage;
+mod wire;
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use posthaste_emulator::{SERVER, namespace};
+use posthaste_gateway::Running as Gateway;
+use posthaste_units::{Dscp, Seed};
+use rand::RngExt as _;
+
+use crate::asking::{Ask, Asked, plain, secured};
+use crate::stage::Stage;
+use crate::wire::expect_marks;
+
+/// Clients at a time.
+const AT_ONCE: usize = 32;
+
+/// What is asked for: no mark at all among them, which is a mark like the others.
+const MARKS: [Dscp; 5] = [Dscp::DEFAULT, Dscp::AF11, Dscp::AF21, Dscp::EF, Dscp::LE];
+
+fn main() -> ExitCode {
+    let allowed = namespace::enter();
+    let mut trials = vec![
+        trial("replies_of_a_thousand_connections", thousand),
+        trial("replies_inside_tls", tls),
+        trial("requests_towards_an_upstream", upstream),
+    ];
+    if let Err(error) = &allowed {
+        let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
+        assert!(!in_ci, "{error}");
+        eprintln!("skipped: {error}");
+        for trial in &mut trials {
+            let skipped = std::mem::replace(trial, Trial::test("", || Ok(())));
+            *trial = skipped.with_ignored_flag(true);
+        }
+    }
+    let mut arguments = Arguments::from_args();
+    // One line at a time: each has many clients of its own.
+    arguments.test_threads = Some(1);
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn trial(name: &'static str, test: fn()) -> Trial {
+    Trial::test(name, move || {
+        test();
+        Ok::<(), Failed>(())
+    })
+}
+
+/// What the `number`th client asks for, drawn from a seed.
+fn asks(number: usize, count: usize) -> Vec<Ask> {
+    let mut draws = Seed::default()
+        .numbered("client", number as u64)
+        .stream("asks");
+    (0..count)
+        .map(|_| Ask {
+            mark: MARKS[draws.random_range(0..MARKS.len())],
+            length: draws.random_range(1..30_000),
+        })
+        .collect()
+}
+
+/// `count` clients, some at a time, in the client's network; what each was told.
+fn clients(
+    stage: &Stage,
+    gateways: &[Gateway],
+    count: usize,
+    client: impl Fn(usize) -> Asked + Send + Sync + 'static,
+) -> Vec<Asked> {
+    let client = Arc::new(client);
+    let threads: Vec<_> = (0..AT_ONCE)
+        .map(|first| {
+            let client = client.clone();
+            let share = move || (first..count).step_by(AT_ONCE).map(|n| client(n)).collect();
+            stage.running.client.spawn(share)
+        })
+        .collect();
+    let told: Vec<std::thread::Result<Vec<Asked>>> =
+        threads.into_iter().map(|thread| thread.join()).collect();
+    for gateway in gateways.iter().filter(|_| told.iter().any(Result::is_err)) {
+        eprintln!("{}", stage.metrics(gateway));
+    }
+    told.into_iter()
+        .flat_map(|told| told.expect("every reply came"))
+        .collect()
+}
+
+/// 1,008 connections, each with six replies: over IPv4, IPv6, and IPv4 to a socket of IPv6; half of them ask
+/// for the next reply when they have one, the others for all at once.
+fn thousand() {
+    let stage = Stage::open(false);
+    let gateways = ["0.0.0.0:0", "[::]:0"].map(|listen| stage.gateway(listen, ""));
+    let [v4, both] = &gateways;
+    let addresses: [SocketAddr; 3] = [
+        (SERVER.v4, v4.addr.port()).into(),
+        (SERVER.v6, both.addr.port()).into(),
+        (SERVER.v4, both.addr.port()).into(),
+    ];
+    let told = clients(&stage, &gateways, 1008, move |number| {
+        let at_once = number / 3 % 2 == 1;
+        plain(addresses[number % 3], &asks(number, 6), at_once)
+    });
+    let events = ["set", "waited", "refused"].map(|event| -> f64 {
+        let counts = gateways.iter().map(|gateway| stage.events(gateway, event));
+        counts.sum()
+    });
+    drop(gateways);
+    let seen = expect_marks(&stage.segments(), told);
+    assert_eq!(seen.connections, 1008);
+    assert!(seen.again > 500, "{seen:?}: too little to prove anything");
+    // Four of five replies have another mark than the one before.
+    let [set, waited, refused] = events;
+    assert!(set > 4.5 * 1008.0 && waited > 1000.0, "{events:?}");
+    assert_eq!(refused, 0.0);
+}
+
+/// The first reply is unmarked, so that what TLS says for itself before it is, too.
+fn tls() {
+    let certificate = rcgen::generate_simple_self_signed(vec!["shop".to_owned()]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (chain, key) = (folder.path().join("c.pem"), folder.path().join("k.pem"));
+    std::fs::write(&chain, certificate.cert.pem()).unwrap();
+    std::fs::write(&key, certificate.signing_key.serialize_pem()).unwrap();
+    let stage = Stage::open(false);
+    let more = format!("[tls]\ncertificate = {chain:?}\nkey = {key:?}");
+    let gateway = stage.gateway("[::]:0", &more);
+    let port = gateway.addr.port();
+    let told = clients(&stage, std::slice::from_ref(&gateway), 96, move |number| {
+        let mut asks = asks(number, 6);
+        asks[0].mark = Dscp::DEFAULT;
+        secured((SERVER.v6, port).into(), &asks, &chain)
+    });
+    drop(gateway);
+    let seen = expect_marks(&stage.segments(), told);
+    assert_eq!(seen.connections, 96);
+    assert!(seen.again > 50, "{seen:?}");
+}
+
+/// The upstream is at the client's end, so that its requests pass the line as well.
+fn upstream() {
+    let stage = Stage::open(true);
+    let gateway = stage.gateway("0.0.0.0:0", "upstream = true");
+    let address = (SERVER.v4, gateway.addr.port()).into();
+    clients(&stage, std::slice::from_ref(&gateway), 96, move |number| {
+        plain(address, &asks(number, 4), false)
+    });
+    drop(gateway);
+    let origin = stage.origin;
+    let (mut requests, mut again) = (0, 0);
+    let mut known = HashSet::new();
+    for segment in stage.segments() {
+        let text = String::from_utf8_lossy(&segment.head);
+        let asked = text.split('-').nth(1);
+        if let Some(asked) = asked.filter(|_| segment.client == origin) {
+            assert_eq!(segment.mark.to_string(), asked, "{text}");
+            requests += 1;
+            again += usize::from(!known.insert((segment.server, segment.start)));
+        }
+    }
+    assert!(requests >= 4 * 96 && again > 3, "{requests}, {again} again");
+}

@@ -1,0 +1,163 @@
+//! An emulated line that loses packets, with gateways at the server's end, and all that they send.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use posthaste_emulator::{CLIENT, Emulation, Host, Notes, Running, Sighting};
+use posthaste_gateway::Config;
+use posthaste_link::loss::Independent;
+use posthaste_link::{Direction, Loss, Plan};
+use posthaste_units::{Ratio, Span};
+
+use crate::wire::{Segment, Wire};
+
+/// Packets that nobody has looked at yet.
+const UNREAD: usize = 1 << 17;
+
+/// The share that is lost, in each direction.
+const LOSS: f64 = 0.03;
+
+/// The line and who is at its ends.
+pub(crate) struct Stage {
+    pub(crate) running: Running,
+    /// Where the upstream is.
+    pub(crate) origin: SocketAddr,
+    /// Ends when it is told to and nothing more comes.
+    capture: (std::sync::mpsc::Sender<()>, JoinHandle<Wire>),
+}
+
+impl Stage {
+    /// With the upstream at the server's end, or at the client's.
+    pub(crate) fn open(upstream_is_far: bool) -> Self {
+        let plan = Arc::new(Plan {
+            delay: Span::from_millis(2),
+            loss: Some(Loss::Independent(Independent {
+                loss: Ratio::new(LOSS).unwrap(),
+            })),
+            ..Plan::default()
+        });
+        let emulation = Emulation::new(plan.clone(), plan).sightings(UNREAD);
+        let mut running = emulation.start().expect("an emulation");
+        let (host, address) = match upstream_is_far {
+            true => (&running.client, IpAddr::from(CLIENT.v4)),
+            false => (&running.server, [127, 0, 0, 1].into()),
+        };
+        let origin = origin(host, address);
+        let sightings = running.sightings.take().expect("they were asked for");
+        let (over, is_over) = std::sync::mpsc::channel();
+        let capture = thread::spawn(move || capture(&sightings, &is_over));
+        Self {
+            running,
+            origin,
+            capture: (over, capture),
+        }
+    }
+
+    /// A gateway that marks, at the server's end, with more in its configuration.
+    pub(crate) fn gateway(&self, listen: &str, more: &str) -> posthaste_gateway::Running {
+        let text = format!(
+            "listen = \"{listen}\"\n\
+             [timeouts]\nconnect = \"20s\"\n\
+             [compression]\npolicy = \"never\"\n\
+             [marking]\npolicy = \"asked\"\nallow = [\"af11\", \"af21\", \"ef\", \"le\"]\n\
+             {more}\n\
+             [[route]]\npath = \"/\"\nupstream = [\"{}\"]\n",
+            self.origin
+        );
+        let config = Config::read(&text).expect("a configuration");
+        let start = move || posthaste_gateway::start(config);
+        self.running.server.run(start).expect("a gateway")
+    }
+
+    /// What it has counted.
+    pub(crate) fn metrics(&self, gateway: &posthaste_gateway::Running) -> String {
+        let admin = gateway.admin;
+        self.running.server.run(move || {
+            let mut stream = TcpStream::connect(admin).expect("connected");
+            let request = b"GET /metrics HTTP/1.1\r\nHost: s\r\nConnection: close\r\n\r\n";
+            stream.write_all(request).expect("asked");
+            let mut text = String::new();
+            stream.read_to_string(&mut text).expect("told");
+            text
+        })
+    }
+
+    /// How often this has happened to marks.
+    pub(crate) fn events(&self, gateway: &posthaste_gateway::Running, event: &str) -> f64 {
+        let text = self.metrics(gateway);
+        let name = format!("posthaste_gateway_mark_events_total{{event=\"{event}\"}} ");
+        let mut lines = text.lines();
+        let value = lines.find_map(|line| line.strip_prefix(&name));
+        value.expect("a metric").parse().expect("a number")
+    }
+
+    /// What was sent, once nothing more is; ends the emulation.
+    pub(crate) fn segments(self) -> Vec<Segment> {
+        let (over, capture) = self.capture;
+        drop(over);
+        let wire = capture.join().expect("it takes what it is given");
+        let outcome = self.running.finish().expect("an outcome");
+        assert_eq!(outcome.unseen, 0, "packets that nobody saw");
+        wire.segments
+    }
+}
+
+/// Takes what is seen, until it is over and nothing comes for a while.
+fn capture(sightings: &Notes<Sighting>, over: &std::sync::mpsc::Receiver<()>) -> Wire {
+    let mut wire = Wire::default();
+    loop {
+        let is_over = over.try_recv() == Err(std::sync::mpsc::TryRecvError::Disconnected);
+        if is_over {
+            // The last packets of a connection come after its last byte.
+            thread::sleep(Duration::from_millis(300));
+        }
+        for sighting in sightings.drain() {
+            if sighting.direction == Direction::Down {
+                wire.take(&sighting);
+            }
+        }
+        if is_over {
+            return wire;
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Answers `/LENGTH` with so many bytes, for ever.
+fn origin(host: &Host, address: IpAddr) -> SocketAddr {
+    let listen = move || TcpListener::bind((address, 0));
+    let listener = host.run(listen).expect("a free port");
+    let at = listener.local_addr().expect("bound");
+    drop(host.spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || answer(&stream));
+        }
+    }));
+    at
+}
+
+fn answer(mut stream: &TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let mut lines = BufReader::new(stream).lines();
+    loop {
+        let request: Vec<String> = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .take_while(|line| !line.is_empty())
+            .collect();
+        let path = request
+            .first()
+            .and_then(|line| line.split(['/', '-']).nth(1));
+        let Some(length) = path.and_then(|length| length.parse::<usize>().ok()) else {
+            return;
+        };
+        let mut reply = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n").into_bytes();
+        reply.resize(reply.len() + length, b'r');
+        if stream.write_all(&reply).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What a network sees: the data segments from the server's end, whose reply is in each, and its mark.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::SocketAddr;
+
+use etherparse::{LaxSlicedPacket, TransportSlice};
+use posthaste_emulator::Sighting;
+use posthaste_units::Dscp;
+
+use crate::asking::Asked;
+
+/// A segment with data, sent by the server's end, whether it arrived or not.
+pub(crate) struct Segment {
+    /// Its two ends.
+    pub(crate) server: SocketAddr,
+    pub(crate) client: SocketAddr,
+    /// Which connection it belongs to: ports are used again.
+    pub(crate) connection: usize,
+    /// Its first byte's place in the stream, from 0.
+    pub(crate) start: u32,
+    pub(crate) length: u32,
+    pub(crate) mark: Dscp,
+    /// The beginning of its data, as much as was kept.
+    pub(crate) head: Vec<u8>,
+}
+
+/// What was seen of all connections.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) connections: usize,
+    /// Segments whose data was sent before.
+    pub(crate) again: usize,
+}
+
+/// Takes packets and remembers where streams begin.
+#[derive(Default)]
+pub(crate) struct Wire {
+    /// The connections by their ends, as yet: number, and the first byte's sequence number.
+    open: HashMap<(SocketAddr, SocketAddr), (usize, u32)>,
+    count: usize,
+    pub(crate) segments: Vec<Segment>,
+}
+
+impl Wire {
+    /// A packet from the server's end.
+    pub(crate) fn take(&mut self, sighting: &Sighting) {
+        let Ok(packet) = LaxSlicedPacket::from_ip(sighting.head()) else {
+            return;
+        };
+        let Some(TransportSlice::Tcp(tcp)) = &packet.transport else {
+            return;
+        };
+        let (server, client) = (sighting.flow.server, sighting.flow.client);
+        let stream = (server, client);
+        if tcp.syn() {
+            let first = tcp.sequence_number().wrapping_add(1);
+            if self.open.get(&stream).is_none_or(|(_, old)| *old != first) {
+                self.open.insert(stream, (self.count, first));
+                self.count += 1;
+            }
+            return;
+        }
+        let bytes = sighting.head();
+        let (class, before) = match bytes[0] >> 4 {
+            4 => (bytes[1], usize::from(bytes[0] & 0x0f) * 4),
+            _ => (bytes[0] << 4 | bytes[1] >> 4, 40),
+        };
+        let before = before + usize::from(tcp.data_offset()) * 4;
+        let length = sighting.length - before as u32;
+        if length > 0 {
+            let (connection, first) = self.open[&stream];
+            let start = tcp.sequence_number().wrapping_sub(first);
+            self.segments.push(Segment {
+                server,
+                client,
+                connection,
+                start,
+                length,
+                mark: Dscp::of_traffic_class(class),
+                head: bytes.get(before..).unwrap_or_default().to_vec(),
+            });
+        }
+    }
+}
+
+/// Fails unless each segment has the mark of every reply of which it holds a byte.
+pub(crate) fn expect_marks(segments: &[Segment], mut told: Vec<Asked>) -> Seen {
+    let mut seen = Seen::default();
+    let mut connections: BTreeMap<usize, Vec<&Segment>> = BTreeMap::new();
+    for segment in segments {
+        connections
+            .entry(segment.connection)
+            .or_default()
+            .push(segment);
+    }
+    // Of those between the same ends the first comes first.
+    let mut by_ends: HashMap<_, VecDeque<_>> = HashMap::new();
+    for segments in connections.into_values() {
+        let ends = (segments[0].server, segments[0].client);
+        by_ends.entry(ends).or_default().push_back(segments);
+    }
+    told.sort_by_key(|asked| asked.since);
+    for asked in told {
+        let segments = by_ends.get_mut(&asked.ends).and_then(VecDeque::pop_front);
+        let segments = segments.expect("it was seen");
+        seen.connections += 1;
+        let mut next = 0;
+        for segment in segments {
+            let end = segment.start + segment.length;
+            seen.again += usize::from(segment.start < next);
+            next = next.max(end);
+            let mut begin = 0;
+            for (number, (mark, over)) in asked.replies.iter().enumerate() {
+                let holds = segment.start < *over && end > begin;
+                assert!(
+                    !holds || segment.mark == *mark,
+                    "bytes {}..{end} are marked {}; reply {number}, bytes {begin}..{over}, is {mark}",
+                    segment.start,
+                    segment.mark
+                );
+                begin = *over;
+            }
+        }
+        let last = asked.replies.last().map_or(0, |(_, over)| *over);
+        assert!(next >= last, "all of it was seen");
+    }
+    seen
+}
