@@ -119,8 +119,12 @@ pub struct Tick {
     pub intended: u64,
     /// Requests that ended, and how.
     pub outcomes: Outcomes,
-    /// Response times of the complete replies among them.
+    /// Complete replies among them, by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Response times of those replies.
     pub response: Histogram,
+    /// Those of [`Outcome::Ok`] alone.
+    pub ok: Histogram,
     /// The latest send of the second.
     pub lateness: Span,
 }
@@ -130,7 +134,11 @@ impl Tick {
     pub fn merge(&mut self, other: &Self) {
         self.intended += other.intended;
         self.outcomes += other.outcomes;
+        for (status, count) in &other.statuses {
+            *self.statuses.entry(*status).or_default() += count;
+        }
         self.response.merge(&other.response);
+        self.ok.merge(&other.ok);
         self.lateness = self.lateness.max(other.lateness);
     }
 }
@@ -226,6 +234,9 @@ impl Tally {
             self.service.record(at, done.since(moments.sent));
             self.phases.record(moments, done);
             self.tick.response.record(response);
+            if outcome == Outcome::Ok {
+                self.tick.ok.record(response);
+            }
         }
         let step = self.steps.get_mut(ending.step);
         let request = self.requests.get_mut(ending.request);

@@ -161,6 +161,7 @@ impl Engine<'_> {
         let origin = connection.origin;
         if self.is_recorded(&exchange) {
             *self.tally.statuses.entry(status).or_default() += 1;
+            *self.tally.tick.statuses.entry(status).or_default() += 1;
         }
         if let Some(reason) = reason {
             self.tally.explain(outcome, || reason);
