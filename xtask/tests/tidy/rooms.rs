@@ -100,16 +100,16 @@ pub(crate) const NETWORK: &[(&str, &[&str])] = &[
     (
         "tokio",
         &[
-            "serve", "offers", "emulator", "gateway", "broker", "bookshop",
+            "serve", "offers", "emulator", "gateway", "broker", "bookshop", "demo",
         ],
     ),
     (
         "hyper",
-        &["serve", "offers", "gateway", "broker", "bookshop"],
+        &["serve", "offers", "gateway", "broker", "bookshop", "demo"],
     ),
     (
         "hyper-util",
-        &["serve", "offers", "gateway", "broker", "bookshop"],
+        &["serve", "offers", "gateway", "broker", "bookshop", "demo"],
     ),
     ("tokio-rustls", &["serve"]),
     // load has an event loop of its own and drives the TLS state machine in it; a test of the experiments is a

@@ -3,6 +3,7 @@
 mod bookshop;
 mod broker;
 mod compare;
+mod demo;
 mod doctor;
 mod drops;
 mod gateway;
@@ -50,6 +51,7 @@ enum Command {
     Gateway(gateway::Args),
     Broker(Box<broker::Args>),
     Offers(offers::Args),
+    Demo(demo::Args),
     Reproduce(reproduce::Args),
     Doctor(doctor::Args),
 }
@@ -66,6 +68,7 @@ impl Cli {
             Command::Gateway(args) => args.run(),
             Command::Broker(args) => args.run(),
             Command::Offers(args) => args.run(),
+            Command::Demo(args) => args.run(),
             Command::Reproduce(args) => args.run(),
             Command::Doctor(args) => args.run(),
         }?;

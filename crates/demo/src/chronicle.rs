@@ -1,0 +1,194 @@
+//! What a person should be told: what a visitor changed, and what turned in the system.
+
+use crate::controls::{CAPACITY, Controls, KINDS, Protection, euros};
+use crate::sample::Sample;
+
+/// Seconds for which one matter is not told of again: a price that hovers at a budget would be told each second.
+const REST: f64 = 5.0;
+
+/// Something that is the case or not, with room between so that it does not waver.
+#[derive(Clone, Copy, Debug)]
+struct Matter {
+    holds: bool,
+    told: f64,
+}
+
+/// What was told last.
+#[derive(Debug)]
+pub(crate) struct Chronicle {
+    too_dear: [Matter; KINDS.len()],
+    failing: Matter,
+}
+
+impl Matter {
+    const NOT: Self = Self {
+        holds: false,
+        told: f64::NEG_INFINITY,
+    };
+
+    /// Whether it has turned: true above `high`, false below `low`.
+    fn turns(&mut self, at: f64, value: f64, low: f64, high: f64) -> bool {
+        let holds = if self.holds {
+            value >= low
+        } else {
+            value > high
+        };
+        let turns = holds != self.holds && at - self.told >= REST;
+        if turns {
+            *self = Self { holds, told: at };
+        }
+        turns
+    }
+}
+
+impl Chronicle {
+    pub(crate) const fn new() -> Self {
+        Self {
+            too_dear: [Matter::NOT; KINDS.len()],
+            failing: Matter::NOT,
+        }
+    }
+
+    /// What turned in this second.
+    pub(crate) fn hear(&mut self, sample: &Sample, controls: &Controls) -> Vec<String> {
+        let mut news = Vec::new();
+        for (place, name) in KINDS.iter().enumerate() {
+            let ends = &sample.kinds[place];
+            let pays = match controls.clients[place].budget {
+                Some(cents) => format!("{} EUR", euros(cents)),
+                None => "any price".to_owned(),
+            };
+            let share = ends.dear / ends.all().max(1e-9);
+            let matter = &mut self.too_dear[place];
+            if sample.price.is_none() {
+                // Nothing is too dear without a price, which has been told.
+                matter.holds = false;
+            } else if ends.all() > 0.0 && matter.turns(sample.at, share, 0.2, 0.8) {
+                news.push(match matter.holds {
+                    true => format!("{name}s stay away: it costs more than {pays}."),
+                    false => format!("{name}s are back: they pay {pays}."),
+                });
+            }
+        }
+        let all: f64 = sample.kinds.iter().map(|ends| ends.all()).sum();
+        let failed: f64 = sample.kinds.iter().map(|ends| ends.failed).sum();
+        let share = failed / all.max(1e-9);
+        if all > 0.0 && self.failing.turns(sample.at, share, 0.02, 0.2) {
+            news.push(match self.failing.holds {
+                true => format!(
+                    "{:.0} % of the requests have no reply in time.",
+                    share * 100.0
+                ),
+                false => "Replies come in time again.".to_owned(),
+            });
+        }
+        news
+    }
+}
+
+/// What a visitor changed.
+pub(crate) fn changes(before: &Controls, now: &Controls) -> Vec<String> {
+    let mut news = Vec::new();
+    if now.demand != before.demand {
+        let share = now.demand * 100 / CAPACITY;
+        let demand = now.demand;
+        news.push(format!(
+            "Demand: {demand} requests/s, {share} % of what the shop can do."
+        ));
+    }
+    if now.protection != before.protection {
+        let new = match now.protection {
+            Protection::None => "nothing stands before the shop: everybody is let in",
+            other => other.label(),
+        };
+        news.push(format!("Protection: {new}. A new gateway took over."));
+    }
+    if now.compression != before.compression {
+        news.push(format!("Compression: {}.", now.compression));
+    }
+    for ((name, was), is) in KINDS.iter().zip(before.clients).zip(now.clients) {
+        if is.budget != was.budget {
+            let pays = match is.budget {
+                Some(cents) => format!("up to {} EUR", euros(cents)),
+                None => "any price".to_owned(),
+            };
+            news.push(format!("{name}s pay {pays}."));
+        }
+        if is.network != was.network {
+            news.push(format!("{name}s come by {}.", is.network.label()));
+        }
+        if is.wish != was.wish {
+            news.push(format!("{name}s wish compression: {}.", is.wish));
+        }
+        if is.mark != was.mark {
+            news.push(format!("{name}s ask for packets marked {}.", is.mark));
+        }
+    }
+    news
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Metrics;
+    use crate::sample::{Ends, Grown};
+
+    fn second(at: f64, dear: f64) -> Sample {
+        let metrics = Metrics::read("posthaste_gateway_price 0.2\n");
+        let mut sample = Sample::of(&metrics, &mut Grown::default(), &Controls::default());
+        sample.at = at;
+        sample.kinds[0] = Ends {
+            served: 10.0 - dear,
+            dear,
+            ..Ends::default()
+        };
+        sample
+    }
+
+    #[test]
+    fn a_turn_is_told_once_and_not_before_a_rest() {
+        let mut chronicle = Chronicle::new();
+        let mut told = |at, dear| {
+            chronicle
+                .hear(&second(at, dear), &Controls::default())
+                .join(" ")
+        };
+        assert_eq!(told(1.0, 5.0), "");
+        assert_eq!(
+            told(2.0, 9.0),
+            "Phones stay away: it costs more than 0.10 EUR."
+        );
+        assert_eq!(told(3.0, 9.0), "");
+        assert_eq!(told(4.0, 0.0), "", "too soon");
+        assert_eq!(told(7.0, 3.0), "", "between the bounds");
+        assert_eq!(told(8.0, 0.0), "Phones are back: they pay 0.10 EUR.");
+    }
+
+    #[test]
+    fn without_a_price_nobody_comes_back() {
+        let mut chronicle = Chronicle::new();
+        let controls = Controls::default();
+        assert_eq!(chronicle.hear(&second(1.0, 9.0), &controls).len(), 1);
+        let mut free = second(9.0, 0.0);
+        free.price = None;
+        assert_eq!(chronicle.hear(&free, &controls), Vec::<String>::new());
+        assert_eq!(
+            chronicle.hear(&second(20.0, 0.0), &controls),
+            Vec::<String>::new()
+        );
+    }
+
+    #[test]
+    fn each_change_has_its_words() {
+        let before = Controls::default();
+        let mut now = before;
+        assert_eq!(changes(&before, &now), Vec::<String>::new());
+        now.demand = 200;
+        now.protection = Protection::None;
+        now.clients[0].budget = None;
+        let words = changes(&before, &now);
+        assert_eq!(words.len(), 3);
+        assert!(words[0].contains("200 %"), "{}", words[0]);
+        assert_eq!(words[2], "Phones pay any price.");
+    }
+}

@@ -1,0 +1,300 @@
+//! What a visitor can change, and within which bounds.
+
+use posthaste_link::profile::{Profile, named};
+use posthaste_units::Dscp;
+use posthaste_wsqos::{Policy, Wish};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use thiserror::Error;
+
+/// Requests per second that the shop can answer: it takes 10 ms for each, one after the other.
+pub const CAPACITY: u32 = 100;
+/// The highest demand, in requests per second.
+pub const MOST_DEMAND: u32 = 400;
+/// The highest budget, in cents; who pays any price has none.
+pub const MOST_BUDGET: u32 = 100;
+/// The kinds of clients, in the order of [`Controls::clients`].
+pub const KINDS: [&str; 4] = ["Phone", "Tablet", "Laptop", "Desktop"];
+/// Compression policies that make a difference here. `link` asks the kernel about a client's line, and to the kernel
+/// all lines here are loopback.
+pub const COMPRESSIONS: [Policy; 4] = [
+    Policy::Threshold,
+    Policy::Ladder,
+    Policy::Always,
+    Policy::Never,
+];
+
+/// Marks that clients may ask for; the first is none.
+pub const MARKS: [Dscp; 5] = [Dscp::DEFAULT, Dscp::EF, Dscp::AF21, Dscp::AF11, Dscp::LE];
+
+/// Everything that can be changed while the demo runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Controls {
+    /// Requests per second that become due, at most [`MOST_DEMAND`]; a quarter of each kind of client.
+    pub demand: u32,
+    /// Who is let in.
+    pub protection: Protection,
+    /// Which replies are compressed: one of [`COMPRESSIONS`].
+    #[serde(serialize_with = "in_words", deserialize_with = "policy")]
+    pub compression: Policy,
+    /// The kinds of clients, as in [`KINDS`].
+    pub clients: [Client; 4],
+}
+
+/// One kind of client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Client {
+    /// Cents that a request may cost at most, up to [`MOST_BUDGET`]; null pays any price.
+    pub budget: Option<u32>,
+    /// The way to the gateway.
+    pub network: Network,
+    /// What it says of compression.
+    #[serde(serialize_with = "in_words", deserialize_with = "wish")]
+    pub wish: Wish,
+    /// The mark that it asks for on the packets of its replies: one of [`MARKS`].
+    pub mark: Dscp,
+}
+
+/// Who is let in by the gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protection {
+    /// Whoever pays the price, which a fast controller moves.
+    ProportionalIntegral,
+    /// Whoever pays the price, which moves as in the thesis, ten times as fast.
+    Steps,
+    /// Whoever pays the price, which moves as RAJOMON has it.
+    Rajomon,
+    /// As many at once as the shop can serve.
+    Limit,
+    /// Nine tenths of what the shop can do.
+    Rate,
+    /// Everybody.
+    None,
+}
+
+/// A way to the gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Network {
+    /// GPRS.
+    #[serde(rename = "gprs")]
+    Gprs,
+    /// Bluetooth 1.1.
+    #[serde(rename = "bluetooth")]
+    Bluetooth,
+    /// 802.11b.
+    #[serde(rename = "wlan-802.11b")]
+    Wlan,
+    /// LTE.
+    #[serde(rename = "lte")]
+    Lte,
+    /// Ethernet.
+    #[serde(rename = "lan")]
+    Lan,
+}
+
+/// Why controls cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum OutOfBounds {
+    /// More demand than there is room for.
+    #[error("demand is from 0 to {MOST_DEMAND} requests per second, not {0}")]
+    Demand(u32),
+    /// More money.
+    #[error("a budget is from 0 to {MOST_BUDGET} cents, or null for any price, not {0}")]
+    Budget(u32),
+    /// A policy that does nothing here.
+    #[error("compression is threshold, ladder, always or never here, not {0}")]
+    Compression(Policy),
+    /// A mark that the gateway would not give.
+    #[error("marks are {list} here, not {0}", list = MARKS.map(|mark| mark.to_string()).join(", "))]
+    Mark(Dscp),
+}
+
+impl Default for Controls {
+    /// Less than the shop can do, and clients as in the thesis's figure 70: three budgets and none.
+    fn default() -> Self {
+        let client = |budget, network, wish, mark| Client {
+            budget,
+            network,
+            wish,
+            mark,
+        };
+        Self {
+            demand: 60,
+            protection: Protection::ProportionalIntegral,
+            compression: Policy::Threshold,
+            clients: [
+                client(Some(10), Network::Gprs, Wish::Always, Dscp::AF21),
+                client(
+                    Some(40),
+                    Network::Bluetooth,
+                    Wish::IfPossible,
+                    Dscp::DEFAULT,
+                ),
+                client(Some(50), Network::Wlan, Wish::Unstated, Dscp::AF11),
+                client(None, Network::Lan, Wish::Never, Dscp::LE),
+            ],
+        }
+    }
+}
+
+impl Controls {
+    /// Refuses what the types allow and the demo has no room for.
+    pub fn check(&self) -> Result<(), OutOfBounds> {
+        if self.demand > MOST_DEMAND {
+            return Err(OutOfBounds::Demand(self.demand));
+        }
+        if !COMPRESSIONS.contains(&self.compression) {
+            return Err(OutOfBounds::Compression(self.compression));
+        }
+        let mut marks = self.clients.iter().map(|client| client.mark);
+        if let Some(mark) = marks.find(|mark| !MARKS.contains(mark)) {
+            return Err(OutOfBounds::Mark(mark));
+        }
+        let mut budgets = self.clients.iter().filter_map(|client| client.budget);
+        match budgets.find(|budget| *budget > MOST_BUDGET) {
+            Some(budget) => Err(OutOfBounds::Budget(budget)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Cents as a price is written.
+pub(crate) fn euros(cents: u32) -> String {
+    format!("{}.{:02}", cents / 100, cents % 100)
+}
+
+impl Protection {
+    /// Every choice, in the order of the page.
+    pub const ALL: [Self; 6] = [
+        Self::ProportionalIntegral,
+        Self::Steps,
+        Self::Rajomon,
+        Self::Limit,
+        Self::Rate,
+        Self::None,
+    ];
+
+    /// What a visitor reads.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::ProportionalIntegral => "price, moved by proportional-integral",
+            Self::Steps => "price, moved in the thesis's steps",
+            Self::Rajomon => "price, moved by RAJOMON's rules",
+            Self::Limit => "a limit that adapts, without prices",
+            Self::Rate => "a fixed rate, 90 requests/s",
+            Self::None => "none: everybody is let in",
+        }
+    }
+}
+
+impl Network {
+    /// Every choice, the slowest first.
+    pub const ALL: [Self; 5] = [
+        Self::Gprs,
+        Self::Bluetooth,
+        Self::Wlan,
+        Self::Lte,
+        Self::Lan,
+    ];
+
+    /// What a visitor reads.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Gprs => "GPRS",
+            Self::Bluetooth => "Bluetooth",
+            Self::Wlan => "Wi-Fi (802.11b)",
+            Self::Lte => "LTE",
+            Self::Lan => "LAN",
+        }
+    }
+
+    /// What it does to packets.
+    pub fn profile(self) -> &'static Profile {
+        let name = match self {
+            Self::Gprs => "gprs",
+            Self::Bluetooth => "bluetooth",
+            Self::Wlan => "wlan-802.11b",
+            Self::Lte => "lte",
+            Self::Lan => "lan",
+        };
+        named(name).expect("a profile of the room link")
+    }
+}
+
+fn in_words<S: Serializer>(value: &impl ToString, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&value.to_string())
+}
+
+fn policy<'de, D: Deserializer<'de>>(from: D) -> Result<Policy, D::Error> {
+    String::deserialize(from)?.parse().map_err(D::Error::custom)
+}
+
+fn wish<'de, D: Deserializer<'de>>(from: D) -> Result<Wish, D::Error> {
+    let name = String::deserialize(from)?;
+    let found = Wish::ALL.into_iter().find(|wish| wish.name() == name);
+    found.ok_or_else(|| {
+        let all = Wish::ALL.map(Wish::name).join(", ");
+        D::Error::custom(format!("there is no wish {name:?}: write one of {all}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(change: impl FnOnce(&mut serde_json::Value)) -> Result<Controls, String> {
+        let mut value = serde_json::to_value(Controls::default()).unwrap();
+        change(&mut value);
+        let controls: Controls =
+            serde_json::from_value(value).map_err(|error| error.to_string())?;
+        controls.check().map_err(|error| error.to_string())?;
+        Ok(controls)
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        assert_eq!(read(|_| {}), Ok(Controls::default()));
+        for network in Network::ALL {
+            let written = serde_json::to_value(network).unwrap();
+            assert_eq!(written, network.profile().name);
+        }
+    }
+
+    #[test]
+    fn bounds_are_part_of_the_range_and_nothing_beyond_is() {
+        let at_the_bound = read(|all| {
+            all["demand"] = MOST_DEMAND.into();
+            all["clients"][0]["budget"] = MOST_BUDGET.into();
+            all["clients"][1]["budget"] = 0.into();
+            all["clients"][2]["budget"] = serde_json::Value::Null;
+        });
+        assert_eq!(at_the_bound.unwrap().clients[2].budget, None);
+        for (place, value, words) in [
+            ("/demand", 401.into(), "0 to 400"),
+            ("/demand", (-1).into(), "u32"),
+            ("/demand", "60".into(), "u32"),
+            ("/protection", "luck".into(), "unknown variant"),
+            ("/compression", "link".into(), "threshold, ladder"),
+            ("/compression", "zip".into(), "no policy"),
+            ("/clients/0/budget", 101.into(), "0 to 100"),
+            ("/clients/0/network", "3g".into(), "unknown variant"),
+            ("/clients/0/wish", "perhaps".into(), "no wish"),
+            ("/clients/0/mark", "va".into(), "ef, af21"),
+            ("/clients/0/mark", "gold".into(), "gold"),
+        ] {
+            let found: serde_json::Value = value;
+            let error = read(|all| *all.pointer_mut(place).unwrap() = found).unwrap_err();
+            assert!(error.contains(words), "{place}: {error}");
+        }
+        let three = read(|all| drop(all["clients"].as_array_mut().unwrap().pop()));
+        assert!(
+            three.unwrap_err().contains("length"),
+            "four kinds, no fewer"
+        );
+        let more = read(|all| all["colour"] = "red".into());
+        assert!(more.unwrap_err().contains("unknown field"));
+    }
+}

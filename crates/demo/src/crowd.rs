@@ -1,0 +1,219 @@
+//! The clients: each kind is a run of the load generator, open-loop, begun anew when what it does changes.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use posthaste_load::{Arrivals, Data, Observer, Pace, Plan, RequestSpec, Step, Tick, run};
+use posthaste_units::{Dscp, Rate, Seed, Span};
+use posthaste_wsqos::Wish;
+
+use crate::Error;
+use crate::controls::{Client, Controls, KINDS, euros};
+use crate::lines::Lines;
+use crate::story::Story;
+
+/// A reply that takes longer is given up.
+const PATIENCE: Span = Span::from_secs(6);
+/// Connections of a kind at most: what is due beyond is dropped.
+const CONNECTIONS: usize = 300;
+/// A run lasts for so long, and is then made again.
+const RUN: Span = Span::from_secs(3600);
+/// Nothing for so long is nothing.
+const SILENCE: Span = Span::from_secs(3);
+/// What a client that pays any price says, in cents.
+const ANY_PRICE: u32 = 100_000;
+
+/// All kinds of clients. Dropping them ends them.
+pub(crate) struct Crowd {
+    kinds: [Kind; KINDS.len()],
+    data: Data,
+    seed: Seed,
+    story: Arc<Story>,
+}
+
+/// One kind.
+struct Kind {
+    does: Option<Deed>,
+    run: Option<Running>,
+    seen: Arc<Seen>,
+}
+
+/// What a kind does.
+#[derive(Clone, Copy, PartialEq)]
+struct Deed {
+    client: Client,
+    /// Its line.
+    at: SocketAddr,
+    /// Requests per second.
+    rate: f64,
+}
+
+struct Running {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+/// What became of a kind's requests since somebody looked.
+#[derive(Default)]
+pub(crate) struct Seen(Mutex<(Span, Tick)>);
+
+impl Crowd {
+    /// Nobody yet, who will ask for the books in `isbns`.
+    pub(crate) fn new(isbns: &str, seed: Seed, story: &Arc<Story>) -> Result<Self, Error> {
+        let kind = || Kind {
+            does: None,
+            run: None,
+            seen: Arc::default(),
+        };
+        Ok(Self {
+            kinds: std::array::from_fn(|_| kind()),
+            data: Data::read(isbns.as_bytes())?,
+            seed,
+            story: story.clone(),
+        })
+    }
+
+    /// What becomes of their requests, by kind.
+    pub(crate) fn seen(&self) -> [Arc<Seen>; KINDS.len()] {
+        self.kinds.each_ref().map(|kind| kind.seen.clone())
+    }
+
+    /// Has every kind do what `controls` say; what one has under way when that changes is given up.
+    pub(crate) fn obey(&mut self, controls: &Controls, lines: &Lines) -> Result<(), Error> {
+        let rate = f64::from(controls.demand) / KINDS.len() as f64;
+        for (place, kind) in self.kinds.iter_mut().enumerate() {
+            let client = controls.clients[place];
+            let deed = Deed {
+                client,
+                at: lines.address(client.network),
+                rate,
+            };
+            if kind.does == Some(deed) {
+                continue;
+            }
+            kind.stop();
+            if rate > 0.0 {
+                let seed = self.seed.numbered("kind", place as u64);
+                let plan = plan(KINDS[place], &deed, self.data.clone(), seed);
+                kind.run = Some(Running::start(plan, &kind.seen, &self.story)?);
+            }
+            kind.does = Some(deed);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        for kind in &self.kinds {
+            kind.tell_to_stop();
+        }
+        self.kinds.iter_mut().for_each(Kind::stop);
+    }
+}
+
+impl Kind {
+    fn tell_to_stop(&self) {
+        if let Some(run) = &self.run {
+            run.stop.store(true, Relaxed);
+        }
+    }
+
+    fn stop(&mut self) {
+        self.tell_to_stop();
+        if let Some(run) = self.run.take() {
+            // One that has panicked has said so.
+            let _ = run.thread.join();
+        }
+        *self.seen.seen() = Default::default();
+    }
+}
+
+impl Running {
+    fn start(plan: Plan, seen: &Arc<Seen>, story: &Arc<Story>) -> Result<Self, Error> {
+        let stop = Arc::<AtomicBool>::default();
+        let (stopped, seen, story) = (stop.clone(), seen.clone(), story.clone());
+        let body = move || {
+            while !stopped.load(Relaxed) {
+                let mut watching = Watching {
+                    seen: &seen,
+                    last: Span::ZERO,
+                };
+                if let Err(error) = run(&plan, &stopped, &mut watching) {
+                    story.news(format!("Clients cannot go on: {error}"));
+                    return;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("clients".to_owned())
+            .spawn(body)
+            .map_err(Error::Thread)?;
+        Ok(Self { stop, thread })
+    }
+}
+
+impl Seen {
+    /// What there is, and over how long. A run tells once a second, but now and then of two seconds at once after one of
+    /// none: an empty second is kept for the next.
+    pub(crate) fn take(&self) -> Option<(Span, Tick)> {
+        let mut seen = self.seen();
+        let is_told = seen.1.outcomes.total() > 0 || seen.0 >= SILENCE;
+        is_told.then(|| std::mem::take(&mut *seen))
+    }
+
+    fn seen(&self) -> MutexGuard<'_, (Span, Tick)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Watching<'a> {
+    seen: &'a Seen,
+    last: Span,
+}
+
+impl Observer for Watching<'_> {
+    fn tick(&mut self, at: Span, tick: &Tick) {
+        let mut seen = self.seen.seen();
+        seen.0 += at.saturating_sub(self.last);
+        seen.1.merge(tick);
+        self.last = at;
+    }
+}
+
+/// What a kind sends, and when.
+fn plan(name: &str, deed: &Deed, data: Data, seed: Seed) -> Plan {
+    let Deed { client, at, rate } = deed;
+    let field = |name: &str, value: String| (name.to_owned(), value);
+    let cents = client.budget.unwrap_or(ANY_PRICE);
+    let mut headers = vec![
+        field("X-Client", name.to_owned()),
+        field("Accept-Encoding", "gzip".to_owned()),
+        field("Max-Price", format!("{} EUR", euros(cents))),
+    ];
+    if client.wish != Wish::Unstated {
+        headers.push(field("Prefer", format!("compression={}", client.wish)));
+    }
+    if client.mark != Dscp::DEFAULT {
+        headers.push(field("Prefer", format!("mark={}", client.mark)));
+    }
+    let request = RequestSpec {
+        headers,
+        ..RequestSpec::get(format!("http://{at}/json/{{{{isbn}}}}?size=heavy1"))
+    };
+    let rate = Rate::per_second(*rate).unwrap_or_default();
+    let pace = Pace::Open {
+        arrivals: Arrivals::Poisson,
+        steps: vec![Step::steady(rate, RUN)],
+    };
+    Plan {
+        data,
+        timeout: PATIENCE,
+        connect_timeout: PATIENCE,
+        connection_limit: CONNECTIONS,
+        seed,
+        ..Plan::new(vec![request], pace)
+    }
+}

@@ -1,0 +1,135 @@
+//! Has the system do what visitors want, one change after the other, on a thread of its own: some take a second.
+
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use posthaste_units::Seed;
+
+use crate::Error;
+use crate::chronicle::changes;
+use crate::controls::{Controls, KINDS};
+use crate::crowd::{Crowd, Seen};
+use crate::lines::Lines;
+use crate::products::{Products, isbns};
+use crate::story::Story;
+
+/// Changes that wait; of several the last counts.
+const WAITING: usize = 16;
+
+/// The system at work, in the order in which it ends: who asks goes before who is asked.
+pub(crate) struct System {
+    crowd: Crowd,
+    lines: Lines,
+    products: Products,
+    board: Arc<Board>,
+    story: Arc<Story>,
+}
+
+/// What others may know of the system.
+pub(crate) struct Board {
+    now: Mutex<(Controls, SocketAddr)>,
+    /// Where the broker is.
+    pub(crate) broker: String,
+    /// What becomes of the clients' requests.
+    pub(crate) seen: [Arc<Seen>; KINDS.len()],
+}
+
+/// The director's thread; it ends when nobody can want anything any more.
+pub(crate) struct Director {
+    thread: Option<JoinHandle<()>>,
+}
+
+impl System {
+    /// Starts everything.
+    pub(crate) fn start(seed: Seed, story: &Arc<Story>) -> Result<Self, Error> {
+        let controls = Controls::default();
+        let products = Products::start(seed, &controls)?;
+        let lines = Lines::open(products.gateway())?;
+        let mut crowd = Crowd::new(&isbns(seed), seed, story)?;
+        crowd.obey(&controls, &lines)?;
+        let board = Board {
+            now: Mutex::new((controls, products.admin())),
+            broker: products.broker_url(),
+            seen: crowd.seen(),
+        };
+        story.tell("controls", &controls);
+        Ok(Self {
+            crowd,
+            lines,
+            products,
+            board: Arc::new(board),
+            story: story.clone(),
+        })
+    }
+
+    pub(crate) fn board(&self) -> Arc<Board> {
+        self.board.clone()
+    }
+
+    /// Does what comes, until nobody is left to want anything.
+    pub(crate) fn direct(mut self) -> Result<(Director, SyncSender<Controls>), Error> {
+        let (wanted, wishes) = sync_channel(WAITING);
+        let thread = std::thread::Builder::new()
+            .name("director".to_owned())
+            .spawn(move || self.follow(&wishes))
+            .map_err(Error::Thread)?;
+        let thread = Some(thread);
+        Ok((Director { thread }, wanted))
+    }
+
+    fn follow(&mut self, wishes: &Receiver<Controls>) {
+        while let Ok(first) = wishes.recv() {
+            let wanted = wishes.try_iter().last().unwrap_or(first);
+            let before = self.board.controls();
+            match self.obey(&wanted) {
+                Ok(()) => {
+                    for news in changes(&before, &wanted) {
+                        self.story.news(news);
+                    }
+                }
+                Err(error) => self.story.news(format!("That cannot be done: {error}")),
+            }
+            // Whoever wanted something else sees what holds.
+            self.story.tell("controls", &self.board.controls());
+        }
+    }
+
+    fn obey(&mut self, wanted: &Controls) -> Result<(), Error> {
+        let lines = &self.lines;
+        let board = &self.board;
+        self.products.obey(wanted, |gateway| {
+            lines.aim(gateway.addr);
+            board.now().1 = gateway.admin;
+        })?;
+        self.crowd.obey(wanted, &self.lines)?;
+        self.board.now().0 = *wanted;
+        Ok(())
+    }
+}
+
+impl Board {
+    /// What holds.
+    pub(crate) fn controls(&self) -> Controls {
+        self.now().0
+    }
+
+    /// Where the gateway says how it is.
+    pub(crate) fn admin(&self) -> SocketAddr {
+        self.now().1
+    }
+
+    fn now(&self) -> MutexGuard<'_, (Controls, SocketAddr)> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Director {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            // One that has panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}

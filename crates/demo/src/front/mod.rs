@@ -1,0 +1,152 @@
+//! From a request to its reply: the page, its style and script, the story as it happens, and what visitors want.
+
+mod guard;
+mod page;
+mod reply;
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use http_body_util::channel::{Channel, Sender};
+use hyper::body::Incoming;
+use hyper::header::CONTENT_TYPE;
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response, StatusCode};
+use posthaste_serve::{Handler, Peer, read_body};
+
+use self::reply::{Body, Refusal, events, text};
+use crate::controls::Controls;
+use crate::story::{Newest, Story};
+
+/// Bytes of controls at most: they take half a kilobyte.
+const LIMIT: usize = 4096;
+/// Pieces of the story that wait for a reader.
+const WAITING: usize = 4;
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// What answers.
+pub(crate) struct Front {
+    story: Arc<Story>,
+    wanted: SyncSender<Controls>,
+    page: String,
+}
+
+impl Front {
+    pub(crate) fn new(story: Arc<Story>, wanted: SyncSender<Controls>) -> Self {
+        Self {
+            story,
+            wanted,
+            page: page::page(),
+        }
+    }
+
+    async fn answer(
+        &self,
+        parts: &Parts,
+        body: Incoming,
+        peer: &Peer,
+    ) -> Result<Response<Body>, Refusal> {
+        guard::check(parts)?;
+        let allow = |method: Method| match parts.method == method {
+            true => Ok(()),
+            false => Err(Refusal::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                format!("use {method}"),
+            )),
+        };
+        match parts.uri.path() {
+            "/controls" => {
+                allow(Method::POST)?;
+                self.want(parts, body, peer).await
+            }
+            path => {
+                allow(Method::GET)?;
+                match path {
+                    "/" => Ok(text(HTML, self.page.clone())),
+                    "/demo.css" => Ok(text(CSS, include_str!("../../assets/demo.css"))),
+                    "/demo.js" => Ok(text(SCRIPT, include_str!("../../assets/demo.js"))),
+                    "/events" => Ok(self.tell(parts)),
+                    _ => Err(Refusal::new(
+                        StatusCode::NOT_FOUND,
+                        "there is only / here".to_owned(),
+                    )),
+                }
+            }
+        }
+    }
+
+    /// Takes what a visitor wants, if it is within bounds.
+    async fn want(
+        &self,
+        parts: &Parts,
+        body: Incoming,
+        peer: &Peer,
+    ) -> Result<Response<Body>, Refusal> {
+        let bad = |words: String| Refusal::new(StatusCode::BAD_REQUEST, words);
+        let kind = parts.headers.get(CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if kind.split(';').next().map(str::trim) != Some("application/json") {
+            let words = "send application/json".to_owned();
+            return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
+        }
+        let body = read_body(body, LIMIT, peer).await;
+        let body = body.map_err(|error| bad(error.to_string()))?;
+        let controls: Controls =
+            serde_json::from_slice(&body).map_err(|error| bad(error.to_string()))?;
+        controls.check().map_err(|error| bad(error.to_string()))?;
+        self.wanted.try_send(controls).map_err(|_| {
+            let words = "too many changes wait: try again in a second".to_owned();
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, words)
+        })?;
+        let mut reply = text("application/json", "");
+        *reply.status_mut() = StatusCode::ACCEPTED;
+        Ok(reply)
+    }
+
+    /// Tells the story from where the reader was, or from as far back as it is kept.
+    fn tell(&self, parts: &Parts) -> Response<Body> {
+        let last = parts.headers.get("last-event-id");
+        let last = last.and_then(|id| id.to_str().ok()?.parse().ok());
+        let (sender, pieces) = Channel::new(WAITING);
+        tokio::task::spawn_local(tell(self.story.clone(), last.unwrap_or(0), sender));
+        events(pieces.boxed_unsync())
+    }
+}
+
+impl Handler for Front {
+    type Body = Body;
+
+    async fn handle(
+        self: Rc<Self>,
+        request: Request<Incoming>,
+        peer: Rc<Peer>,
+    ) -> Response<Self::Body> {
+        let (parts, body) = request.into_parts();
+        let reply = self.answer(&parts, body, &peer).await;
+        reply.unwrap_or_else(|refusal| {
+            tracing::warn!(path = parts.uri.path(), "refused: {}", refusal.words());
+            refusal.into()
+        })
+    }
+}
+
+/// Until the reader or the story is gone.
+async fn tell(story: Arc<Story>, mut last: u64, mut to: Sender<Bytes>) {
+    let mut newest = story.follow();
+    loop {
+        let (text, number) = story.since(last);
+        last = number;
+        if !text.is_empty() && to.send_data(text.into()).await.is_err() {
+            return;
+        }
+        if newest.changed().await.is_err() || *newest.borrow_and_update() == Newest::Over {
+            return;
+        }
+    }
+}

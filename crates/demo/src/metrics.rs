@@ -1,0 +1,90 @@
+//! What a gateway counts and measures, read from its `/metrics` as anybody else would.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::Request;
+use hyper::header::HOST;
+use hyper_util::rt::TokioIo;
+
+/// The gateway is in this process: one that does not answer by then is busy with something else.
+const PATIENCE: Duration = Duration::from_millis(800);
+/// Bytes of an answer at most.
+const LIMIT: usize = 1 << 20;
+
+/// Every series of one look, by its name with its labels.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Metrics(Vec<(String, f64)>);
+
+impl Metrics {
+    /// Asks whoever listens on the admin address.
+    pub(crate) async fn fetch(admin: SocketAddr) -> Option<Self> {
+        let asked = tokio::time::timeout(PATIENCE, ask(admin)).await;
+        let text = asked.ok()?.ok()?;
+        Some(Self::read(&text))
+    }
+
+    /// Reads the exposition format; lines that are no series are passed over.
+    pub(crate) fn read(text: &str) -> Self {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let series = lines.filter_map(|line| {
+            let (name, value) = line.rsplit_once(' ')?;
+            let name = name.strip_prefix("posthaste_gateway_")?;
+            Some((name.to_owned(), value.parse().ok()?))
+        });
+        Self(series.collect())
+    }
+
+    /// The value of a series without labels.
+    pub(crate) fn value(&self, name: &str) -> Option<f64> {
+        let found = self.0.iter().find(|(series, _)| series == name);
+        found.map(|(_, value)| *value)
+    }
+
+    /// The sum of all series of this name that have this label, such as `decision="plain"`; all with an empty one.
+    pub(crate) fn sum(&self, name: &str, label: &str) -> f64 {
+        let of_name = self.0.iter().filter(|(series, _)| {
+            let labels = series.strip_prefix(name);
+            labels.is_some_and(|labels| labels.starts_with('{') && labels.contains(label))
+        });
+        of_name.map(|(_, value)| value).sum()
+    }
+}
+
+async fn ask(admin: SocketAddr) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
+    let stream = posthaste_serve::connect(admin, None).await?;
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    tokio::task::spawn_local(connection);
+    let request = Request::get("/metrics")
+        .header(HOST, admin.to_string())
+        .body(Empty::<Bytes>::new())?;
+    let reply = sender.send_request(request).await?;
+    let body = Limited::new(reply.into_body(), LIMIT).collect().await?;
+    Ok(String::from_utf8(body.to_bytes().into())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_are_found_by_name_and_label() {
+        let metrics = Metrics::read(
+            "# HELP posthaste_gateway_price What a request costs now.
+posthaste_gateway_price 0.25
+posthaste_gateway_decisions_total{wish=\"always\",decision=\"compressed\",reason=\"asked\"} 7.0
+posthaste_gateway_decisions_total{wish=\"never\",decision=\"plain\",reason=\"refused\"} 3.0
+posthaste_gateway_decisions_total_of_others{decision=\"plain\"} 100
+bookshop_price 4
+# EOF
+",
+        );
+        assert_eq!(metrics.value("price"), Some(0.25));
+        assert_eq!(metrics.value("pric"), None);
+        assert_eq!(metrics.sum("decisions_total", ""), 10.0);
+        assert_eq!(metrics.sum("decisions_total", "decision=\"plain\""), 3.0);
+    }
+}

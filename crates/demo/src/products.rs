@@ -1,0 +1,206 @@
+//! Shop, broker and gateway, as anybody would start them: ports from the kernel, files in a folder that goes with them.
+
+use std::fs;
+use std::net::SocketAddr;
+
+use posthaste_bookshop::{Catalogue, Law};
+use posthaste_broker::{Admin, Broker, Place};
+use posthaste_gateway::Config;
+use posthaste_serve::Timeouts;
+use posthaste_units::{Seed, Span};
+use tempfile::TempDir;
+
+use crate::Error;
+use crate::controls::{CAPACITY, Controls, MARKS, Protection};
+
+/// What offers are for at the broker, and whose they are.
+const KIND: &str = "books";
+const PROVIDER: &str = "bookshop";
+/// Books in the shop.
+const BOOKS: usize = 200;
+/// Requests that wait for the shop at most: seven seconds of its work, which is longer than clients wait, and as long as
+/// it takes to come down after too much.
+const WAITING: usize = 700;
+/// Whoever is in service when a product ends has this long.
+const GRACE: Span = Span::from_millis(500);
+
+/// The products at work. Dropping them ends them and leaves nothing behind.
+pub(crate) struct Products {
+    // In this order: who asks goes before who is asked, the folder last.
+    gateway: posthaste_gateway::Running,
+    broker: Broker,
+    shop: posthaste_serve::Running,
+    folder: TempDir,
+    controls: Controls,
+}
+
+impl Products {
+    /// Starts all three; the shop's books and times are made from `seed`.
+    pub(crate) fn start(seed: Seed, controls: &Controls) -> Result<Self, Error> {
+        let folder = tempfile::Builder::new()
+            .prefix("posthaste-demo-")
+            .tempdir()
+            .map_err(Error::Folder)?;
+        let shop = posthaste_bookshop::start(posthaste_bookshop::Config {
+            listen: any_port(),
+            service: Some(Law::Md1(Span::from_secs(1) / u64::from(CAPACITY))),
+            concurrency: Some(WAITING),
+            backlog: 16,
+            books: BOOKS,
+            seed,
+            timeouts: timeouts(),
+            ..posthaste_bookshop::Config::default()
+        })?;
+        let store = Place::Sqlite(folder.path().join("offers.db"));
+        let (_, token) = Admin::open(&store)?.make_token(PROVIDER)?;
+        fs::write(folder.path().join("token"), token).map_err(Error::Folder)?;
+        let broker = posthaste_broker::start(posthaste_broker::Config {
+            listen: any_port(),
+            store,
+            timeouts: timeouts(),
+            ..posthaste_broker::Config::default()
+        })?;
+        let config = configuration(controls, shop.addr, broker.addr, &folder)?;
+        Ok(Self {
+            gateway: posthaste_gateway::start(config)?,
+            broker,
+            shop,
+            folder,
+            controls: *controls,
+        })
+    }
+
+    /// Where clients find the gateway.
+    pub(crate) const fn gateway(&self) -> SocketAddr {
+        self.gateway.addr
+    }
+
+    /// Where it says how it is.
+    pub(crate) const fn admin(&self) -> SocketAddr {
+        self.gateway.admin
+    }
+
+    /// Where the broker is.
+    pub(crate) fn broker_url(&self) -> String {
+        format!("http://{}", self.broker.addr)
+    }
+
+    /// Has the gateway do what `controls` say. Who is let in can only change with a new gateway: then it stands beside
+    /// the old one until `hand_over` has sent the clients to it.
+    pub(crate) fn obey(
+        &mut self,
+        controls: &Controls,
+        hand_over: impl FnOnce(&posthaste_gateway::Running),
+    ) -> Result<(), Error> {
+        let config = configuration(controls, self.shop.addr, self.broker.addr, &self.folder)?;
+        if controls.protection != self.controls.protection {
+            let next = posthaste_gateway::start(config)?;
+            hand_over(&next);
+            drop(std::mem::replace(&mut self.gateway, next));
+        } else if controls.compression != self.controls.compression {
+            self.gateway.reload(config)?;
+        }
+        self.controls = *controls;
+        Ok(())
+    }
+}
+
+/// The ISBNs that clients ask for, as the rows of a CSV file.
+pub(crate) fn isbns(seed: Seed) -> String {
+    let catalogue = Catalogue::new(BOOKS, seed);
+    let isbns = catalogue.books().iter().map(|book| book.isbn.as_str());
+    std::iter::once("isbn")
+        .chain(isbns)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// The gateway's configuration, as a person would write it. Health is out of it: to leave the only shop out is a kind of
+/// protection, too, and would be there where none is wanted.
+fn configuration(
+    controls: &Controls,
+    shop: SocketAddr,
+    broker: SocketAddr,
+    folder: &TempDir,
+) -> Result<Config, Error> {
+    let compression = controls.compression;
+    let token = folder.path().join("token");
+    let priced = |controller: &str| {
+        format!(
+            "[protection]
+policy = \"prices\"
+client = \"X-Client\"
+[prices]
+controller = {{ {controller} }}
+[prices.broker]
+url = \"http://{broker}\"
+type = \"{KIND}\"
+provider = \"{PROVIDER}\"
+token = {token:?}"
+        )
+    };
+    let protection = match controls.protection {
+        Protection::ProportionalIntegral => priced("policy = \"proportional-integral\""),
+        Protection::Steps => priced("policy = \"steps\", window = \"3s\", period = \"500ms\""),
+        Protection::Rajomon => priced("policy = \"rajomon\""),
+        Protection::Limit => "[protection]\npolicy = \"limit\"".to_owned(),
+        Protection::Rate => {
+            let rate = CAPACITY * 9 / 10;
+            format!("[protection]\npolicy = \"rate\"\nrate = \"{rate}/s\"")
+        }
+        Protection::None => String::new(),
+    };
+    let marks = MARKS.map(|mark| format!("\"{mark}\"")).join(", ");
+    let text = format!(
+        "listen = \"127.0.0.1:0\"
+[timeouts]
+grace = \"{GRACE}\"
+[demand]
+watch = {{ upstream = \"X-Busy\" }}
+[compression]
+policy = \"{compression}\"
+[marking]
+policy = \"asked\"
+allow = [{marks}]
+{protection}
+[[route]]
+path = \"/\"
+upstream = [\"{shop}\"]
+health.failures = 1000000
+"
+    );
+    Ok(Config::read(&text)?)
+}
+
+fn timeouts() -> Timeouts {
+    Timeouts {
+        grace: GRACE,
+        ..Timeouts::default()
+    }
+}
+
+fn any_port() -> SocketAddr {
+    ([127, 0, 0, 1], 0).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controls::COMPRESSIONS;
+
+    #[test]
+    fn every_choice_makes_a_configuration() {
+        let folder = tempfile::tempdir().unwrap();
+        for protection in Protection::ALL {
+            for compression in COMPRESSIONS {
+                let controls = Controls {
+                    protection,
+                    compression,
+                    ..Controls::default()
+                };
+                let made = configuration(&controls, any_port(), any_port(), &folder);
+                assert!(made.is_ok(), "{controls:?}: {}", made.err().unwrap());
+            }
+        }
+    }
+}

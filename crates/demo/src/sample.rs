@@ -1,0 +1,213 @@
+//! What a second looked like: made of what the clients, the gateway and the broker say.
+
+use std::collections::BTreeMap;
+
+use posthaste_load::{Outcome, Tick};
+use posthaste_stats::Histogram;
+use posthaste_units::Span;
+use serde::Serialize;
+
+use crate::controls::{Controls, KINDS, MARKS};
+use crate::metrics::Metrics;
+
+/// A second of the system. What is not there is null.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Sample {
+    /// Seconds since the demo began.
+    pub(crate) at: f64,
+    /// Requests per second that became due.
+    pub(crate) demand: u32,
+    /// Share of the time in which the shop was busy, as it says itself.
+    pub(crate) busy: Option<f64>,
+    /// EUR for a request.
+    pub(crate) price: Option<f64>,
+    /// Share of the replies that were compressed.
+    pub(crate) compressed: Option<f64>,
+    /// Requests in service at the gateway, and how many there may be.
+    pub(crate) in_service: Option<f64>,
+    pub(crate) limit: Option<f64>,
+    /// Of all kinds together.
+    pub(crate) times: Times,
+    /// By kind, as in [`KINDS`].
+    pub(crate) kinds: [Ends; KINDS.len()],
+    /// Replies per second by the mark of their packets; marks without replies are not listed.
+    pub(crate) marks: BTreeMap<String, f64>,
+    /// What the broker has.
+    pub(crate) offers: Vec<Row>,
+    /// Share of a processor that page and sampling took.
+    pub(crate) own: f64,
+}
+
+/// Response times of those that were answered, in ms; null where nobody was.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Times {
+    p50: Option<f64>,
+    p99: Option<f64>,
+}
+
+/// What became of a kind's requests, per second.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Ends {
+    /// Answered.
+    pub(crate) served: f64,
+    /// Refused, because they would not pay the price.
+    pub(crate) dear: f64,
+    /// Refused, because there was no room.
+    pub(crate) away: f64,
+    /// Too late, broken off, or not sent for want of connections.
+    pub(crate) failed: f64,
+    #[serde(flatten)]
+    pub(crate) times: Times,
+}
+
+/// An offer at the broker.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) provider: String,
+    /// With its currency.
+    pub(crate) price: String,
+    /// Seconds for which it holds.
+    pub(crate) left: f64,
+}
+
+/// What counters of the gateway have grown to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Grown {
+    replies: f64,
+    compressed: f64,
+    marked: [f64; MARKS.len()],
+}
+
+impl Ends {
+    /// What a run has told of `span`.
+    pub(crate) fn of(span: Span, tick: &Tick) -> Self {
+        let seconds = span.as_secs_f64().max(1e-3);
+        let status = |wanted: &[u16]| {
+            let counts = wanted.iter().filter_map(|status| tick.statuses.get(status));
+            counts.sum::<u64>()
+        };
+        let ok = tick.outcomes[Outcome::Ok];
+        let (dear, away) = (status(&[402]), status(&[429, 503]));
+        let unfinished = tick.outcomes[Outcome::InFlight];
+        let failed = tick.outcomes.total() - unfinished - ok - dear - away;
+        let per_second = |count: u64| rounded(count as f64 / seconds, 1);
+        Self {
+            served: per_second(ok),
+            dear: per_second(dear),
+            away: per_second(away),
+            failed: per_second(failed),
+            times: Times::of(&tick.ok),
+        }
+    }
+
+    /// All that ended.
+    pub(crate) fn all(&self) -> f64 {
+        self.served + self.dear + self.away + self.failed
+    }
+}
+
+impl Times {
+    pub(crate) fn of(times: &Histogram) -> Self {
+        let quantile = |quantile: f64| {
+            let some = times.count() > 0;
+            some.then(|| rounded(times.quantile(quantile).as_millis_f64(), 1))
+        };
+        Self {
+            p50: quantile(0.5),
+            p99: quantile(0.99),
+        }
+    }
+}
+
+impl Sample {
+    /// What the gateway says now, in a sample that knows nothing else yet; `grown` is what its counters had grown to a
+    /// second ago.
+    pub(crate) fn of(metrics: &Metrics, grown: &mut Grown, controls: &Controls) -> Self {
+        let now = Grown {
+            replies: metrics.sum("decisions_total", ""),
+            compressed: metrics.sum("decisions_total", "decision=\"compressed\""),
+            marked: MARKS.map(|mark| metrics.sum("marks_total", &format!("mark=\"{mark}\""))),
+        };
+        let marked = MARKS.iter().zip(now.marked).zip(grown.marked);
+        let marks = marked
+            .map(|((mark, now), before)| (mark.to_string(), rounded(now - before, 1)))
+            .filter(|(_, replies)| *replies > 0.0)
+            .collect();
+        let replies = now.replies - grown.replies;
+        let compressed = now.compressed - grown.compressed;
+        *grown = now;
+        let gauge = |name: &str| metrics.value(name).map(|value| rounded(value, 3));
+        Self {
+            at: 0.0,
+            demand: controls.demand,
+            busy: gauge("busy_ratio"),
+            price: gauge("price"),
+            compressed: (replies > 0.0).then(|| rounded(compressed / replies, 3)),
+            in_service: gauge("in_service"),
+            limit: gauge("in_service_limit"),
+            times: Times::default(),
+            kinds: Default::default(),
+            marks,
+            offers: Vec::new(),
+            own: 0.0,
+        }
+    }
+}
+
+/// To so many digits behind the point: nobody reads more, and events stay short.
+pub(crate) fn rounded(value: f64, digits: i32) -> f64 {
+    let unit = 10_f64.powi(digits);
+    (value * unit).round() / unit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metrics(compressed: u32, plain: u32) -> Metrics {
+        Metrics::read(&format!(
+            "posthaste_gateway_busy_ratio 0.81234
+posthaste_gateway_price 0.3
+posthaste_gateway_decisions_total{{decision=\"compressed\"}} {compressed}
+posthaste_gateway_decisions_total{{decision=\"plain\"}} {plain}
+posthaste_gateway_marks_total{{mark=\"ef\",origin=\"prefer\"}} {compressed}
+"
+        ))
+    }
+
+    #[test]
+    fn a_sample_holds_what_happened_since_the_last() {
+        let mut grown = Grown::default();
+        let controls = Controls::default();
+        let first = Sample::of(&metrics(1, 3), &mut grown, &controls);
+        assert_eq!(first.compressed, Some(0.25));
+        let second = Sample::of(&metrics(4, 3), &mut grown, &controls);
+        assert_eq!(second.compressed, Some(1.0));
+        assert_eq!(second.marks, [("ef".to_owned(), 3.0)].into());
+        let third = Sample::of(&metrics(4, 3), &mut grown, &controls);
+        let json = serde_json::to_value(&third).unwrap();
+        assert_eq!(json["compressed"], serde_json::Value::Null);
+        assert_eq!(json["busy"], 0.812);
+        assert_eq!(json["limit"], serde_json::Value::Null);
+        assert_eq!(json["kinds"].as_array().unwrap().len(), 4);
+        assert_eq!(json["kinds"][0]["p99"], serde_json::Value::Null);
+    }
+
+    #[test]
+    fn every_end_is_counted_once() {
+        let mut tick = Tick::default();
+        tick.outcomes[Outcome::Ok] = 10;
+        tick.outcomes[Outcome::StatusError] = 9;
+        tick.statuses = [(200, 10), (402, 4), (429, 1), (503, 2), (504, 2)].into();
+        tick.outcomes[Outcome::TimedOut] = 3;
+        tick.outcomes[Outcome::InFlight] = 7;
+        tick.ok.record(Span::from_millis(20));
+        let ends = Ends::of(Span::from_secs(2), &tick);
+        assert_eq!((ends.served, ends.dear, ends.away), (5.0, 2.0, 1.5));
+        assert_eq!((ends.failed, ends.all()), (2.5, 11.0));
+        let json = serde_json::to_value(ends).unwrap();
+        let p99 = json["p99"].as_f64().unwrap();
+        assert!((19.9..20.1).contains(&p99), "{p99}");
+    }
+}

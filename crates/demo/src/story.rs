@@ -1,0 +1,174 @@
+//! What has happened lately, as server-sent events: whoever comes gets the last minutes and then what happens.
+//!
+//! | event | data |
+//! |---|---|
+//! | `sample` | a [`Sample`](crate::sample::Sample), once a second |
+//! | `news` | `{"at": seconds, "text": "..."}` |
+//! | `controls` | the [`Controls`](crate::Controls) in force |
+//!
+//! Events are numbered. A page that comes back says the last number it has seen (`Last-Event-ID`) and gets what it
+//! missed, as far back as is kept. A slow reader keeps nobody waiting: it misses what has been forgotten meanwhile.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use serde::Serialize;
+use tokio::sync::watch;
+
+/// Events that are kept: some three minutes.
+const KEPT: usize = 200;
+
+/// The last minutes.
+pub(crate) struct Story {
+    begun: Instant,
+    kept: Mutex<Kept>,
+    newest: watch::Sender<Newest>,
+}
+
+/// How far the story has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Newest {
+    /// To the event of this number.
+    Event(u64),
+    /// To its end.
+    Over,
+}
+
+struct Kept {
+    events: VecDeque<Event>,
+    last: u64,
+}
+
+struct Event {
+    number: u64,
+    name: &'static str,
+    data: String,
+}
+
+impl Story {
+    pub(crate) fn new() -> Self {
+        Self {
+            begun: Instant::now(),
+            kept: Mutex::new(Kept {
+                events: VecDeque::with_capacity(KEPT),
+                last: 0,
+            }),
+            newest: watch::Sender::new(Newest::Event(0)),
+        }
+    }
+
+    /// Seconds since the beginning.
+    pub(crate) fn now(&self) -> f64 {
+        (self.begun.elapsed().as_secs_f64() * 10.0).round() / 10.0
+    }
+
+    /// Something that a person may want to know.
+    pub(crate) fn news(&self, text: String) {
+        #[derive(Serialize)]
+        struct News {
+            at: f64,
+            text: String,
+        }
+        tracing::info!("{text}");
+        let at = self.now();
+        self.tell("news", &News { at, text });
+    }
+
+    /// An event; the newest controls are kept however long ago they came.
+    pub(crate) fn tell(&self, name: &'static str, data: &impl Serialize) {
+        // Our own types can always be written.
+        let data = serde_json::to_string(data).unwrap_or_default();
+        let mut kept = self.kept();
+        kept.last += 1;
+        let number = kept.last;
+        if name == "controls" {
+            kept.events.retain(|event| event.name != name);
+        }
+        if kept.events.len() == KEPT {
+            let oldest = kept
+                .events
+                .iter()
+                .position(|event| event.name != "controls");
+            kept.events.remove(oldest.unwrap_or(0));
+        }
+        kept.events.push_back(Event { number, name, data });
+        drop(kept);
+        self.newest.send_if_modified(|newest| {
+            let goes_on = *newest != Newest::Over;
+            if goes_on {
+                *newest = Newest::Event(number);
+            }
+            goes_on
+        });
+    }
+
+    /// What is kept of the events after number `last`, as it goes over the wire, and the newest number.
+    pub(crate) fn since(&self, last: u64) -> (String, u64) {
+        let kept = self.kept();
+        let mut text = String::new();
+        for Event { number, name, data } in kept.events.iter().filter(|e| e.number > last) {
+            // Writing to a string cannot fail; JSON has no line ends of its own.
+            let _ = write!(text, "id: {number}\nevent: {name}\ndata: {data}\n\n");
+        }
+        (text, kept.last)
+    }
+
+    /// Tells how far the story has come, whenever it goes on.
+    pub(crate) fn follow(&self) -> watch::Receiver<Newest> {
+        self.newest.subscribe()
+    }
+
+    /// Ends it, for all readers.
+    pub(crate) fn end(&self) {
+        self.newest.send_replace(Newest::Over);
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_get_what_they_missed_and_the_controls_always() {
+        let story = Story::new();
+        story.tell("controls", &1);
+        for number in 0..2 * KEPT {
+            story.tell("sample", &number);
+        }
+        let (all, last) = story.since(0);
+        assert_eq!(last, 2 * KEPT as u64 + 1);
+        assert_eq!(all.matches("id: ").count(), KEPT);
+        assert!(
+            all.starts_with(
+                "id: 1\nevent: controls\ndata: 1\n\nid: 203\nevent: sample\ndata: 201\n\n"
+            ),
+            "{}",
+            &all[..80]
+        );
+        assert_eq!(
+            story.since(last - 1).0,
+            "id: 401\nevent: sample\ndata: 399\n\n"
+        );
+        story.tell("controls", &2);
+        assert_eq!(
+            story.since(0).0.matches("controls").count(),
+            1,
+            "the newest only"
+        );
+    }
+
+    #[test]
+    fn an_end_is_an_end() {
+        let story = Story::new();
+        let newest = story.follow();
+        story.end();
+        story.tell("sample", &1);
+        assert_eq!(*newest.borrow(), Newest::Over);
+    }
+}

@@ -1,0 +1,167 @@
+//! Looks at the system once a second and tells what it has seen.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use posthaste_load::Tick;
+use posthaste_offers::{Client, Event};
+use posthaste_wsqos::qos::Offer;
+use rustix::time::{ClockId, clock_gettime};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use crate::chronicle::Chronicle;
+use crate::controls::KINDS;
+use crate::director::Board;
+use crate::metrics::Metrics;
+use crate::sample::{Ends, Grown, Row, Sample, Times, rounded};
+use crate::story::Story;
+
+/// Between two looks.
+const EVERY: Duration = Duration::from_secs(1);
+/// Before a broker is asked again that could not be.
+const AGAIN: Duration = Duration::from_millis(500);
+/// Offers in the table at most, the cheapest first.
+const SHOWN: usize = 20;
+
+/// Offers at the broker, by provider and name.
+type Offers = RefCell<BTreeMap<(String, String), Offer>>;
+
+/// Looks for ever, on the thread that serves the page: what both take is what the demo takes for itself.
+pub(crate) async fn watch(board: Arc<Board>, story: Arc<Story>) {
+    let offers = Rc::<Offers>::default();
+    tokio::task::spawn_local(follow(board.broker.clone(), offers.clone()));
+    let mut every = interval(EVERY);
+    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut eye = Eye::new();
+    loop {
+        every.tick().await;
+        let Some(sample) = eye.look(&board, &story, &offers).await else {
+            continue;
+        };
+        for news in eye.chronicle.hear(&sample, &board.controls()) {
+            story.news(news);
+        }
+        story.tell("sample", &sample);
+    }
+}
+
+/// What is remembered from one look to the next.
+struct Eye {
+    kinds: [Ends; KINDS.len()],
+    times: Times,
+    grown: Grown,
+    /// Whose counters they are.
+    of: Option<std::net::SocketAddr>,
+    chronicle: Chronicle,
+    looked: (f64, f64),
+}
+
+impl Eye {
+    fn new() -> Self {
+        Self {
+            kinds: Default::default(),
+            times: Times::default(),
+            grown: Grown::default(),
+            of: None,
+            chronicle: Chronicle::new(),
+            looked: (0.0, used()),
+        }
+    }
+
+    async fn look(&mut self, board: &Board, story: &Story, offers: &Offers) -> Option<Sample> {
+        let admin = board.admin();
+        if self.of != Some(admin) {
+            self.of = Some(admin);
+            self.grown = Grown::default();
+        }
+        // A gateway that has just ended has nothing to say; the next one is looked at in a second.
+        let metrics = Metrics::fetch(admin).await?;
+        let controls = board.controls();
+        self.count(board, controls.demand);
+        let (at, used) = (story.now(), used());
+        let passed = (at - self.looked.0).max(0.1);
+        let own = (used - self.looked.1) / passed;
+        self.looked = (at, used);
+        Some(Sample {
+            at,
+            times: self.times,
+            kinds: self.kinds,
+            offers: rows(&offers.borrow(), Timestamp::now()),
+            own: rounded(own, 4),
+            ..Sample::of(&metrics, &mut self.grown, &controls)
+        })
+    }
+
+    /// Takes what the clients have told. They tell once a second, too: now and then there is nothing new.
+    fn count(&mut self, board: &Board, demand: u32) {
+        let mut all = Tick::default();
+        let mut is_new = false;
+        for (ends, seen) in self.kinds.iter_mut().zip(&board.seen) {
+            if let Some((span, tick)) = seen.take() {
+                *ends = Ends::of(span, &tick);
+                all.merge(&tick);
+                is_new = true;
+            } else if demand == 0 {
+                *ends = Ends::default();
+            }
+        }
+        if is_new || demand == 0 {
+            self.times = Times::of(&all.ok);
+        }
+    }
+}
+
+/// Keeps `offers` in step with the broker.
+async fn follow(broker: String, offers: Rc<Offers>) {
+    let Ok(client) = Client::new(&broker) else {
+        return;
+    };
+    loop {
+        let told = client.follow(None, |event| {
+            let mut offers = offers.borrow_mut();
+            match event {
+                Event::Begin => offers.clear(),
+                Event::Changed { put, .. } => {
+                    let key = (put.provider, put.name);
+                    match put.offer {
+                        Some(offer) => drop(offers.insert(key, offer)),
+                        None => drop(offers.remove(&key)),
+                    }
+                }
+                Event::Ready(_) | Event::Alive => {}
+            }
+            ControlFlow::<Infallible>::Continue(())
+        });
+        let Err(error) = told.await;
+        tracing::debug!(%error, "the broker's stream has ended");
+        sleep(AGAIN).await;
+    }
+}
+
+/// Offers that hold, the cheapest first.
+fn rows(offers: &BTreeMap<(String, String), Offer>, now: Timestamp) -> Vec<Row> {
+    let mut holding: Vec<_> = offers
+        .iter()
+        .filter(|(_, offer)| offer.expires > now)
+        .collect();
+    holding.sort_by_key(|(_, offer)| offer.qos.price.map(|price| price.micros()));
+    let row = |((provider, name), offer): (&(String, String), &Offer)| Row {
+        name: name.clone(),
+        provider: provider.clone(),
+        price: offer.qos.price.map_or_else(String::new, |p| p.to_string()),
+        left: rounded(offer.expires.duration_since(now).as_secs_f64(), 1),
+    };
+    holding.into_iter().take(SHOWN).map(row).collect()
+}
+
+/// Seconds of processor time that this thread has had.
+fn used() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}

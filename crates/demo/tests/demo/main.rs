@@ -1,0 +1,164 @@
+//! The demo as a browser has it: over HTTP, in this process, with a whole system behind it.
+
+mod visitor;
+
+use std::time::{Duration, Instant};
+
+use posthaste_demo::{Config, Controls, Protection, start};
+use serde_json::Value;
+
+use crate::visitor::Visitor;
+
+/// Longer than anything here takes, on a machine that is busy: a test that hangs fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn config() -> Config {
+    Config {
+        listen: ([127, 0, 0, 1], 0).into(),
+        ..Config::default()
+    }
+}
+
+/// The first second of which `holds` says yes.
+fn wait_for(visitor: &mut Visitor, what: &str, mut holds: impl FnMut(&Value) -> bool) -> Value {
+    let begun = Instant::now();
+    let mut last = Value::Null;
+    while begun.elapsed() < PATIENCE {
+        let (name, data) = visitor.event();
+        if name == "sample" {
+            if holds(&data) {
+                return data;
+            }
+            last = data;
+        }
+    }
+    panic!("not {what}: {last}");
+}
+
+fn served(sample: &Value, kind: usize) -> f64 {
+    sample["kinds"][kind]["served"].as_f64().unwrap()
+}
+
+#[test]
+fn demand_raises_the_price_until_cheap_clients_stay_away_and_back() {
+    let demo = start(config()).unwrap();
+    let mut visitor = Visitor::of(demo.addr);
+    wait_for(&mut visitor, "calm", |now| {
+        (0..4).all(|kind| served(now, kind) > 0.0) && now["price"].as_f64() < Some(0.1)
+    });
+    let mut wanted = Controls {
+        demand: 240,
+        ..Controls::default()
+    };
+    assert_eq!(visitor.want(&wanted), 202);
+    let dear = wait_for(&mut visitor, "too dear for phones", |now| {
+        let phones = &now["kinds"][0];
+        now["price"].as_f64() > Some(0.1)
+            && phones["dear"].as_f64() > Some(10.0)
+            && served(now, 0) == 0.0
+    });
+    // Who pays any price is served, more than in calm times, and the broker says at what price.
+    assert!(served(&dear, 3) > 15.0, "{dear}");
+    assert!(
+        dear["offers"][0]["price"]
+            .as_str()
+            .unwrap()
+            .ends_with(" EUR"),
+        "{dear}"
+    );
+    wanted.demand = 20;
+    assert_eq!(visitor.want(&wanted), 202);
+    wait_for(&mut visitor, "cheap again", |now| {
+        served(now, 0) > 0.0 && now["kinds"][0]["dear"] == 0.0
+    });
+    assert!(
+        visitor
+            .news()
+            .iter()
+            .any(|news| news.contains("Phones stay away"))
+    );
+}
+
+#[test]
+fn another_policy_takes_over_and_packets_are_marked() {
+    let demo = start(config()).unwrap();
+    let mut visitor = Visitor::of(demo.addr);
+    let marked = wait_for(&mut visitor, "marked", |now| {
+        now["marks"]["le"].as_f64() > Some(0.0)
+    });
+    assert!(marked["price"].is_number(), "{marked}");
+    let wanted = Controls {
+        protection: Protection::Limit,
+        ..Controls::default()
+    };
+    assert_eq!(visitor.want(&wanted), 202);
+    let limited = wait_for(&mut visitor, "without a price, and serving", |now| {
+        now["price"].is_null()
+            && now["offers"].as_array().unwrap().is_empty()
+            && served(now, 3) > 0.0
+    });
+    assert!(limited["limit"].as_f64() > Some(0.0), "{limited}");
+}
+
+#[test]
+fn whoever_comes_late_gets_what_happened_and_the_controls() {
+    let demo = start(config()).unwrap();
+    let mut early = Visitor::of(demo.addr);
+    wait_for(&mut early, "begun", |now| now["at"].as_f64() > Some(3.0));
+    let mut late = Visitor::of(demo.addr);
+    let mut names = Vec::new();
+    while names.iter().filter(|name| *name == "sample").count() < 3 {
+        names.push(late.event().0);
+    }
+    assert_eq!(names[0], "controls");
+    assert!(late.age() < Duration::from_secs(2), "from what is kept");
+}
+
+#[test]
+fn what_is_out_of_bounds_or_from_elsewhere_is_refused() {
+    let demo = start(config()).unwrap();
+    let addr = demo.addr.to_string();
+    let good = serde_json::to_string(&Controls::default()).unwrap();
+    let post = |fields: &[(&str, &str)], body: &str| {
+        let mut all = vec![("Host", &*addr), ("Content-Type", "application/json")];
+        for field in fields {
+            all.retain(|(name, _)| name != &field.0);
+            all.push(*field);
+        }
+        visitor::ask(demo.addr, "POST /controls", &all, body)
+    };
+    assert_eq!(post(&[], &good).0, 202);
+    let own = format!("http://{addr}");
+    assert_eq!(post(&[("Origin", &own)], &good).0, 202);
+    assert_eq!(post(&[("Origin", "http://evil.example")], &good).0, 403);
+    assert_eq!(post(&[("Host", "evil.example")], &good).0, 403);
+    assert_eq!(post(&[("Content-Type", "text/plain")], &good).0, 415);
+    assert_eq!(post(&[], &good.replace("60", "6000")).0, 400);
+    assert_eq!(post(&[], "{}").0, 400);
+    assert_eq!(post(&[], &"x".repeat(5000)).0, 400);
+    let host = [("Host", &*addr)];
+    assert_eq!(visitor::ask(demo.addr, "GET /controls", &host, "").0, 405);
+    assert_eq!(visitor::ask(demo.addr, "POST /", &host, "").0, 405);
+    assert_eq!(
+        visitor::ask(demo.addr, "GET /favicon.ico", &host, "").0,
+        404
+    );
+    let (status, page) = visitor::ask(demo.addr, "GET /", &host, "");
+    assert_eq!(status, 200);
+    assert!(page.contains("default-src 'none'"), "its policy");
+    for elsewhere in ["http://", "https://", " style=", "<script>", " onclick="] {
+        assert!(!page.contains(elsewhere), "{elsewhere} in the page");
+    }
+}
+
+#[test]
+fn a_port_in_use_is_named_with_what_to_do() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = taken.local_addr().unwrap();
+    let error = start(Config { listen, ..config() }).err().unwrap();
+    let error = error.to_string();
+    assert!(
+        error.contains(&listen.to_string()) && error.contains("another port"),
+        "{error}"
+    );
+}

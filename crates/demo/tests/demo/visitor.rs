@@ -1,0 +1,100 @@
+//! A visitor without a browser.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use posthaste_demo::Controls;
+use serde_json::Value;
+
+/// A stream that is silent for so long has ended.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// Somebody who has the page open.
+pub(crate) struct Visitor {
+    addr: SocketAddr,
+    begun: Instant,
+    stream: BufReader<TcpStream>,
+    news: Vec<String>,
+}
+
+impl Visitor {
+    pub(crate) fn of(addr: SocketAddr) -> Self {
+        let mut stream = TcpStream::connect(addr).unwrap();
+        stream.set_read_timeout(Some(SILENCE)).unwrap();
+        write!(stream, "GET /events HTTP/1.1\r\nHost: {addr}\r\n\r\n").unwrap();
+        Self {
+            addr,
+            begun: Instant::now(),
+            stream: BufReader::new(stream),
+            news: Vec::new(),
+        }
+    }
+
+    /// The next event: its name and its data. Lines of chunks are passed over, as no event looks like one.
+    pub(crate) fn event(&mut self) -> (String, Value) {
+        let mut name = String::new();
+        loop {
+            let mut line = String::new();
+            assert!(
+                self.stream.read_line(&mut line).unwrap() > 0,
+                "the stream has ended"
+            );
+            if let Some(of) = line.strip_prefix("event: ") {
+                name = of.trim().to_owned();
+            }
+            if let Some(data) = line.strip_prefix("data: ") {
+                let data: Value = serde_json::from_str(data).unwrap();
+                if name == "news" {
+                    self.news.push(data["text"].as_str().unwrap().to_owned());
+                }
+                return (name, data);
+            }
+        }
+    }
+
+    /// How long ago it came.
+    pub(crate) fn age(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// What it has been told.
+    pub(crate) fn news(&self) -> &[String] {
+        &self.news
+    }
+
+    /// Wants something; the status of the answer.
+    pub(crate) fn want(&self, controls: &Controls) -> u16 {
+        let host = self.addr.to_string();
+        let fields = [("Host", &*host), ("Content-Type", "application/json")];
+        let body = serde_json::to_string(controls).unwrap();
+        ask(self.addr, "POST /controls", &fields, &body).0
+    }
+}
+
+/// The status of a reply, and all of it.
+pub(crate) fn ask(
+    addr: SocketAddr,
+    what: &str,
+    fields: &[(&str, &str)],
+    body: &str,
+) -> (u16, String) {
+    let mut stream = TcpStream::connect(addr).unwrap();
+    stream.set_read_timeout(Some(SILENCE)).unwrap();
+    let mut request = format!(
+        "{what} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n",
+        body.len()
+    );
+    for (name, value) in fields {
+        request += &format!("{name}: {value}\r\n");
+    }
+    stream
+        .write_all(format!("{request}\r\n{body}").as_bytes())
+        .unwrap();
+    let mut reply = Vec::new();
+    // A server that has refused a long body may reset what it has not read, once it has answered.
+    let _ = stream.read_to_end(&mut reply);
+    let reply = String::from_utf8_lossy(&reply).into_owned();
+    let status = reply.get(9..12).and_then(|digits| digits.parse().ok());
+    (status.unwrap_or_else(|| panic!("{what}: {reply:?}")), reply)
+}
