@@ -14,21 +14,8 @@ fn main() {
         .nth(1)
         .map_or(1_000_000, |text| text.parse().expect("a number"));
     let currency: Currency = "EUR".parse().expect("a currency");
-    let mut terms = Terms::new("standard", currency);
-    terms.capacity = Some(1e6);
-    terms.rate = 1e6;
-    terms.most_rate = 1e6;
-    terms.life = Span::from_secs(1_000_000);
-    let mut market = Market::new(terms, Key::new(&[7; 32]));
     let at = Instant::ORIGIN;
-    market.observe(
-        Observed {
-            at,
-            busy: 0.5,
-            delay: Span::ZERO,
-        },
-        1e6,
-    );
+    let mut market = market(currency, at);
     let most = Some(Money::new("0.40", currency).expect("a price"));
     let ask = Ask {
         client: "192.0.2.17",
@@ -76,14 +63,37 @@ fn main() {
         ),
     ];
     for (what, ask) in cases {
-        let begun = time::Instant::now();
-        for number in 0..times {
-            let now = Instant::from_nanos(1_000_000 + number * 1000);
-            let _ = black_box(market.admit(now, black_box(&ask), true));
-        }
-        let each = begun.elapsed().as_nanos() / u128::from(times.max(1));
-        println!("{what}: {each} ns");
+        admitted(&mut market, what, &ask, times);
     }
+    given(currency, most, times);
+}
+
+/// One with capacity for one large quote, which lives long.
+fn market(currency: Currency, at: Instant) -> Market {
+    let mut terms = Terms::new("standard", currency);
+    terms.capacity = Some(1e6);
+    terms.rate = 1e6;
+    terms.most_rate = 1e6;
+    terms.life = Span::from_secs(1_000_000);
+    let mut market = Market::new(terms, Key::new(&[7; 32]));
+    let (busy, delay) = (0.5, Span::ZERO);
+    market.observe(Observed { at, busy, delay }, 1e6);
+    market
+}
+
+/// The same question again and again.
+fn admitted(market: &mut Market, what: &str, ask: &Ask<'_>, times: u64) {
+    let begun = time::Instant::now();
+    for number in 0..times {
+        let now = Instant::from_nanos(1_000_000 + number * 1000);
+        let _ = black_box(market.admit(now, black_box(ask), true));
+    }
+    let each = begun.elapsed().as_nanos() / u128::from(times.max(1));
+    println!("{what}: {each} ns");
+}
+
+/// New clients, each of whom is given a quote.
+fn given(currency: Currency, most: Option<Money>, times: u64) {
     let begun = time::Instant::now();
     let mut given = 0u64;
     for round in 0..times.div_ceil(1 << 15) {
@@ -101,8 +111,6 @@ fn main() {
             given += u64::from(admitted.is_ok_and(|admitted| admitted.quote.is_some()));
         }
     }
-    println!(
-        "is given a quote: {} ns",
-        begun.elapsed().as_nanos() / u128::from(given.max(1))
-    );
+    let each = begun.elapsed().as_nanos() / u128::from(given.max(1));
+    println!("is given a quote: {each} ns");
 }
