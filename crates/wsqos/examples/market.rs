@@ -14,8 +14,21 @@ fn main() {
         .nth(1)
         .map_or(1_000_000, |text| text.parse().expect("a number"));
     let currency: Currency = "EUR".parse().expect("a currency");
+    let mut terms = Terms::new("standard", currency);
+    terms.capacity = Some(1e6);
+    terms.rate = 1e6;
+    terms.most_rate = 1e6;
+    terms.life = Span::from_secs(1_000_000);
+    let mut market = Market::new(terms, Key::new(&[7; 32]));
     let at = Instant::ORIGIN;
-    let mut market = market(currency, at);
+    market.observe(
+        Observed {
+            at,
+            busy: 0.5,
+            delay: Span::ZERO,
+        },
+        1e6,
+    );
     let most = Some(Money::new("0.40", currency).expect("a price"));
     let ask = Ask {
         client: "192.0.2.17",
@@ -63,26 +76,13 @@ fn main() {
         ),
     ];
     for (what, ask) in cases {
-        admitted(&mut market, what, &ask, times);
+        repeat(&mut market, times, what, &ask);
     }
-    given(currency, most, times);
+    quotes(times, currency, most);
 }
 
-/// One with capacity for one large quote, which lives long.
-fn market(currency: Currency, at: Instant) -> Market {
-    let mut terms = Terms::new("standard", currency);
-    terms.capacity = Some(1e6);
-    terms.rate = 1e6;
-    terms.most_rate = 1e6;
-    terms.life = Span::from_secs(1_000_000);
-    let mut market = Market::new(terms, Key::new(&[7; 32]));
-    let (busy, delay) = (0.5, Span::ZERO);
-    market.observe(Observed { at, busy, delay }, 1e6);
-    market
-}
-
-/// The same question again and again.
-fn admitted(market: &mut Market, what: &str, ask: &Ask<'_>, times: u64) {
+/// The same request again and again.
+fn repeat(market: &mut Market, times: u64, what: &str, ask: &Ask<'_>) {
     let begun = time::Instant::now();
     for number in 0..times {
         let now = Instant::from_nanos(1_000_000 + number * 1000);
@@ -93,7 +93,7 @@ fn admitted(market: &mut Market, what: &str, ask: &Ask<'_>, times: u64) {
 }
 
 /// New clients, each of whom is given a quote.
-fn given(currency: Currency, most: Option<Money>, times: u64) {
+fn quotes(times: u64, currency: Currency, most: Option<Money>) {
     let begun = time::Instant::now();
     let mut given = 0u64;
     for round in 0..times.div_ceil(1 << 15) {
@@ -111,6 +111,8 @@ fn given(currency: Currency, most: Option<Money>, times: u64) {
             given += u64::from(admitted.is_ok_and(|admitted| admitted.quote.is_some()));
         }
     }
-    let each = begun.elapsed().as_nanos() / u128::from(given.max(1));
-    println!("is given a quote: {each} ns");
+    println!(
+        "is given a quote: {} ns",
+        begun.elapsed().as_nanos() / u128::from(given.max(1))
+    );
 }
