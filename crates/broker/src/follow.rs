@@ -1,115 +1,38 @@
-//! Following another broker: its changes, as they happen, on a thread of their own.
+//! Following another broker: its changes, as they happen.
 
-use std::convert::Infallible;
-use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::Duration;
 
 use jiff::Timestamp;
-use posthaste_offers::{Client, Event, Put};
-use tokio::sync::oneshot;
-use tokio::time::{Instant, MissedTickBehavior, sleep};
+use posthaste_offers::{Client, Event, Follower, News, Put};
 
 use crate::change::{Change, Key};
 use crate::filling::Filling;
 use crate::registry::Registry;
 
-/// How long to wait before the first and at most before any further try.
-const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-
-/// A stream that has lasted for so long was a good one.
-const GOOD: Duration = Duration::from_secs(30);
-
-/// The thread that follows. Dropping it ends it.
-pub(crate) struct Follower {
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
 /// What has been told so far.
 struct Told {
     registry: Arc<Registry>,
-    last: Option<u64>,
     /// What there is, while it is being told.
     beginning: Option<Filling>,
 }
 
-impl Follower {
-    /// Begins to follow the broker at `url`, whether it is there yet or not.
-    pub(crate) fn start(url: &str, registry: Arc<Registry>) -> Result<Self, crate::Error> {
-        let client = Client::new(url)?;
-        let url = url.to_owned();
-        let (stop, stopped) = oneshot::channel();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let body = move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    () = follow(&client, &url, registry.clone()) => {}
-                    () = expire(&registry) => {}
-                    // Dropped or told: either is the end.
-                    _ = stopped => {}
-                }
-            });
-        };
-        let thread = std::thread::Builder::new()
-            .name("follow".to_owned())
-            .spawn(body)?;
-        Ok(Self {
-            stop: Some(stop),
-            thread: Some(thread),
-        })
-    }
-}
-
-impl Drop for Follower {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if self
-            .thread
-            .take()
-            .is_some_and(|thread| thread.join().is_err())
-        {
-            tracing::error!("the thread that follows has panicked");
-        }
-    }
-}
-
-/// Follows for ever.
-async fn follow(client: &Client, url: &str, registry: Arc<Registry>) {
+/// Brings `registry` into step with the broker at `url`, whether it is there yet or not.
+pub(crate) fn follow(url: &str, registry: Arc<Registry>) -> Result<Follower, crate::Error> {
+    let client = Client::new(url)?;
+    let upstream = url.to_owned();
     let mut told = Told {
         registry,
-        last: None,
         beginning: None,
     };
-    let mut wait = BACK_OFF.0;
-    loop {
-        let begun = Instant::now();
-        let told_until = client.follow(told.last, |event| {
-            told.take(event);
-            ControlFlow::<Infallible>::Continue(())
-        });
-        let Err(error) = told_until.await;
-        if begun.elapsed() > GOOD {
-            wait = BACK_OFF.0;
+    Ok(Follower::start(client, move |news| match news {
+        News::Told(event) => told.take(event),
+        News::Lost(error) => {
+            tracing::warn!(%error, upstream, "no longer in step");
+            told.beginning = None;
         }
-        tracing::warn!(%error, upstream = url, ?wait, "no longer in step");
-        told.beginning = None;
-        sleep(wait).await;
-        wait = (wait * 2).min(BACK_OFF.1);
-    }
-}
-
-/// Drops for ever what has expired, by this machine's clock.
-async fn expire(registry: &Registry) {
-    let mut second = tokio::time::interval(Duration::from_secs(1));
-    second.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        second.tick().await;
-        registry.expire(Timestamp::now());
-    }
+        // By this machine's clock.
+        News::Second => drop(told.registry.expire(Timestamp::now())),
+    })?)
 }
 
 impl Told {
@@ -121,7 +44,6 @@ impl Told {
                     self.registry.replace(offers.done(), number);
                 }
                 tracing::info!(number, "in step");
-                self.last = Some(number);
             }
             Event::Changed { number, put } => self.change(number, *put),
             Event::Alive => {}
@@ -154,7 +76,6 @@ impl Told {
                     key,
                     offer,
                 }]);
-                self.last = Some(number);
             }
             // Nothing else is told.
             _ => {}

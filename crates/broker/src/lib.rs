@@ -31,11 +31,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
+use posthaste_offers::Follower;
 use posthaste_serve::{Server, Slowness};
 use thiserror::Error;
 
 use self::fetching::{Fetching, Means};
-use self::follow::Follower;
 use self::front::Front;
 use self::house::House;
 use self::keeper::Keeper;
@@ -118,7 +118,7 @@ pub fn start(config: Config) -> Result<Broker, Error> {
     };
     let listener = posthaste_serve::listen(config.listen, config.backlog)?;
     let address = listener.local_addr().unwrap_or(config.listen);
-    let follow = |url: &String| Follower::start(url, registry.clone());
+    let follow = |url: &String| follow::follow(url, registry.clone());
     let follower = config.follow.as_ref().map(follow).transpose()?;
     let keep = || Keeper::start(&config.store, registry.clone(), config.changes);
     let keeper = config.follow.is_none().then(keep).transpose();

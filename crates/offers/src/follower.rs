@@ -1,0 +1,215 @@
+//! Following a broker for as long as it takes, on a thread of its own.
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::io;
+use std::ops::ControlFlow;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::{Instant, MissedTickBehavior, sleep};
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::events::Event;
+
+/// How long to wait before the first and at most before any further try.
+const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// A stream that has lasted for so long was a good one.
+const GOOD: Duration = Duration::from_secs(30);
+
+/// What somebody who follows a broker is told.
+#[derive(Debug)]
+pub enum News {
+    /// What the broker tells.
+    Told(Event),
+    /// The stream has broken, or did not begin; it is tried again. What was told after a [`Event::Begin`] that no
+    /// [`Event::Ready`] followed is void.
+    Lost(Error),
+    /// Another second, whether the broker is there or not: time to drop what has expired.
+    Second,
+}
+
+/// The thread that follows. Dropping it ends it.
+pub struct Follower {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// How far the stream has been told, over all breaks.
+#[derive(Default)]
+struct Place {
+    last: Option<u64>,
+    /// Whether all there is is being told: until it has been, nothing is known.
+    beginning: bool,
+}
+
+impl Follower {
+    /// Tells `tell`, on the new thread, what happens at the client's broker, whether it is there yet or not. A stream
+    /// that breaks is taken up where it was, after pauses from 100 ms to 5 s.
+    pub fn start(client: Client, tell: impl FnMut(News) + Send + 'static) -> io::Result<Self> {
+        let (stop, stopped) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let body = move || {
+            let tell = RefCell::new(tell);
+            runtime.block_on(async {
+                tokio::select! {
+                    () = follow(&client, |news| tell.borrow_mut()(news)) => {}
+                    () = seconds(|| tell.borrow_mut()(News::Second)) => {}
+                    // Dropped or told: either is the end.
+                    _ = stopped => {}
+                }
+            });
+        };
+        let thread = std::thread::Builder::new()
+            .name("follow".to_owned())
+            .spawn(body)?;
+        Ok(Self {
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        // One that has panicked has said so.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Follows for ever.
+async fn follow(client: &Client, mut tell: impl FnMut(News)) {
+    let mut place = Place::default();
+    let mut wait = BACK_OFF.0;
+    loop {
+        let begun = Instant::now();
+        let told_until = client.follow(place.last, |event| {
+            place.pass(&event);
+            tell(News::Told(event));
+            ControlFlow::<Infallible>::Continue(())
+        });
+        let Err(error) = told_until.await;
+        place.beginning = false;
+        if begun.elapsed() > GOOD {
+            wait = BACK_OFF.0;
+        }
+        tell(News::Lost(error));
+        sleep(wait).await;
+        wait = (wait * 2).min(BACK_OFF.1);
+    }
+}
+
+/// Tells every second for ever.
+async fn seconds(mut tell: impl FnMut()) {
+    let mut second = tokio::time::interval(Duration::from_secs(1));
+    second.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        second.tick().await;
+        tell();
+    }
+}
+
+impl Place {
+    fn pass(&mut self, event: &Event) {
+        match event {
+            Event::Begin => self.beginning = true,
+            Event::Ready(number) => {
+                self.beginning = false;
+                self.last = Some(*number);
+            }
+            Event::Changed {
+                number: Some(number),
+                ..
+            } if !self.beginning => self.last = Some(*number),
+            Event::Changed { .. } | Event::Alive => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::TcpListener;
+    use std::sync::mpsc;
+
+    /// Answers each reader with the next of these streams and hangs up; what each said where it had been.
+    fn broker(streams: Vec<String>) -> (String, JoinHandle<Vec<Option<String>>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let answer = move |stream: String| {
+            let (mut socket, _) = listener.accept().unwrap();
+            let lines = BufReader::new(socket.try_clone().unwrap()).lines();
+            let head = lines
+                .map(Result::unwrap)
+                .take_while(|line| !line.is_empty());
+            let id = |line: String| Some(line.strip_prefix("last-event-id: ")?.to_owned());
+            let last = head.filter_map(id).last();
+            let head = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n";
+            let answer = format!("{head}{stream}");
+            socket.write_all(answer.as_bytes()).unwrap();
+            last
+        };
+        let told = std::thread::spawn(|| streams.into_iter().map(answer).collect());
+        (url, told)
+    }
+
+    fn event(id: &str, name: &str) -> String {
+        let data = r#"{"type":"books","provider":"ada","name":"Gold"}"#;
+        format!("{id}event: {name}\ndata: {data}\n\n")
+    }
+
+    #[test]
+    fn a_broken_stream_is_taken_up_where_it_was() {
+        let begin = event("", "begin");
+        let streams = vec![
+            // Broken while it tells what there is: nothing is known yet.
+            format!("{begin}{}", event("id: 3\n", "withdrawn")),
+            format!("{begin}{}", event("id: 7\n", "ready")),
+            begin,
+            event("id: 9\n", "withdrawn"),
+            event("", "alive"),
+        ];
+        let (url, served) = broker(streams);
+        let (tell, told) = mpsc::channel();
+        let follower = Follower::start(Client::new(&url).unwrap(), move |news| {
+            let _ = tell.send(news);
+        });
+        let lost = told.iter().filter(|news| matches!(news, News::Lost(_)));
+        assert_eq!(lost.take(5).count(), 5);
+        let last = |number: &str| Some(number.to_owned());
+        let had = [None, None, last("7"), last("7"), last("9")];
+        assert_eq!(served.join().unwrap(), had);
+        drop(follower);
+        // The closure is gone with the thread.
+        told.iter().for_each(drop);
+    }
+
+    #[test]
+    fn seconds_pass_without_a_broker() {
+        // Nobody listens on a port that was just given back.
+        let gone = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let (tell, told) = mpsc::channel();
+        let client = Client::new(&format!("http://{gone}")).unwrap();
+        let _follower = Follower::start(client, move |news| {
+            let _ = tell.send(news);
+        });
+        let (mut seconds, mut losses) = (0, 0);
+        while seconds < 2 || losses < 2 {
+            match told.recv().unwrap() {
+                News::Second => seconds += 1,
+                News::Lost(Error::Unreachable { .. }) => losses += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
