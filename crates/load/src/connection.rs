@@ -36,6 +36,8 @@ pub(crate) struct Exchange {
     pub(crate) due: Due,
     pub(crate) request: usize,
     pub(crate) moments: Moments,
+    /// Whether it carries a quote.
+    pub(crate) quoted: bool,
 }
 
 /// A socket with what belongs to it.

@@ -75,6 +75,7 @@ pub struct ReplyReader {
     keep_alive: bool,
     xml: bool,
     content: Content,
+    quote: Option<Vec<u8>>,
     kept: Vec<u8>,
     keeps_coded: bool,
     keep_everything: Option<usize>,
@@ -152,6 +153,11 @@ impl ReplyReader {
     /// How the body is coded.
     pub fn content(&self) -> &Content {
         &self.content
+    }
+
+    /// The value of the reply's field Quote; empty where that is longer than 1 kB.
+    pub fn quote(&self) -> Option<&[u8]> {
+        self.quote.as_deref()
     }
 
     /// Takes the next bytes of the connection.
@@ -280,6 +286,7 @@ impl ReplyReader {
         self.keep_alive = fields.keep_alive;
         self.xml = fields.xml;
         self.content = fields.content;
+        self.quote = fields.quote;
         let bodiless = self.head_request || matches!(self.status, 204 | 304);
         let framing = match (fields.chunked, fields.length) {
             _ if bodiless => Framing::Empty,
@@ -461,6 +468,24 @@ mod tests {
         ] {
             assert_eq!(content(&format!("Content-Encoding: {value}\r\n")), meant);
         }
+    }
+
+    #[test]
+    fn the_quote_of_a_reply_is_kept_until_the_next() {
+        let mut reader = ReplyReader::default();
+        let mut quote = |fields: &str| {
+            reader.begin(false);
+            let wire = format!("HTTP/1.1 204 OK\r\n{fields}\r\n");
+            reader.feed(wire.as_bytes()).unwrap();
+            reader.quote().map(<[u8]>::to_vec)
+        };
+        let long = |length| "x".repeat(length);
+        assert_eq!(quote("qUOTE: a;rate=5\r\n"), Some(b"a;rate=5".to_vec()));
+        assert_eq!(quote("Quota: a\r\n"), None);
+        let kept = quote(&format!("Quote: {}\r\n", long(1024)));
+        assert_eq!(kept, Some(long(1024).into_bytes()));
+        let kept = quote(&format!("Quote: {}\r\n", long(1025)));
+        assert_eq!(kept, Some(Vec::new()));
     }
 
     #[test]

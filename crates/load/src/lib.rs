@@ -5,6 +5,7 @@
 //! wait; they know nothing of reports, which are made from the `Run` afterwards.
 
 mod assertion;
+mod buying;
 mod clock;
 mod connection;
 mod data;
@@ -32,6 +33,7 @@ mod target;
 mod tls;
 
 pub use assertion::{Assertion, AssertionError};
+pub use buying::{Buying, QuoteUse, Without};
 pub use data::{Data, DataError};
 pub use decoding::Decoded;
 pub use find::{Capacity, Effort, FindError, Trial, find};

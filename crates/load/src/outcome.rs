@@ -42,13 +42,15 @@ pub enum Outcome {
     Dropped,
     /// Never sent: this machine had no descriptor, no port or no memory left.
     ClientFailed,
+    /// Never sent: no offer was enough for what the client wants and pays.
+    Declined,
     /// Still unfinished when the run was stopped.
     InFlight,
 }
 
 impl Outcome {
     /// Every outcome, in the order in which reports list them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Ok,
         Self::SoapFault,
         Self::StatusError,
@@ -62,6 +64,7 @@ impl Outcome {
         Self::Undecodable,
         Self::Dropped,
         Self::ClientFailed,
+        Self::Declined,
         Self::InFlight,
     ];
 
@@ -81,6 +84,7 @@ impl Outcome {
             Self::Undecodable => "undecodable",
             Self::Dropped => "dropped",
             Self::ClientFailed => "client-failed",
+            Self::Declined => "declined",
             Self::InFlight => "in-flight",
         }
     }
@@ -106,13 +110,14 @@ impl Outcome {
             Self::Undecodable => "complete reply whose content cannot be decoded",
             Self::Dropped => "not sent: the limit of open connections",
             Self::ClientFailed => "not sent: no descriptor, port or memory here",
+            Self::Declined => "not sent: no offer at the price the client pays",
             Self::InFlight => "unfinished when the run was stopped",
         }
     }
 
     /// Whether a request was put on the wire, or at least a SYN for it.
     pub const fn was_attempted(self) -> bool {
-        !matches!(self, Self::Dropped | Self::ClientFailed)
+        !matches!(self, Self::Dropped | Self::ClientFailed | Self::Declined)
     }
 }
 

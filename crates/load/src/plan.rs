@@ -2,6 +2,7 @@
 
 use posthaste_units::{Instant, Rate, Seed, Span};
 
+use crate::buying::Buying;
 use crate::data::Data;
 use crate::pace::{Arrivals, Step};
 use crate::request::RequestSpec;
@@ -70,6 +71,8 @@ pub struct Plan {
     /// Whether replies are decoded, and by a machine how many times slower than this one: decoding takes
     /// so many times the processor time that it takes here, and a reply counts once it is over.
     pub decoding: Option<u32>,
+    /// Whether clients choose by price, and how. Each event loop is one client.
+    pub buying: Option<Buying>,
 }
 
 impl Plan {
@@ -91,6 +94,7 @@ impl Plan {
             seed: Seed::default(),
             tls: TlsOptions::default(),
             decoding: None,
+            buying: None,
         }
     }
 

@@ -10,6 +10,7 @@ use posthaste_units::{Instant, Rate, Span};
 use rustix::process::{Resource, Rlimit};
 use thiserror::Error;
 
+use crate::buying::{Followed, QuoteUse};
 use crate::clock::Clock;
 use crate::decoding::Decoded;
 use crate::engine::{Engine, Shared};
@@ -35,6 +36,14 @@ pub enum RunError {
     /// TLS that cannot be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// Offers were to be chosen from, and the broker tells none.
+    #[error("the broker at {broker} has not told its offers: {reason}")]
+    Broker {
+        /// Its URL.
+        broker: String,
+        /// What is known of it.
+        reason: String,
+    },
     /// Nothing to send, or nowhere to run.
     #[error("{0}")]
     Plan(String),
@@ -117,6 +126,8 @@ pub struct Run {
     pub reasons: BTreeMap<Outcome, String>,
     /// What was decoded; nothing where the plan leaves replies coded.
     pub decoded: Decoded,
+    /// What became of quotes; nothing where the plan buys nothing.
+    pub quotes: QuoteUse,
     /// Connections attempted, those of the warm-up too.
     pub connections: u64,
     /// Bytes of requests, those of the warm-up too.
@@ -218,6 +229,8 @@ fn prepare<'r>(plan: &'r Plan, stop: &'r AtomicBool) -> Result<(Shared<'r>, Vec<
         names.insert(place, tls::server_name(&origin.host)?);
     }
     let tls = (!names.is_empty()).then(|| plan.tls.config()).transpose()?;
+    let buying = plan.buying.as_ref();
+    let offers = buying.map(|buying| Followed::begin(buying, stop));
     let start = Instant::ORIGIN + plan.warm_up;
     let shared = Shared {
         plan,
@@ -226,6 +239,7 @@ fn prepare<'r>(plan: &'r Plan, stop: &'r AtomicBool) -> Result<(Shared<'r>, Vec<
         names,
         tls,
         clock: Clock::starting_in(Span::ZERO),
+        offers: offers.transpose()?,
         stop,
         limit: connection_limit(plan),
         window: (start, plan.end()),
@@ -330,6 +344,7 @@ fn assemble(
         statuses: tally.statuses,
         reasons: tally.reasons,
         decoded: tally.decoded,
+        quotes: tally.quotes,
         connections: tally.connections,
         bytes_sent: tally.bytes_sent,
         bytes_received: tally.bytes_received,

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use posthaste_stats::{Histogram, Recorder};
 use posthaste_units::{Instant, Span};
 
+use crate::buying::QuoteUse;
 use crate::decoding::Decoded;
 use crate::outcome::{Outcome, Outcomes};
 
@@ -160,6 +161,7 @@ pub(crate) struct Tally {
     pub(crate) statuses: BTreeMap<u16, u64>,
     pub(crate) reasons: BTreeMap<Outcome, String>,
     pub(crate) decoded: Decoded,
+    pub(crate) quotes: QuoteUse,
     pub(crate) connections: u64,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
@@ -197,6 +199,7 @@ impl Tally {
             statuses: BTreeMap::new(),
             reasons: BTreeMap::new(),
             decoded: Decoded::default(),
+            quotes: QuoteUse::default(),
             connections: 0,
             bytes_sent: 0,
             bytes_received: 0,
@@ -285,6 +288,7 @@ impl Tally {
             self.explain(*outcome, || reason.clone());
         }
         self.decoded.merge(&other.decoded);
+        self.quotes.merge(&other.quotes);
         self.connections += other.connections;
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;

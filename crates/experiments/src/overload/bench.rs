@@ -332,6 +332,7 @@ pub(super) fn runs() -> Table {
         "undecodable",
         "dropped",
         "client-failed",
+        "declined",
         "in-flight",
         "offered_per_s",
         "throughput_per_s",

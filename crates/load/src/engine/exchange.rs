@@ -64,17 +64,23 @@ impl Engine<'_> {
     /// Hands the request of a connection to the kernel.
     pub(super) fn transmit(&mut self, slot: u32) -> Transmitted {
         let connection = &mut self.connections[slot as usize];
-        let Some(exchange) = connection.exchange else {
+        let Some(mut exchange) = connection.exchange else {
             return Transmitted::Yes;
         };
         let request = &self.shared.mix.requests[exchange.request];
-        let bytes = if let Some(bytes) = request.fixed() {
+        let mut quoted = false;
+        let bytes = if let (Some(bytes), None) = (request.fixed(), &self.buyer) {
             bytes
         } else {
             self.scratch.clear();
             let row = exchange.due.number;
             if let Err(reason) = request.write(&self.shared.plan.data, row, &mut self.scratch) {
                 return Transmitted::Unwritten(reason);
+            }
+            if let Some(buyer) = &self.buyer {
+                let quote = buyer.quotes.due(self.shared.clock.now());
+                quoted = quote.is_some();
+                buyer.sign(quote, &mut self.scratch);
             }
             &self.scratch
         };
@@ -83,9 +89,11 @@ impl Engine<'_> {
             Ok(()) => {
                 self.tally.bytes_sent += bytes.len() as u64;
                 connection.state = State::Exchanging;
-                let now = self.shared.clock.now();
-                if let Some(exchange) = &mut connection.exchange {
-                    exchange.moments.written = now;
+                exchange.moments.written = self.shared.clock.now();
+                exchange.quoted = quoted;
+                connection.exchange = Some(exchange);
+                if quoted {
+                    self.note_quoted(&exchange);
                 }
                 Transmitted::Yes
             }
@@ -155,6 +163,7 @@ impl Engine<'_> {
         };
         let now = self.shared.clock.now();
         let (outcome, reason) = self.judge(slot, &mut exchange);
+        self.note_quote(slot, &exchange);
         let connection = &mut self.connections[slot as usize];
         let status = connection.reader.status();
         let reusable = connection.reader.keep_alive() && !closed;

@@ -4,6 +4,7 @@
 //! matters: the loop sleeps in the kernel until shortly before the next request is due and
 //! polls from there on (module `margin`), so that a request leaves within microseconds of its time.
 
+mod buying;
 mod connect;
 mod exchange;
 mod margin;
@@ -21,6 +22,7 @@ use rustls::pki_types::ServerName;
 use slab::Slab;
 
 use self::margin::Margin;
+use crate::buying::{Buyer, Followed};
 use crate::clock::Clock;
 use crate::connection::{Connection, Exchange, State};
 use crate::fifo::Fifo;
@@ -52,6 +54,8 @@ pub(crate) struct Shared<'r> {
     pub(crate) names: HashMap<usize, ServerName<'static>>,
     pub(crate) tls: Option<Arc<ClientConfig>>,
     pub(crate) clock: Clock,
+    /// Where clients choose by price.
+    pub(crate) offers: Option<Followed>,
     pub(crate) stop: &'r AtomicBool,
     /// Connections each loop may have open.
     pub(crate) limit: usize,
@@ -71,6 +75,7 @@ pub(crate) struct Engine<'r> {
     in_flight: usize,
     serial: u32,
     tally: Tally,
+    buyer: Option<Buyer<'r>>,
     ticks: Sender<Tick>,
     next_tick: Instant,
     margin: Margin,
@@ -96,6 +101,10 @@ impl<'r> Engine<'r> {
             in_flight: 0,
             serial: 0,
             tally: Tally::new(shared.plan.step_ends(), shared.mix.len()),
+            buyer: shared
+                .offers
+                .as_ref()
+                .map(|offers| Buyer::new(&offers.catalogue)),
             ticks,
             next_tick: Instant::ORIGIN + TICK,
             margin: Margin::new(),
@@ -159,6 +168,7 @@ impl<'r> Engine<'r> {
             due,
             request,
             moments,
+            quoted: false,
         };
         self.in_flight += 1;
         if self.is_recorded(&exchange) {
@@ -166,6 +176,9 @@ impl<'r> Engine<'r> {
             self.tally.tick.intended += 1;
         } else {
             self.tally.warm_up += 1;
+        }
+        if !self.buy(&exchange) {
+            return;
         }
         let origin = self.shared.mix.requests[request].origin;
         if let Some(slot) = self.idle[origin].pop() {

@@ -4,6 +4,9 @@ use posthaste_wsqos::Coding;
 
 use super::Violation;
 
+/// A quote that is longer is not kept.
+const QUOTE_LIMIT: usize = 1024;
+
 /// How the content of a reply is coded (RFC 9110, section 8.4).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Content {
@@ -25,6 +28,7 @@ pub(super) struct Fields {
     pub(super) length: Option<u64>,
     pub(super) xml: bool,
     pub(super) content: Content,
+    pub(super) quote: Option<Vec<u8>>,
 }
 
 impl Fields {
@@ -39,6 +43,10 @@ impl Fields {
         for header in headers {
             // Names of other lengths cannot matter: most headers cost one comparison.
             match header.name.len() {
+                5 if header.name.eq_ignore_ascii_case("quote") => {
+                    let value = Some(header.value).filter(|value| value.len() <= QUOTE_LIMIT);
+                    fields.quote = Some(value.unwrap_or_default().to_owned());
+                }
                 10 if header.name.eq_ignore_ascii_case("connection") => {
                     fields.connection(header.value);
                 }

@@ -15,6 +15,7 @@ pub use page::page;
 pub use prometheus::prometheus;
 pub use text::{text, thousands};
 
+use crate::buying::{Buying, QuoteUse};
 use crate::decoding::Decoded;
 use crate::outcome::{Outcome, Outcomes};
 use crate::plan::{Connections, Pace, Plan};
@@ -52,6 +53,9 @@ pub struct Report {
     /// What was decoded, where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub decoded: Option<Decoded>,
+    /// What became of quotes, where clients choose by price.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub quotes: Option<QuoteUse>,
     /// Complete replies by status.
     pub statuses: BTreeMap<u16, u64>,
     /// The first explanation of each kind of end.
@@ -88,6 +92,9 @@ pub struct Described {
     /// How many times slower than here replies were decoded, where they were.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub decoding_slowdown: Option<u32>,
+    /// Whose offers were chosen from, for which type and up to which price, where they were.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub buying: Option<String>,
     /// Event loops.
     pub threads: usize,
     /// Seed.
@@ -135,6 +142,7 @@ impl Report {
                 .map(|(name, h)| (name.to_owned(), h.summary()))
                 .collect(),
             decoded: plan.decoding.map(|_| run.decoded),
+            quotes: plan.buying.as_ref().map(|_| run.quotes),
             statuses: run.statuses.clone(),
             reasons: reasons(run),
             connections: run.connections,
@@ -198,6 +206,7 @@ impl Described {
             timeout: plan.timeout.to_string(),
             warm_up: plan.warm_up.to_string(),
             decoding_slowdown: plan.decoding,
+            buying: plan.buying.as_ref().map(buying_in_words),
             threads: plan.threads,
             seed: plan.seed.0,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -233,13 +242,23 @@ fn pace_in_words(plan: &Plan) -> String {
     }
 }
 
-/// What follows the kind of connections where replies are decoded.
-fn decoding_in_words(plan: &Described) -> String {
-    match plan.decoding_slowdown {
+fn buying_in_words(buying: &Buying) -> String {
+    let kind = buying.kind.iter().map(|kind| format!(" for {kind}"));
+    let most = buying.most().into_iter();
+    let most = most.map(|most| format!(", {most} at most"));
+    let words = kind.chain(most).collect::<String>();
+    format!("offers of {}{words}", buying.broker)
+}
+
+/// What follows the kind of connections, where clients do more than ask.
+fn client_in_words(plan: &Described) -> String {
+    let decoding = match plan.decoding_slowdown {
         None => String::new(),
         Some(1) => ", replies decoded".to_owned(),
         Some(times) => format!(", replies decoded {} times slower", thousands(times.into())),
-    }
+    };
+    let buying = plan.buying.iter();
+    buying.fold(decoding, |words, buying| format!("{words}, {buying}"))
 }
 
 /// Outcomes that occurred, for lists that leave zeros out.

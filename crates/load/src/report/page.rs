@@ -5,7 +5,7 @@ use posthaste_draw::{
 };
 use posthaste_stats::{Histogram, Recorder, Statistic, Summary};
 
-use super::{PortionReport, Report, decoding_in_words, occurred, thousands};
+use super::{PortionReport, Report, client_in_words, occurred, thousands};
 use crate::outcome::Outcome;
 use crate::run::Run;
 use crate::tally::Phases;
@@ -18,7 +18,7 @@ pub fn page(report: &Report, run: &Run) -> String {
             "{}, {} connections{}.",
             report.plan.pace,
             report.plan.connection,
-            decoding_in_words(&report.plan)
+            client_in_words(&report.plan)
         ),
         opening: vec![Block::Cards(cards(report))],
         sections: vec![outcomes(report), times(report, run), course(run)],

@@ -50,19 +50,18 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
         )?;
     }
     if let Some(decoded) = &report.decoded {
-        for (name, help, count) in [
-            ("decoded_replies", "Replies decoded", decoded.replies),
-            (
-                "decoded_coded_bytes",
-                "Bytes of their content as it came",
-                decoded.bytes_coded,
-            ),
-            ("decoded_bytes", "Bytes of what became of it", decoded.bytes),
-        ] {
-            let name = format!("{name}_total");
-            header(out, &name, help, "counter")?;
-            writeln!(out, "posthaste_load_{name} {count}")?;
-        }
+        let coded = decoded.bytes_coded;
+        counter(out, "decoded_replies", "Replies decoded", decoded.replies)?;
+        let help = "Bytes of their content as it came";
+        counter(out, "decoded_coded_bytes", help, coded)?;
+        let help = "Bytes of what became of it";
+        counter(out, "decoded_bytes", help, decoded.bytes)?;
+    }
+    if let Some(quotes) = &report.quotes {
+        counter(out, "quotes_used", "Requests with a quote", quotes.used)?;
+        counter(out, "quotes_refused", "Those refused", quotes.refused)?;
+        let help = "Quotes that cannot be understood";
+        counter(out, "quotes_unreadable", help, quotes.unreadable)?;
     }
     times(
         out,
@@ -82,6 +81,11 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
         "Due to sent",
         &report.send_lateness_ms,
     )
+}
+
+fn counter(out: &mut String, name: &str, help: &str, count: u64) -> std::fmt::Result {
+    header(out, &format!("{name}_total"), help, "counter")?;
+    writeln!(out, "posthaste_load_{name}_total {count}")
 }
 
 fn header(out: &mut String, name: &str, help: &str, kind: &str) -> std::fmt::Result {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use posthaste_stats::Summary;
 
-use super::{PortionReport, Report, decoding_in_words, occurred};
+use super::{PortionReport, Report, client_in_words, occurred};
 use crate::outcome::Outcome;
 use crate::tally::Phases;
 
@@ -23,7 +23,7 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
         "{}, {} connections{}",
         report.plan.pace,
         report.plan.connection,
-        decoding_in_words(&report.plan)
+        client_in_words(&report.plan)
     )?;
     if report.stopped {
         writeln!(out, "stopped after {:.1} s", report.duration_s)?;
@@ -56,6 +56,15 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
             thousands(decoded.replies),
             thousands(decoded.bytes_coded),
             thousands(decoded.bytes)
+        )?;
+    }
+    if let Some(quotes) = &report.quotes {
+        writeln!(
+            out,
+            "quotes     {} used, of which {} refused; {} unreadable",
+            thousands(quotes.used),
+            thousands(quotes.refused),
+            thousands(quotes.unreadable)
         )?;
     }
     writeln!(

@@ -2,6 +2,7 @@
 
 mod accounting;
 mod bad_servers;
+mod buying;
 mod decoding;
 mod overload;
 mod server;

@@ -1,0 +1,104 @@
+//! What a broker offers, as far as it has told: kept in step by a thread, looked into by all event loops.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use posthaste_offers::{Client, Follower, News};
+use posthaste_wsqos::qos::Money;
+
+use super::Buying;
+use super::known::{Choice, Known};
+use crate::run::RunError;
+
+/// A broker that has not told its offers by then is none.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it is looked whether it has.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// The catalogue, and the thread that keeps it in step.
+pub(crate) struct Followed {
+    pub(crate) catalogue: Arc<Catalogue>,
+    _follower: Follower,
+}
+
+/// Offers, and how they are chosen from.
+pub(crate) struct Catalogue {
+    buying: Buying,
+    known: Mutex<Known>,
+    /// Another number whenever a choice may come out otherwise; changed with `known` locked.
+    version: AtomicU64,
+}
+
+impl Followed {
+    /// Follows the broker, and waits until it has told all offers; `stop` ends the wait.
+    pub(crate) fn begin(buying: &Buying, stop: &AtomicBool) -> Result<Self, RunError> {
+        let client = Client::new(&buying.broker).map_err(|e| RunError::Plan(e.to_string()))?;
+        let catalogue = Arc::new(Catalogue::new(buying.clone()));
+        let told = catalogue.clone();
+        let follower = Follower::start(client, move |news| told.take(news, Timestamp::now()));
+        let no_offers = |reason: String| RunError::Broker {
+            broker: buying.broker.clone(),
+            reason,
+        };
+        let follower = follower.map_err(|error| no_offers(error.to_string()))?;
+        let begun = Instant::now();
+        while !catalogue.known().ready {
+            if stop.load(Ordering::Relaxed) {
+                return Err(no_offers("stopped meanwhile".to_owned()));
+            }
+            if begun.elapsed() > PATIENCE {
+                let lost = catalogue.known().lost.clone();
+                let reason = lost.unwrap_or_else(|| "it goes on without an end".to_owned());
+                return Err(no_offers(format!("{reason}, for {} s", PATIENCE.as_secs())));
+            }
+            std::thread::sleep(LOOK);
+        }
+        let settled = catalogue.known().settle_kind(&buying.broker);
+        settled.map_err(RunError::Plan)?;
+        Ok(Self {
+            catalogue,
+            _follower: follower,
+        })
+    }
+}
+
+impl Catalogue {
+    fn new(buying: Buying) -> Self {
+        Self {
+            known: Mutex::new(Known::nothing(&buying)),
+            buying,
+            version: AtomicU64::new(1),
+        }
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    pub(super) const fn most(&self) -> Option<Money> {
+        self.buying.most()
+    }
+
+    /// The cheapest adequate offer; where there is none, what to do without. With the version for which that holds.
+    pub(super) fn choose(&self, now: Timestamp) -> (u64, Choice) {
+        let mut known = self.known();
+        let choice = known.choose(&self.buying, now);
+        (self.version(), choice)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, news: News, now: Timestamp) {
+        let mut known = self.known();
+        if known.take(news, &self.buying, now) {
+            self.version.fetch_add(1, Ordering::Release);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+//! Choices, as the news of a broker come in.
+
+use super::*;
+use crate::buying::{Buyer, Without};
+use posthaste_offers::{Error, Event, Put};
+use posthaste_wsqos::qos::{Definition, Offer};
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn money(text: &str) -> Money {
+    let (amount, currency) = text.split_once(' ').unwrap();
+    Money::new(amount, currency.parse().unwrap()).unwrap()
+}
+
+fn buying(kind: Option<&str>, most: Option<&str>, without: Without) -> Buying {
+    Buying {
+        broker: "http://127.0.0.1:9".to_owned(),
+        kind: kind.map(str::to_owned),
+        wanted: Definition {
+            price: most.map(money),
+            ..Definition::default()
+        },
+        without,
+    }
+}
+
+/// Somebody who buys books for 0.40 EUR at most, and has been told that there is nothing.
+fn buyer_of_books(without: Without) -> Catalogue {
+    let catalogue = Catalogue::new(buying(Some("books"), Some("0.40 EUR"), without));
+    tell(&catalogue, 0, [Event::Begin, Event::Ready(1)]);
+    catalogue
+}
+
+fn tell(catalogue: &Catalogue, second: i64, events: impl IntoIterator<Item = Event>) {
+    for event in events {
+        catalogue.take(News::Told(event), at(second));
+    }
+}
+
+fn lose(catalogue: &Catalogue) {
+    let error = Error::Senseless("gone".to_owned());
+    catalogue.take(News::Lost(error), at(0));
+}
+
+fn change(kind: &str, name: &str, offer: Option<Offer>) -> Event {
+    let put = Put {
+        kind: kind.to_owned(),
+        provider: "ada".to_owned(),
+        name: name.to_owned(),
+        at: None,
+        offer,
+    };
+    Event::Changed {
+        number: Some(2),
+        put: Box::new(put),
+    }
+}
+
+fn offer(kind: &str, name: &str, price: &str, expires: i64) -> Event {
+    let offer = Offer {
+        name: name.to_owned(),
+        expires: at(expires),
+        qos: Definition {
+            price: Some(money(price)),
+            ..Definition::default()
+        },
+    };
+    change(kind, name, Some(offer))
+}
+
+fn book(name: &str, price: &str, expires: i64) -> Event {
+    offer("books", name, price, expires)
+}
+
+/// What is chosen: an offer's name, nothing known, or a reason.
+fn choice(catalogue: &Catalogue, second: i64) -> String {
+    match catalogue.choose(at(second)).1 {
+        Choice::Buy { name, .. } => name,
+        Choice::Unknown => "unknown".to_owned(),
+        Choice::Decline(reason) => reason,
+    }
+}
+
+#[test]
+fn the_cheapest_of_the_moment_is_chosen() {
+    let catalogue = buyer_of_books(Without::Decline);
+    assert_eq!(choice(&catalogue, 1), "no offer for books");
+    tell(
+        &catalogue,
+        1,
+        [
+            book("Gold", "0.50 EUR", 90),
+            offer("maps", "Cheap", "0.10 EUR", 90),
+        ],
+    );
+    assert_eq!(
+        choice(&catalogue, 1),
+        "no offer for books is enough; the cheapest, Gold: price: 0.50 EUR offered, at most 0.40 EUR wanted"
+    );
+    tell(&catalogue, 1, [book("Silver", "0.40 EUR", 50)]);
+    assert_eq!(choice(&catalogue, 1), "Silver");
+    tell(&catalogue, 1, [book("Gold", "0.30 EUR", 40)]);
+    assert_eq!(choice(&catalogue, 39), "Gold");
+    assert_eq!(choice(&catalogue, 40), "Silver");
+    tell(&catalogue, 1, [change("books", "Silver", None)]);
+    assert_eq!(choice(&catalogue, 40), "no offer for books");
+}
+
+#[test]
+fn what_is_being_told_counts_once_it_has_been() {
+    let catalogue = buyer_of_books(Without::Decline);
+    tell(
+        &catalogue,
+        1,
+        [
+            book("Old", "0.30 EUR", 90),
+            Event::Begin,
+            book("New", "0.20 EUR", 90),
+        ],
+    );
+    assert_eq!(choice(&catalogue, 1), "Old");
+    // A break in the midst of it: the old offers stand, and what is told next is about them.
+    lose(&catalogue);
+    assert_eq!(choice(&catalogue, 1), "Old");
+    tell(
+        &catalogue,
+        1,
+        [book("Newer", "0.25 EUR", 90), Event::Ready(3)],
+    );
+    assert_eq!(choice(&catalogue, 1), "Newer");
+    tell(
+        &catalogue,
+        1,
+        [Event::Begin, book("New", "0.35 EUR", 90), Event::Ready(3)],
+    );
+    assert_eq!(choice(&catalogue, 1), "New");
+}
+
+#[test]
+fn without_a_broker_the_last_offers_count_until_they_expire() {
+    for (without, then) in [
+        (
+            Without::Decline,
+            "no offer for books: the broker's answer makes no sense: gone",
+        ),
+        (Without::Send, "unknown"),
+    ] {
+        let catalogue = buyer_of_books(without);
+        tell(
+            &catalogue,
+            1,
+            [book("Silver", "0.40 EUR", 50), book("Gold", "0.50 EUR", 60)],
+        );
+        lose(&catalogue);
+        assert_eq!(choice(&catalogue, 49), "Silver");
+        let known = choice(&catalogue, 50);
+        assert!(known.contains("the cheapest, Gold"), "{without:?}: {known}");
+        assert_eq!(choice(&catalogue, 60), then);
+        // Back, and it has nothing: that is known.
+        tell(&catalogue, 61, [Event::Ready(2)]);
+        assert_eq!(choice(&catalogue, 61), "no offer for books");
+    }
+}
+
+#[test]
+fn a_buyer_looks_again_when_something_has_changed_or_expired() {
+    let catalogue = buyer_of_books(Without::Send);
+    let mut buyer = Buyer::new(&catalogue);
+    let mut request = |second| {
+        let mut request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
+        let declines = buyer.choose(at(second)).is_err();
+        buyer.sign(Some("t"), &mut request);
+        let text = String::from_utf8(request).unwrap();
+        let fields = text.strip_prefix("GET / HTTP/1.1\r\n").unwrap();
+        let fields = fields.strip_suffix("Quote: t\r\nHost: a\r\n\r\n").unwrap();
+        (!declines).then(|| fields.to_owned())
+    };
+    let names = |name: &str| Some(format!("Selected-Offer: {name}\r\nMax-Price: 0.40 EUR\r\n"));
+    assert_eq!(request(1), None);
+    tell(
+        &catalogue,
+        1,
+        [book("Silver", "0.40 EUR", 50), book("Gold", "0.30 EUR", 40)],
+    );
+    assert_eq!(request(39), names("Gold"));
+    assert_eq!(request(40), names("Silver"));
+    tell(&catalogue, 40, [book("Silver", "0.50 EUR", 50)]);
+    assert_eq!(request(40), None);
+    lose(&catalogue);
+    assert_eq!(request(40), None, "one that is too dear is known");
+    catalogue.take(News::Second, at(50));
+    assert_eq!(request(50), Some("Max-Price: 0.40 EUR\r\n".to_owned()));
+}
+
+#[test]
+fn a_type_is_said_unless_there_is_but_one() {
+    let settled = |events: Vec<Event>| {
+        let catalogue = Catalogue::new(buying(None, None, Without::Decline));
+        tell(&catalogue, 0, events);
+        let settled = catalogue.known().settle_kind("http://broker");
+        settled.map(|()| choice(&catalogue, 1))
+    };
+    let maps = || offer("maps", "Cheap", "0.10 USD", 90);
+    // Without a price, the first offer says what is compared.
+    assert_eq!(settled(vec![maps()]).unwrap(), "Cheap");
+    let several = settled(vec![maps(), offer("books", "Gold", "0.20 USD", 90)]).unwrap_err();
+    assert!(
+        several.contains("offers for books, maps: say with --type"),
+        "{several}"
+    );
+    let none = settled(Vec::new()).unwrap_err();
+    assert!(none.contains("--type"), "{none}");
+}
+
+#[test]
+fn what_cannot_be_compared_or_named_is_not_chosen() {
+    let catalogue = buyer_of_books(Without::Decline);
+    tell(
+        &catalogue,
+        1,
+        [book("Gold", "0.20 EUR", 90), book("Gold", "0.20 USD", 90)],
+    );
+    let reason = choice(&catalogue, 1);
+    assert!(
+        reason.starts_with("no offer for books: Gold by ada is left out, nobody has said"),
+        "{reason}"
+    );
+    tell(&catalogue, 1, [book("a\r\nX: y", "0.20 EUR", 90)]);
+    let reason = choice(&catalogue, 1);
+    assert!(
+        reason.ends_with("a name that cannot stand in a header field"),
+        "{reason}"
+    );
+    tell(&catalogue, 1, [book("Silver", "0.40 EUR", 90)]);
+    assert_eq!(choice(&catalogue, 1), "Silver");
+}

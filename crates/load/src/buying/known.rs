@@ -1,0 +1,186 @@
+//! What a broker has told of its offers, and what is chosen from that.
+
+use jiff::Timestamp;
+use posthaste_offers::{Event, News, Put};
+use posthaste_wsqos::index::Index;
+use posthaste_wsqos::qos::{Currency, Money, Offer, Ontologies, Rates, objections};
+
+use super::{Buying, Without};
+
+/// Types that an error names.
+const NAMED: usize = 10;
+
+/// Offers as of the last news.
+pub(super) struct Known {
+    kind: Option<String>,
+    index: Index,
+    /// What there is, while it is being told.
+    beginning: Option<Index>,
+    /// Whether all there is has been told once.
+    pub(super) ready: bool,
+    /// Why the broker is not there, where it is not.
+    pub(super) lost: Option<String>,
+    /// The first offer that cannot be compared.
+    left_out: Option<String>,
+}
+
+/// What a client is to do.
+#[derive(Debug, PartialEq)]
+pub(super) enum Choice {
+    /// Send, and select this offer.
+    Buy { name: String, until: Timestamp },
+    /// Send without knowing an offer.
+    Unknown,
+    /// Send nothing, for this reason.
+    Decline(String),
+}
+
+impl Known {
+    pub(super) fn nothing(buying: &Buying) -> Self {
+        Self {
+            kind: buying.kind.clone(),
+            index: empty(buying),
+            beginning: None,
+            ready: false,
+            lost: None,
+            left_out: None,
+        }
+    }
+
+    /// Where no type was asked for: the only one for which `broker` has offers.
+    pub(super) fn settle_kind(&mut self, broker: &str) -> Result<(), String> {
+        if self.kind.is_some() {
+            return Ok(());
+        }
+        let mut kinds: Vec<&str> = self.index.kinds().collect();
+        kinds.sort_unstable();
+        match &*kinds {
+            [only] => {
+                self.kind = Some((*only).to_owned());
+                Ok(())
+            }
+            [] => {
+                let reason = self.left_out.as_deref().unwrap_or("there is none");
+                Err(format!(
+                    "the broker at {broker} has no offer to choose from: {reason}; say with --type for what one may come"
+                ))
+            }
+            several => {
+                let named = several[..several.len().min(NAMED)].join(", ");
+                let more = if several.len() > NAMED { ", ..." } else { "" };
+                Err(format!(
+                    "the broker at {broker} has offers for {named}{more}: say with --type which"
+                ))
+            }
+        }
+    }
+
+    /// The cheapest adequate offer; where there is none, what to do without.
+    pub(super) fn choose(&mut self, buying: &Buying, now: Timestamp) -> Choice {
+        let kind = self.kind.as_deref().unwrap_or_default();
+        let mut adequate = self.index.adequate(kind, &buying.wanted, now);
+        // A name that cannot stand in a field cannot be selected.
+        let found = adequate.find(|found| is_field_value(&found.offer.name));
+        if let Some(found) = found {
+            return Choice::Buy {
+                name: found.offer.name,
+                until: found.offer.expires,
+            };
+        }
+        drop(adequate);
+        self.index.expire(now);
+        match &self.lost {
+            Some(_) if self.index.len_of(kind) == 0 && buying.without == Without::Send => {
+                Choice::Unknown
+            }
+            _ => Choice::Decline(self.objection(kind, buying, now)),
+        }
+    }
+
+    /// Why no offer is enough.
+    fn objection(&self, kind: &str, buying: &Buying, now: Timestamp) -> String {
+        let Some(cheapest) = self.index.offers(kind).next() else {
+            let reason = self.lost.as_ref().or(self.left_out.as_ref());
+            let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+            return format!("no offer for {kind}{reason}");
+        };
+        let objections = objections(&cheapest.offer, &buying.wanted, &self.index.world(now));
+        let objections: Vec<String> = objections.iter().map(ToString::to_string).collect();
+        let objections = match &*objections {
+            [] => "a name that cannot stand in a header field".to_owned(),
+            some => some.join(", "),
+        };
+        let Offer { name, .. } = &cheapest.offer;
+        format!("no offer for {kind} is enough; the cheapest, {name}: {objections}")
+    }
+
+    /// Whether a choice may come out otherwise from now on.
+    pub(super) fn take(&mut self, news: News, buying: &Buying, now: Timestamp) -> bool {
+        match news {
+            News::Told(event) => self.event(event, buying),
+            News::Lost(error) => {
+                self.beginning = None;
+                self.lost = Some(error.to_string());
+                true
+            }
+            News::Second => self.index.expire(now) > 0,
+        }
+    }
+
+    fn event(&mut self, event: Event, buying: &Buying) -> bool {
+        let changes = !matches!(event, Event::Alive);
+        match event {
+            Event::Begin => self.beginning = Some(empty(buying)),
+            Event::Ready(_) => {
+                if let Some(index) = self.beginning.take() {
+                    self.index = index;
+                }
+                self.ready = true;
+            }
+            Event::Changed { put, .. } => self.put(*put, buying),
+            Event::Alive => {}
+        }
+        // What is being told counts once it has been.
+        let in_step = self.beginning.is_none();
+        in_step && (self.lost.take().is_some() || changes)
+    }
+
+    fn put(&mut self, put: Put, buying: &Buying) {
+        if self.kind.as_ref().is_some_and(|kind| *kind != put.kind) {
+            return;
+        }
+        let index = self.beginning.as_mut().unwrap_or(&mut self.index);
+        let Some(offer) = put.offer else {
+            index.remove(&put.kind, &put.provider, &put.name);
+            return;
+        };
+        // Where nothing says in which currency is paid, the first offer does.
+        if index.is_empty()
+            && buying.most().is_none()
+            && let Some(price) = offer.qos.price
+        {
+            *index = comparing_in(price.currency());
+        }
+        if let Err(error) = index.put(&put.kind, &put.provider, &offer) {
+            index.remove(&put.kind, &put.provider, &put.name);
+            let Put { provider, name, .. } = put;
+            self.left_out
+                .get_or_insert_with(|| format!("{name} by {provider} is left out, {error}"));
+        }
+    }
+}
+
+fn empty(buying: &Buying) -> Index {
+    let anything = || "EUR".parse().expect("a currency");
+    comparing_in(buying.most().map_or_else(anything, Money::currency))
+}
+
+fn comparing_in(currency: Currency) -> Index {
+    Index::new(Rates::new(currency), Ontologies::default())
+}
+
+/// Whether `text` may be the value of a header field as it is (RFC 9110, section 5.5).
+fn is_field_value(text: &str) -> bool {
+    let inside = |b: u8| b.is_ascii_graphic() || b == b' ';
+    !text.is_empty() && text.trim() == text && text.bytes().all(inside)
+}

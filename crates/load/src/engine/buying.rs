@@ -1,0 +1,53 @@
+//! Requests of clients that choose by price.
+
+use jiff::Timestamp;
+
+use super::Engine;
+use crate::connection::Exchange;
+use crate::outcome::Outcome;
+
+/// Statuses with which a service refuses what it has quoted: too dear, too often, no room.
+const REFUSALS: [u16; 3] = [402, 429, 503];
+
+impl Engine<'_> {
+    /// Chooses an offer for a request, where clients choose; false where it is not sent.
+    pub(super) fn buy(&mut self, exchange: &Exchange) -> bool {
+        let Some(buyer) = &mut self.buyer else {
+            return true;
+        };
+        let Err(reason) = buyer.choose(Timestamp::now()) else {
+            return true;
+        };
+        let reason = || reason.to_owned();
+        self.tally.explain(Outcome::Declined, reason);
+        self.settle(exchange, Outcome::Declined, exchange.moments.sent);
+        false
+    }
+
+    /// A request has left with a quote.
+    pub(super) fn note_quoted(&mut self, exchange: &Exchange) {
+        if let Some(buyer) = &mut self.buyer {
+            buyer.quotes.used(exchange.moments.written);
+        }
+        if self.is_recorded(exchange) {
+            self.tally.quotes.used += 1;
+        }
+    }
+
+    /// A reply has come: takes the quote in it, and counts one that did not hold.
+    pub(super) fn note_quote(&mut self, slot: u32, exchange: &Exchange) {
+        let Some(buyer) = &mut self.buyer else {
+            return;
+        };
+        let reader = &self.connections[slot as usize].reader;
+        let readable = reader.quote().is_none_or(|value| {
+            let now = self.shared.clock.now();
+            buyer.quotes.take(value, exchange.moments.written, now)
+        });
+        let refused = exchange.quoted && REFUSALS.contains(&reader.status());
+        if self.is_recorded(exchange) {
+            self.tally.quotes.refused += u64::from(refused);
+            self.tally.quotes.unreadable += u64::from(!readable);
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Clients that choose by price, between a broker and a service of a few lines.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use jiff::{SignedDuration, Timestamp};
+use posthaste_load::{Buying, Observer, Outcome, Plan, Run, RunError, Tick, Without, run};
+use posthaste_units::Span;
+use posthaste_wsqos::qos::{Definition, Money};
+
+use crate::server::{carried_out, ok, pause, plan, serve};
+
+/// A broker that tells whoever follows what a test has it tell.
+struct Broker {
+    address: SocketAddr,
+    told: Arc<Mutex<Vec<String>>>,
+    gone: Arc<AtomicBool>,
+}
+
+impl Broker {
+    fn open(offers: &[(&str, &str, i64)]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let broker = Self {
+            address: listener.local_addr().unwrap(),
+            told: Arc::default(),
+            gone: Arc::default(),
+        };
+        broker.tell("begin", "null");
+        for (name, price, seconds) in offers {
+            broker.put("books", name, price, *seconds);
+        }
+        broker.tell("ready", "null");
+        let (told, gone) = (broker.told.clone(), broker.gone.clone());
+        listener.set_nonblocking(true).unwrap();
+        thread::spawn(move || {
+            while !gone.load(Ordering::Relaxed) {
+                if let Ok((stream, _)) = listener.accept() {
+                    let (told, gone) = (told.clone(), gone.clone());
+                    thread::spawn(move || Self::answer(stream, &told, &gone));
+                }
+                pause(2);
+            }
+        });
+        broker
+    }
+
+    fn answer(mut stream: TcpStream, told: &Mutex<Vec<String>>, gone: &AtomicBool) {
+        stream.set_nonblocking(false).unwrap();
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
+        let mut next = 0;
+        while !gone.load(Ordering::Relaxed) {
+            let new = {
+                let told = told.lock().unwrap();
+                let from = std::mem::replace(&mut next, told.len());
+                told[from..].concat()
+            };
+            if stream.write_all(new.as_bytes()).is_err() {
+                return;
+            }
+            pause(2);
+        }
+    }
+
+    fn tell(&self, event: &str, data: &str) {
+        let mut told = self.told.lock().unwrap();
+        let id = told.len();
+        told.push(format!("id: {id}\nevent: {event}\ndata: {data}\n\n"));
+    }
+
+    fn put(&self, kind: &str, name: &str, price: &str, seconds: i64) {
+        let expires = Timestamp::now() + SignedDuration::from_secs(seconds);
+        let offer = serde_json::json!({
+            "name": name, "expires": expires,
+            "qos": { "price": { "amount": price, "currency": "EUR" } },
+        });
+        let put =
+            serde_json::json!({ "type": kind, "provider": "ada", "name": name, "offer": offer });
+        self.tell("put", &put.to_string());
+    }
+}
+
+/// The heads of all requests that a service has got.
+type Heads = Arc<Mutex<Vec<String>>>;
+
+/// A service that answers as `reply` says, given a request's head.
+fn service(reply: impl Fn(&str) -> String + Send + Sync + Clone + 'static) -> (SocketAddr, Heads) {
+    let heads = Heads::default();
+    let seen = heads.clone();
+    let address = serve(move |mut stream| {
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        let mut head = String::new();
+        while let Some(Ok(line)) = lines.next() {
+            if !line.is_empty() {
+                head.push_str(&line);
+                head.push('\n');
+                continue;
+            }
+            let reply = reply(&head);
+            seen.lock().unwrap().push(std::mem::take(&mut head));
+            if stream.write_all(reply.as_bytes()).is_err() {
+                return;
+            }
+        }
+    });
+    (address, heads)
+}
+
+/// Clients that pay 0.40 EUR at most for what this broker offers.
+fn buying(mut plan: Plan, broker: SocketAddr, without: Without) -> Plan {
+    let price = Money::new("0.40", "EUR".parse().unwrap()).unwrap();
+    plan.buying = Some(Buying {
+        broker: format!("http://{broker}"),
+        kind: Some("books".to_owned()),
+        wanted: Definition {
+            price: Some(price),
+            ..Definition::default()
+        },
+        without,
+    });
+    plan
+}
+
+/// Counts what was declined, while it is.
+#[derive(Clone, Default)]
+struct Declined(Arc<AtomicU64>);
+
+impl Observer for Declined {
+    fn tick(&mut self, _: Span, tick: &Tick) {
+        let count = tick.outcomes[Outcome::Declined];
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+/// Runs until `act`, beside it, is through.
+fn run_while(plan: &Plan, act: impl FnOnce(&Declined)) -> Run {
+    let stop = &AtomicBool::new(false);
+    let declined = Declined::default();
+    thread::scope(|scope| {
+        let mut observer = declined.clone();
+        let running = scope.spawn(move || run(plan, stop, &mut observer).unwrap());
+        act(&declined);
+        stop.store(true, Ordering::Relaxed);
+        running.join().unwrap()
+    })
+}
+
+/// Waits until a request that came after the first `known` says this and not that; how many there are then.
+fn await_request(heads: &Heads, known: usize, says: &str, says_not: &str) -> usize {
+    for _ in 0..15_000 {
+        let heads = heads.lock().unwrap();
+        let new = heads[known..].iter();
+        let mut wanted = new.filter(|head| head.contains(says) && !head.contains(says_not));
+        if wanted.next().is_some() {
+            return heads.len();
+        }
+        drop(heads);
+        pause(2);
+    }
+    panic!("no request says {says:?}");
+}
+
+fn await_declined(declined: &Declined) {
+    let before = declined.0.load(Ordering::Relaxed);
+    while declined.0.load(Ordering::Relaxed) == before {
+        pause(2);
+    }
+}
+
+#[test]
+fn requests_follow_the_offers_of_the_moment() {
+    let broker = Broker::open(&[("Silver", "0.40", 600)]);
+    let (address, heads) = service(|_| ok("fine"));
+    let plan = buying(
+        plan(address, 200.0, 60_000),
+        broker.address,
+        Without::Decline,
+    );
+    let run = run_while(&plan, |declined| {
+        let known = await_request(
+            &heads,
+            0,
+            "\nSelected-Offer: Silver\nMax-Price: 0.40 EUR\n",
+            "Quote",
+        );
+        broker.put("books", "Gold", "0.30", 600);
+        let known = await_request(&heads, known, "\nSelected-Offer: Gold\n", "Silver");
+        broker.put("books", "Gold", "0.50", 600);
+        broker.put("books", "Silver", "0.41", 600);
+        await_declined(declined);
+        broker.put("books", "Silver", "0.20", 600);
+        await_request(&heads, known, "\nSelected-Offer: Silver\n", "Gold");
+    });
+    let reason = &run.reasons[&Outcome::Declined];
+    assert!(reason.contains("price: 0.41 EUR offered"), "{reason}");
+    assert!(run.outcomes[Outcome::Declined] > 0);
+    assert_eq!(run.intended, run.outcomes.total());
+    let sent = run.outcomes.attempted();
+    let ended = sent - run.outcomes[Outcome::InFlight];
+    let seen = heads.lock().unwrap().len() as u64;
+    assert!((ended..=sent).contains(&seen), "{seen} of {sent}");
+}
+
+#[test]
+fn without_its_broker_a_client_does_as_it_was_told() {
+    let broker = Broker::open(&[("Silver", "0.40", 5)]);
+    thread::scope(|scope| {
+        for without in [Without::Decline, Without::Send] {
+            let broker = &broker;
+            scope.spawn(move || {
+                let (address, heads) = service(|_| ok("fine"));
+                let plan = buying(plan(address, 100.0, 60_000), broker.address, without);
+                let run = run_while(&plan, |declined| {
+                    await_request(&heads, 0, "Selected-Offer: Silver\n", "Quote");
+                    broker.gone.store(true, Ordering::Relaxed);
+                    let known = heads.lock().unwrap().len();
+                    let known = await_request(&heads, known, "Selected-Offer: Silver\n", "Quote");
+                    match without {
+                        Without::Decline => await_declined(declined),
+                        Without::Send => {
+                            await_request(&heads, known, "Max-Price: 0.40 EUR\n", "Selected-Offer");
+                        }
+                    }
+                });
+                let declined = run.outcomes[Outcome::Declined];
+                assert_eq!(declined > 0, without == Without::Decline, "{declined}");
+            });
+        }
+    });
+}
+
+#[test]
+fn quotes_are_shown_and_refusals_counted() {
+    let broker = Broker::open(&[("Silver", "0.40", 600)]);
+    let refused = Arc::new(AtomicU64::new(0));
+    let refusals = refused.clone();
+    let (address, heads) = service(move |head| {
+        if !head.contains("\nQuote: to-ken\n") {
+            return "HTTP/1.1 204 Fine\r\nQuote: to-ken;rate=10;life=60000\r\n\r\n".to_owned();
+        }
+        let status = [402, 429, 503, 404][refusals.fetch_add(1, Ordering::Relaxed) as usize % 4];
+        format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\nQuote: nonsense\r\n\r\n")
+    });
+    let run = carried_out(&buying(
+        plan(address, 100.0, 2000),
+        broker.address,
+        Without::Decline,
+    ));
+    let quoted = refused.load(Ordering::Relaxed);
+    let heads = heads.lock().unwrap();
+    assert!(!heads[0].contains("Quote:"), "{}", heads[0]);
+    // Nineteen where nothing stands still, of 200 requests.
+    assert!((4..=60).contains(&quoted), "{quoted}");
+    let quotes = run.quotes;
+    assert_eq!((quotes.used, quotes.unreadable), (quoted, quoted));
+    assert_eq!(quotes.refused, quoted - quoted / 4);
+}
+
+#[test]
+fn a_broker_that_is_not_there_is_named_before_anything_is_sent() {
+    let gone = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let (address, heads) = service(|_| ok("fine"));
+    let plan = buying(plan(address, 100.0, 100), gone, Without::Send);
+    let refused = |stop: bool| run(&plan, &AtomicBool::new(stop), &mut ()).err().unwrap();
+    let error = refused(false);
+    let words = error.to_string();
+    assert!(matches!(error, RunError::Broker { .. }), "{words}");
+    assert!(
+        words.contains(&gone.to_string()) && words.contains("for 10 s"),
+        "{words}"
+    );
+    assert!(refused(true).to_string().contains("stopped"));
+    assert!(heads.lock().unwrap().is_empty());
+}
