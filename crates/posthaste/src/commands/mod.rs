@@ -12,6 +12,7 @@ mod net;
 mod offers;
 mod path;
 mod pattern;
+mod price;
 mod reproduce;
 mod simulate;
 

@@ -53,6 +53,27 @@ const CASES: &[(&[&str], &str)] = &[
         "--clients",
     ),
     (
+        &["load", URL, "--rate", "5/s", "--max-price", "1EUR"],
+        "--broker",
+    ),
+    (
+        &[
+            "load",
+            URL,
+            "--rate",
+            "5/s",
+            "--broker",
+            URL,
+            "--max-price",
+            "1",
+        ],
+        "write it as 0.40EUR",
+    ),
+    (
+        &["load", URL, "--rate", "5/s", "--broker", "ftp://a"],
+        "no broker's address",
+    ),
+    (
         &["load", URL, "--find", "p99<1s", "--assert", "p99<1s"],
         "cannot be used with",
     ),

@@ -1,6 +1,7 @@
 //! Offers, from one command line to another.
 
 use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
 use std::process::Stdio;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -114,4 +115,57 @@ fn a_follower_with_sources_of_its_own_is_refused_wherever_it_was_told_so() {
         assert_eq!(said.code, Some(2), "{}", said.err);
         assert!(said.err.contains("leave out follow"), "{}", said.err);
     }
+}
+
+#[test]
+fn clients_buy_what_they_can_afford_and_decline_the_rest() {
+    let (broker, shop) = (Broker::open(), Shop::open(&[]));
+    broker.said(&["put", "books", "ada", OFFERS]);
+    let load = |options: &[&str]| {
+        let fixed = ["load", &shop.url, "--rate", "100/s", "--duration", "200ms"];
+        let asked = ["--json", "--broker", &broker.service.url];
+        said(&mut posthaste(&[&fixed[..], &asked, options].concat()))
+    };
+    let ended = |options: &[&str]| {
+        let said = load(options);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        assert_eq!(report["intended"], 20);
+        assert_eq!(report["quotes"]["used"], 0);
+        let count = |name: &str| report["outcomes"][name].as_u64().unwrap();
+        let reason = report["reasons"]["declined"].as_str().unwrap_or_default();
+        (count("ok"), count("declined"), reason.to_owned())
+    };
+    assert_eq!(ended(&["--max-price", "0.10EUR"]), (20, 0, String::new()));
+    let (ok, declined, reason) = ended(&["--max-price", "0.09EUR"]);
+    assert_eq!((ok, declined), (0, 20));
+    let silver = "the cheapest, Silver: price: 0.10 EUR offered, at most 0.09 EUR wanted";
+    assert!(reason.ends_with(silver), "{reason}");
+    broker.said(&["put", "maps", "ada", OFFERS]);
+    let unsaid = load(&["--max-price", "1EUR"]);
+    assert_eq!(unsaid.code, Some(2), "{}", unsaid.err);
+    assert!(
+        unsaid.err.contains("books, maps: say with --type"),
+        "{}",
+        unsaid.err
+    );
+    assert_eq!(ended(&["--type", "maps"]), (20, 0, String::new()));
+}
+
+#[test]
+fn without_a_broker_no_client_begins() {
+    let gone = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let broker = format!("http://{gone}");
+    let url = "http://127.0.0.1:9/";
+    let arguments = ["load", url, "--rate", "100/s", "--broker", &broker];
+    let said = said(&mut posthaste(&arguments));
+    assert_eq!(said.code, Some(3), "{}", said.err);
+    assert!(
+        said.err.contains(&broker) && said.out.is_empty(),
+        "{}",
+        said.err
+    );
 }

@@ -1,5 +1,6 @@
 //! `posthaste load`: what was typed becomes a plan; the run becomes a report.
 
+mod buying;
 mod values;
 
 use std::fs;
@@ -14,6 +15,7 @@ use posthaste_load::{
 use posthaste_soap::Version;
 use posthaste_units::{Rate, Seed, Span};
 
+use self::buying::BuyingArgs;
 use self::values::{Header, Ramp, Steps, soap_version, threads};
 use super::{Failure, print, stop_on_signal};
 
@@ -147,6 +149,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", help_heading = "Client", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     slowdown: Option<u32>,
 
+    #[command(flatten)]
+    buying: BuyingArgs,
+
     /// Accept any server certificate
     #[arg(long, help_heading = "TLS")]
     insecure: bool,
@@ -217,6 +222,8 @@ Examples:
   machine (docs/slow-client.md says where the number comes from):
     posthaste net --profile gprs --to localhost:8080 -- posthaste load http://10.0.0.2:8080/ \\
       --clients 1 --connect-timeout 10s --timeout 2m --decode --slowdown 10000
+  Clients that pay 0.40 EUR at most, by the offers of a broker; what is due while all are dearer is declined:
+    posthaste load http://127.0.0.1:8080/ --rate 100/s --broker http://127.0.0.1:8090 --max-price 0.40EUR --type books
   Keep everything, and compare with last week's run:
     posthaste load http://127.0.0.1:8080/ --rate 500/s --out today && posthaste compare lastweek today";
 
@@ -340,6 +347,7 @@ impl Args {
             seed: self.seed,
             tls,
             decoding: self.decoding(),
+            buying: self.buying.buying(),
             ..Plan::new(requests, self.pace()?)
         })
     }
@@ -477,7 +485,9 @@ fn from_wsdl(error: posthaste_load::WsdlError) -> Failure {
 
 fn from_run(error: posthaste_load::RunError) -> Failure {
     match error {
-        posthaste_load::RunError::System(_) => Failure::run(error),
+        posthaste_load::RunError::System(_) | posthaste_load::RunError::Broker { .. } => {
+            Failure::run(error)
+        }
         _ => Failure::usage(error),
     }
 }

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use posthaste_units::{Rate, Ratio, Span};
-use posthaste_wsqos::qos::{
-    Definition, Document, Info, Money, MoneyError, Ranking, Requirement, Server,
-};
+use posthaste_wsqos::qos::{Definition, Document, Info, Money, Ranking, Requirement, Server};
 
 use super::Failure;
+use crate::commands::price::price;
 
 /// What an offer must be enough for.
 #[derive(clap::Args)]
@@ -72,29 +71,10 @@ fn read(file: &PathBuf) -> Result<Requirement, Failure> {
     }
 }
 
-/// The words that clap shows end with the remedy.
-fn price(text: &str) -> Result<Money, String> {
-    let wrong = |error: MoneyError| format!("{error}; write it as 0.40EUR");
-    text.parse().map_err(wrong)
-}
-
 fn ranking(text: &str) -> Result<Ranking, String> {
     match text {
         "cheapest" => Ok(Ranking::Cheapest),
         "skyline" => Ok(Ranking::Skyline),
         _ => Err("there are cheapest and skyline; by weights with POST /v1/best-offer".to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn prices_are_written_as_people_do() {
-        assert_eq!(price("0.40EUR").unwrap(), price("0.4 EUR").unwrap());
-        for wrong in ["0.40", "EUR", "-1EUR", "0.40eur", "0.40EURO"] {
-            assert!(price(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -1,0 +1,55 @@
+//! Clients that choose by price.
+
+use clap::ValueEnum;
+use posthaste_load::{Buying, Without};
+use posthaste_wsqos::qos::{Definition, Money};
+
+use crate::commands::price::price;
+
+/// Whose offers are chosen from, and how.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Offers")]
+pub(super) struct BuyingArgs {
+    /// Before every request, choose the cheapest offer that this broker tells, and name it in Selected-Offer;
+    /// what has no offer is declined. Each event loop is one client, and uses the quotes it is given
+    #[arg(long, value_name = "URL")]
+    broker: Option<String>,
+    /// The most a request may cost, for example 0.40EUR; told in Max-Price
+    #[arg(long, value_name = "PRICE", requires = "broker", value_parser = price)]
+    max_price: Option<Money>,
+    /// The type of interface that is called [default: the only one for which there are offers]
+    #[arg(long = "type", value_name = "TYPE", requires = "broker")]
+    kind: Option<String>,
+    /// What to do with requests while the broker is gone and the offers it told have expired
+    #[arg(
+        long,
+        value_enum,
+        value_name = "decline|send",
+        default_value = "decline",
+        requires = "broker"
+    )]
+    without_broker: WithoutArg,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum WithoutArg {
+    Decline,
+    Send,
+}
+
+impl BuyingArgs {
+    pub(super) fn buying(&self) -> Option<Buying> {
+        Some(Buying {
+            broker: self.broker.clone()?,
+            kind: self.kind.clone(),
+            wanted: Definition {
+                price: self.max_price,
+                ..Definition::default()
+            },
+            without: match self.without_broker {
+                WithoutArg::Decline => Without::Decline,
+                WithoutArg::Send => Without::Send,
+            },
+        })
+    }
+}
