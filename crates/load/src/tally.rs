@@ -101,15 +101,21 @@ pub struct Part {
     pub outcomes: Outcomes,
     /// Complete replies that came while requests were still due.
     pub completed: u64,
+    /// Those of them that were [`Outcome::Ok`].
+    pub served: u64,
     /// Response times of its complete replies.
     pub response: Histogram,
+    /// The same of those that were [`Outcome::Ok`]: a refusal may come much sooner.
+    pub good: Histogram,
 }
 
 impl Part {
     fn merge(&mut self, other: &Self) {
         self.outcomes += other.outcomes;
         self.completed += other.completed;
+        self.served += other.served;
         self.response.merge(&other.response);
+        self.good.merge(&other.good);
     }
 }
 
@@ -248,15 +254,18 @@ impl Tally {
             if complete {
                 part.response.record(response);
             }
+            if outcome == Outcome::Ok {
+                part.good.record(response);
+            }
         }
         if in_window {
             let during = self.step_ends.partition_point(|end| *end < done);
             let step = self.steps.get_mut(during);
             let request = self.requests.get_mut(ending.request);
-            [step, request]
-                .into_iter()
-                .flatten()
-                .for_each(|part| part.completed += 1);
+            for part in [step, request].into_iter().flatten() {
+                part.completed += 1;
+                part.served += u64::from(outcome == Outcome::Ok);
+            }
         }
     }
 

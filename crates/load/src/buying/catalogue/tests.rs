@@ -60,6 +60,7 @@ fn change(kind: &str, name: &str, offer: Option<Offer>) -> Event {
 
 fn offer(kind: &str, name: &str, price: &str, expires: i64) -> Event {
     let offer = Offer {
+        endpoint: None,
         name: name.to_owned(),
         expires: at(expires),
         qos: Definition {
