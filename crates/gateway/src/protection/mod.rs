@@ -54,6 +54,8 @@ struct Door {
     /// Of the replies since the last sample of [`Pricing`].
     served: u64,
     waited: Span,
+    /// Requests that pay and found no room since then.
+    crowded_out: u64,
 }
 
 /// Who says who is let in.
@@ -108,6 +110,7 @@ impl Protection {
                 offer: prices.offer,
                 monitor: Monitor::new(WINDOW, share, now()),
                 served: 0,
+                crowded_out: 0,
                 waited: Span::ZERO,
             }),
             counts: Counts::default(),
@@ -212,6 +215,7 @@ impl Door {
                         let name = market.current().name.clone();
                         self.monitor.record(at, &name, client, Delivery::Refused);
                         let full = matches!(refused.why, Why::Full);
+                        self.crowded_out += u64::from(full);
                         return Err(Turned {
                             why: counts::Reason::Price(refused.why),
                             current: Some((name, tell::price(refused.current))),

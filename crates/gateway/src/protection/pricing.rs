@@ -125,6 +125,7 @@ impl Eye {
         let is_idle = served == 0.0 && door.in_service == 0;
         let busy = if is_idle { 0.0 } else { house.busy() };
         let waited = std::mem::take(&mut door.waited).as_secs_f64();
+        let crowded_out = std::mem::take(&mut door.crowded_out) as f64;
         if busy >= BUSY_ENOUGH && passed > 0.0 {
             let shown = served / passed / busy;
             let known = self.capacity.get_or_insert(shown);
@@ -135,7 +136,10 @@ impl Eye {
             let least = self.least.map_or(mean, |least| least * (1.0 + DRIFT));
             *self.least.insert(least.min(mean))
         });
-        let delay = mean.zip(least).map_or(0.0, |(mean, least)| mean - least);
+        let waiting = mean.zip(least).map_or(0.0, |(mean, least)| mean - least);
+        // Had there been room for them, what came would have waited until they were served.
+        let behind = self.capacity.map_or(0.0, |capacity| crowded_out / capacity);
+        let delay = waiting + behind;
         let seen = Observed {
             at,
             busy,
