@@ -79,4 +79,8 @@ pub const FIGURES: &[&Figure] = &[
     &wsqos::fig_64::FIGURE,
     &wsqos::fig_65::FIGURE,
     &wsqos::fig_66::FIGURE,
+    &wsqos::fig_68::FIGURE,
+    &wsqos::fig_69::FIGURE,
+    &wsqos::fig_70::FIGURE,
+    &wsqos::prices_2026::FIGURE,
 ];

@@ -12,9 +12,14 @@
 //! Chapter 7.3 is about a network with classes: [`diffserv`] asks for the one with a guarantee in three ways,
 //! [`marking_cost`] measures what marking takes.
 //!
+//! Chapter 7.4 is about offers that follow the load: [`adaptive`] runs the thesis's, on a [`market`] of a shop, a gateway, a
+//! broker and clients; beyond it, [`prices`] sets what protects a server side by side.
+//!
 //! What they share stands beside them: the [`front`] of shop and gateway, the [`rig`] of
 //! two cores, the pictures of a slow client in [`service_time`]. The paper's own numbers are named here, once.
 
+mod adaptive;
+mod adaptive_plots;
 mod broker_plots;
 mod brokers;
 mod claims;
@@ -40,17 +45,23 @@ pub(crate) mod fig_63;
 pub(crate) mod fig_64;
 pub(crate) mod fig_65;
 pub(crate) mod fig_66;
+pub(crate) mod fig_68;
+pub(crate) mod fig_69;
+pub(crate) mod fig_70;
 mod front;
 mod handheld;
 mod line_time;
 mod loaded;
 mod lookups;
 pub(crate) mod lookups_2026;
+mod market;
 mod marking_cost;
 mod origin;
 mod peers;
 mod policies;
 pub(crate) mod policies_2026;
+mod prices;
+pub(crate) mod prices_2026;
 mod promises;
 pub(crate) mod promises_2026;
 mod qos_proxy;

@@ -1,0 +1,101 @@
+//! What the pictures of adaptive offers share: a stretch of the course of price and load.
+
+use posthaste_draw::{Along, Axis, Chart, Mark, Point, Role, Series, Shape, Unit};
+
+use super::adaptive::SCALE;
+use crate::check::Check;
+use crate::figure::Plot;
+use crate::records::{Records, Row};
+
+/// Said of each of them.
+pub(super) const DIFFERS: &str = "The thesis watched the processor of a machine for twenty minutes; here a shop whose one server takes a fixed time for each request is watched, sixty times as fast: every time that the controller knows is a sixtieth, rates are tenfold, and an axis shows the thesis's minutes. The thesis does not state how long it waits between two steps of the price: 5 s here. Its clients asked a broker before every request; ours have one of their own that follows it, so that a new price is known some milliseconds later, about a second of the thesis's. What demand does is ours: the four clients begin one after the other, and at the end all but the one that pays most stop.";
+
+/// One look.
+#[derive(Clone, Copy)]
+pub(super) struct Moment {
+    pub(super) minute: f64,
+    pub(super) price: f64,
+    pub(super) load: f64,
+}
+
+/// The course between two of the thesis's minutes.
+pub(super) fn course(records: &Records, from: f64, to: f64) -> Vec<Moment> {
+    let moment = |row: Row<'_>| Moment {
+        minute: row.number("minute"),
+        price: row.number("price"),
+        load: row.number("load"),
+    };
+    let rows = records.table("course").rows().map(moment);
+    rows.filter(|now| (from..=to).contains(&now.minute))
+        .collect()
+}
+
+/// Price and load on one axis: both lie between 0 and 1.
+pub(super) fn plot(title: &str, course: &[Moment]) -> Vec<Plot> {
+    let x = Axis::linear("minutes of the thesis", Unit::Count);
+    let y = Axis::linear("price in EUR, and load as a share", Unit::Count).range(0.0, 1.1);
+    let mut chart = Chart::new(title, x, y);
+    let line = |name: &str, value: fn(&Moment) -> f64| {
+        Series::line(
+            name,
+            course.iter().map(|now| Point::new(now.minute, value(now))),
+        )
+    };
+    chart.series = vec![
+        line("price", |now| now.price).shape(Shape::Steps),
+        line("load, mean of 30 s", |now| now.load),
+    ];
+    chart.marks = [
+        (0.8, "above 80 % the price rises"),
+        (0.7, "below 70 % it falls"),
+    ]
+    .map(|(at, label)| Mark {
+        along: Along::Y,
+        at,
+        label: label.to_owned(),
+        role: Role::Paper,
+    })
+    .into();
+    chart.notes = vec![format!("A second of ours is {SCALE:.0} of the thesis's.")];
+    vec![Plot::Chart(chart)]
+}
+
+/// That all requests are accounted for, that the price moved in steps, and that clients declined rather than be refused.
+pub(super) fn accounted(records: &Records) -> Vec<Check> {
+    let rows: Vec<Row<'_>> = records.table("clients").rows().collect();
+    let sum = |column: &str| rows.iter().map(|row| row.number(column)).sum::<f64>();
+    let all = course(records, 0.0, f64::INFINITY);
+    let steps = all
+        .windows(2)
+        .map(|pair| (pair[1].price - pair[0].price) * 10.0);
+    let odd = steps
+        .filter(|step| (step - step.round()).abs() > 1e-6)
+        .count();
+    let (intended, refused) = (sum("intended"), sum("status-error"));
+    vec![
+        Check::instrument(
+            !rows.is_empty() && intended == sum("outcomes"),
+            format!("Each of {intended:.0} intended requests has one outcome."),
+        ),
+        Check::instrument(
+            all.len() > 20 && odd == 0 && all.iter().all(|now| now.price >= 0.0),
+            format!(
+                "The price moves in steps of 0.10 and is never below 0: {odd} other changes in {} looks.",
+                all.len()
+            ),
+        ),
+        Check::claim(
+            refused <= 0.02 * intended,
+            format!(
+                "Clients decline themselves what is too dear: {:.0} requests were not sent, {refused:.0} were refused because the price had just risen.",
+                sum("declined")
+            ),
+        ),
+    ]
+}
+
+/// How a minute of the thesis is written.
+pub(super) fn clock(minute: f64) -> String {
+    let seconds = (minute * 60.0).round() as u64;
+    format!("{}:{:02}", seconds / 60, seconds % 60)
+}

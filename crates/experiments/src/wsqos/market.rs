@@ -1,0 +1,177 @@
+//! A shop, a gateway with prices before it, a broker at which its offers stand, and clients that buy.
+//!
+//! The shop acts a law: its capacity is the same on any machine, and it says in its replies how busy it is. Each client has
+//! a generator of its own that asks its own broker, which follows the gateway's, before every request.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use posthaste_broker::{Admin, Config, Place};
+use posthaste_load::{Buying, Pace, Plan, RequestSpec, Run, Without, run};
+use posthaste_units::{Seed, Span};
+use posthaste_wsqos::qos::{Definition, Money};
+use tempfile::TempDir;
+
+use super::front::fetch;
+use crate::figure::{Conditions, Failure};
+
+/// The type of interface that the shop has, and whose offers they are.
+const KIND: &str = "books";
+const PROVIDER: &str = "ada";
+
+/// The system at work; dropping it ends it.
+pub(super) struct Market {
+    gateway: posthaste_gateway::Running,
+    broker: posthaste_broker::Broker,
+    shop: posthaste_bookshop::Running,
+    _folder: TempDir,
+    page: String,
+}
+
+/// What was seen at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    /// Seconds since the beginning.
+    pub(super) at: f64,
+    pub(super) price: f64,
+    /// Requests let in until then.
+    pub(super) entered: f64,
+}
+
+/// What all clients did, and what was seen meanwhile.
+pub(super) struct Course {
+    /// One for each client.
+    pub(super) runs: Vec<Run>,
+    pub(super) seen: Vec<Seen>,
+}
+
+impl Market {
+    /// A shop with this law, and a gateway with these lines in its configuration; of `[prices]` the last table.
+    pub(super) fn open(
+        conditions: &Conditions<'_>,
+        law: &str,
+        protection: &str,
+        prices: &str,
+    ) -> Result<Self, Failure> {
+        let folder = tempfile::tempdir()?;
+        let place = Place::Sqlite(folder.path().join("offers.db"));
+        let (_, token) = Admin::open(&place)?.make_token(PROVIDER)?;
+        let token_file = folder.path().join("token");
+        std::fs::write(&token_file, token)?;
+        let broker = posthaste_broker::start(Config {
+            listen: ([127, 0, 0, 1], 0).into(),
+            store: place,
+            ..Config::default()
+        })?;
+        let shop = posthaste_bookshop::start(posthaste_bookshop::Config {
+            listen: ([127, 0, 0, 1], 0).into(),
+            service: Some(law.parse()?),
+            seed: conditions.seed,
+            ..posthaste_bookshop::Config::default()
+        })?;
+        let publish = match prices {
+            "" => String::new(),
+            _ => format!(
+                "[prices]\n{prices}\n[prices.broker]\nurl = \"http://{}\"\ntype = \"{KIND}\"\nprovider = \"{PROVIDER}\"\ntoken = {:?}\n",
+                broker.addr,
+                token_file.display().to_string()
+            ),
+        };
+        let config = format!(
+            "listen = \"127.0.0.1:0\"\n\
+             [demand]\nwatch = {{ upstream = \"X-Busy\" }}\n\
+             [protection]\nclient = \"X-Client\"\n{protection}\n\
+             {publish}\
+             [[route]]\npath = \"/\"\nupstream = [\"{}\"]\n",
+            shop.addr
+        );
+        let gateway = posthaste_gateway::start(posthaste_gateway::Config::read(&config)?)?;
+        let isbns = fetch(shop.addr, "GET /isbns.csv HTTP/1.1\r\n", "")?;
+        let isbns = String::from_utf8(isbns)?;
+        let isbn = isbns.lines().nth(1).ok_or("the shop has no book")?;
+        Ok(Self {
+            page: format!("http://{}/json/{isbn}", gateway.addr),
+            gateway,
+            broker,
+            shop,
+            _folder: folder,
+        })
+    }
+
+    /// What the client of this number does that pays so much at most; without a price it asks nobody and says nothing.
+    pub(super) fn client(&self, number: u64, most: Option<Money>, pace: Pace, seed: Seed) -> Plan {
+        let buying = most.map(|most| Buying {
+            broker: format!("http://{}", self.broker.addr),
+            kind: Some(KIND.to_owned()),
+            wanted: Definition {
+                price: Some(most),
+                ..Definition::default()
+            },
+            without: Without::Decline,
+        });
+        let mut request = RequestSpec::get(&self.page);
+        request
+            .headers
+            .push(("X-Client".to_owned(), number.to_string()));
+        Plan {
+            buying,
+            seed: Seed(seed.0.wrapping_add(number)),
+            timeout: Span::from_secs(5),
+            ..Plan::new(vec![request], pace)
+        }
+    }
+
+    /// Carries out what all clients do at the same time, and looks at the price meanwhile; `None` when it was stopped.
+    pub(super) fn run(
+        &self,
+        clients: &[Plan],
+        every: Span,
+        stop: &AtomicBool,
+    ) -> Result<Option<Course>, Failure> {
+        let begun = Instant::now();
+        let course = std::thread::scope(|scope| {
+            let going: Vec<_> = clients
+                .iter()
+                .map(|plan| scope.spawn(move || run(plan, stop, &mut ())))
+                .collect();
+            let mut seen = Vec::new();
+            while going.iter().any(|client| !client.is_finished()) {
+                seen.push(self.look(begun)?);
+                std::thread::sleep(every.into());
+            }
+            let ended = going.into_iter().map(|client| {
+                let run = client.join().map_err(|_| "a generator has panicked")?;
+                run.map_err(Failure::from)
+            });
+            let runs = ended.collect::<Result<_, _>>()?;
+            Ok::<_, Failure>(Course { runs, seen })
+        })?;
+        Ok((!course.runs.iter().any(|run| run.stopped)).then_some(course))
+    }
+
+    /// By the gateway's own counters.
+    fn look(&self, begun: Instant) -> Result<Seen, Failure> {
+        let at = begun.elapsed().as_secs_f64();
+        let text = String::from_utf8(fetch(self.gateway.admin, "GET /metrics HTTP/1.1\r\n", "")?)?;
+        let sum = |name: &str| -> f64 {
+            let name = format!("posthaste_gateway_{name}");
+            let lines = text.lines().filter(|line| line.starts_with(&*name));
+            lines
+                .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+                .sum()
+        };
+        Ok(Seen {
+            at,
+            price: sum("price "),
+            entered: sum("entered_total{"),
+        })
+    }
+}
+
+impl Drop for Market {
+    fn drop(&mut self) {
+        self.gateway.stop();
+        self.broker.stop();
+        self.shop.stop();
+    }
+}
