@@ -63,15 +63,16 @@ fn plot(records: &Records) -> Vec<Plot> {
 
 fn checks(records: &Records) -> Vec<Check> {
     let mut checks = instrument::accounting(records);
-    let number = |end: &str| records.number(&format!("with marks over without{end}"));
-    let [ratio, low, high] = ["", " low", " high"].map(number);
+    let number = |what: &str| {
+        let ends = ["", " low", " high"];
+        ends.map(|end| 100.0 * records.number(&format!("{what} with marks over without{end}")))
+    };
+    let [[cost, low, high], [fast, slowest, fastest]] = ["cost", "throughput"].map(number);
+    // Where one has a core to itself, 97 % of the throughput is so much of the time.
     checks.push(Check::claim(
-        ratio >= 0.97,
+        cost <= 100.0 / 0.97,
         format!(
-            "Marking costs next to nothing: as fast as it can the gateway answers {:.1} % of what it does without marks ({:.1} to {:.1}; 97 asked).",
-            100.0 * ratio,
-            100.0 * low,
-            100.0 * high
+            "Marking costs next to nothing: a reply takes {cost:.1} % of the processor time that it takes without marks ({low:.1} to {high:.1}; 103 allowed), and as fast as it can the gateway answers {fast:.1} % ({slowest:.1} to {fastest:.1})."
         ),
     ));
     let followed = |who: &str| {

@@ -11,7 +11,7 @@ use super::rig::{Rig, Stand, plan_of, runs};
 use super::sclient::{FILL, SLOWDOWN};
 use crate::estimate::estimate;
 use crate::figure::{Conditions, Failure, Study};
-use crate::records::{Records, Table};
+use crate::records::{Records, Table, Value};
 use crate::sweep;
 
 pub(super) static STUDY: Study = Study {
@@ -72,20 +72,32 @@ fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
         rig.gateway(SLOWDOWN, &before, "")
     };
     let stands = [rig.nothing(), gateway("never")?, gateway("asked")?];
-    let mut pairs = Table::new(["plain_per_s", "marking_per_s", "ratio"]);
+    let mut pairs = Table::new([
+        "plain_per_s",
+        "marking_per_s",
+        "ratio",
+        "plain_us",
+        "marking_us",
+        "cost_ratio",
+    ]);
     let mut table = runs();
     if let Some(capacity) = fastest(conditions, case, &rig, &stands, &mut pairs)? {
         records.set_number("capacity", capacity);
         at_rates(conditions, case, &rig, &stands, capacity, &mut table)?;
     }
-    let ratios: Vec<f64> = pairs.rows().map(|row| row.number("ratio")).collect();
-    let ratio = estimate(&ratios);
-    for (which, value) in [
-        ("", ratio.median),
-        (" low", ratio.low),
-        (" high", ratio.high),
+    for (column, name) in [
+        ("ratio", "throughput with marks over without"),
+        ("cost_ratio", "cost with marks over without"),
     ] {
-        records.set_number(&format!("with marks over without{which}"), value);
+        let ratios: Vec<f64> = pairs.rows().map(|row| row.number(column)).collect();
+        let found = estimate(&ratios);
+        for (end, value) in [
+            ("", found.median),
+            (" low", found.low),
+            (" high", found.high),
+        ] {
+            records.set_number(&format!("{name}{end}"), value);
+        }
     }
     records.set_table("pairs", pairs);
     records.set_table("runs", table);
@@ -112,7 +124,7 @@ fn fastest(
     conditions.progress.step(0, 1, "as fast as can be");
     let mut best = 0.0f64;
     for turn in 0..case.pairs {
-        let mut found = [0.0; 2];
+        let (mut found, mut cost) = ([0.0; 2], [0.0; 2]);
         // Who goes first changes from pair to pair.
         for place in [turn as usize % 2, 1 - turn as usize % 2] {
             let stand = &stands[1 + place];
@@ -125,13 +137,17 @@ fn fastest(
                 return Ok(None);
             };
             found[place] = measured.throughput();
+            cost[place] = 1e6 * measured.cost();
         }
         best = best.max(found[0]);
-        pairs.push([
-            found[0].into(),
-            found[1].into(),
-            (found[1] / found[0]).into(),
-        ]);
+        let [throughput, microseconds] =
+            [found, cost].map(|[plain, marking]| [plain, marking, marking / plain]);
+        pairs.push(
+            [throughput, microseconds]
+                .concat()
+                .into_iter()
+                .map(Value::from),
+        );
     }
     Ok(Some(best))
 }
@@ -187,6 +203,7 @@ mod tests {
             (records.table("runs").len(), records.table("pairs").len()),
             (3, 1)
         );
+        assert!(records.number("cost with marks over without") > 0.0);
         let identity = instrument::identity(&records);
         assert!(identity.holds, "{}", identity.sentence);
         for who in WHOS {
