@@ -142,6 +142,8 @@ impl Connection {
     pub(crate) fn begin(&self, socket: RawFd, http2: bool, now: u32) {
         self.http2.set(http2);
         self.socket.set(Some(socket));
+        // What it was before its handshake does not count: its first request may have come with that.
+        self.resting.set(false);
         self.enter(Phase::Idle, now);
     }
 

@@ -108,8 +108,11 @@ async fn answer(request: Request<Incoming>, peer: &Peer) -> Response<Reply> {
     if let Some(pieces) = path.strip_prefix("/pieces/") {
         return Response::new(Reply::Pieces(pieces.parse().unwrap()));
     }
+    if let Some(length) = path.strip_prefix("/bytes/") {
+        let bytes = Bytes::from(vec![b'x'; length.parse().unwrap()]);
+        return Response::new(Reply::Whole(Whole(Some(bytes))));
+    }
     let (status, body) = match &*path {
-        "/some" => (200, Bytes::from(vec![b'x'; 256 << 10])),
         "/big" => (200, Bytes::from(vec![b'x'; 32 << 20])),
         "/slow" => {
             tokio::time::sleep(Duration::from_millis(600)).await;

@@ -374,17 +374,7 @@ fn tls_from_pem_files_and_failed_handshakes_counted() {
         64,
     );
 
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(made.cert.der().clone()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let client = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let name = "localhost".try_into().unwrap();
-    let session = rustls::ClientConnection::new(Arc::new(client), name).unwrap();
-    let mut stream = rustls::StreamOwned::new(session, connect(running.addr));
+    let mut stream = secured(made.cert.der(), connect(running.addr));
     stream
         .write_all(
             b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc",
@@ -455,4 +445,55 @@ fn without_descriptors_it_waits_and_counts_and_recovers() {
             .is_ok()
             && stream.read(&mut [0; 16]).is_ok_and(|n| n > 0)
     });
+}
+
+/// A client of a server whose certificate this is.
+fn secured(
+    certificate: &rustls_pki_types::CertificateDer<'static>,
+    stream: TcpStream,
+) -> rustls::StreamOwned<rustls::ClientConnection, TcpStream> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate.clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let client = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = "localhost".try_into().unwrap();
+    let session = rustls::ClientConnection::new(Arc::new(client), name).unwrap();
+    rustls::StreamOwned::new(session, stream)
+}
+
+/// A connection that has waited long for its handshake does not rest on a request that came with the end of it.
+#[test]
+fn a_request_that_comes_with_the_end_of_the_handshake_is_answered() {
+    let directory = std::env::temp_dir().join(format!("serve-late-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let (certificate, key) = (directory.join("cert.pem"), directory.join("key.pem"));
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let config = posthaste_serve::load_tls(&certificate, &key).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+    let server = Server {
+        tls: Some(config),
+        ..Server::default()
+    };
+    let running = start(server, 64);
+    let mut client = secured(made.cert.der(), connect(running.addr));
+    std::thread::sleep(Duration::from_millis(1200));
+    client.conn.write_tls(&mut client.sock).unwrap();
+    while client.conn.is_handshaking() {
+        client.conn.read_tls(&mut client.sock).unwrap();
+        client.conn.process_new_packets().unwrap();
+    }
+    let request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    client.conn.writer().write_all(request).unwrap();
+    while client.conn.wants_write() {
+        client.conn.write_tls(&mut client.sock).unwrap();
+    }
+    let mut status = [0; 12];
+    client.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 200");
 }
