@@ -24,6 +24,8 @@ use crate::tls::{self, TlsError};
 
 /// Threads get this long to be ready before the first request is due.
 const LEAD: Span = Span::from_millis(5);
+/// Nobody waits longer than this for a loop to tell its second.
+const LATE: Span = Span::from_secs(2);
 /// Descriptors left to everything else in the process.
 const SPARE_DESCRIPTORS: u64 = 64;
 
@@ -275,19 +277,22 @@ fn settle_thread(plan: &Plan, index: usize) {
     }
 }
 
-/// Joins the ticks of all loops and passes one a second to the observer.
+/// Joins the ticks of all loops and passes them on when each loop has told its second.
 fn watch(ticks: &mpsc::Receiver<Tick>, shared: &Shared<'_>, observer: &mut dyn Observer) {
-    let mut joined = Tick::default();
+    let (mut joined, mut told) = (Tick::default(), 0);
     let mut shown = Instant::ORIGIN;
     loop {
         match ticks.recv_timeout(Duration::from_millis(200)) {
-            Ok(tick) => joined.merge(&tick),
+            Ok(tick) => {
+                joined.merge(&tick);
+                told += 1;
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
         let now = shared.clock.now();
-        if now.since(shown) >= Span::from_secs(1) {
-            shown = now;
+        if told >= shared.plan.threads || now.since(shown) >= LATE {
+            (shown, told) = (now, 0);
             observer.tick(now.since(Instant::ORIGIN), &std::mem::take(&mut joined));
         }
     }
