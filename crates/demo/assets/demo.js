@@ -71,17 +71,18 @@ function show() {
     ["second", trace(all((s) => decades(s.times.p99)))], ["", trace(all((s) => decades(s.times.p50)))],
   ]);
   chart("compressed", percent(now.compressed), filled(all((s) => s.compressed)));
-  kinds.forEach((card, place) => showKind(card, all((s) => s.kinds[place])));
+  const most = Math.max(5, ...all((s) => s.demand / kinds.length * 1.5));
+  kinds.forEach((card, place) => showKind(card, all((s) => s.kinds[place]), most));
   at("offers").replaceChildren(...(now.offers.length ? now.offers.map(offer) : [row(["none: nothing has a price", "", "", ""])]));
   const marks = Object.entries(now.marks).map(([mark, replies]) => row([mark === "default" ? "none" : mark.toUpperCase(), `${replies.toFixed(0)}/s`], 1));
   at("marks").replaceChildren(...(marks.length ? marks : [row(["none", ""], 1)]));
   at("own").textContent = `${(100 * now.own).toFixed(1)} %`;
 }
 
-function showKind(card, seconds) {
+// A chart has the height of half as much again as is asked for: what ends all at once is cut off.
+function showKind(card, seconds, most) {
   const now = seconds.at(-1);
   const names = ["served", "dear", "away", "failed"];
-  const most = Math.max(10, ...seconds.map((s) => s.served + s.dear + s.away + s.failed));
   let below = seconds.map(() => 0);
   const shapes = names.map((name) => {
     const above = seconds.map((s, i) => below[i] + s[name] / most);

@@ -177,6 +177,14 @@ impl Protection {
         Self::None,
     ];
 
+    /// Whether requests have a price.
+    pub const fn is_priced(self) -> bool {
+        matches!(
+            self,
+            Self::ProportionalIntegral | Self::Steps | Self::Rajomon
+        )
+    }
+
     /// What a visitor reads.
     pub const fn label(self) -> &'static str {
         match self {

@@ -1,17 +1,23 @@
 //! The clients: each kind is a run of the load generator, open-loop, begun anew when what it does changes.
+//!
+//! Where there is a price they follow the broker and take its cheapest offer before each request, or send none.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use posthaste_load::{Arrivals, Data, Observer, Pace, Plan, RequestSpec, Step, Tick, run};
+use posthaste_load::{
+    Arrivals, Buying, Data, Observer, Pace, Plan, RequestSpec, Step, Tick, Without, run,
+};
 use posthaste_units::{Dscp, Rate, Seed, Span};
 use posthaste_wsqos::Wish;
+use posthaste_wsqos::qos::{Definition, Money};
 
 use crate::Error;
-use crate::controls::{Client, Controls, KINDS, euros};
+use crate::controls::{Client, Controls, KINDS};
 use crate::lines::Lines;
+use crate::products::KIND;
 use crate::story::Story;
 
 /// A reply that takes longer is given up.
@@ -22,12 +28,11 @@ const CONNECTIONS: usize = 300;
 const RUN: Span = Span::from_secs(3600);
 /// Nothing for so long is nothing.
 const SILENCE: Span = Span::from_secs(3);
-/// What a client that pays any price says, in cents.
-const ANY_PRICE: u32 = 100_000;
 
 /// All kinds of clients. Dropping them ends them.
 pub(crate) struct Crowd {
     kinds: [Kind; KINDS.len()],
+    broker: String,
     data: Data,
     seed: Seed,
     story: Arc<Story>,
@@ -48,6 +53,8 @@ struct Deed {
     at: SocketAddr,
     /// Requests per second.
     rate: f64,
+    /// Whether it buys what it asks for.
+    buys: bool,
 }
 
 struct Running {
@@ -60,8 +67,13 @@ struct Running {
 pub(crate) struct Seen(Mutex<(Span, Tick)>);
 
 impl Crowd {
-    /// Nobody yet, who will ask for the books in `isbns`.
-    pub(crate) fn new(isbns: &str, seed: Seed, story: &Arc<Story>) -> Result<Self, Error> {
+    /// Nobody yet, who will ask for the books in `isbns` and buy at the broker of this URL.
+    pub(crate) fn new(
+        isbns: &str,
+        broker: String,
+        seed: Seed,
+        story: &Arc<Story>,
+    ) -> Result<Self, Error> {
         let kind = || Kind {
             does: None,
             run: None,
@@ -69,6 +81,7 @@ impl Crowd {
         };
         Ok(Self {
             kinds: std::array::from_fn(|_| kind()),
+            broker,
             data: Data::read(isbns.as_bytes())?,
             seed,
             story: story.clone(),
@@ -89,6 +102,7 @@ impl Crowd {
                 client,
                 at: lines.address(client.network),
                 rate,
+                buys: controls.protection.is_priced(),
             };
             if kind.does == Some(deed) {
                 continue;
@@ -96,7 +110,12 @@ impl Crowd {
             kind.stop();
             if rate > 0.0 {
                 let seed = self.seed.numbered("kind", place as u64);
-                let plan = plan(KINDS[place], &deed, self.data.clone(), seed);
+                let plan = Plan {
+                    data: self.data.clone(),
+                    seed,
+                    buying: deed.buys.then(|| buying(&self.broker, &client)),
+                    ..plan(KINDS[place], &deed)
+                };
                 kind.run = Some(Running::start(plan, &kind.seen, &self.story)?);
             }
             kind.does = Some(deed);
@@ -183,15 +202,29 @@ impl Observer for Watching<'_> {
     }
 }
 
+/// What it buys, and for how much.
+fn buying(broker: &str, client: &Client) -> Buying {
+    let euros = |cents| Money::from_micros(u64::from(cents) * 10_000, "EUR".parse().ok()?);
+    Buying {
+        broker: broker.to_owned(),
+        kind: Some(KIND.to_owned()),
+        wanted: Definition {
+            price: client.budget.and_then(euros),
+            ..Definition::default()
+        },
+        without: Without::Decline,
+    }
+}
+
 /// What a kind sends, and when.
-fn plan(name: &str, deed: &Deed, data: Data, seed: Seed) -> Plan {
-    let Deed { client, at, rate } = deed;
+fn plan(name: &str, deed: &Deed) -> Plan {
+    let Deed {
+        client, at, rate, ..
+    } = deed;
     let field = |name: &str, value: String| (name.to_owned(), value);
-    let cents = client.budget.unwrap_or(ANY_PRICE);
     let mut headers = vec![
         field("X-Client", name.to_owned()),
         field("Accept-Encoding", "gzip".to_owned()),
-        field("Max-Price", format!("{} EUR", euros(cents))),
     ];
     if client.wish != Wish::Unstated {
         headers.push(field("Prefer", format!("compression={}", client.wish)));
@@ -209,11 +242,9 @@ fn plan(name: &str, deed: &Deed, data: Data, seed: Seed) -> Plan {
         steps: vec![Step::steady(rate, RUN)],
     };
     Plan {
-        data,
         timeout: PATIENCE,
         connect_timeout: PATIENCE,
         connection_limit: CONNECTIONS,
-        seed,
         ..Plan::new(vec![request], pace)
     }
 }

@@ -47,11 +47,12 @@ impl System {
         let controls = Controls::default();
         let products = Products::start(seed, &controls)?;
         let lines = Lines::open(products.gateway())?;
-        let mut crowd = Crowd::new(&isbns(seed), seed, story)?;
+        let broker = products.broker_url();
+        let mut crowd = Crowd::new(&isbns(seed), broker.clone(), seed, story)?;
         crowd.obey(&controls, &lines)?;
         let board = Board {
             now: Mutex::new((controls, products.admin())),
-            broker: products.broker_url(),
+            broker,
             seen: crowd.seen(),
         };
         story.tell("controls", &controls);

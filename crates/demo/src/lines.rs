@@ -162,11 +162,14 @@ async fn carry(
     let mut line = Link::<Piece>::new(plan, Seed::default());
     let (mut inside, mut open) = (0, true);
     let mut buffer = [0; SEGMENT];
-    while open || inside > 0 {
+    loop {
         while let Some(passage) = line.pop(now()) {
             debug_assert!(matches!(passage.fate, Fate::Delivered(_)));
             inside -= 1;
             to.write_all(&passage.packet.0).await?;
+        }
+        if !open && inside == 0 {
+            return to.shutdown().await;
         }
         let wake = line.wake().unwrap_or(Instant::FAR_FUTURE);
         let pause = wake.since(now()).into();
@@ -181,5 +184,56 @@ async fn carry(
             () = tokio::time::sleep(pause), if inside > 0 => {}
         }
     }
-    to.shutdown().await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{Shutdown, TcpListener, TcpStream};
+
+    use super::*;
+
+    /// Answers one client, when all it has to say has come, with the same.
+    fn echo() -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            let mut said = Vec::new();
+            client.read_to_end(&mut said).unwrap();
+            client.write_all(&said).unwrap();
+        });
+        address
+    }
+
+    /// What comes back of `said` over a network, and when.
+    fn pass(network: Network, said: &[u8]) -> (Vec<u8>, Span) {
+        let lines = Lines::open(echo()).unwrap();
+        let begun = time::Instant::now();
+        let mut client = TcpStream::connect(lines.address(network)).unwrap();
+        client.write_all(said).unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        let mut heard = Vec::new();
+        client.read_to_end(&mut heard).unwrap();
+        (heard, begun.elapsed().into())
+    }
+
+    #[test]
+    fn what_goes_in_comes_out_whole_and_so_does_its_end() {
+        let said: Vec<u8> = (0..300_000_u32).map(|n| (n % 251) as u8).collect();
+        assert!(pass(Network::Lan, &said).0 == said);
+    }
+
+    #[test]
+    fn a_line_takes_its_delay_and_its_bandwidth() {
+        // A handshake and a round trip of 70 ms each.
+        let (_, lte) = pass(Network::Lte, b"hello");
+        assert!(lte >= Span::from_millis(140), "{lte}");
+        // 2,000 bytes and the headers of two segments at 57.6 kbit/s.
+        let (_, bluetooth) = pass(Network::Bluetooth, &[7; 2000]);
+        assert!(
+            bluetooth >= Span::from_millis(2 * 2 * 3 + 292),
+            "{bluetooth}"
+        );
+    }
 }

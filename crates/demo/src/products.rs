@@ -14,7 +14,7 @@ use crate::Error;
 use crate::controls::{CAPACITY, Controls, MARKS, Protection};
 
 /// What offers are for at the broker, and whose they are.
-const KIND: &str = "books";
+pub(crate) const KIND: &str = "books";
 const PROVIDER: &str = "bookshop";
 /// Books in the shop.
 const BOOKS: usize = 200;

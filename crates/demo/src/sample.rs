@@ -50,7 +50,7 @@ pub(crate) struct Times {
 pub(crate) struct Ends {
     /// Answered.
     pub(crate) served: f64,
-    /// Refused, because they would not pay the price.
+    /// Not sent, or refused, because they would not pay the price.
     pub(crate) dear: f64,
     /// Refused, because there was no room.
     pub(crate) away: f64,
@@ -88,7 +88,8 @@ impl Ends {
             counts.sum::<u64>()
         };
         let ok = tick.outcomes[Outcome::Ok];
-        let (dear, away) = (status(&[402]), status(&[429, 503]));
+        let dear = tick.outcomes[Outcome::Declined] + status(&[402]);
+        let away = status(&[429, 503]);
         let unfinished = tick.outcomes[Outcome::InFlight];
         let failed = tick.outcomes.total() - unfinished - ok - dear - away;
         let per_second = |count: u64| rounded(count as f64 / seconds, 1);
@@ -202,10 +203,11 @@ posthaste_gateway_marks_total{{mark=\"ef\",origin=\"prefer\"}} {compressed}
         tick.statuses = [(200, 10), (402, 4), (429, 1), (503, 2), (504, 2)].into();
         tick.outcomes[Outcome::TimedOut] = 3;
         tick.outcomes[Outcome::InFlight] = 7;
+        tick.outcomes[Outcome::Declined] = 2;
         tick.ok.record(Span::from_millis(20));
         let ends = Ends::of(Span::from_secs(2), &tick);
-        assert_eq!((ends.served, ends.dear, ends.away), (5.0, 2.0, 1.5));
-        assert_eq!((ends.failed, ends.all()), (2.5, 11.0));
+        assert_eq!((ends.served, ends.dear, ends.away), (5.0, 3.0, 1.5));
+        assert_eq!((ends.failed, ends.all()), (2.5, 12.0));
         let json = serde_json::to_value(ends).unwrap();
         let p99 = json["p99"].as_f64().unwrap();
         assert!((19.9..20.1).contains(&p99), "{p99}");

@@ -41,7 +41,7 @@ pub(super) fn page() -> String {
                     div #figures tabindex="-1" {
                         (figure("load", "Load", "How busy the shop is", &["100 %", "50", "0"]))
                         (figure("price", "Price", "EUR for a request; dashes are budgets", &["1.00", "0.50", "0"]))
-                        (figure("times", "Response time", "half, and 99 %, of those served", &["10 s", "100 ms", "1 ms"]))
+                        (figure("times", "Response", "time for half, and 99 %, of those served", &["10 s", "100 ms", "1 ms"]))
                         (figure("compressed", "Compressed", "share of replies", &["100 %", "50", "0"]))
                     }
                     section #clients aria-label="Clients" {

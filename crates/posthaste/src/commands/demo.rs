@@ -40,7 +40,10 @@ impl Args {
             seed: self.seed,
         });
         let running = running.map_err(Failure::run)?;
-        print(&format!("open http://{}/\n", running.addr))?;
+        print(&format!(
+            "listening on http://{}/, open it in a browser\n",
+            running.addr
+        ))?;
         signals.wait();
         drop(running);
         Ok(())

@@ -3,6 +3,7 @@
 mod bad_input;
 mod bad_luck;
 mod command;
+mod demo;
 mod net;
 mod offers;
 mod outcomes;
