@@ -4,6 +4,7 @@
 //! there, a skip counts as a failure.
 
 pub(crate) mod broker;
+mod demo;
 mod gateway;
 pub(crate) mod generators;
 mod hostile;
@@ -127,6 +128,11 @@ pub(crate) const PEERS: &[Peer] = &[
         name: "htb",
         about: "floods through classes of ours and of Linux's HTB: guaranteed, borrowed and at the ceiling within 2 %",
         run: htb::htb,
+    },
+    Peer {
+        name: "demo",
+        about: "chromium shows the demo's page without errors, and a slider changes the system",
+        run: demo::browser,
     },
     Peer {
         name: "overload",
