@@ -5,6 +5,7 @@
 
 pub(crate) mod broker;
 mod demo;
+mod cut_off;
 mod gateway;
 pub(crate) mod generators;
 mod hostile;
@@ -123,6 +124,11 @@ pub(crate) const PEERS: &[Peer] = &[
         name: "postgres",
         about: "the broker's tests on a PostgreSQL: two brokers on it, one cut off, killed at any moment",
         run: stores::postgres,
+    },
+    Peer {
+        name: "postgres-cut-off",
+        about: "two brokers on a PostgreSQL, one cut off for a minute: it says how old it is and comes to the same",
+        run: cut_off::for_a_minute,
     },
     Peer {
         name: "htb",

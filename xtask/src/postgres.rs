@@ -1,5 +1,6 @@
 //! PostgreSQL as a peer: a cluster of its own, started for a test and gone with it.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -70,6 +71,11 @@ impl Postgres {
     /// Where it is, without a database.
     pub(crate) fn url(&self) -> String {
         format!("postgres://posthaste@{}", self.server.address)
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.server.address
     }
 
     /// It listens before it answers.

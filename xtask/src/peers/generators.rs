@@ -116,7 +116,13 @@ fn status(site: &Site, shop: &Server, path: &str, options: &[&str]) -> Outcome<u
         .map_err(|_| Trouble::Failed(format!("curl says status {said}")))
 }
 
-fn curl_command(site: &Site, server: &Server, path: &str, options: &[&str]) -> Outcome<Command> {
+/// curl for a path, with these options.
+pub(crate) fn curl_command(
+    site: &Site,
+    server: &Server,
+    path: &str,
+    options: &[&str],
+) -> Outcome<Command> {
     let mut command = Command::new(tools::debian(&site.checkout, "curl", "curl")?);
     command
         .args(["--silent", "--show-error", "--max-time", "10"])

@@ -1,0 +1,123 @@
+//! Two brokers on one PostgreSQL, one of which hears nothing of it for a minute.
+//!
+//! Between it and the server stands socat, which is stopped: connections stand, and nothing comes through.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::peers::broker::{broker_on, token};
+use crate::peers::generators::{curl_command, get};
+use crate::postgres::Postgres;
+use crate::site::{Server, Site, free_address};
+use crate::tools;
+use crate::trouble::{Outcome, check};
+
+/// How long nothing comes through.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// A broker out of step for longer says how old its answers are: it looks each second, and may be three late.
+const UNNOTICED: Duration = Duration::from_secs(5);
+
+/// How long it may take to be in step again, after its pauses between tries.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const LIST: &str = "/v1/offers?type=books&limit=1000";
+
+/// One goes on being written to; the other says how old its answers are, and comes to the same without a restart.
+pub(crate) fn for_a_minute(site: &Site) -> Outcome<()> {
+    let server = Postgres::start(site)?;
+    let line = relay(site, &server)?;
+    let direct = format!("{}/postgres", server.url());
+    let token = token(site, &direct)?;
+    let near = broker_on(site, "near", &direct)?;
+    let far = format!("postgres://posthaste@{}/postgres", line.address);
+    let far = broker_on(site, "far", &far)?;
+    put(site, &near, &token, 0)?;
+    until_same(site, &near, &far)?;
+    line.running.signal(Signal::STOP)?;
+    let since = Instant::now();
+    let (mut version, mut asked) = (0, 0);
+    while since.elapsed() < SILENCE {
+        version += 1;
+        put(site, &near, &token, version)?;
+        let asked_at = since.elapsed();
+        let age = age(site, &far)?;
+        check(age.is_some() || asked_at < UNNOTICED, || {
+            format!("after {asked_at:?} of silence an answer does not say its age")
+        })?;
+        asked += 1;
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    let age_at_end = age(site, &far)?.unwrap_or_default();
+    check(
+        age_at_end + UNNOTICED.as_secs() >= SILENCE.as_secs(),
+        || format!("after a minute it says {age_at_end} s"),
+    )?;
+    check(put(site, &far, &token, 0).is_err(), || {
+        "who is cut off takes offers".to_owned()
+    })?;
+    line.running.signal(Signal::CONT)?;
+    until_same(site, &near, &far)?;
+    put(site, &far, &token, version + 1)?;
+    until_same(site, &near, &far)?;
+    println!(
+        "  postgres: a minute's silence, {version} writes beside it, {asked} lookups: the same in the end"
+    );
+    Ok(())
+}
+
+/// What stands between a broker and the server.
+fn relay(site: &Site, server: &Postgres) -> Outcome<Server> {
+    let socat = tools::debian(&site.checkout, "socat", "socat")?;
+    let address = free_address()?;
+    let mut relay = Command::new(socat);
+    relay.arg(format!(
+        "TCP-LISTEN:{},bind=127.0.0.1,fork,reuseaddr",
+        address.port()
+    ));
+    relay.arg(format!("TCP:{}", server.address()));
+    site.serve("socat", &mut relay, address)
+}
+
+/// Has ada's offers be ten of this version.
+fn put(site: &Site, broker: &Server, token: &str, version: u64) -> Outcome<()> {
+    let file = site.logs.join("put.wsqos");
+    let offers: String = (0..10)
+        .map(|number| {
+            format!("<qosOffer name=\"{}\" expires=\"2035-01-01T00:00:00Z\"><price currency=\"EUR\">0.{version:03}</price></qosOffer>", version % 7 + number)
+        })
+        .collect();
+    let document = format!("<wsqos><definition><offers>{offers}</offers></definition></wsqos>");
+    tools::write(&file, document)?;
+    let mut put = Command::new(&site.binary);
+    put.args(["offers", "put", "books", "ada", "--broker", &broker.url("")]);
+    put.arg(&file).env("POSTHASTE_TOKEN", token);
+    site.run("put", &mut put, 30).map(drop)
+}
+
+/// How old a broker says its answer to be, in seconds.
+fn age(site: &Site, broker: &Server) -> Outcome<Option<u64>> {
+    let mut ask = curl_command(
+        site,
+        broker,
+        LIST,
+        &["--fail", "--dump-header", "-", "--output", "/dev/null"],
+    )?;
+    let head = site.run("curl", &mut ask, 20)?.stdout.to_ascii_lowercase();
+    let field = head.lines().find_map(|line| line.strip_prefix("age:"));
+    Ok(field.and_then(|seconds| seconds.trim().parse().ok()))
+}
+
+fn until_same(site: &Site, near: &Server, far: &Server) -> Outcome<()> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let (theirs, ours) = (get(site, near, LIST)?, get(site, far, LIST)?);
+        if theirs == ours && age(site, far)?.is_none() {
+            return Ok(());
+        }
+        check(Instant::now() < end, || format!("{ours} is not {theirs}"))?;
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
