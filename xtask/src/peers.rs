@@ -4,8 +4,8 @@
 //! there, a skip counts as a failure.
 
 pub(crate) mod broker;
-mod demo;
 mod cut_off;
+mod demo;
 mod gateway;
 pub(crate) mod generators;
 mod hostile;
