@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use posthaste_demo::Controls;
 use serde_json::Value;
@@ -13,7 +13,6 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// Somebody who has the page open.
 pub(crate) struct Visitor {
     addr: SocketAddr,
-    begun: Instant,
     stream: BufReader<TcpStream>,
     news: Vec<String>,
 }
@@ -25,7 +24,6 @@ impl Visitor {
         write!(stream, "GET /events HTTP/1.1\r\nHost: {addr}\r\n\r\n").unwrap();
         Self {
             addr,
-            begun: Instant::now(),
             stream: BufReader::new(stream),
             news: Vec::new(),
         }
@@ -51,11 +49,6 @@ impl Visitor {
                 return (name, data);
             }
         }
-    }
-
-    /// How long ago it came.
-    pub(crate) fn age(&self) -> Duration {
-        self.begun.elapsed()
     }
 
     /// What it has been told.
