@@ -64,9 +64,9 @@ pub(crate) fn changes(
     registry: &Registry,
     kind: &str,
     provider: &str,
-    offers: Vec<Offer>,
+    offers: &[Offer],
 ) -> Vec<(Key, Option<Offer>)> {
-    let names: BTreeSet<String> = offers.iter().map(|offer| offer.name.clone()).collect();
+    let names: BTreeSet<&str> = offers.iter().map(|offer| &*offer.name).collect();
     let seen = registry.seen();
     let index = &seen.index;
     let own = index
@@ -74,12 +74,12 @@ pub(crate) fn changes(
         .filter(|found| found.provider == provider);
     let gone = own
         .map(|found| found.offer.name)
-        .filter(|name| !names.contains(name));
+        .filter(|name| !names.contains(&**name));
     let gone: Vec<_> = gone
         .map(|name| (Key::new(kind, provider, &name), None))
         .collect();
     let as_it_is = |offer: &Offer| index.get(kind, provider, &offer.name).as_ref() == Some(offer);
-    let put = offers.into_iter().filter(|offer| !as_it_is(offer));
-    let put = put.map(|offer| (Key::new(kind, provider, &offer.name), Some(offer)));
+    let put = offers.iter().filter(|offer| !as_it_is(offer));
+    let put = put.map(|offer| (Key::new(kind, provider, &offer.name), Some(offer.clone())));
     put.chain(gone).collect()
 }

@@ -104,7 +104,7 @@ impl Shelf {
         }
         let standing = self.standing(&offers, &unheard, means);
         offers.extend(standing);
-        let changed = changes(&means.registry, &self.kind, &self.provider, offers);
+        let changed = changes(&means.registry, &self.kind, &self.provider, &offers);
         let changes = changed.len();
         if changes > 0 {
             let write = Write {
