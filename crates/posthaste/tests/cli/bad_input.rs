@@ -71,7 +71,7 @@ const CASES: &[(&[&str], &str)] = &[
     ),
     (
         &["load", URL, "--rate", "5/s", "--broker", "ftp://a"],
-        "no broker's address",
+        "no address to ask at",
     ),
     (
         &["load", URL, "--find", "p99<1s", "--assert", "p99<1s"],

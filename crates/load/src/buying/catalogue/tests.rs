@@ -144,7 +144,7 @@ fn without_a_broker_the_last_offers_count_until_they_expire() {
     for (without, then) in [
         (
             Without::Decline,
-            "no offer for books: the broker's answer makes no sense: gone",
+            "no offer for books: the answer makes no sense: gone",
         ),
         (Without::Send, "unknown"),
     ] {
