@@ -108,7 +108,8 @@ pub fn start(config: Config) -> Result<Running, Error> {
     let server = Server {
         concurrency: Some(CONNECTIONS),
         timeouts: Timeouts {
-            grace: Span::from_millis(500),
+            // For pages whose machine is busy; one that does not read is cut off then.
+            grace: Span::from_secs(3),
             ..Timeouts::default()
         },
         ..Server::default()
