@@ -25,6 +25,8 @@ pub(crate) struct Wishes {
     /// What a SOAP header states of the network.
     pub(crate) priorities: Option<Priorities>,
     pub(crate) urgency: Option<Urgency>,
+    /// The offer that a SOAP header selects.
+    pub(crate) selected: Option<String>,
     /// What the scan of the SOAP header came to, where there was one.
     pub(crate) seen: Option<Seen>,
     /// By [`UNREAD`](crate::metrics::UNREAD): something there could not be read.
@@ -65,6 +67,10 @@ impl Wishes {
             accept,
             prefer,
             priorities: scan.as_ref().and_then(HeadScan::priorities).cloned(),
+            selected: scan
+                .as_ref()
+                .and_then(HeadScan::selected)
+                .map(str::to_owned),
             urgency: Urgency::read(lines(&head.headers, PRIORITY)),
             seen,
             unread: [

@@ -1,6 +1,7 @@
-//! What a `WSQoSSoapHeader` says of the network, read while it streams by.
+//! What a `WSQoSSoapHeader` says of the network and of the offer that was chosen, read while it streams by.
 //!
-//! Only the way to the priorities is followed: `WSQoSSoapHeader/qosInfo/transportQoSPriorities`, the first of
+//! Only the way to the priorities is followed, `WSQoSSoapHeader/qosInfo/transportQoSPriorities`, and to the offer's name,
+//! `WSQoSSoapHeader/selectedOffer`, its text or its attribute `name`; the first of
 //! each, the block in one of the namespaces of WS-QoS and what is in it in one of them or in none. The first
 //! value of a priority counts; one that is no whole number from 0 to 10 states nothing and is told.
 
@@ -15,6 +16,9 @@ const WAY: [(usize, &[u8]); 3] = [
     (5, b"transportQoSPriorities"),
 ];
 
+/// The chosen offer, by its depth.
+const SELECTED: (usize, &[u8]) = (4, b"selectedOffer");
+
 /// Where the priorities themselves are.
 const LAST: usize = 6;
 
@@ -27,17 +31,23 @@ pub(crate) struct Block {
     over: usize,
     value: Option<(Place, Word)>,
     priorities: Priorities,
+    selected: Option<String>,
     is_unread: bool,
 }
 
-/// Which priority is open.
+/// What is open whose text matters: a priority, or the chosen offer.
 #[derive(Debug)]
 enum Place {
     Delay,
     Jitter,
     Throughput,
     PacketLoss,
-    Custom { name: String, ontology: String },
+    Custom {
+        name: String,
+        ontology: String,
+    },
+    /// None of them: the chosen offer.
+    Selected,
 }
 
 impl Block {
@@ -53,7 +63,15 @@ impl Block {
             Meaning::Nothing => depth > WAY[0].0,
             _ => false,
         };
+        if self.value.is_some() {
+            return;
+        }
         if ours && WAY.contains(&(depth, local)) && depth > self.over {
+            self.open = depth;
+        } else if ours && (depth, local) == SELECTED && self.selected.is_none() {
+            let mut name = Word::default();
+            name.push(attribute(inner, b"name").unwrap_or_default());
+            self.value = Some((Place::Selected, name));
             self.open = depth;
         } else if ours && depth == LAST {
             self.value = Place::of(local, inner).map(|place| (place, Word::default()));
@@ -76,9 +94,14 @@ impl Block {
             return;
         }
         self.open = if depth == WAY[0].0 { 0 } else { depth - 1 };
-        if depth < LAST {
+        let Some((place, word)) = self.value.take() else {
             self.over = depth;
-        } else if let Some((place, word)) = self.value.take() {
+            return;
+        };
+        if let Place::Selected = place {
+            let name = word.read().filter(|name| !name.is_empty());
+            self.selected = name.and_then(|name| String::from_utf8(name.to_owned()).ok());
+        } else {
             let priority = word.read().and_then(priority);
             self.is_unread |= priority.is_none();
             if let Some(priority) = priority {
@@ -94,6 +117,7 @@ impl Block {
             Place::Jitter => &mut all.jitter,
             Place::Throughput => &mut all.throughput,
             Place::PacketLoss => &mut all.packet_loss,
+            Place::Selected => return,
             Place::Custom { name, ontology } => {
                 let custom = Custom {
                     name,
@@ -114,6 +138,11 @@ impl Block {
     /// What was stated.
     pub(crate) fn priorities(&self) -> &Priorities {
         &self.priorities
+    }
+
+    /// The name of the chosen offer.
+    pub(crate) fn selected(&self) -> Option<&str> {
+        self.selected.as_deref()
     }
 
     /// Whether something stood in a priority that could not be read.

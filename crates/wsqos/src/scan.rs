@@ -3,7 +3,7 @@
 //! Fed with pieces cut anywhere; it stops where the Header ends, or where the Body begins without one, and
 //! looks at nothing behind that. A piece is read in place; only a tag that is cut is kept until its end
 //! comes. Nothing is changed, held up or checked for the service behind: elements deeper than header blocks
-//! are counted and not read, but for the priorities of a [`Block`]. It is no place to be lenient in one thing: a DOCTYPE ends it (R1008).
+//! are counted and not read, but for the priorities and the offer of a [`Block`]. It is no place to be lenient in one thing: a DOCTYPE ends it (R1008).
 //!
 //! The element is a header block of its own, beside `WSQoSSoapHeader`:
 //! `<compression xmlns="urn:posthaste:wsqos">always</compression>`, with one of the three words of
@@ -188,6 +188,11 @@ impl HeadScan {
     pub fn priorities(&self) -> Option<&Priorities> {
         let stated = self.block.priorities();
         (*stated != Priorities::default()).then_some(stated)
+    }
+
+    /// The offer that the header selects, by its name; none where none is named in up to 96 bytes. See [`Block`].
+    pub fn selected(&self) -> Option<&str> {
+        self.block.selected()
     }
 
     /// Whether a priority could not be read.

@@ -1,11 +1,24 @@
-//! The text of an element as it streams by: its beginning, as much as a word needs.
+//! The text of an element as it streams by: its beginning, as much as a word or a name needs.
 
 /// The beginning of a text without the blanks around it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Word {
-    bytes: [u8; 16],
+    bytes: [u8; LONGEST],
     len: usize,
     is_other: bool,
+}
+
+/// The longest text that is read, in bytes.
+const LONGEST: usize = 96;
+
+impl Default for Word {
+    fn default() -> Self {
+        Self {
+            bytes: [0; LONGEST],
+            len: 0,
+            is_other: false,
+        }
+    }
 }
 
 impl Word {

@@ -28,10 +28,11 @@ pub(super) struct Asked<'a> {
 
 impl<'a> Asked<'a> {
     /// What cannot be read counts as not said: the refusal that may follow says what to say.
-    pub(super) fn read(headers: &'a HeaderMap) -> Self {
+    /// Whose SOAP header selects an offer need not say so in a field.
+    pub(super) fn read(headers: &'a HeaderMap, selected: Option<&'a str>) -> Self {
         let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
         Self {
-            selected: text(SELECTED),
+            selected: text(SELECTED).or(selected),
             most: text(MOST).and_then(|text| text.parse().ok()),
             token: text(QUOTE),
             rate: text(RATE).and_then(|text| text.parse().ok()),

@@ -117,14 +117,19 @@ impl Protection {
         }
     }
 
-    /// Lets a request in, or says why not and what it could do.
-    pub(crate) fn enter(&self, head: &mut Parts, peer: &Peer) -> Result<Pass<'_>, Refusal> {
+    /// Lets a request in, or says why not and what it could do; `selected` is the offer that its SOAP header names.
+    pub(crate) fn enter(
+        &self,
+        head: &mut Parts,
+        selected: Option<&str>,
+        peer: &Peer,
+    ) -> Result<Pass<'_>, Refusal> {
         if self.config.policy == Guard::None {
             return Ok(Pass::free(self));
         }
         let at = now();
         let client = client(head, peer, self.config.client.as_deref());
-        let asked = Asked::read(&head.headers);
+        let asked = Asked::read(&head.headers, selected);
         let mut door = self.door();
         let entered = door.enter(at, &asked, &client);
         let in_service = door.in_service;

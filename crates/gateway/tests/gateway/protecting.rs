@@ -145,6 +145,37 @@ fn a_busy_one_costs_and_who_does_not_pay_is_told_the_present_offer() {
     );
 }
 
+/// Calls by SOAP, with this in the message's header.
+fn call(gateway: &Running, header: &str) -> Reply {
+    let body = format!(
+        "<e:Envelope xmlns:e='http://schemas.xmlsoap.org/soap/envelope/'><e:Header>{header}</e:Header><e:Body/></e:Envelope>"
+    );
+    let request = format!(
+        "POST / HTTP/1.1\r\nHost: s\r\nContent-Type: text/xml\r\nSOAPAction: \"\"\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    Client::new(gateway).send(request).reply(false).unwrap()
+}
+
+#[test]
+fn a_soap_header_selects_an_offer() {
+    let shop = Priced::new("0.1", "");
+    let select = |name: &str| {
+        let header = format!(
+            "<q:WSQoSSoapHeader xmlns:q='http://wsqos.org/'><selectedOffer>{name}</selectedOffer></q:WSQoSSoapHeader>"
+        );
+        call(&shop.gateway, &header)
+    };
+    let reply = select("standard@0.00");
+    assert_eq!(reply.status, 200);
+    // Who states a price is given a quote.
+    assert!(field(&reply.head, "quote").is_some(), "{}", reply.head);
+    let ended = select("standard@0.07");
+    assert_eq!(ended.status, 500);
+    let body = String::from_utf8(ended.body).unwrap();
+    assert!(body.contains("has ended"), "{body}");
+}
+
 #[test]
 fn a_soap_client_finds_the_present_offer_in_the_fault() {
     let shop = Priced::new(
@@ -152,16 +183,7 @@ fn a_soap_client_finds_the_present_offer_in_the_fault() {
         "controller = { policy = \"proportional-integral\", integral = 5.0 }\n",
     );
     shop.until(|price| price > 0.0);
-    let body =
-        "<e:Envelope xmlns:e='http://schemas.xmlsoap.org/soap/envelope/'><e:Body/></e:Envelope>";
-    let request = format!(
-        "POST / HTTP/1.1\r\nHost: s\r\nContent-Type: text/xml\r\nSOAPAction: \"\"\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    let reply = Client::new(&shop.gateway)
-        .send(request)
-        .reply(false)
-        .unwrap();
+    let reply = call(&shop.gateway, "");
     let body = String::from_utf8(reply.body).unwrap();
     assert_eq!(reply.status, 500, "{body}");
     assert!(

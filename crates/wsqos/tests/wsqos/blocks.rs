@@ -156,3 +156,56 @@ fn cuts_change_nothing() {
         assert_eq!(found, whole, "pieces of {length}");
     }
 }
+
+/// The offer that is selected.
+fn selected(header: &str) -> Option<String> {
+    let mut scan = HeadScan::new(&Limits::default());
+    // Cuts change nothing.
+    for byte in envelope(header).bytes() {
+        scan.feed(&[byte]);
+    }
+    scan.selected().map(str::to_owned)
+}
+
+#[test]
+fn the_offer_that_is_selected_is_found_by_its_name() {
+    let block =
+        |inside: &str| selected(&format!("<q:WSQoSSoapHeader>{inside}</q:WSQoSSoapHeader>"));
+    let gold = Some("Gold".to_owned());
+    for inside in [
+        "<selectedOffer> Gold\n</selectedOffer>",
+        "<q:selectedOffer>Gold</q:selectedOffer><selectedOffer>Silver</selectedOffer>",
+        "<selectedOffer name='Gold'/>",
+        "<selectedOffer name='Gold'></selectedOffer><qosInfo/>",
+        "<qosInfo><selectedOffer>Tin</selectedOffer></qosInfo><selectedOffer>Gold</selectedOffer>",
+    ] {
+        assert_eq!(block(inside), gold, "{inside}");
+    }
+    let long = "x".repeat(97);
+    for inside in [
+        "",
+        "<selectedOffer/>",
+        "<selectedOffer>Go<b/>ld</selectedOffer>",
+        "<selectedOffer><transportQoSPriorities><delay>1</delay></transportQoSPriorities></selectedOffer>",
+        "<qosInfo><selectedOffer>Gold</selectedOffer></qosInfo>",
+        "<s:selectedOffer>Gold</s:selectedOffer>",
+        &format!("<selectedOffer>{long}</selectedOffer>"),
+    ] {
+        assert_eq!(block(inside), None, "{inside}");
+    }
+    assert_eq!(
+        block(&format!("<selectedOffer>{}</selectedOffer>", &long[1..]))
+            .unwrap()
+            .len(),
+        96
+    );
+    assert_eq!(selected("<selectedOffer>Gold</selectedOffer>"), None);
+}
+
+#[test]
+fn priorities_behind_a_selected_offer_are_found_and_those_within_it_are_not() {
+    let first = "<q:WSQoSSoapHeader><selectedOffer>Gold</selectedOffer><qosInfo><transportQoSPriorities><delay>3</delay></transportQoSPriorities></qosInfo></q:WSQoSSoapHeader>";
+    assert_eq!(read(first), delay(3));
+    let within = "<q:WSQoSSoapHeader><selectedOffer><transportQoSPriorities><delay>3</delay></transportQoSPriorities></selectedOffer></q:WSQoSSoapHeader>";
+    assert_eq!(read(within), (None, false));
+}
