@@ -20,10 +20,6 @@ use crate::keeper::{Keeper, WriteError};
 use crate::offered::{changes, check, fault};
 use crate::store::{Condition, Outcome, Write};
 
-/// How often a provider's offers are put until they are these and no others: more than once only where another changes
-/// them at the same time.
-const TRIES: usize = 5;
-
 /// Offers as JSON has them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -92,28 +88,17 @@ impl Front {
         let kept = offers.len();
         let registry = &self.house.registry;
         check(registry, &offers).map_err(Problem::senseless)?;
-        let missing = || changes(registry, &of.kind, &of.provider, &offers);
-        let mut withdrawn = 0;
-        // The store has the last word, also where there seems to be nothing to change: what is seen here may be old. Once
-        // it has taken all, what is seen is as new as that.
-        for _ in 0..TRIES {
-            let changes = missing();
-            withdrawn += changes.iter().filter(|(_, offer)| offer.is_none()).count();
-            let only_if = Condition::Any;
-            self.write(Write {
-                by,
-                changes,
-                only_if,
-            })
-            .await?;
-            if missing().is_empty() {
-                return Ok(Reply::of(
-                    &serde_json::json!({ "offers": kept, "withdrawn": withdrawn }),
-                ));
-            }
-        }
-        Err(Problem::later(
-            "others change the same offers at the same time",
+        let changes = changes(registry, &of.kind, &of.provider, &offers);
+        let withdrawn = changes.iter().filter(|(_, offer)| offer.is_none()).count();
+        // The store has the last word, also where there seems to be nothing to change: what is seen here may be old.
+        self.write(Write {
+            by,
+            changes,
+            only_if: Condition::Any,
+        })
+        .await?;
+        Ok(Reply::of(
+            &serde_json::json!({ "offers": kept, "withdrawn": withdrawn }),
         ))
     }
 
