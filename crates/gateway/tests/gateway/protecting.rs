@@ -159,18 +159,22 @@ fn call(gateway: &Running, header: &str) -> Reply {
 
 #[test]
 fn a_soap_header_selects_an_offer() {
-    let shop = Priced::new("0.1", "");
-    let select = |name: &str| {
+    let select = |shop: &Priced, name: &str| {
         let header = format!(
             "<q:WSQoSSoapHeader xmlns:q='http://wsqos.org/'><selectedOffer>{name}</selectedOffer></q:WSQoSSoapHeader>"
         );
         call(&shop.gateway, &header)
     };
-    let reply = select("standard@0.00");
+    let reply = select(&Priced::new("0.1", ""), "standard@0.00");
     assert_eq!(reply.status, 200);
     // Who states a price is given a quote.
     assert!(field(&reply.head, "quote").is_some(), "{}", reply.head);
-    let ended = select("standard@0.07");
+    let busy = Priced::new(
+        "1.0",
+        "controller = { policy = \"proportional-integral\", integral = 5.0 }\n",
+    );
+    busy.until(|price| price > 0.0);
+    let ended = select(&busy, "standard@7.77");
     assert_eq!(ended.status, 500);
     let body = String::from_utf8(ended.body).unwrap();
     assert!(body.contains("has ended"), "{body}");
