@@ -108,8 +108,7 @@ pub fn start(config: Config) -> Result<Running, Error> {
     let server = Server {
         concurrency: Some(CONNECTIONS),
         timeouts: Timeouts {
-            // For pages whose machine is busy; one that does not read is cut off then.
-            grace: Span::from_secs(3),
+            grace: Span::from_millis(500),
             ..Timeouts::default()
         },
         ..Server::default()

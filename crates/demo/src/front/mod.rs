@@ -140,12 +140,14 @@ impl Handler for Front {
 async fn tell(story: Arc<Story>, mut last: u64, mut to: Sender<Bytes>) {
     let mut newest = story.follow();
     loop {
+        // It may be over before its first reader follows it.
+        let is_over = *newest.borrow_and_update() == Newest::Over;
         let (text, number) = story.since(last);
         last = number;
         if !text.is_empty() && to.send_data(text.into()).await.is_err() {
             return;
         }
-        if newest.changed().await.is_err() || *newest.borrow_and_update() == Newest::Over {
+        if is_over || newest.changed().await.is_err() {
             return;
         }
     }
