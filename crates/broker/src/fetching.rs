@@ -1,9 +1,9 @@
 //! The thread that fetches offers from providers, and asks the registry of services who they are.
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
-use tokio::sync::{Semaphore, watch};
+use posthaste_serve::Background;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::keeper::Keeper;
@@ -37,56 +37,25 @@ impl Means {
     }
 }
 
-/// The thread. Dropping it ends it.
-pub(crate) struct Fetching {
-    stop: watch::Sender<bool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Fetching {
-    /// Begins to fetch these, and what the registry names, if there are any.
-    pub(crate) fn start(
-        sources: Vec<Source>,
-        registry: Option<Watch>,
-        means: Means,
-    ) -> std::io::Result<Option<Self>> {
-        if sources.is_empty() && registry.is_none() {
-            return Ok(None);
-        }
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let (stop, mut stopped) = watch::channel(false);
-        let body = move || {
-            runtime.block_on(async move {
-                let mut tasks = JoinSet::new();
-                for source in sources {
-                    tasks.spawn(Shelf::from(source).keep(means.clone()));
-                }
-                if let Some(registry) = registry {
-                    tasks.spawn(registry.run(means));
-                }
-                // Dropped or told: either is the end, and the tasks end with it.
-                let _ = stopped.changed().await;
-            });
-        };
-        let thread = std::thread::Builder::new()
-            .name("fetch".to_owned())
-            .spawn(body)?;
-        let thread = Some(thread);
-        Ok(Some(Self { stop, thread }))
+/// Begins to fetch these, and what the registry names, if there are any; until it is dropped.
+pub(crate) fn start(
+    sources: Vec<Source>,
+    registry: Option<Watch>,
+    means: Means,
+) -> std::io::Result<Option<Background>> {
+    if sources.is_empty() && registry.is_none() {
+        return Ok(None);
     }
-}
-
-impl Drop for Fetching {
-    fn drop(&mut self) {
-        self.stop.send_replace(true);
-        if self
-            .thread
-            .take()
-            .is_some_and(|thread| thread.join().is_err())
-        {
-            tracing::error!("the thread that fetches offers has panicked");
+    let fetching = Background::start("fetch", move || async move {
+        let mut tasks = JoinSet::new();
+        for source in sources {
+            tasks.spawn(Shelf::from(source).keep(means.clone()));
         }
-    }
+        if let Some(registry) = registry {
+            tasks.spawn(registry.run(means));
+        }
+        // Each goes on for ever; one that panics has said so, and the others go on.
+        while tasks.join_next().await.is_some() {}
+    });
+    fetching.map(Some)
 }

@@ -32,10 +32,10 @@ use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use posthaste_offers::Follower;
-use posthaste_serve::{Server, Slowness};
+use posthaste_serve::{Background, Server, Slowness};
 use thiserror::Error;
 
-use self::fetching::{Fetching, Means};
+use self::fetching::Means;
 use self::front::Front;
 use self::house::House;
 use self::keeper::Keeper;
@@ -58,7 +58,7 @@ pub struct Broker {
     // In this order: what is asked comes to its end before the keeper does.
     running: posthaste_serve::Running,
     registry: Arc<Registry>,
-    _fetching: Option<Fetching>,
+    _fetching: Option<Background>,
     _keeper: Option<keeper::Running>,
     _follower: Option<Follower>,
 }
@@ -130,7 +130,7 @@ pub fn start(config: Config) -> Result<Broker, Error> {
     let means = keeper
         .as_ref()
         .map(|keeper| Means::new(registry.clone(), keeper.clone(), metrics.clone()));
-    let fetch = |means| Fetching::start(config.sources, watch, means);
+    let fetch = |means| fetching::start(config.sources, watch, means);
     let fetching = means.map(fetch).transpose()?.flatten();
     let prototype = config.prototype.map(|design| {
         let seen = registry.seen();

@@ -7,15 +7,15 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time;
 
 use posthaste_link::{Direction, Fate, Link, Packet, Plan};
+use posthaste_serve::Background;
 use posthaste_units::{Instant, Seed, Span};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
 use crate::Error;
 use crate::controls::Network;
@@ -34,8 +34,7 @@ const PAUSE: time::Duration = time::Duration::from_millis(20);
 pub(crate) struct Lines {
     addresses: [SocketAddr; Network::ALL.len()],
     target: Arc<Mutex<SocketAddr>>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _thread: Background,
 }
 
 impl Lines {
@@ -49,30 +48,19 @@ impl Lines {
             *address = listener.local_addr().map_err(Error::Thread)?;
             listeners.push((listener, network));
         }
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(Error::Thread)?;
-        let (stop, stopped) = oneshot::channel();
         let aim = target.clone();
-        let body = move || {
-            runtime.block_on(async {
-                for (listener, network) in listeners {
-                    tokio::spawn(accept(listener, network, aim.clone()));
-                }
-                // Dropped or told: either is the end.
-                let _ = stopped.await;
-            });
+        let accepting = move || async move {
+            let mut tasks = JoinSet::new();
+            for (listener, network) in listeners {
+                tasks.spawn(accept(listener, network, aim.clone()));
+            }
+            // Each accepts for ever.
+            while tasks.join_next().await.is_some() {}
         };
-        let thread = std::thread::Builder::new()
-            .name("lines".to_owned())
-            .spawn(body)
-            .map_err(Error::Thread)?;
         Ok(Self {
             addresses,
             target,
-            stop: Some(stop),
-            thread: Some(thread),
+            _thread: Background::start("lines", accepting).map_err(Error::Thread)?,
         })
     }
 
@@ -85,16 +73,6 @@ impl Lines {
     /// Connections from now on lead to this gateway.
     pub(crate) fn aim(&self, gateway: SocketAddr) {
         *self.target.lock().unwrap_or_else(PoisonError::into_inner) = gateway;
-    }
-}
-
-impl Drop for Lines {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // It has ended either way.
-            let _ = thread.join();
-        }
     }
 }
 

@@ -37,7 +37,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use posthaste_serve::{Server, StartError, Timeouts};
+use posthaste_serve::{Background, Server, StartError, Timeouts};
 use posthaste_wsqos::Outlook;
 use thiserror::Error;
 use tokio::sync::watch;
@@ -50,7 +50,7 @@ use crate::demand::{Watcher, look_after};
 use crate::house::House;
 use crate::metrics::Metrics;
 use crate::path::Gateway;
-use crate::protection::{Pricing, Protection};
+use crate::protection::{Protection, start_pricing};
 pub use crate::site::PlanError;
 use crate::site::{Plan, Site};
 pub use crate::upstream::TargetError;
@@ -99,7 +99,7 @@ pub struct Running {
     // In this order: clients first, those who watch last.
     server: posthaste_serve::Running,
     _watcher: Option<Watcher>,
-    _pricing: Option<Pricing>,
+    _pricing: Option<Background>,
     _admin: posthaste_serve::Running,
     house: Arc<House>,
 }
@@ -138,7 +138,7 @@ pub fn start(config: Config) -> Result<Running, Error> {
     });
     let watcher = Watcher::start(house.clone()).map_err(StartError::from)?;
     let has_price = house.plan().config.protection.policy == Guard::Prices;
-    let pricing = has_price.then(|| Pricing::start(house.clone()));
+    let pricing = has_price.then(|| start_pricing(house.clone()));
     let pricing = pricing.transpose().map_err(StartError::from)?;
     let watched = house.clone();
     let admin = Server::default().start(admin, move |_| Admin(watched.clone()))?;

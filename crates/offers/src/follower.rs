@@ -4,10 +4,9 @@ use std::cell::RefCell;
 use std::convert::Infallible;
 use std::io;
 use std::ops::ControlFlow;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use posthaste_serve::Background;
 use tokio::time::{Instant, MissedTickBehavior, sleep};
 
 use crate::client::Client;
@@ -34,8 +33,7 @@ pub enum News {
 
 /// The thread that follows. Dropping it ends it.
 pub struct Follower {
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _thread: Background,
 }
 
 /// How far the stream has been told, over all breaks.
@@ -50,36 +48,14 @@ impl Follower {
     /// Tells `tell`, on the new thread, what happens at the client's broker, whether it is there yet or not. A stream
     /// that breaks is taken up where it was, after pauses from 100 ms to 5 s.
     pub fn start(client: Client, tell: impl FnMut(News) + Send + 'static) -> io::Result<Self> {
-        let (stop, stopped) = oneshot::channel();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let body = move || {
+        let thread = Background::start("follow", move || async move {
             let tell = RefCell::new(tell);
-            runtime.block_on(async {
-                tokio::select! {
-                    () = follow(&client, |news| tell.borrow_mut()(news)) => {}
-                    () = seconds(|| tell.borrow_mut()(News::Second)) => {}
-                    // Dropped or told: either is the end.
-                    _ = stopped => {}
-                }
-            });
-        };
-        let thread = std::thread::Builder::new()
-            .name("follow".to_owned())
-            .spawn(body)?;
-        Ok(Self {
-            stop: Some(stop),
-            thread: Some(thread),
-        })
-    }
-}
-
-impl Drop for Follower {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        // One that has panicked has said so.
-        let _ = self.thread.take().map(JoinHandle::join);
+            tokio::select! {
+                () = follow(&client, |news| tell.borrow_mut()(news)) => {}
+                () = seconds(|| tell.borrow_mut()(News::Second)) => {}
+            }
+        })?;
+        Ok(Self { _thread: thread })
     }
 }
 
@@ -138,6 +114,7 @@ mod tests {
     use std::io::{BufRead as _, BufReader, Write as _};
     use std::net::TcpListener;
     use std::sync::mpsc;
+    use std::thread::JoinHandle;
 
     /// Answers each reader with the next of these streams and hangs up; what each said where it had been.
     fn broker(streams: Vec<String>) -> (String, JoinHandle<Vec<Option<String>>>) {

@@ -5,6 +5,7 @@
 //! socket: no request ever changes threads. Every phase of a connection has a time limit, and
 //! what ends a connection has a counter. Routing, bodies and their limits belong to the handlers.
 
+mod background;
 mod body;
 mod config;
 mod connect;
@@ -24,6 +25,7 @@ mod tls;
 mod transport;
 mod worker;
 
+pub use background::Background;
 pub use body::{BodyError, read_body};
 pub use config::{ConfigError, read_config};
 pub use connect::{ClientTls, connect, trust};

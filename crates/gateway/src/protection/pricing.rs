@@ -4,15 +4,15 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use posthaste_offers::Client;
+use posthaste_serve::Background;
 use posthaste_units::{Instant, Span};
 use posthaste_wsqos::market::{Observed, Promise, Published};
 use posthaste_wsqos::qos::{Definition, Document, Offer};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::By;
@@ -31,51 +31,18 @@ const DRIFT: f64 = 0.002;
 /// Before an offer is published again that could not be.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// The thread that moves the price. Dropping it ends it.
-pub(crate) struct Pricing {
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Pricing {
-    /// Moves the price of what `house` protects, from now on.
-    pub(crate) fn start(house: Arc<House>) -> io::Result<Self> {
-        let plan = house.plan();
-        let publisher = plan.publisher.clone();
-        let every = plan.config.prices.clone().unwrap_or_default().every;
-        let (stop, stopped) = oneshot::channel();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let body = move || {
-            let (out, published) = watch::channel(None);
-            runtime.block_on(async {
-                tokio::select! {
-                    () = look(&house, every, &out) => {}
-                    () = publish(&house, publisher, published) => {}
-                    // Dropped or told: either is the end.
-                    _ = stopped => {}
-                }
-            });
-        };
-        let thread = std::thread::Builder::new()
-            .name("prices".to_owned())
-            .spawn(body)?;
-        Ok(Self {
-            stop: Some(stop),
-            thread: Some(thread),
-        })
-    }
-}
-
-impl Drop for Pricing {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // It has ended either way.
-            let _ = thread.join();
+/// Moves the price of what `house` protects, until it is dropped.
+pub(crate) fn start(house: Arc<House>) -> io::Result<Background> {
+    let plan = house.plan();
+    let publisher = plan.publisher.clone();
+    let every = plan.config.prices.clone().unwrap_or_default().every;
+    Background::start("prices", move || async move {
+        let (out, published) = watch::channel(None);
+        tokio::select! {
+            () = look(&house, every, &out) => {}
+            () = publish(&house, publisher, published) => {}
         }
-    }
+    })
 }
 
 /// An offer and its end.
@@ -167,7 +134,7 @@ pub(crate) struct Publisher {
     qos: Definition,
 }
 
-/// Why there is no publisher.
+/// What offers promise, and who publishes them, if anybody; or in words why not.
 pub(crate) fn prepare(prices: &Prices) -> Result<(Promise, Option<Publisher>), String> {
     let qos = prices.promise.as_deref().map(promised).transpose()?;
     let qos = qos.unwrap_or_default();

@@ -3,54 +3,24 @@
 //! What is missed while there is no connection, the keeper finds with its next look.
 
 use std::convert::Infallible;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use posthaste_serve::Background;
 use tokio::time::sleep;
 use tokio_postgres::Config;
 
 use super::super::{StoreError, Wake};
-use super::session::{connect, in_time, runtime};
+use super::session::{connect, in_time};
 
 /// How often a connection on which nothing happens is tried, and how long after its end another is made.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// A thread that listens; dropping this ends it.
-pub(super) struct Listener {
-    stop: Option<oneshot::Sender<Infallible>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Listener {
-    /// Calls `wake` for each notification, and where some may have been missed.
-    pub(super) fn start(config: Config, wake: Wake) -> Result<Self, StoreError> {
-        let (stop, stopped) = oneshot::channel();
-        let runtime = runtime()?;
-        let listen = move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    _ = stopped => {}
-                    never = listen(&config, &wake) => match never {},
-                }
-            });
-        };
-        let thread = std::thread::Builder::new().name("listener".to_owned());
-        let thread = thread.spawn(listen);
-        let thread = thread.map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        Ok(Self {
-            stop: Some(stop),
-            thread: Some(thread),
-        })
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        // A fault of the thread has been told by its panic.
-        let _ = self.thread.take().map(JoinHandle::join);
-    }
+/// Calls `wake` for each notification, and where some may have been missed, until it is dropped.
+pub(super) fn start(config: Config, wake: Wake) -> Result<Background, StoreError> {
+    let listening = Background::start("listener", move || async move {
+        match listen(&config, &wake).await {}
+    });
+    listening.map_err(|error| StoreError::Unavailable(error.to_string()))
 }
 
 async fn listen(config: &Config, wake: &Wake) -> Infallible {

@@ -6,11 +6,11 @@ mod session;
 mod writing;
 
 use jiff::Timestamp;
+use posthaste_serve::Background;
 use posthaste_wsqos::qos::Offer;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Config, Row};
 
-use self::listener::Listener;
 pub(super) use self::session::{PATIENCE, words};
 use self::session::{START, Session, in_time, runtime};
 use self::writing::Value;
@@ -29,7 +29,7 @@ pub(super) struct Postgres {
     /// Only turns while a call is made; what drives the connection lives on it.
     runtime: Runtime,
     session: Option<Session>,
-    _listener: Option<Listener>,
+    _listener: Option<Background>,
 }
 
 impl Postgres {
@@ -210,7 +210,7 @@ impl Store for Postgres {
     }
 
     fn listen(&mut self, wake: Wake) -> Result<(), StoreError> {
-        self._listener = Some(Listener::start(self.config.clone(), wake)?);
+        self._listener = Some(listener::start(self.config.clone(), wake)?);
         Ok(())
     }
 }

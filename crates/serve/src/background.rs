@@ -1,0 +1,90 @@
+//! Work beside a service: on a thread of its own, with a runtime of its own.
+
+use std::io;
+use std::thread::JoinHandle;
+
+use tokio::sync::oneshot;
+
+/// Work that goes on until it is over or this is dropped, which ends it wherever it waits and returns when it has ended.
+#[derive(Debug)]
+pub struct Background {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Background {
+    /// Begins `work` on a thread of this name.
+    pub fn start<W: Future<Output = ()>>(
+        name: &str,
+        work: impl FnOnce() -> W + Send + 'static,
+    ) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let (stop, stopped) = oneshot::channel();
+        let body = move || {
+            runtime.block_on(async move {
+                tokio::select! {
+                    () = work() => {}
+                    // Dropped or told: either is the end.
+                    _ = stopped => {}
+                }
+            });
+        };
+        let thread = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(body)?;
+        Ok(Self {
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        // A panic has told of itself.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Says when it is dropped.
+    struct Held(Arc<AtomicBool>);
+
+    impl Drop for Held {
+        fn drop(&mut self) {
+            self.0.store(true, Relaxed);
+        }
+    }
+
+    #[test]
+    fn work_that_never_ends_ends_when_it_is_dropped() {
+        let is_over = Arc::<AtomicBool>::default();
+        let held = Held(is_over.clone());
+        let work = Background::start("test", || async move {
+            let _held = held;
+            loop {
+                tokio::time::sleep(Duration::from_secs(3600)).await;
+            }
+        });
+        let work = work.unwrap();
+        assert!(!is_over.load(Relaxed));
+        drop(work);
+        assert!(is_over.load(Relaxed));
+    }
+
+    #[test]
+    fn work_may_end_or_panic_by_itself() {
+        drop(Background::start("test", || async {}).unwrap());
+        drop(Background::start("test", || async { panic!("as this test wants it") }).unwrap());
+    }
+}
