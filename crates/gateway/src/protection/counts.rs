@@ -24,7 +24,7 @@ pub(super) enum Reason {
     Price(Why),
 }
 
-const ENTRANCES: [&str; 4] = ["plain", "quote", "offer", "free"];
+const ENTRANCES: [&str; 4] = ["plain", By::Quote.name(), By::Offer.name(), By::Free.name()];
 const OTHERS: [&str; 2] = ["rate", "limit"];
 
 /// Counters since the start.
@@ -38,13 +38,11 @@ pub(crate) struct Counts {
 
 impl Counts {
     pub(super) fn entered(&self, by: Entrance) {
-        let name = match by {
-            Entrance::Plain => "plain",
-            Entrance::Price(by) => by.name(),
+        let place = match by {
+            Entrance::Plain => 0,
+            Entrance::Price(by) => 1 + by as usize,
         };
-        if let Some(place) = ENTRANCES.iter().position(|other| *other == name) {
-            self.entered[place].fetch_add(1, Relaxed);
-        }
+        self.entered[place].fetch_add(1, Relaxed);
     }
 
     pub(super) fn refused(&self, why: Reason) {

@@ -28,7 +28,7 @@ use crate::site::Plan;
 use crate::workshop::now;
 
 pub(crate) use pass::Pass;
-pub(crate) use pricing::{Pricing, Publisher, prepare};
+pub(crate) use pricing::{Publisher, prepare, start as start_pricing};
 
 /// In windows of this length what was promised is held against what was delivered.
 const WINDOW: Span = Span::from_secs(60);
@@ -48,8 +48,6 @@ pub(crate) struct Protection {
 struct Door {
     in_service: u32,
     by: By,
-    /// What offers are called before their price.
-    offer: String,
     monitor: Monitor,
     /// Of the replies since the last sample of [`Pricing`].
     served: u64,
@@ -107,7 +105,6 @@ impl Protection {
             door: Mutex::new(Door {
                 in_service: 0,
                 by,
-                offer: prices.offer,
                 monitor: Monitor::new(WINDOW, share, now()),
                 served: 0,
                 crowded_out: 0,
@@ -138,7 +135,9 @@ impl Protection {
             Ok(entered) => {
                 self.counts.entered(entered.by);
                 let client = client.into_owned();
-                ask::strip(&mut head.headers);
+                if self.config.policy == Guard::Prices {
+                    ask::strip(&mut head.headers);
+                }
                 Ok(Pass::new(self, at, in_service, client, entered))
             }
             Err(turned) => {
@@ -215,7 +214,7 @@ impl Door {
             By::Prices(limit, market) => {
                 let room = is_below(limit, self.in_service);
                 match market.admit(at, &asked.of(client), room) {
-                    Ok(admitted) => Entered::paying(&self.offer, &admitted, at),
+                    Ok(admitted) => Entered::paying(market.offer_at(admitted.price), &admitted, at),
                     Err(refused) => {
                         let name = market.current().name.clone();
                         self.monitor.record(at, &name, client, Delivery::Refused);
@@ -245,7 +244,7 @@ impl Entered {
         }
     }
 
-    fn paying(offer: &str, admitted: &Admitted, at: Instant) -> Self {
+    fn paying(offer: String, admitted: &Admitted, at: Instant) -> Self {
         let mut fields = vec![("price", tell::price(admitted.price))];
         if let Some((quote, token)) = &admitted.quote {
             let life = quote.until.since(at).as_nanos() / 1_000_000;
@@ -254,7 +253,7 @@ impl Entered {
         }
         Self {
             by: counts::Entrance::Price(admitted.by),
-            offer: Some(format!("{offer}@{}", admitted.price.amount())),
+            offer: Some(offer),
             fields,
         }
     }

@@ -49,8 +49,10 @@ impl<'p> Pass<'p> {
         let time = at.since(*began);
         let failed = status.is_none_or(|status| status.is_server_error());
         let mut door = self.protection.door();
-        door.served += u64::from(!failed);
-        door.waited += time;
+        if !failed {
+            door.served += 1;
+            door.waited += time;
+        }
         if let By::Limit(limit) | By::Prices(limit, _) = &mut door.by {
             limit.push(time, self.in_service, failed);
         }

@@ -35,7 +35,7 @@ pub use offers::Published;
 pub use parameter::WrongParameter;
 pub use quote::{Forged, Key, LONGEST_CLIENT, Quote, TOKEN_LENGTH};
 
-use crate::qos::Currency;
+use crate::qos::{Currency, Money};
 use offers::Offers;
 use parameter::positive;
 
@@ -129,6 +129,11 @@ impl Market {
     /// The offer that holds now.
     pub const fn current(&self) -> &Published {
         self.offers.current()
+    }
+
+    /// What an offer at this price is called.
+    pub fn offer_at(&self, price: Money) -> String {
+        offers::name(&self.terms.offer, price)
     }
 
     /// Whether the price moves up and down again and again: how often it has turned since the start.

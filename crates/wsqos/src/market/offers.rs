@@ -80,6 +80,7 @@ impl Offers {
     }
 }
 
-fn name(base: &str, price: Money) -> String {
+/// An offer's name.
+pub(super) fn name(base: &str, price: Money) -> String {
     format!("{base}@{}", price.amount())
 }
