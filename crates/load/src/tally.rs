@@ -106,7 +106,7 @@ pub struct Part {
     /// Response times of its complete replies.
     pub response: Histogram,
     /// The same of those that were [`Outcome::Ok`]: a refusal may come much sooner.
-    pub good: Histogram,
+    pub ok: Histogram,
 }
 
 impl Part {
@@ -115,7 +115,7 @@ impl Part {
         self.completed += other.completed;
         self.served += other.served;
         self.response.merge(&other.response);
-        self.good.merge(&other.good);
+        self.ok.merge(&other.ok);
     }
 }
 
@@ -255,7 +255,7 @@ impl Tally {
                 part.response.record(response);
             }
             if outcome == Outcome::Ok {
-                part.good.record(response);
+                part.ok.record(response);
             }
         }
         if in_window {

@@ -180,7 +180,7 @@ fn row(case: &Case, guard: &Guard, demand: f64, runs: &[Run], seen: &[Seen]) -> 
         quoted_refused += run.quotes.refused;
         // The last step is what is judged.
         if let Some(judged) = run.steps.last() {
-            good.merge(&judged.part.good);
+            good.merge(&judged.part.ok);
             served += judged.part.served;
         }
     }
