@@ -3,9 +3,10 @@
 use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 
 use super::diffserv::RATES;
-use super::qos_proxy::Marks;
+use super::qos_proxy::{BACKGROUNDS, Marks};
 use crate::check::Check;
 use crate::estimate::{MEDIANS, estimate};
+use crate::figure::Plot;
 use crate::overload::instrument;
 use crate::records::Records;
 
@@ -14,6 +15,9 @@ pub(super) const DIFFERS: &str = "The thesis's router was Linux's HTB between ma
 
 /// From this rate on AF11's guarantee, 32 replies a second, is not enough.
 pub(super) const PAST: f64 = 40.0;
+
+/// [`BACKGROUNDS`] as a title says them.
+const NAMES: [&str; BACKGROUNDS.len()] = ["800", "1,024"];
 
 /// The runs of a way to mark beside a background: replies a second at a rate.
 fn replies(records: &Records, marks: Marks, background: u64, rate: f64) -> Vec<f64> {
@@ -41,8 +45,36 @@ pub(super) fn past(records: &Records, marks: Marks, background: u64) -> f64 {
     medians.iter().sum::<f64>() / medians.len() as f64
 }
 
+/// Marks and none, beside the background at this place of [`BACKGROUNDS`].
+pub(super) fn gain_plot<const PLACE: usize>(records: &Records) -> Vec<Plot> {
+    let marks = [Marks::Nobody, Marks::Gateway];
+    over_rate(records, "Replies with and without marks", &marks, PLACE)
+}
+
+/// What marks are worth there.
+pub(super) fn gain_checks<const PLACE: usize>(records: &Records) -> Vec<Check> {
+    let mut checks = accounted(records);
+    checks.push(gains(records, BACKGROUNDS[PLACE]));
+    checks
+}
+
+/// Marks beside the ideal and none, with that background.
+pub(super) fn ideal_plot<const PLACE: usize>(records: &Records) -> Vec<Plot> {
+    let title = "Marks by the gateway beside classes by address";
+    over_rate(records, title, &Marks::ALL, PLACE)
+}
+
+/// How near to the ideal they come there.
+pub(super) fn ideal_checks<const PLACE: usize>(records: &Records) -> Vec<Check> {
+    let mut checks = accounted(records);
+    checks.push(ideal(records, BACKGROUNDS[PLACE]));
+    checks
+}
+
 /// Replies over requests beside one background.
-pub(super) fn over_rate(records: &Records, title: &str, marks: &[Marks], background: u64) -> Chart {
+fn over_rate(records: &Records, title: &str, marks: &[Marks], place: usize) -> Vec<Plot> {
+    let background = BACKGROUNDS[place];
+    let title = format!("{title}, others sending {} kbyte/s", NAMES[place]);
     let x = Axis::linear("request rate", Unit::PerSecond);
     let y = Axis::linear("replies", Unit::PerSecond);
     let mut chart = Chart::new(title, x, y);
@@ -62,11 +94,11 @@ pub(super) fn over_rate(records: &Records, title: &str, marks: &[Marks], backgro
             "A witness was woken up to {late:.0} ms late: where that is many, replies waited for processors."
         ),
     ];
-    chart
+    vec![Plot::Chart(chart)]
 }
 
 /// Every request has an outcome, no packet was lost beside the router's drops, and marks led to their class.
-pub(super) fn accounted(records: &Records) -> Vec<Check> {
+fn accounted(records: &Records) -> Vec<Check> {
     let rows: Vec<_> = records.table("runs").rows().collect();
     let lost: f64 = rows.iter().map(|row| row.number("lost")).sum();
     let mut checks = vec![
@@ -100,7 +132,7 @@ pub(super) fn accounted(records: &Records) -> Vec<Check> {
 }
 
 /// What the thesis's gain was, ours beside it.
-pub(super) fn gains(records: &Records, background: u64) -> Check {
+fn gains(records: &Records, background: u64) -> Check {
     let gain = |rate: f64| {
         let of = |marks| at(records, marks, background, rate);
         of(Marks::Gateway) - of(Marks::Nobody)
@@ -119,7 +151,7 @@ pub(super) fn gains(records: &Records, background: u64) -> Check {
 }
 
 /// That the gateway's marks are worth what classes by address are.
-pub(super) fn ideal(records: &Records, background: u64) -> Check {
+fn ideal(records: &Records, background: u64) -> Check {
     let [ours, ideal] =
         [Marks::Gateway, Marks::Address].map(|marks| past(records, marks, background));
     let apart = ours / ideal - 1.0;

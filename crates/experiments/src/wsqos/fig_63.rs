@@ -4,11 +4,8 @@ use posthaste_units::Span;
 
 use super::PAPER;
 use super::diffserv;
-use super::diffserv_plots::{DIFFERS, accounted, gains, over_rate};
-use super::qos_proxy::{BACKGROUNDS, Marks};
-use crate::check::Check;
-use crate::figure::{Figure, Plot};
-use crate::records::Records;
+use super::diffserv_plots::{DIFFERS, gain_checks, gain_plot};
+use crate::figure::Figure;
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-63",
@@ -17,21 +14,7 @@ pub(crate) static FIGURE: Figure = Figure {
     paper: PAPER,
     budget: Span::from_secs(30),
     study: &diffserv::STUDY,
-    plot,
-    checks,
+    plot: gain_plot::<0>,
+    checks: gain_checks::<0>,
     differs: DIFFERS,
 };
-
-const BACKGROUND: u64 = BACKGROUNDS[0];
-
-fn plot(records: &Records) -> Vec<Plot> {
-    let title = "Replies with and without marks, others sending 800 kbyte/s";
-    let chart = over_rate(records, title, &[Marks::Nobody, Marks::Gateway], BACKGROUND);
-    vec![Plot::Chart(chart)]
-}
-
-fn checks(records: &Records) -> Vec<Check> {
-    let mut checks = accounted(records);
-    checks.push(gains(records, BACKGROUND));
-    checks
-}

@@ -4,10 +4,10 @@ use posthaste_units::Span;
 
 use super::PAPER;
 use super::diffserv;
-use super::diffserv_plots::{DIFFERS, accounted, ideal, over_rate, past};
+use super::diffserv_plots::{DIFFERS, ideal_checks, ideal_plot, past};
 use super::qos_proxy::{BACKGROUNDS, Marks};
 use crate::check::Check;
-use crate::figure::{Figure, Plot};
+use crate::figure::Figure;
 use crate::records::Records;
 
 pub(crate) static FIGURE: Figure = Figure {
@@ -17,22 +17,13 @@ pub(crate) static FIGURE: Figure = Figure {
     paper: PAPER,
     budget: Span::from_secs(30),
     study: &diffserv::STUDY,
-    plot,
+    plot: ideal_plot::<1>,
     checks,
     differs: DIFFERS,
 };
 
-const BACKGROUND: u64 = BACKGROUNDS[1];
-
-fn plot(records: &Records) -> Vec<Plot> {
-    let title = "Marks by the gateway beside classes by address, others sending 1,024 kbyte/s";
-    let chart = over_rate(records, title, &Marks::ALL, BACKGROUND);
-    vec![Plot::Chart(chart)]
-}
-
 fn checks(records: &Records) -> Vec<Check> {
-    let mut checks = accounted(records);
-    checks.push(ideal(records, BACKGROUND));
+    let mut checks = ideal_checks::<1>(records);
     let [af, rest] = [Marks::Address, Marks::Nobody]
         .map(|marks| BACKGROUNDS.map(|background| past(records, marks, background)));
     checks.push(Check::claim(
