@@ -244,10 +244,12 @@ mod tests {
     use crate::overload::{curves, instrument};
 
     const TINY: Case = Case {
-        rates: &[0.4, 2.0],
+        // So much that it is overload even if the first look found a busy machine and the run a
+        // free one.
+        rates: &[0.4, 10.0],
         compressed: &[],
         repetitions: 1,
-        look: Span::from_millis(100),
+        look: Span::from_millis(250),
         // Long enough that a busy machine serves somebody in the middle of it.
         length: Span::from_millis(250),
     };
