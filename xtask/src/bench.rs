@@ -7,6 +7,7 @@ mod cost;
 mod durability;
 mod emulator;
 mod gate;
+mod marking;
 mod oracle;
 mod past_limit;
 pub(crate) mod pinned;
@@ -125,6 +126,11 @@ const BENCHMARKS: &[Benchmark] = &[
         name: "gate",
         about: "the gateway under load beside HAProxy and nginx: who compresses how much, at which tail (half an hour)",
         run: gate::gate,
+    },
+    Benchmark {
+        name: "marking",
+        about: "what it costs the gateway to mark replies",
+        run: marking::marking,
     },
     Benchmark {
         name: "durability",

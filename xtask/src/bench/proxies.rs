@@ -14,8 +14,10 @@ use crate::trouble::{Outcome, Trouble, check};
 
 /// A proxy.
 #[derive(Clone, Copy)]
-enum Proxy {
+pub(super) enum Proxy {
     Gateway,
+    /// The gateway, marking replies as requests ask.
+    Marking,
     Haproxy,
     Nginx,
     Envoy,
@@ -150,7 +152,7 @@ fn costs(bench: &Bench, stands: &[Stand], operation: &str) -> Outcome<Vec<f64>> 
 
 impl Proxy {
     /// Starts it in front of `origin`, on the server's core.
-    fn start(self, site: &Site, origin: &Server, packs: bool) -> Outcome<Server> {
+    pub(super) fn start(self, site: &Site, origin: &Server, packs: bool) -> Outcome<Server> {
         let listen = free_address()?;
         let folder = site.checkout.peer_folder(self.name())?;
         let common = [
@@ -159,7 +161,8 @@ impl Proxy {
             ("origin", origin.address.to_string()),
             ("origin_port", origin.address.port().to_string()),
         ];
-        let values = common.into_iter().chain(self.packing(packs));
+        let own = self.packing(packs).into_iter().chain(self.marking());
+        let values = common.into_iter().chain(own);
         let file = fill(site, self.configuration(), values, &folder)?;
         let words: Vec<String> = words(server())
             .chain(self.words(site, &folder, &file)?)
@@ -172,6 +175,7 @@ impl Proxy {
     const fn name(self) -> &'static str {
         match self {
             Self::Gateway => "gateway",
+            Self::Marking => "gateway-that-marks",
             Self::Haproxy => "haproxy",
             Self::Nginx => "nginx-proxy",
             Self::Envoy => "envoy",
@@ -181,7 +185,7 @@ impl Proxy {
     /// Its file in `peers/proxies`.
     const fn configuration(self) -> &'static str {
         match self {
-            Self::Gateway => "gateway.toml",
+            Self::Gateway | Self::Marking => "gateway.toml",
             Self::Haproxy => "haproxy.cfg",
             Self::Nginx => "nginx.conf",
             Self::Envoy => "envoy.yaml",
@@ -192,7 +196,7 @@ impl Proxy {
     fn packing(self, packs: bool) -> Option<(&'static str, String)> {
         let haproxy = "compression algo gzip\n  compression type text/xml";
         let (key, on, off) = match self {
-            Self::Gateway => ("policy", "always", "threshold"),
+            Self::Gateway | Self::Marking => ("policy", "always", "threshold"),
             Self::Haproxy => ("compression", haproxy, ""),
             Self::Nginx => ("gzip", "on", "off"),
             Self::Envoy => return None,
@@ -200,11 +204,21 @@ impl Proxy {
         Some((key, if packs { on } else { off }.to_owned()))
     }
 
+    /// What its file says about marks.
+    fn marking(self) -> Option<(&'static str, String)> {
+        let policy = match self {
+            Self::Gateway => "never",
+            Self::Marking => "asked",
+            Self::Haproxy | Self::Nginx | Self::Envoy => return None,
+        };
+        Some(("marking", policy.to_owned()))
+    }
+
     /// The command that runs it by `file`.
     fn words(self, site: &Site, folder: &Path, file: &Path) -> Outcome<Vec<String>> {
         let checkout = &site.checkout;
         let (program, options): (PathBuf, &[&str]) = match self {
-            Self::Gateway => (site.binary.clone(), &["gateway", "--config"]),
+            Self::Gateway | Self::Marking => (site.binary.clone(), &["gateway", "--config"]),
             Self::Haproxy => (
                 tools::debian(checkout, "haproxy", "haproxy")?,
                 &["-db", "-f"],
@@ -260,7 +274,7 @@ fn nginx(site: &Site, folder: &Path, file: &Path) -> Outcome<Vec<String>> {
 }
 
 /// nginx with the bookshop's replies as files, on the generator's core.
-fn origin(bench: &Bench) -> Outcome<Server> {
+pub(super) fn origin(bench: &Bench) -> Outcome<Server> {
     let site = &bench.site;
     let folder = site.checkout.peer_folder("origin")?;
     let pages = folder.join("pages");
@@ -311,7 +325,7 @@ fn origin(bench: &Bench) -> Outcome<Server> {
 }
 
 /// The envelope that asks for a book.
-fn request(bench: &Bench, operation: &str) -> Outcome<PathBuf> {
+pub(super) fn request(bench: &Bench, operation: &str) -> Outcome<PathBuf> {
     let folder = bench.site.checkout.peer_folder("origin")?;
     Ok(folder.join(format!("{operation}-request.xml")))
 }

@@ -1,7 +1,7 @@
 //! Who is let in: by a rate, by how many are in service, or by a price; and what became of those who were.
 //!
-//! [`Protection::enter`] is asked once for a request, before anything is sent to an upstream: a refusal costs a few
-//! microseconds. All threads share one door, which is locked twice for a request and never for longer than a look into a
+//! [`Protection::enter`] is asked once for a request, before anything is sent to an upstream.
+//! All threads share one door, which is locked twice for a request and never for longer than a look into a
 //! few maps. The price moves beside the path of requests ([`pricing`]).
 
 mod ask;

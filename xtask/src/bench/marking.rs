@@ -1,0 +1,77 @@
+//! What it costs the gateway to mark replies: requests that ask for a mark, through a gateway that marks and
+//! through one that does not, in turns.
+
+use std::fs;
+
+use crate::bench::proxies::{Proxy, origin, request};
+use crate::bench::{Bench, Row, in_turns, median};
+use crate::site::Server;
+use crate::tools;
+use crate::trouble::{Outcome, Trouble};
+
+/// What asks for the class of throughput (docs/gateway.md), in a request's SOAP header.
+const HEADER: &str = "<s:Header><q:WSQoSSoapHeader xmlns:q=\"http://wsqos.org/\"><qosInfo>\
+     <transportQoSPriorities><throughput>0</throughput></transportQoSPriorities></qosInfo>\
+     </q:WSQoSSoapHeader></s:Header>";
+
+/// Processor time per request with marks over without, on kept and on new connections.
+pub(crate) fn marking(bench: &Bench) -> Outcome<Vec<Row>> {
+    let origin = origin(bench)?;
+    let plain = Proxy::Gateway.start(&bench.site, &origin, false)?;
+    let marks = Proxy::Marking.start(&bench.site, &origin, false)?;
+    let body = asking(bench)?;
+    let mut rows = Vec::new();
+    for connection in ["keep-alive", "new"] {
+        let cost = |server: &Server| {
+            let options = [
+                "--clients",
+                "50",
+                "--duration",
+                bench.or_quick("1s", "300ms"),
+                "--connection",
+                connection,
+                "--method",
+                "POST",
+                "--body",
+                &body,
+                "--header",
+                "Content-Type: text/xml",
+                "--header",
+                "SOAPAction: \"\"",
+            ];
+            let url = server.url("/BookLite.xml");
+            Ok(bench.server_cost(server, &options, &url)?.0)
+        };
+        let [without, with] = in_turns(
+            bench.or_quick(40, 2),
+            [&mut || cost(&plain), &mut || cost(&marks)],
+        )?;
+        let mut ratios: Vec<f64> = without.iter().zip(&with).map(|(a, b)| b / a).collect();
+        let ratio = median(&ratios);
+        ratios.sort_by(f64::total_cmp);
+        let quarter = ratios.len() / 4;
+        let [low, high] = [ratios[quarter], ratios[ratios.len() - 1 - quarter]];
+        rows.push(Row::judged(
+            format!("CPU per request that asks for a mark, {connection} connections"),
+            format!(
+                "{:.1} µs with marks, {:.1} without; ratio {ratio:.3}, the middle half of {} pairs {low:.2} to {high:.2}",
+                median(&with),
+                median(&without),
+                ratios.len()
+            ),
+            "at most 1.031 times: 97 % of the throughput",
+            ratio <= 1.0 / 0.97,
+        ));
+    }
+    Ok(rows)
+}
+
+/// The request for a page, with the header that asks.
+fn asking(bench: &Bench) -> Outcome<String> {
+    let plain = request(bench, "BookLite")?;
+    let text = fs::read_to_string(&plain).map_err(|error| Trouble::at(&plain, error))?;
+    let file = plain.with_file_name("asking-request.xml");
+    let body = "<s:Body>";
+    tools::write(&file, text.replacen(body, &format!("{HEADER}{body}"), 1))?;
+    Ok(file.display().to_string())
+}
