@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use posthaste_emulator::{SERVER, namespace};
+use posthaste_emulator::{EdgeRule, SERVER, Whose, namespace};
 use posthaste_gateway::Running as Gateway;
 use posthaste_units::{Dscp, Seed};
 use rand::RngExt as _;
@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         trial("replies_of_a_thousand_connections", thousand),
         trial("replies_inside_tls", tls),
         trial("requests_towards_an_upstream", upstream),
+        trial("a_network_that_takes_marks_off", bleached),
     ];
     if let Err(error) = &allowed {
         let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
@@ -100,7 +101,7 @@ fn clients(
 /// 1,008 connections, each with six replies: over IPv4, IPv6, and IPv4 to a socket of IPv6; half of them ask
 /// for the next reply when they have one, the others for all at once.
 fn thousand() {
-    let stage = Stage::open(false);
+    let stage = Stage::open(false, Vec::new());
     let gateways = ["0.0.0.0:0", "[::]:0"].map(|listen| stage.gateway(listen, ""));
     let [v4, both] = &gateways;
     let addresses: [SocketAddr; 3] = [
@@ -133,7 +134,7 @@ fn tls() {
     let (chain, key) = (folder.path().join("c.pem"), folder.path().join("k.pem"));
     std::fs::write(&chain, certificate.cert.pem()).unwrap();
     std::fs::write(&key, certificate.signing_key.serialize_pem()).unwrap();
-    let stage = Stage::open(false);
+    let stage = Stage::open(false, Vec::new());
     let more = format!("[tls]\ncertificate = {chain:?}\nkey = {key:?}");
     let gateway = stage.gateway("[::]:0", &more);
     let port = gateway.addr.port();
@@ -150,7 +151,7 @@ fn tls() {
 
 /// The upstream is at the client's end, so that its requests pass the line as well.
 fn upstream() {
-    let stage = Stage::open(true);
+    let stage = Stage::open(true, Vec::new());
     let gateway = stage.gateway("0.0.0.0:0", "upstream = true");
     let address = (SERVER.v4, gateway.addr.port()).into();
     clients(&stage, std::slice::from_ref(&gateway), 96, move |number| {
@@ -170,4 +171,26 @@ fn upstream() {
         }
     }
     assert!(requests >= 4 * 96 && again > 3, "{requests}, {again} again");
+}
+
+/// Who asked for a mark gets the whole reply all the same, as what it is to such a network: best effort.
+fn bleached() {
+    let edge = EdgeRule {
+        whose: Whose::Any,
+        dscp: Dscp::DEFAULT,
+    };
+    let stage = Stage::open(false, vec![edge]);
+    let gateway = stage.gateway("0.0.0.0:0", "");
+    let address = (SERVER.v4, gateway.addr.port()).into();
+    let mut told = clients(&stage, std::slice::from_ref(&gateway), 96, move |number| {
+        plain(address, &asks(number, 6), number % 2 == 1)
+    });
+    let set = stage.events(&gateway, "set");
+    drop(gateway);
+    for reply in told.iter_mut().flat_map(|asked| &mut asked.replies) {
+        reply.0 = Dscp::DEFAULT;
+    }
+    let seen = expect_marks(&stage.segments(), told);
+    assert_eq!(seen.connections, 96);
+    assert!(set > 4.0 * 96.0, "{set}: it marked them");
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use posthaste_emulator::{CLIENT, Emulation, Host, Notes, Running, Sighting};
+use posthaste_emulator::{CLIENT, EdgeRule, Emulation, Host, Notes, Running, Sighting};
 use posthaste_gateway::Config;
 use posthaste_link::loss::Independent;
 use posthaste_link::{Direction, Loss, Plan};
@@ -30,8 +30,8 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// With the upstream at the server's end, or at the client's.
-    pub(crate) fn open(upstream_is_far: bool) -> Self {
+    /// With the upstream at the server's end, or at the client's; packets are marked anew at the line's edge.
+    pub(crate) fn open(upstream_is_far: bool, edge: Vec<EdgeRule>) -> Self {
         let plan = Arc::new(Plan {
             delay: Span::from_millis(2),
             loss: Some(Loss::Independent(Independent {
@@ -39,7 +39,9 @@ impl Stage {
             })),
             ..Plan::default()
         });
-        let emulation = Emulation::new(plan.clone(), plan).sightings(UNREAD);
+        let emulation = Emulation::new(plan.clone(), plan)
+            .sightings(UNREAD)
+            .edge(edge);
         let mut running = emulation.start().expect("an emulation");
         let (host, address) = match upstream_is_far {
             true => (&running.client, IpAddr::from(CLIENT.v4)),

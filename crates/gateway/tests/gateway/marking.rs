@@ -2,8 +2,13 @@
 //! seen where there is a network to see them in: `crates/experiments/tests/marks`.
 
 use std::net::SocketAddr;
+use std::thread;
 
 use posthaste_gateway::{Config, Running, start};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, apply_filter,
+};
 
 use crate::support::{Client, Origin, Reply, field, get};
 use crate::watching::told;
@@ -156,4 +161,40 @@ fn a_table_of_ones_own_is_read_and_refused_by_its_place() {
             "{error}"
         );
     }
+}
+
+/// From here on the kernel refuses this thread, and those that it starts, to set IPv4's TOS byte.
+fn refuse_marks() {
+    let is = |argument, value: libc::c_int| {
+        let value = u64::try_from(value).unwrap();
+        SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value).unwrap()
+    };
+    let marks = vec![is(1, libc::IPPROTO_IP), is(2, libc::IP_TOS)];
+    let rules = [(libc::SYS_setsockopt, vec![SeccompRule::new(marks).unwrap()])];
+    let machine = TargetArch::try_from(std::env::consts::ARCH).unwrap();
+    let denied = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    let filter = SeccompFilter::new(rules.into(), SeccompAction::Allow, denied, machine).unwrap();
+    let program = BpfProgram::try_from(filter).unwrap();
+    apply_filter(&program).unwrap();
+}
+
+#[test]
+fn where_the_kernel_refuses_marks_replies_go_out_without() {
+    let origin = Origin::answering(REPLY);
+    thread::spawn(move || {
+        refuse_marks();
+        let gateway = marking(origin.address, "upstream = true");
+        for _ in 0..3 {
+            let reply = get(&gateway, "/", "Prefer: mark=ef\r\n");
+            assert_eq!((reply.status, &reply.body[..]), (200, &b"books"[..]));
+        }
+        let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+        // Each reply had a connection of its own, all requests the same one to the upstream.
+        for line in ["set\"} 0.0", "refused\"} 3.0", "upstream-refused\"} 1.0"] {
+            let line = format!("posthaste_gateway_mark_events_total{{event=\"{line}");
+            assert!(text.contains(&line), "{line}: {text}");
+        }
+    })
+    .join()
+    .unwrap();
 }

@@ -1,6 +1,7 @@
 //! Who is let in, by rate, by what is in service, and by price; and what the others are told.
 
 use std::sync::Mutex;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use posthaste_gateway::{Running, start};
@@ -36,14 +37,14 @@ fn beyond_its_rate_requests_are_turned_away_at_once_and_told_when_to_come_back()
 fn no_more_are_in_service_than_the_limit_and_the_others_do_not_wait() {
     let origin = Origin::start(|line| {
         while line.request().is_some() {
-            std::thread::sleep(Duration::from_millis(400));
+            thread::sleep(Duration::from_millis(400));
             line.write(OK);
         }
     });
     let more = "[protection]\npolicy = \"limit\"\nleast = 2\nmost = 2\n";
     let gateway = start(config(&[origin.address], more)).unwrap();
     let replies = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for _ in 0..10 {
             scope.spawn(|| {
                 let begun = Instant::now();
@@ -254,6 +255,37 @@ impl Priced {
         assert!(line.contains(";rate=2;life="), "{line}");
         line.split(';').next().unwrap().to_owned()
     }
+}
+
+/// Two thousand of them, forty at a time, while one with a quote goes on.
+#[test]
+fn clients_that_ignore_the_price_are_refused_and_keep_nobody_out_who_has_a_quote() {
+    let shop = Priced::new(
+        "1.0",
+        "controller = { policy = \"proportional-integral\", integral = 5.0 }\nlife = \"60s\"\nrate = \"2/s\"\nburst = 20\n",
+    );
+    let quote = shop.quote("bob");
+    shop.until(|price| price >= 0.3);
+    let before = shop.origin.asked();
+    let refused = thread::scope(|scope| {
+        let crowd = |worker: usize| {
+            let shop = &shop;
+            move || {
+                let clients = (0..50).map(|place| 50 * worker + place);
+                let ask = |client| shop.get(&format!("X-Client: {client}\r\n")).status;
+                clients.filter(|client| ask(*client) == 402).count()
+            }
+        };
+        let crowd: Vec<_> = (0..40).map(|worker| scope.spawn(crowd(worker))).collect();
+        for _ in 0..10 {
+            let bob = shop.get(&format!("X-Client: bob\r\nQuote: {quote}\r\n"));
+            assert_eq!(bob.status, 200, "{}", bob.head);
+        }
+        let refused = crowd.into_iter().map(|worker| worker.join().unwrap());
+        refused.sum::<usize>()
+    });
+    assert_eq!(refused, 2000);
+    assert_eq!(shop.origin.asked() - before, 10);
 }
 
 #[test]
