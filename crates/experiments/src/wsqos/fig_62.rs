@@ -18,7 +18,7 @@ pub(crate) static FIGURE: Figure = Figure {
     title: "cost of the proxy",
     claim: "Up to 50 requests a second the proxy costs nothing; above it is overloaded.",
     paper: PAPER,
-    budget: Span::from_secs(30),
+    budget: Span::from_secs(40),
     study: &marking_cost::STUDY,
     plot,
     checks,

@@ -35,10 +35,11 @@ struct Case {
     /// Rates as multiples of what the gateway that does not mark can do: the thesis's 20 to 70 a second over
     /// the 50 up to which its proxy cost nothing.
     rates: &'static [f64],
-    /// Runs of each point, and pairs of runs as fast as each can.
     repetitions: u64,
-    pairs: u64,
     length: Span,
+    /// Pairs of runs as fast as each can, and how long such a run is: many short ones, since the machine drifts.
+    pairs: u64,
+    closed: Span,
 }
 
 impl Case {
@@ -46,12 +47,9 @@ impl Case {
         Self {
             rates: &[0.4, 0.6, 0.8, 0.9, 1.0, 1.2, 1.4],
             repetitions: 3,
-            pairs: if full { 30 } else { 8 },
-            length: if full {
-                Span::from_secs(3)
-            } else {
-                Span::from_millis(250)
-            },
+            length: Span::from_millis(if full { 3000 } else { 250 }),
+            pairs: if full { 120 } else { 24 },
+            closed: Span::from_millis(if full { 1000 } else { 300 }),
         }
     }
 }
@@ -130,7 +128,7 @@ fn fastest(
             let stand = &stands[1 + place];
             let closed = Pace::Closed {
                 clients: CLIENTS,
-                length: case.length + case.length,
+                length: case.closed,
             };
             let measured = stand.measure(&plan(rig, stand, closed), conditions.stop)?;
             let Some(measured) = measured else {
@@ -195,8 +193,9 @@ mod tests {
         let case = Case {
             rates: &[0.3],
             repetitions: 1,
-            pairs: 1,
             length: Span::from_millis(100),
+            pairs: 1,
+            closed: Span::from_millis(200),
         };
         let records = study(&Conditions::of_a_test(&lab, &stop), &case).unwrap();
         assert_eq!(
