@@ -58,13 +58,16 @@ fn run(watch: &Watch, house: &House, over: &AtomicBool) {
     let when = house.plan().config.compression.when();
     let mut controller = Controller::new(when, processors(watch));
     let mut last = None;
-    let mut known = true;
+    let (mut known, mut answered) = (true, 0);
     while !over.load(Relaxed) {
+        let before = std::mem::replace(&mut answered, house.metrics.upstream.nanos.load(Relaxed));
         let seen = look(watch, house);
-        if known && seen.is_none() {
+        // Upstreams that nobody asks report nothing.
+        let is_idle = matches!(watch, Watch::Upstream(_)) && answered == before;
+        if known && seen.is_none() && !is_idle {
             tracing::warn!(%watch, "cannot be watched: nothing optional is compressed meanwhile");
         }
-        known = seen.is_some();
+        known = seen.is_some() || (known && is_idle);
         let busy = match (&last, &seen) {
             (_, Some(Look::Share(busy))) => Some(*busy),
             (Some(Look::Used(before, was)), Some(Look::Used(at, used))) => {
