@@ -159,6 +159,10 @@ fn without_a_broker_the_last_offers_count_until_they_expire() {
         let known = choice(&catalogue, 50);
         assert!(known.contains("the cheapest, Gold"), "{without:?}: {known}");
         assert_eq!(choice(&catalogue, 60), then);
+        // Somebody is there, and nothing is known until all has been told.
+        tell(&catalogue, 60, [Event::Begin]);
+        assert_eq!(choice(&catalogue, 60), then);
+        lose(&catalogue);
         // Back, and it has nothing: that is known.
         tell(&catalogue, 61, [Event::Ready(2)]);
         assert_eq!(choice(&catalogue, 61), "no offer for books");
@@ -211,6 +215,11 @@ fn a_type_is_said_unless_there_is_but_one() {
         several.contains("offers for books, maps: say with --type"),
         "{several}"
     );
+    let kinds = |count: u64| (0..count).map(|n| offer(&n.to_string(), "Any", "0.20 USD", 90));
+    let ten = settled(kinds(10).collect()).unwrap_err();
+    assert!(ten.contains(" 8, 9: say"), "{ten}");
+    let eleven = settled(kinds(11).collect()).unwrap_err();
+    assert!(eleven.contains(" 8, ...: say"), "{eleven}");
     let none = settled(Vec::new()).unwrap_err();
     assert!(none.contains("--type"), "{none}");
 }
@@ -228,7 +237,14 @@ fn what_cannot_be_compared_or_named_is_not_chosen() {
         reason.starts_with("no offer for books: Gold by ada is left out, nobody has said"),
         "{reason}"
     );
-    tell(&catalogue, 1, [book("a\r\nX: y", "0.20 EUR", 90)]);
+    tell(
+        &catalogue,
+        1,
+        [
+            book("a\r\nX: y", "0.20 EUR", 90),
+            book(" a", "0.30 EUR", 90),
+        ],
+    );
     let reason = choice(&catalogue, 1);
     assert!(
         reason.ends_with("a name that cannot stand in a header field"),
@@ -236,4 +252,45 @@ fn what_cannot_be_compared_or_named_is_not_chosen() {
     );
     tell(&catalogue, 1, [book("Silver", "0.40 EUR", 90)]);
     assert_eq!(choice(&catalogue, 1), "Silver");
+}
+
+#[test]
+fn what_is_paid_says_in_which_currency_and_else_the_first_offer_for_the_type() {
+    let catalogue = Catalogue::new(buying(Some("books"), Some("0.40 USD"), Without::Decline));
+    let offers = || {
+        [
+            Event::Begin,
+            offer("maps", "Cheap", "0.10 EUR", 90),
+            book("Gold", "0.20 EUR", 90),
+            book("Silver", "0.30 USD", 90),
+            Event::Ready(1),
+        ]
+    };
+    tell(&catalogue, 1, offers());
+    assert_eq!(choice(&catalogue, 1), "Silver");
+    let catalogue = Catalogue::new(buying(Some("books"), None, Without::Decline));
+    tell(
+        &catalogue,
+        1,
+        offers()
+            .into_iter()
+            .filter(|event| !matches!(event, Event::Changed { put, .. } if put.name == "Gold")),
+    );
+    assert_eq!(choice(&catalogue, 1), "Silver");
+}
+
+#[test]
+fn news_that_change_nothing_make_nobody_choose_anew() {
+    let catalogue = buyer_of_books(Without::Decline);
+    tell(&catalogue, 1, [book("Silver", "0.40 EUR", 50)]);
+    let before = catalogue.version();
+    tell(
+        &catalogue,
+        2,
+        [Event::Alive, Event::Begin, book("Gold", "0.30 EUR", 50)],
+    );
+    catalogue.take(News::Second, at(2));
+    assert_eq!(catalogue.version(), before);
+    tell(&catalogue, 2, [Event::Ready(2)]);
+    assert_ne!(catalogue.version(), before);
 }
