@@ -101,6 +101,11 @@ pub(crate) const PEERS: &[Peer] = &[
         run: gateway::php,
     },
     Peer {
+        name: "gateway-traces",
+        about: "OpenTelemetry for Python asks through the gateway, is its upstream and collects its spans",
+        run: gateway::traces,
+    },
+    Peer {
         name: "gateway-strict",
         about: "doubtful requests to us, nginx and HAProxy, side by side: none goes on from us",
         run: gateway::strict,

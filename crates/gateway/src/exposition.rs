@@ -15,6 +15,7 @@ use prometheus_client::metrics::MetricType;
 use crate::house::House;
 use crate::metrics::{Metrics, PackedBy, Times, UNREAD};
 use crate::protection::Protection;
+use crate::traces::Counts;
 use crate::upstream::Failure;
 
 /// Everything that is counted and measured now.
@@ -41,6 +42,13 @@ impl Collector for House {
                 "Lines missing in the access log",
                 lost,
             )?;
+        }
+        if let Some(traces) = &self.traces {
+            let Counts { exported, lost } = &*traces.counts;
+            let rows = [("exported", exported), ("lost", lost)];
+            let rows = rows.map(|(state, count)| ([("state", state)], load(count)));
+            let help = "Requests traced, by whether the collector has their spans";
+            counters(out, "traces", help, rows)?;
         }
         let help = "From a request's head to its reply's";
         times(out, "service_seconds", help, &metrics.service)?;

@@ -14,6 +14,7 @@ use crate::demand::reported;
 use crate::metrics::Metrics;
 use crate::protection::Protection;
 use crate::site::Plan;
+use crate::traces::Traces;
 
 /// What is shared.
 pub(crate) struct House {
@@ -26,6 +27,7 @@ pub(crate) struct House {
     pub(crate) metrics: Metrics,
     pub(crate) counters: Arc<Counters>,
     pub(crate) log: Option<AccessLog>,
+    pub(crate) traces: Option<Traces>,
     pub(crate) start: Instant,
 }
 

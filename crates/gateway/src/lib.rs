@@ -26,6 +26,7 @@ mod refusal;
 mod site;
 mod source;
 mod status;
+mod traces;
 mod upstream;
 mod workshop;
 
@@ -37,6 +38,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
+use posthaste_offers::Sink;
 use posthaste_serve::{Background, Server, StartError, Timeouts};
 use posthaste_wsqos::Outlook;
 use thiserror::Error;
@@ -53,6 +55,7 @@ use crate::path::Gateway;
 use crate::protection::{Protection, start_pricing};
 pub use crate::site::PlanError;
 use crate::site::{Plan, Site};
+use crate::traces::Traces;
 pub use crate::upstream::TargetError;
 use crate::workshop::Workshop;
 
@@ -85,6 +88,9 @@ pub enum Error {
         /// What the system said.
         error: std::io::Error,
     },
+    /// The collector of traces.
+    #[error("traces.collector: {0}")]
+    Traces(posthaste_offers::UrlError),
     /// What only a new start can change.
     #[error("{0} cannot change while the gateway runs: start it anew")]
     Fixed(&'static str),
@@ -109,8 +115,13 @@ pub fn check(config: Config) -> Result<(), Error> {
     if let Some(tls) = &config.tls {
         posthaste_serve::load_tls(&tls.certificate, &tls.key)?;
     }
+    config.traces.as_ref().map(collector).transpose()?;
     Plan::new(config)?;
     Ok(())
+}
+
+fn collector(traces: &config::Traces) -> Result<Sink, Error> {
+    Sink::new(&traces.collector).map_err(Error::Traces)
 }
 
 /// Starts a gateway; it serves until the returned handle is stopped or dropped.
@@ -125,6 +136,13 @@ pub fn start(config: Config) -> Result<Running, Error> {
         })?),
         None => None,
     };
+    let traces = match &config.traces {
+        Some(config) => {
+            let sink = collector(config)?;
+            Some(Traces::start(sink, config).map_err(StartError::from)?)
+        }
+        None => None,
+    };
     let plan = Plan::new(config)?;
     let house = Arc::new(House {
         metrics: Metrics::new(plan.config.threads),
@@ -134,6 +152,7 @@ pub fn start(config: Config) -> Result<Running, Error> {
         plan: watch::Sender::new(Arc::new(plan)),
         counters: server.counters.clone(),
         log,
+        traces,
         start: Instant::now(),
     });
     let watcher = Watcher::start(house.clone()).map_err(StartError::from)?;
@@ -230,6 +249,7 @@ impl Running {
         let fixed = [
             ("admin", now.config.admin == config.admin),
             ("access_log", now.config.access_log == config.access_log),
+            ("traces", now.config.traces == config.traces),
             ("demand", now.config.demand == config.demand),
             ("protection", now.config.protection == config.protection),
             ("prices", now.config.prices == config.prices),

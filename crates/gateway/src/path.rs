@@ -20,6 +20,7 @@ use crate::marking;
 use crate::preference::Wishes;
 use crate::refusal::Refusal;
 use crate::site::Site;
+use crate::traces::Trace;
 use crate::upstream::{Passing, Target};
 use crate::workshop::{Workshop, now};
 
@@ -35,14 +36,16 @@ impl Handler for Gateway {
 
     async fn handle(
         self: Rc<Self>,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
         peer: Rc<Peer>,
     ) -> Response<ReplyBody> {
         let start = now();
         let house = &self.workshop.house;
         let entry = house.log.as_ref().map(|log| Entry::of(log, &request));
+        let traces = house.traces.as_ref();
+        let trace = traces.and_then(|traces| traces.begin(&mut request));
         let client = peer.address.ip();
-        let (reply, decided) = match self.serve(request, peer).await {
+        let (reply, decided) = match self.serve(request, peer, trace.as_ref()).await {
             Ok(served) => served,
             Err(refusal) => (refusal.reply(), None),
         };
@@ -56,6 +59,9 @@ impl Handler for Gateway {
         if let Some(entry) = entry {
             entry.write(client, time, reply.status(), decided);
         }
+        if let Some(trace) = trace {
+            trace.end(client, reply.status(), decided);
+        }
         reply
     }
 }
@@ -64,7 +70,12 @@ impl Handler for Gateway {
 type Served = (Response<ReplyBody>, Option<Decided>);
 
 impl Gateway {
-    async fn serve(&self, request: Request<Incoming>, peer: Rc<Peer>) -> Result<Served, Refusal> {
+    async fn serve(
+        &self,
+        request: Request<Incoming>,
+        peer: Rc<Peer>,
+        trace: Option<&Trace<'_>>,
+    ) -> Result<Served, Refusal> {
         let (metrics, protection) = (
             &self.workshop.house.metrics,
             &self.workshop.house.protection,
@@ -91,7 +102,11 @@ impl Gateway {
         let asked = now();
         let reply = route.upstreams.ask(request, onward).await;
         metrics.upstream.add(now().since(asked));
-        pass.ended(reply.as_ref().ok().map(|(reply, _)| reply.status()));
+        let status = reply.as_ref().ok().map(|(reply, _)| reply.status());
+        pass.ended(status);
+        if let Some(trace) = trace {
+            trace.asked(asked, status);
+        }
         let (mut reply, target) = reply?;
         take_report(&site, target, reply.headers_mut());
         let compression = Compression {

@@ -9,6 +9,7 @@ mod document;
 mod error;
 mod events;
 mod follower;
+mod sink;
 mod soap;
 mod wire;
 
@@ -17,6 +18,7 @@ pub use document::Document;
 pub use error::{Error, UrlError};
 pub use events::{Event, Put};
 pub use follower::{Follower, News};
+pub use sink::Sink;
 pub use soap::Endpoint;
 
 /// Does `work` on this thread, for callers that have no runtime of their own.

@@ -6,6 +6,7 @@
 mod marking;
 mod protection;
 mod read;
+mod traces;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Deserializer};
 
 pub use self::marking::{MarkPolicy, Marking};
 pub use self::protection::{Guard, Prices, Protection, Publish};
+pub use self::traces::Traces;
 pub use posthaste_serve::ConfigError;
 
 /// A gateway's configuration.
@@ -34,6 +36,8 @@ pub struct Config {
     pub admin: SocketAddr,
     /// A file to which a line of JSON is appended for each reply.
     pub access_log: Option<PathBuf>,
+    /// Which requests are traced, for an OpenTelemetry collector. Default none.
+    pub traces: Option<Traces>,
     /// Event loops, each with a thread of its own. Default 1.
     #[serde(default = "one")]
     pub threads: usize,

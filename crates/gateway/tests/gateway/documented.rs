@@ -33,7 +33,12 @@ fn the_example_can_be_used_with_every_key() {
     let text = text.replace("rate = \"500/s\"", "");
     let config = Config::read(&text).unwrap();
     assert!(config.prices.is_some_and(|prices| prices.broker.is_some()));
-    assert!(config.tls.is_some() && config.access_log.is_some() && config.connections.is_some());
+    assert!(
+        config.tls.is_some()
+            && config.traces.is_some()
+            && config.access_log.is_some()
+            && config.connections.is_some()
+    );
     let [route] = &config.routes[..] else {
         panic!("one route");
     };

@@ -10,4 +10,5 @@ mod protecting;
 mod refusing;
 mod reloading;
 mod support;
+mod tracing;
 mod watching;

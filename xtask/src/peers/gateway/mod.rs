@@ -6,6 +6,7 @@
 mod clients;
 mod crowd;
 mod strict;
+mod traces;
 
 use std::process::Command;
 
@@ -16,6 +17,7 @@ use crate::trouble::Outcome;
 pub(crate) use clients::{curl, load, php};
 pub(crate) use crowd::crowd;
 pub(crate) use strict::strict;
+pub(crate) use traces::traces;
 
 /// A gateway in front of `upstream`, with `before` the route in its configuration and `after` in it.
 fn start(site: &Site, upstream: &str, before: &str, after: &str) -> Outcome<Server> {

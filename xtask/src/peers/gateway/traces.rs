@@ -1,0 +1,25 @@
+//! OpenTelemetry for Python before, behind and beside the gateway: one trace, and all its spans.
+
+use std::process::Command;
+
+use super::start;
+use crate::site::{Site, free_address};
+use crate::tools;
+use crate::trouble::Outcome;
+
+/// Whoever asks says whether to trace; the upstream and the collector see the same trace.
+pub(crate) fn traces(site: &Site) -> Outcome<()> {
+    let python = tools::python(&site.checkout, "traces", "peers/traces/requirements.txt")?;
+    let [upstream, collector] = [free_address()?, free_address()?].map(|at| at.to_string());
+    let traces = format!("[traces]\ncollector = \"http://{collector}/v1/traces\"\nshare = \"0%\"");
+    let gateway = start(site, &upstream, &traces, "")?;
+    let mut client = Command::new(python);
+    client
+        .arg(site.checkout.path("peers/traces/client.py"))
+        .args([&gateway.url(""), &upstream, &collector]);
+    let done = site.run("traces", &mut client, 120)?;
+    for line in done.stdout.lines() {
+        println!("  traces: {line}");
+    }
+    Ok(())
+}
