@@ -6,7 +6,9 @@
 mod cost;
 mod durability;
 mod emulator;
+mod figures;
 mod gate;
+mod lookups;
 mod marking;
 mod oracle;
 mod past_limit;
@@ -131,6 +133,11 @@ const BENCHMARKS: &[Benchmark] = &[
         name: "marking",
         about: "what it costs the gateway to mark replies",
         run: marking::marking,
+    },
+    Benchmark {
+        name: "lookups",
+        about: "the broker's lookups beside SQLite and PostgreSQL asked for each request, 27 to a million offers, in turns",
+        run: lookups::lookups,
     },
     Benchmark {
         name: "durability",

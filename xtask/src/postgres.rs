@@ -23,7 +23,7 @@ pub(crate) struct Postgres {
     server: Server,
     /// For 127.0.0.1; it listens on 127.0.0.2 too.
     pub(crate) certificate: PathBuf,
-    _folder: Folder,
+    folder: Folder,
 }
 
 struct Folder(PathBuf);
@@ -51,7 +51,7 @@ impl Postgres {
         for setting in [
             "listen_addresses=127.0.0.1,127.0.0.2".to_owned(),
             format!("port={}", address.port()),
-            "unix_socket_directories=".to_owned(),
+            format!("unix_socket_directories={}", folder.0.display()),
             "ssl=on".to_owned(),
             format!("ssl_cert_file={}", certificate.display()),
             format!("ssl_key_file={}", folder.0.join("key.pem").display()),
@@ -62,7 +62,7 @@ impl Postgres {
         let this = Self {
             server,
             certificate,
-            _folder: folder,
+            folder,
         };
         this.wait(site, &programs.join("pg_isready"))?;
         Ok(this)
@@ -71,6 +71,15 @@ impl Postgres {
     /// Where it is, without a database.
     pub(crate) fn url(&self) -> String {
         format!("postgres://posthaste@{}", self.server.address)
+    }
+
+    /// The same by a Unix socket, for who is in a network of its own.
+    pub(crate) fn socket_url(&self) -> String {
+        let folder = self.folder.0.display().to_string().replace('/', "%2F");
+        format!(
+            "postgres://posthaste@{folder}:{}",
+            self.server.address.port()
+        )
     }
 
     /// Where it listens.

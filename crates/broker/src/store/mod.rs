@@ -5,7 +5,7 @@
 
 mod place;
 mod plan;
-mod postgres;
+pub(crate) mod postgres;
 mod row;
 mod sqlite;
 #[cfg(test)]

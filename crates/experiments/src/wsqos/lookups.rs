@@ -3,15 +3,17 @@
 use std::time::Instant;
 
 use jiff::Timestamp;
-use posthaste_broker::prototype::{Design, Prototype};
+use posthaste_broker::Place;
 use posthaste_units::{Rate, Ratio, Span};
 use posthaste_wsqos::index::Index;
 use posthaste_wsqos::qos::{Definition, Offer, Ontologies, Rates};
 use rand::RngExt as _;
 
+use super::designs::{Asked, DESIGNS, POSTGRES, postgres};
 use super::qws;
+use super::timing::Timing;
 use crate::figure::{Conditions, Failure, Study};
-use crate::records::{Records, Table, Value};
+use crate::records::{Records, Table};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-lookups",
@@ -28,6 +30,12 @@ pub(super) static STUDY: Study = Study {
 /// Offers of one type of interface, and how many types there are at most: beyond that each has more.
 const OF_A_TYPE: usize = 500;
 const TYPES: usize = 200;
+
+/// Said in place of a PostgreSQL's name.
+pub(super) const NONE: &str = "not measured: no PostgreSQL";
+
+/// Designs are asked in turns, so often each: what disturbs the machine for a while disturbs all of them.
+const TURNS: u32 = 5;
 
 /// A question's name, and how it is asked.
 pub(super) type Question = (&'static str, fn(&mut Definition));
@@ -52,37 +60,15 @@ pub(super) const QUESTIONS: [Question; 4] = [
     }),
 ];
 
-/// The designs, by the names in records: ours, and the thesis's two.
-pub(super) const DESIGNS: [&str; 3] = ["index", "walk", "SQLite"];
-
-/// Something that can be asked.
-enum Asked<'i> {
-    Index(&'i Index),
-    Prototype(Prototype),
-}
-
-impl Asked<'_> {
-    fn answers(
-        &self,
-        index: &Index,
-        kind: &str,
-        wanted: &Definition,
-        now: Timestamp,
-    ) -> Result<bool, Failure> {
-        Ok(match self {
-            Self::Index(index) => index.best(kind, wanted, now).is_some(),
-            Self::Prototype(prototype) => {
-                prototype.best(kind, wanted, &index.world(now))?.is_some()
-            }
-        })
-    }
-}
-
 fn study(conditions: &Conditions<'_>, counts: &[usize], seconds: f64) -> Result<Records, Failure> {
     let mut records = Records::new();
     let types = format!("one for {OF_A_TYPE} offers, at most {TYPES}");
     records.set_parameter("types", types);
-    records.set_parameter("time for each question", format!("{seconds} s"));
+    let times = format!("{seconds} s in {TURNS} turns");
+    records.set_parameter("time for each question", times);
+    let postgres = postgres()?;
+    let named = postgres.as_ref().map(ToString::to_string);
+    records.set_parameter(POSTGRES, named.unwrap_or_else(|| NONE.to_owned()));
     let mut table = Table::new([
         "offers",
         "design",
@@ -95,6 +81,7 @@ fn study(conditions: &Conditions<'_>, counts: &[usize], seconds: f64) -> Result<
         "max_us",
     ]);
     let mut built = Table::new(["offers", "seconds", "megabytes"]);
+    let mut answers = Table::new(["offers", "design", "question", "asked", "as the index"]);
     for (done, &count) in counts.iter().enumerate() {
         let words = format!("{count} offers");
         let all = counts.len() as u64;
@@ -102,13 +89,13 @@ fn study(conditions: &Conditions<'_>, counts: &[usize], seconds: f64) -> Result<
         let filled = filled(conditions, count)?;
         let (took, memory) = (filled.seconds, filled.megabytes);
         built.push([(count as u64).into(), took.into(), memory.into()]);
-        for design in DESIGNS {
-            let asked = filled.design(design)?;
-            for question in QUESTIONS.iter().take_while(|_| !conditions.stopped()) {
-                table.push(filled.time(&asked, (design, question), conditions, seconds)?);
-            }
+        let asked = filled.designs(postgres.as_ref())?;
+        for question in QUESTIONS.iter().take_while(|_| !conditions.stopped()) {
+            filled.compare(&asked, question, &mut answers)?;
+            filled.time(&asked, question, conditions, seconds, &mut table)?;
         }
     }
+    records.set_table("answers", answers);
     records.set_table("lookups", table);
     records.set_table("built", built);
     Ok(records)
@@ -125,53 +112,93 @@ struct Filled {
 }
 
 impl Filled {
-    /// What is asked, by the name of its design.
-    fn design(&self, name: &str) -> Result<Asked<'_>, Failure> {
-        let now = Timestamp::now();
-        let world = self.index.world(now);
-        let prototype = |design| Prototype::of(design, &self.index, &world).map(Asked::Prototype);
-        Ok(match name {
-            "walk" => prototype(Design::Walk)?,
-            "SQLite" => prototype(Design::Database)?,
-            _ => Asked::Index(&self.index),
-        })
+    /// What is asked, each with its name.
+    fn designs(&self, postgres: Option<&Place>) -> Result<Vec<(&'static str, Asked<'_>)>, Failure> {
+        let asked = DESIGNS.map(|name| {
+            let asked = Asked::of(name, &self.index, postgres)?;
+            Ok(asked.map(|asked| (name, asked)))
+        });
+        asked.into_iter().filter_map(Result::transpose).collect()
     }
 
-    /// A row: a question asked again and again, each time of a type drawn by chance.
+    /// Rows: for how many types each other design finds an offer of the same price as the first, the index.
+    fn compare(
+        &self,
+        asked: &[(&str, Asked<'_>)],
+        (question, ask): &Question,
+        answers: &mut Table,
+    ) -> Result<(), Failure> {
+        let (now, wanted) = (Timestamp::now(), wanted(*ask));
+        let prices = |asked: &Asked<'_>| {
+            let price = |kind: &String| asked.price(kind, &wanted, now);
+            self.kinds.iter().map(price).collect::<Result<Vec<_>, _>>()
+        };
+        let [(_, index), others @ ..] = asked else {
+            return Ok(());
+        };
+        let ours = prices(index)?;
+        for (design, other) in others {
+            let theirs = prices(other)?;
+            let same = ours
+                .iter()
+                .zip(&theirs)
+                .filter(|(ours, theirs)| ours == theirs);
+            answers.push([
+                (self.index.len() as u64).into(),
+                (*design).into(),
+                (*question).into(),
+                (ours.len() as u64).into(),
+                (same.count() as u64).into(),
+            ]);
+        }
+        Ok(())
+    }
+
+    /// Rows: a question asked again and again of each design, each time of a type drawn by chance.
     fn time(
         &self,
-        asked: &Asked<'_>,
-        (design, (question, ask)): (&str, &Question),
+        asked: &[(&str, Asked<'_>)],
+        (question, ask): &Question,
         conditions: &Conditions<'_>,
         seconds: f64,
-    ) -> Result<[Value; 9], Failure> {
-        let now = Timestamp::now();
-        let mut wanted = Definition::default();
-        ask(&mut wanted);
-        let mut order = conditions.seed.stream("which type is asked for");
-        let (mut nanos, mut found) = (Vec::with_capacity(1 << 20), 0u64);
-        let start = Instant::now();
-        while start.elapsed().as_secs_f64() < seconds {
-            let kind = &self.kinds[order.random_range(0..self.kinds.len())];
-            let begin = Instant::now();
-            found += u64::from(asked.answers(&self.index, kind, &wanted, now)?);
-            nanos.push(begin.elapsed().as_nanos() as f64);
+        table: &mut Table,
+    ) -> Result<(), Failure> {
+        let wanted = wanted(*ask);
+        let mut timings: Vec<_> = asked
+            .iter()
+            .map(|(design, asked)| {
+                let order = conditions.seed.stream("which type is asked for");
+                (design, asked, order, Timing::new())
+            })
+            .collect();
+        for _ in 0..TURNS {
+            for (_, asked, order, timing) in &mut timings {
+                let kind = || self.kinds[order.random_range(0..self.kinds.len())].as_str();
+                timing.turn(asked, &wanted, kind, seconds / f64::from(TURNS))?;
+            }
         }
-        let rate = nanos.len() as f64 / start.elapsed().as_secs_f64();
-        nanos.sort_by(f64::total_cmp);
-        let at = |share: f64| nanos[((nanos.len() - 1) as f64 * share) as usize] / 1e3;
-        Ok([
-            (self.index.len() as u64).into(),
-            design.into(),
-            (*question).into(),
-            (nanos.len() as u64).into(),
-            found.into(),
-            rate.into(),
-            at(0.5).into(),
-            at(0.99).into(),
-            at(1.0).into(),
-        ])
+        for (design, _, _, timing) in timings {
+            let [p50, p99, max] = timing.quantiles([0.5, 0.99, 1.0]);
+            table.push([
+                (self.index.len() as u64).into(),
+                (*design).into(),
+                (*question).into(),
+                (timing.lookups()).into(),
+                timing.found().into(),
+                timing.rate().into(),
+                p50.into(),
+                p99.into(),
+                max.into(),
+            ]);
+        }
+        Ok(())
     }
+}
+
+fn wanted(ask: fn(&mut Definition)) -> Definition {
+    let mut wanted = Definition::default();
+    ask(&mut wanted);
+    wanted
 }
 
 /// An index with so many offers.
@@ -235,17 +262,11 @@ mod tests {
         let lab = Lab::Shared("a test".to_owned());
         let stop = AtomicBool::new(false);
         let records = study(&Conditions::of_a_test(&lab, &stop), &[600], 0.02).unwrap();
-        for (question, _) in QUESTIONS {
-            let share = |design: &str| {
-                let places = |column| curve(&records, design, question, column)[0].1;
-                places("found") / places("lookups")
-            };
-            let [index, walk, sql] = DESIGNS.map(share);
-            let all = |share: f64| share == 0.0 || share == 1.0;
-            // Two types: each has such an offer, or neither.
-            if all(index) {
-                assert_eq!([walk, sql], [index, index], "{question}");
-            }
+        let answers = records.table("answers");
+        assert!(answers.len() >= 2 * QUESTIONS.len());
+        for row in answers.rows() {
+            assert_eq!(row.number("asked"), 2.0);
+            assert_eq!(row.number("as the index"), 2.0, "{}", row.text("design"));
         }
         assert!(curve(&records, "index", "typical", "found")[0].1 > 0.0);
         assert_eq!(curve(&records, "SQLite", "none", "found")[0].1, 0.0);

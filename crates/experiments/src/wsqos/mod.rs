@@ -25,6 +25,7 @@ mod brokers;
 mod claims;
 mod codecs;
 pub(crate) mod codecs_2026;
+mod designs;
 mod diffserv;
 mod diffserv_plots;
 pub(crate) mod fig_47;
@@ -75,6 +76,7 @@ mod sizes;
 
 pub(crate) mod table_4;
 pub(crate) mod table_5;
+mod timing;
 
 /// The thesis, cited shortly.
 const PAPER: &str = "Tian: QoS integration in Web services with the WS-QoS framework, FU Berlin 2005, chapter 7; also Tian, Voigt, Naumowicz, Ritter, Schiller: Performance Considerations for Mobile Web Services, Computer Communications 2004";

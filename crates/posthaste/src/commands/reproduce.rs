@@ -19,6 +19,8 @@ use super::{Failure, print, stop_on_signal};
 A figure is named as in the list (overload/fig-08), or by the beginning of its name (overload).
 Exit codes: 0 all well, 1 a check of the instrument failed, 2 usage, 3 a run failed or was stopped.
 A claim of a paper that does not hold here is reported and changes no exit code.
+POSTHASTE_POSTGRES may name a PostgreSQL to measure beside the broker's index, by a Unix socket, since everything runs in
+a network of its own: postgres://USER@%2Frun%2Fpostgresql/DATABASE.
 
 Examples:
   Everything that is built, in about as long as it takes to make tea:

@@ -114,7 +114,7 @@ impl Session {
 /// A client, and what drives its connection until it ends, and calls `notified` for each notification.
 ///
 /// With `sslmode=require` over TLS, and then the server has to prove its name; without it not.
-pub(super) async fn connect<'n>(
+pub(crate) async fn connect<'n>(
     config: &Config,
     notified: impl Fn() + Send + 'n,
 ) -> Result<(Client, Driven<'n>), StoreError> {
@@ -129,7 +129,7 @@ pub(super) async fn connect<'n>(
 }
 
 /// What drives a connection.
-pub(super) type Driven<'n> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send + 'n>>;
+pub(crate) type Driven<'n> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send + 'n>>;
 
 fn drive<'n, S: TlsStream + Unpin + Send + 'n>(
     mut connection: Connection<Socket, S>,
@@ -146,7 +146,7 @@ fn drive<'n, S: TlsStream + Unpin + Send + 'n>(
 }
 
 /// What drives a connection while its thread waits for it, and not in between.
-pub(super) fn runtime() -> Result<Runtime, StoreError> {
+pub(crate) fn runtime() -> Result<Runtime, StoreError> {
     let runtime = Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| StoreError::Unavailable(error.to_string()))
 }

@@ -1,0 +1,193 @@
+//! The two ways in which the thesis's brokers found offers, for comparison: nobody gets them who does not ask in code.
+//!
+//! Both know the offers that there are when they are made, and no later ones.
+
+mod postgres;
+mod sqlite;
+mod table;
+
+use std::collections::HashMap;
+use std::fmt;
+
+use posthaste_wsqos::index::Index;
+use posthaste_wsqos::qos::{Definition, Offer, World, is_adequate};
+
+use self::postgres::Postgres;
+use self::sqlite::Sqlite;
+use crate::store::Place;
+
+/// How a prototype finds the best offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Design {
+    /// Every offer in memory is compared, one after the other (thesis, section 7.2, offers in RAM).
+    Walk,
+    /// A database is asked for each request (offers in a database): SQLite, with an index that covers what is compared.
+    Database,
+}
+
+/// Offers, and a way to find the best.
+pub struct Prototype(Kept);
+
+enum Kept {
+    Walk(HashMap<String, Vec<(String, Offer)>>),
+    Sqlite(Sqlite),
+    Postgres(Box<Postgres>),
+}
+
+impl Prototype {
+    /// Of the offers in `index`, which are compared in `world`.
+    pub fn of(design: Design, index: &Index, world: &World<'_>) -> Result<Self, Error> {
+        let kinds: Vec<&str> = index.kinds().collect();
+        Ok(Self(match design {
+            Design::Walk => {
+                let offers = |kind| {
+                    let offers = index.offers(kind);
+                    offers
+                        .map(|found| (found.provider.to_owned(), found.offer))
+                        .collect()
+                };
+                Kept::Walk(
+                    kinds
+                        .into_iter()
+                        .map(|kind| (kind.to_owned(), offers(kind)))
+                        .collect(),
+                )
+            }
+            Design::Database => Kept::Sqlite(Sqlite::of(index, world)?),
+        }))
+    }
+
+    /// The same in a PostgreSQL database, which is asked for each request; it stays as it is. Asking waits for the answer,
+    /// outside of any async runtime.
+    pub fn on(place: &Place, index: &Index, world: &World<'_>) -> Result<Self, Error> {
+        let Place::Postgres(config) = place else {
+            return Err(format!("{place} is no PostgreSQL database").into());
+        };
+        let database = Postgres::of(config, index, world)?;
+        Ok(Self(Kept::Postgres(Box::new(database))))
+    }
+
+    /// The provider and the cheapest adequate offer for the interface `kind`.
+    pub fn best(
+        &self,
+        kind: &str,
+        wanted: &Definition,
+        world: &World<'_>,
+    ) -> Result<Option<(String, Offer)>, Error> {
+        match &self.0 {
+            Kept::Walk(offers) => {
+                let offers = offers.get(kind).into_iter().flatten();
+                let adequate = offers.filter(|(_, offer)| is_adequate(offer, wanted, world));
+                let price =
+                    |offer: &Offer| offer.qos.price.and_then(|price| world.rates.in_base(price));
+                Ok(adequate.min_by_key(|(_, offer)| price(offer)).cloned())
+            }
+            Kept::Sqlite(database) => database.best(kind, wanted, world),
+            Kept::Postgres(database) => database.best(kind, wanted, world),
+        }
+    }
+}
+
+/// What a prototype's database says.
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
+
+impl fmt::Debug for Prototype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Prototype")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use posthaste_units::{Rate, Ratio, Span};
+    use posthaste_wsqos::qos::{Money, Ontologies, Priority, Rates};
+    use proptest::collection::vec;
+    use proptest::option;
+    use proptest::prelude::*;
+    use proptest::test_runner::{Config, TestRunner};
+
+    use super::*;
+    use crate::store::tests::Database;
+
+    fn now() -> Timestamp {
+        "2026-01-01T00:00:00Z".parse().unwrap()
+    }
+
+    prop_compose! {
+        fn definition()(
+            price in option::of(1u64..6),
+            time in option::of(1u64..6),
+            rate in option::of(1u32..6),
+            shares in [option::of(0u32..=5), option::of(0u32..=5)],
+            delay in option::of(0u8..=3),
+        ) -> Definition {
+            let mut qos = Definition::default();
+            let server = &mut qos.default.server;
+            server.processing_time = time.map(Span::from_millis);
+            server.requests_per_second = rate.and_then(|rate| Rate::per_second(rate.into()));
+            let share = |share: Option<u32>| Ratio::new(f64::from(share?) / 5.0);
+            server.availability = share(shares[0]);
+            server.reliability = share(shares[1]);
+            qos.default.transport.delay = delay.and_then(Priority::new);
+            qos.price = price.and_then(|price| Money::from_micros(price, "EUR".parse().unwrap()));
+            qos
+        }
+    }
+
+    prop_compose! {
+        fn index()(
+            offers in vec((any::<bool>(), definition(), 1u64..6, -1i64..3), 0..30),
+        ) -> Index {
+            let mut index = Index::new(Rates::new("EUR".parse().unwrap()), Ontologies::new());
+            for (name, (other, mut qos, price, seconds)) in offers.into_iter().enumerate() {
+                qos.price = Money::from_micros(price, "EUR".parse().unwrap());
+                let expires = now() + jiff::SignedDuration::from_secs(seconds);
+                let offer = Offer { name: name.to_string(), expires, endpoint: None, qos };
+                index.put(if other { "films" } else { "books" }, "ada", &offer).unwrap();
+            }
+            index
+        }
+    }
+
+    /// Fails where a prototype's offer is of another price than the index's.
+    fn agree(prototype: &Prototype, index: &Index, wanted: &Definition) {
+        let ours = index.best("books", wanted, now());
+        let theirs = prototype.best("books", wanted, &index.world(now()));
+        let theirs = theirs.unwrap().map(|(_, offer)| offer.qos.price);
+        assert_eq!(theirs, ours.map(|found| found.offer.qos.price));
+    }
+
+    proptest! {
+        #[test]
+        fn every_design_finds_an_offer_of_the_best_price(index in index(), wanted in definition()) {
+            for design in [Design::Walk, Design::Database] {
+                let prototype = Prototype::of(design, &index, &index.world(now()));
+                agree(&prototype.unwrap(), &index, &wanted);
+            }
+        }
+    }
+
+    #[test]
+    fn postgres_finds_an_offer_of_the_best_price() {
+        let Some(database) = Database::new() else {
+            return;
+        };
+        let place: Place = database.url().parse().unwrap();
+        let questions = vec(definition(), 1..20);
+        let once = Config {
+            cases: 64,
+            failure_persistence: None,
+            ..Config::default()
+        };
+        TestRunner::new(once)
+            .run(&(index(), questions), |(index, questions)| {
+                let prototype = Prototype::on(&place, &index, &index.world(now())).unwrap();
+                for wanted in &questions {
+                    agree(&prototype, &index, wanted);
+                }
+                Ok(())
+            })
+            .unwrap();
+    }
+}

@@ -1,0 +1,66 @@
+//! SQLite, asked for each request, with the offers in a file of its own that goes with it.
+
+use posthaste_wsqos::index::Index;
+use posthaste_wsqos::qos::{Definition, Offer, World};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::Error;
+use super::table::{BEST, Bounds, COLUMNS, INDEX, first_adequate};
+
+const PUT: &str = "INSERT INTO offers VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+
+/// The offers of an index.
+pub(super) struct Sqlite(Connection);
+
+impl Sqlite {
+    pub(super) fn of(index: &Index, world: &World<'_>) -> Result<Self, Error> {
+        let mut database = Connection::open("")?;
+        database.execute_batch(&format!("CREATE TABLE offers {COLUMNS}; {INDEX}"))?;
+        let all = database.transaction()?;
+        for kind in index.kinds() {
+            for found in index.offers(kind) {
+                let offer = &found.offer;
+                let bounds = Bounds::of(&offer.qos, offer.expires, world);
+                all.prepare_cached(PUT)?.execute(params![
+                    None::<i64>, // as it comes
+                    kind,
+                    bounds.price,
+                    bounds.time,
+                    bounds.processing_time,
+                    bounds.requests,
+                    bounds.reliability,
+                    bounds.availability,
+                    found.provider,
+                    serde_json::to_string(offer)?,
+                ])?;
+            }
+        }
+        all.commit()?;
+        database.execute_batch("ANALYZE")?;
+        Ok(Self(database))
+    }
+
+    pub(super) fn best(
+        &self,
+        kind: &str,
+        wanted: &Definition,
+        world: &World<'_>,
+    ) -> Result<Option<(String, Offer)>, Error> {
+        let bounds = Bounds::of(wanted, world.now, world);
+        let mut best = self.0.prepare_cached(BEST)?;
+        first_adequate(wanted, world, |skipped| {
+            let values = params![
+                kind,
+                bounds.price,
+                bounds.time,
+                bounds.processing_time,
+                bounds.requests,
+                bounds.reliability,
+                bounds.availability,
+                skipped,
+            ];
+            let found = best.query_row(values, |row| Ok((row.get(0)?, row.get(1)?)));
+            Ok(found.optional()?)
+        })
+    }
+}

@@ -1,0 +1,82 @@
+//! What both databases are asked: one table, one index, one statement, for SQLite and PostgreSQL alike.
+//!
+//! What an offer does not promise stands there as the worst there can be, and what nobody asks for as what everything
+//! is enough for. So each bound is a plain comparison, which both find in the index.
+
+use jiff::Timestamp;
+use posthaste_units::{Rate, Ratio};
+use posthaste_wsqos::qos::{Definition, Offer, World, is_adequate};
+
+use super::Error;
+
+/// The table's columns.
+pub(super) const COLUMNS: &str = "(number INTEGER PRIMARY KEY, kind TEXT, price BIGINT, expires BIGINT,
+    processing_time BIGINT, requests DOUBLE PRECISION, reliability DOUBLE PRECISION, availability DOUBLE PRECISION,
+    provider TEXT, body TEXT)";
+
+/// The index: in the order of preference, with all that is compared.
+pub(super) const INDEX: &str = "CREATE INDEX preferred ON offers
+    (kind, price, expires DESC, number, processing_time, availability, reliability, requests)";
+
+/// The cheapest that is enough, of a kind, but for so many.
+pub(super) const BEST: &str = "SELECT provider, body FROM offers WHERE number =
+    (SELECT number FROM offers WHERE kind = $1 AND price <= $2 AND expires > $3 AND processing_time <= $4
+         AND requests >= $5 AND reliability >= $6 AND availability >= $7
+     ORDER BY price, expires DESC, number LIMIT 1 OFFSET $8)";
+
+/// What is compared, of an offer or of a question.
+pub(super) struct Bounds {
+    /// In millionths of the base currency.
+    pub(super) price: i64,
+    /// In microseconds since 1970.
+    pub(super) time: i64,
+    /// In nanoseconds.
+    pub(super) processing_time: i64,
+    /// Per second.
+    pub(super) requests: f64,
+    pub(super) reliability: f64,
+    pub(super) availability: f64,
+}
+
+impl Bounds {
+    /// Of an offer that expires at `time`, or of a question that is asked then.
+    pub(super) fn of(qos: &Definition, time: Timestamp, world: &World<'_>) -> Self {
+        let server = &qos.default.server;
+        let price = qos.price.and_then(|price| world.rates.in_base(price));
+        Self {
+            price: price.map_or(i64::MAX, saturated),
+            time: time.as_microsecond(),
+            processing_time: server
+                .processing_time
+                .map_or(i64::MAX, |time| saturated(time.as_nanos())),
+            requests: server
+                .requests_per_second
+                .map_or(f64::NEG_INFINITY, Rate::as_per_second),
+            reliability: server.reliability.map_or(f64::NEG_INFINITY, Ratio::get),
+            availability: server.availability.map_or(f64::NEG_INFINITY, Ratio::get),
+        }
+    }
+}
+
+/// Asks until an offer is adequate in what has no column, too; `ask` leaves out so many and gives provider and document.
+pub(super) fn first_adequate(
+    wanted: &Definition,
+    world: &World<'_>,
+    mut ask: impl FnMut(i64) -> Result<Option<(String, String)>, Error>,
+) -> Result<Option<(String, Offer)>, Error> {
+    for skipped in 0.. {
+        let Some((provider, body)) = ask(skipped)? else {
+            break;
+        };
+        let offer: Offer = serde_json::from_str(&body)?;
+        if is_adequate(&offer, wanted, world) {
+            return Ok(Some((provider, offer)));
+        }
+    }
+    Ok(None)
+}
+
+/// As a database counts.
+fn saturated(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

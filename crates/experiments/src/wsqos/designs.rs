@@ -1,0 +1,71 @@
+//! What finds the best offer: our index, the thesis's two ways, and a PostgreSQL where there is one.
+
+use jiff::Timestamp;
+use posthaste_broker::Place;
+use posthaste_broker::prototype::{Design, Prototype};
+use posthaste_wsqos::index::Index;
+use posthaste_wsqos::qos::{Definition, Money};
+
+use crate::figure::Failure;
+
+/// The designs, by the names in records: ours, the thesis's two, and another database.
+pub(super) const DESIGNS: [&str; 4] = ["index", "walk", "SQLite", POSTGRES];
+pub(super) const POSTGRES: &str = "PostgreSQL";
+
+/// Names a PostgreSQL, as the broker's `store` does.
+const VARIABLE: &str = "POSTHASTE_POSTGRES";
+
+/// The PostgreSQL to ask, where one is named.
+pub(super) fn postgres() -> Result<Option<Place>, Failure> {
+    let Ok(url) = std::env::var(VARIABLE) else {
+        return Ok(None);
+    };
+    match url.parse() {
+        Ok(place @ Place::Postgres(_)) => Ok(Some(place)),
+        Ok(_) => Err(format!("{VARIABLE} names no PostgreSQL").into()),
+        Err(error) => Err(format!("{VARIABLE}: {error}").into()),
+    }
+}
+
+/// Something that can be asked.
+pub(super) enum Asked<'i> {
+    Index(&'i Index),
+    Prototype(&'i Index, Prototype),
+}
+
+impl<'i> Asked<'i> {
+    /// What is asked, by the name of its design; nothing where there is no PostgreSQL.
+    pub(super) fn of(
+        design: &str,
+        index: &'i Index,
+        postgres: Option<&Place>,
+    ) -> Result<Option<Self>, Failure> {
+        let world = index.world(Timestamp::now());
+        let prototype = match (design, postgres) {
+            ("walk", _) => Prototype::of(Design::Walk, index, &world)?,
+            ("SQLite", _) => Prototype::of(Design::Database, index, &world)?,
+            (POSTGRES, None) => return Ok(None),
+            (POSTGRES, Some(place)) => Prototype::on(place, index, &world).map_err(|error| {
+                format!("{place}: {error}; a network of its own has no way to one that listens elsewhere than on a Unix socket")
+            })?,
+            _ => return Ok(Some(Self::Index(index))),
+        };
+        Ok(Some(Self::Prototype(index, prototype)))
+    }
+
+    /// The price of the cheapest adequate offer.
+    pub(super) fn price(
+        &self,
+        kind: &str,
+        wanted: &Definition,
+        now: Timestamp,
+    ) -> Result<Option<Money>, Failure> {
+        let offer = match self {
+            Self::Index(index) => index.best(kind, wanted, now).map(|found| found.offer),
+            Self::Prototype(index, prototype) => prototype
+                .best(kind, wanted, &index.world(now))?
+                .map(|(_, offer)| offer),
+        };
+        Ok(offer.and_then(|offer| offer.qos.price))
+    }
+}

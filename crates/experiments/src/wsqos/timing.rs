@@ -1,0 +1,71 @@
+//! How fast lookups of one design are, asked in turns with others: each by itself, and as a rate.
+
+use std::time::Instant;
+
+use jiff::Timestamp;
+use posthaste_wsqos::qos::Definition;
+
+use super::designs::Asked;
+use crate::estimate::estimate;
+use crate::figure::Failure;
+
+/// What a design has done in its turns.
+pub(super) struct Timing {
+    nanos: Vec<f64>,
+    found: u64,
+    /// Lookups per second, of each turn.
+    rates: Vec<f64>,
+}
+
+impl Timing {
+    pub(super) fn new() -> Self {
+        Self {
+            // Not to grow while it is timed.
+            nanos: Vec::with_capacity(1 << 20),
+            found: 0,
+            rates: Vec::new(),
+        }
+    }
+
+    /// So many seconds of lookups.
+    pub(super) fn turn<'k>(
+        &mut self,
+        asked: &Asked<'_>,
+        wanted: &Definition,
+        mut kind: impl FnMut() -> &'k str,
+        seconds: f64,
+    ) -> Result<(), Failure> {
+        let (now, before) = (Timestamp::now(), self.nanos.len());
+        let start = Instant::now();
+        while start.elapsed().as_secs_f64() < seconds {
+            let kind = kind();
+            let begin = Instant::now();
+            self.found += u64::from(asked.price(kind, wanted, now)?.is_some());
+            self.nanos.push(begin.elapsed().as_nanos() as f64);
+        }
+        let done = self.nanos.len() - before;
+        self.rates.push(done as f64 / start.elapsed().as_secs_f64());
+        Ok(())
+    }
+
+    pub(super) fn lookups(&self) -> u64 {
+        self.nanos.len() as u64
+    }
+
+    /// How many of them found an offer.
+    pub(super) fn found(&self) -> u64 {
+        self.found
+    }
+
+    /// Lookups per second, the median of the turns.
+    pub(super) fn rate(&self) -> f64 {
+        estimate(&self.rates).median
+    }
+
+    /// Of the times, in microseconds.
+    pub(super) fn quantiles<const N: usize>(&self, shares: [f64; N]) -> [f64; N] {
+        let mut nanos = self.nanos.clone();
+        nanos.sort_by(f64::total_cmp);
+        shares.map(|share| nanos[((nanos.len() - 1) as f64 * share) as usize] / 1e3)
+    }
+}
