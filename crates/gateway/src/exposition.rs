@@ -1,5 +1,7 @@
 //! The counters as Prometheus reads them (OpenMetrics text).
 
+mod promises;
+
 use std::fmt::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -219,7 +221,8 @@ fn protection(out: &mut DescriptorEncoder, protection: &Protection) -> Result<()
     let help = "Requests per second promised by quotes that hold";
     gauge(out, "quoted_per_second", help, price.quoted)?;
     let turns = [([], price.turns as f64)];
-    counters(out, "price_turns", "How often the price has turned", turns)
+    counters(out, "price_turns", "How often the price has turned", turns)?;
+    promises::encode(out, protection)
 }
 
 fn load(counter: &AtomicU64) -> f64 {

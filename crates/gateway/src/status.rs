@@ -1,5 +1,7 @@
 //! The page that a person reads: how busy, who is compressed and why, what it saved, who is well.
 
+mod promises;
+
 use std::sync::atomic::Ordering::Relaxed;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -40,6 +42,7 @@ pub(crate) fn page(house: &House) -> String {
                     a href="/metrics" { "Metrics" }
                 }
                 (protection(house))
+                (promises::tables(&house.protection))
                 h2 { "Upstreams" }
                 table {
                     tr { th { "Route" } th { "Upstream" } th { "State" } }

@@ -9,6 +9,7 @@ mod counts;
 mod pass;
 mod pricing;
 mod tell;
+mod watched;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -217,9 +218,12 @@ impl Door {
                     Ok(admitted) => Entered::paying(market.offer_at(admitted.price), &admitted, at),
                     Err(refused) => {
                         let name = market.current().name.clone();
-                        self.monitor.record(at, &name, client, Delivery::Refused);
-                        let full = matches!(refused.why, Why::Full);
-                        self.crowded_out += u64::from(full);
+                        let full = refused.why == Why::Full;
+                        // The others did not take the offer.
+                        if full {
+                            self.monitor.record(at, &name, client, Delivery::Refused);
+                            self.crowded_out += 1;
+                        }
                         return Err(Turned {
                             why: counts::Reason::Price(refused.why),
                             current: Some((name, tell::price(refused.current))),

@@ -118,7 +118,8 @@ impl Eye {
         };
         let published = market.observe(seen, quotable);
         if let Some(offer) = &published {
-            door.monitor.promise(&offer.name, house.protection.promise);
+            let promise = house.protection.promise;
+            door.monitor.promise(at, &offer.name, promise);
         }
         published
     }

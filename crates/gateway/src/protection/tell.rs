@@ -5,9 +5,9 @@ use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 use posthaste_serve::Peer;
 use posthaste_soap::{Code, Detail, Fault, Version};
-use posthaste_wsqos::market::{Report, Verdict, Why};
+use posthaste_units::Span;
+use posthaste_wsqos::market::{Judged, PROCESSING_TIME, Report, Why};
 use posthaste_wsqos::qos::Money;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::ask::client;
@@ -91,17 +91,6 @@ pub(super) fn price(money: Money) -> String {
     format!("{} {}", money.amount(), money.currency())
 }
 
-#[derive(Serialize)]
-struct Delivered {
-    offer: String,
-    served: u64,
-    late: u64,
-    failed: u64,
-    refused: u64,
-    seconds: f64,
-    verdict: Value,
-}
-
 impl Protection {
     /// The present offer, and what became of each promise: to the client that asks, and to all.
     /// Where that is what it asks for.
@@ -117,16 +106,15 @@ impl Protection {
         };
         let current =
             json!({ "offer": market.current().name, "price": price(market.current().price) });
-        let mut offers: Vec<String> = door.monitor.offers().map(str::to_owned).collect();
+        let offers = door.monitor.offers();
+        let mut offers: Vec<String> = offers.map(|(name, _)| name.to_owned()).collect();
         offers.sort_unstable();
-        let mut told = |client: Option<&str>| -> Vec<Delivered> {
+        let mut told = |client: Option<&str>| -> Vec<Value> {
             let reports = offers.iter().filter_map(|offer| {
                 let report = door.monitor.report(at, offer, client)?;
-                Some(delivered(offer, &report))
+                (report.seen.asked() > 0).then(|| self.outcome(offer, &report))
             });
-            reports
-                .filter(|seen| seen.served + seen.failed + seen.refused > 0)
-                .collect()
+            reports.collect()
         };
         let (yours, all) = (told(Some(&client)), told(None));
         let text = json!({ "current": current, "you": yours, "all": all }).to_string();
@@ -137,31 +125,34 @@ impl Protection {
         reply.headers_mut().insert(CACHE_CONTROL, now);
         Some(reply)
     }
-}
 
-fn delivered(offer: &str, report: &Report) -> Delivered {
-    let word = |verdict: Verdict| match verdict {
-        Verdict::Kept => "kept",
-        Verdict::Broken => "broken",
-        Verdict::Unknown => "unknown",
-    };
-    let verdicts = [
-        ("processingTime", report.processing_time),
-        ("requestsPerSecond", report.rate),
-        ("reliability", report.reliability),
-        ("availability", report.availability),
-    ];
-    let verdicts = verdicts.into_iter().filter_map(|(name, verdict)| {
-        let verdict = verdict.map(word)?;
-        Some((name.to_owned(), Value::from(verdict)))
-    });
-    Delivered {
-        offer: offer.to_owned(),
-        served: report.served,
-        late: report.late,
-        failed: report.failed,
-        refused: report.refused,
-        seconds: report.over.as_secs_f64(),
-        verdict: Value::Object(verdicts.collect()),
+    /// One offer's, to one client or to all. Times are in milliseconds, as in the vocabulary of offers.
+    fn outcome(&self, offer: &str, report: &Report) -> Value {
+        let each = |value: fn(Judged) -> Option<Value>| -> Value {
+            let judged = report.judged().into_iter();
+            let known = judged.filter_map(|(name, judged)| Some((name.to_owned(), value(judged)?)));
+            Value::Object(known.collect())
+        };
+        let mut promised = each(|judged| judged.promised.map(Value::from));
+        let mut delivered = each(|judged| judged.delivered.map(Value::from));
+        let millis = |time: Span| Value::from(time.as_secs_f64() * 1e3);
+        if let Some(most) = self.promise.processing_time {
+            promised[PROCESSING_TIME] = millis(most);
+        }
+        if let Some(mean) = report.seen.mean() {
+            delivered[PROCESSING_TIME] = millis(mean);
+        }
+        let seen = &report.seen;
+        json!({
+            "offer": offer,
+            "served": seen.served,
+            "late": seen.late,
+            "failed": seen.failed,
+            "refused": seen.refused,
+            "seconds": report.over.as_secs_f64(),
+            "promised": promised,
+            "delivered": delivered,
+            "verdict": each(|judged| judged.verdict.map(|verdict| verdict.name().into())),
+        })
     }
 }

@@ -5,7 +5,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use posthaste_gateway::{Running, start};
-use serde_json::Value;
 
 use crate::support::{Client, Origin, Reply, config, field, get, wait_until};
 use crate::watching::{told, value};
@@ -14,7 +13,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 /// An upstream that says how busy it is.
 const WATCH: &str = "[demand]\nwatch = { upstream = \"X-Busy\" }\n";
 
-fn metrics(gateway: &Running) -> impl Fn(&str) -> f64 {
+pub(crate) fn metrics(gateway: &Running) -> impl Fn(&str) -> f64 {
     let text = String::from_utf8(told(gateway, "/metrics").body).unwrap();
     move |start| value(&text, &format!("posthaste_gateway_{start}"))
 }
@@ -66,13 +65,13 @@ fn no_more_are_in_service_than_the_limit_and_the_others_do_not_wait() {
 }
 
 /// An upstream that is as busy as it says, and a gateway with prices before it.
-struct Priced {
-    gateway: Running,
+pub(crate) struct Priced {
+    pub(crate) gateway: Running,
     origin: Origin,
 }
 
 impl Priced {
-    fn new(busy: &'static str, more: &str) -> Self {
+    pub(crate) fn new(busy: &'static str, more: &str) -> Self {
         let origin = Origin::start(move |line| {
             while line.request().is_some() {
                 line.write(format!(
@@ -80,6 +79,10 @@ impl Priced {
                 ));
             }
         });
+        Self::before(origin, more)
+    }
+
+    pub(crate) fn before(origin: Origin, more: &str) -> Self {
         let more = format!(
             "{WATCH}[protection]\npolicy = \"prices\"\nclient = \"X-Client\"\n[prices]\nevery = \"20ms\"\ncapacity = \"100/s\"\n{more}"
         );
@@ -87,7 +90,7 @@ impl Priced {
         Self { gateway, origin }
     }
 
-    fn get(&self, fields: &str) -> Reply {
+    pub(crate) fn get(&self, fields: &str) -> Reply {
         get(&self.gateway, "/", fields)
     }
 
@@ -96,7 +99,7 @@ impl Priced {
     }
 
     /// Asks until the price is so.
-    fn until(&self, is: impl Fn(f64) -> bool) {
+    pub(crate) fn until(&self, is: impl Fn(f64) -> bool) {
         wait_until("the price is so", || {
             self.get("Max-Price: 1000 EUR\r\n");
             is(self.price())
@@ -286,37 +289,6 @@ fn clients_that_ignore_the_price_are_refused_and_keep_nobody_out_who_has_a_quote
     });
     assert_eq!(refused, 2000);
     assert_eq!(shop.origin.asked() - before, 10);
-}
-
-#[test]
-fn a_client_can_ask_what_became_of_what_was_promised() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("promise.wsqos");
-    let promise = "<wsqos xmlns='http://wsqos.org/'><definition><offers><qosOffer name='x' expires='2035-01-01T00:00:00Z'><defaultQoSInfo><serverQoSMetrics><processingTime>10000</processingTime></serverQoSMetrics></defaultQoSInfo><price currency='EUR'>1</price></qosOffer></offers></definition></wsqos>";
-    std::fs::write(&file, promise).unwrap();
-    let shop = Priced::new(
-        "0.1",
-        &format!("promise = {:?}\n", file.display().to_string()),
-    );
-    for _ in 0..500 {
-        assert_eq!(shop.get("X-Client: ann\r\n").status, 200);
-    }
-    let request = |client: &str| {
-        let reply = get(
-            &shop.gateway,
-            "/.well-known/wsqos",
-            &format!("X-Client: {client}\r\n"),
-        );
-        serde_json::from_slice::<Value>(&reply.body).unwrap()
-    };
-    let told = request("ann");
-    assert_eq!(told["current"]["offer"], "standard@0.00", "{told}");
-    assert_eq!(
-        told["you"][0]["verdict"]["processingTime"], "kept",
-        "{told}"
-    );
-    assert!(told["you"][0]["served"].as_u64().unwrap() >= 300, "{told}");
-    assert_eq!(request("bob")["you"], Value::Array(Vec::new()));
 }
 
 #[test]

@@ -30,7 +30,10 @@ pub use bucket::Bucket;
 pub use controller::{Controller, Observed, Pricing};
 pub use ledger::{Ledger, Unpaid};
 pub use limit::{Limit, Limiter};
-pub use monitor::{Delivery, Monitor, Promise, Report, Verdict};
+pub use monitor::{
+    Delivery, Judged, Monitor, PROCESSING_TIME, Promise, REQUESTS_PER_SECOND, Report, Tally,
+    Verdict,
+};
 pub use offers::Published;
 pub use parameter::WrongParameter;
 pub use quote::{Forged, Key, LONGEST_CLIENT, Quote, TOKEN_LENGTH};

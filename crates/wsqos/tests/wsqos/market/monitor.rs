@@ -1,7 +1,7 @@
 //! What was promised against what was delivered.
 
 use posthaste_units::{Ratio, Span};
-use posthaste_wsqos::market::{Delivery, Monitor, Promise, Verdict};
+use posthaste_wsqos::market::{Delivery, Monitor, Promise, Tally, Verdict};
 
 use super::at;
 
@@ -17,7 +17,7 @@ fn monitor() -> Monitor {
         reliability: Some(share(0.99)),
         availability: Some(share(0.9)),
     };
-    monitor.promise("gold", promise);
+    monitor.promise(at(0), "gold", promise);
     monitor
 }
 
@@ -36,26 +36,47 @@ fn promises_kept_and_broken_are_told_apart() {
     record(&mut monitor, 1000, 40, Delivery::Failed);
     record(&mut monitor, 1000, 10, Delivery::Refused);
     let report = monitor.report(at(10_000), "gold", None).expect("watched");
+    let time = Span::from_millis(980 * 300 + 20 * 301);
+    let seen = Tally {
+        served: 1000,
+        late: 20,
+        failed: 40,
+        refused: 10,
+        time,
+    };
+    assert_eq!((report.seen, report.over), (seen, Span::from_secs(10)));
+    let numbers = report
+        .judged()
+        .map(|(_, judged)| (judged.promised, judged.delivered));
     assert_eq!(
-        (report.served, report.late, report.failed, report.refused),
-        (1000, 20, 40, 10)
+        numbers,
+        [
+            (Some(0.95), Some(0.98)),
+            (Some(2.0), Some(100.0)),
+            (Some(0.99), Some(1000.0 / 1040.0)),
+            (Some(0.9), Some(1040.0 / 1050.0)),
+        ]
     );
-    assert_eq!(report.over, Span::from_secs(10));
+    assert!(report.is_broken());
     assert_eq!(
-        report.processing_time,
+        report.processing_time.verdict,
         Some(Verdict::Kept),
         "2 % late, where 5 % may be"
     );
-    assert_eq!(report.rate, Some(Verdict::Kept));
-    assert_eq!(report.reliability, Some(Verdict::Broken));
-    assert_eq!(report.availability, Some(Verdict::Kept));
+    assert_eq!(report.rate.verdict, Some(Verdict::Kept));
+    assert_eq!(report.reliability.verdict, Some(Verdict::Broken));
+    assert_eq!(report.availability.verdict, Some(Verdict::Kept));
     record(&mut monitor, 10_000, 80, LATE);
     record(&mut monitor, 10_000, 150, Delivery::Refused);
     let report = monitor
         .report(at(10_000), "gold", Some("ada"))
         .expect("watched");
-    assert_eq!(report.processing_time, Some(Verdict::Broken), "9 % late");
-    assert_eq!(report.availability, Some(Verdict::Broken));
+    assert_eq!(
+        report.processing_time.verdict,
+        Some(Verdict::Broken),
+        "9 % late"
+    );
+    assert_eq!(report.availability.verdict, Some(Verdict::Broken));
     assert_eq!(monitor.report(at(10_000), "gold", Some("eve")), None);
     assert_eq!(monitor.report(at(10_000), "silver", None), None);
 }
@@ -70,7 +91,7 @@ fn a_handful_of_requests_is_no_verdict() {
         record(&mut monitor, 0, late, LATE);
         monitor
             .report(at(1), "gold", None)
-            .and_then(|report| report.processing_time)
+            .and_then(|report| report.processing_time.verdict)
     };
     let expected = [
         (0, 0, Verdict::Unknown),
@@ -94,15 +115,17 @@ fn a_rate_that_nobody_asked_for_is_not_broken() {
     let rate = |monitor: &mut Monitor| {
         monitor
             .report(at(10_000), "gold", None)
-            .and_then(|report| report.rate)
+            .and_then(|report| report.rate.verdict)
     };
     assert_eq!(
         rate(&mut monitor),
         Some(Verdict::Unknown),
         "1.5 a second were asked for"
     );
-    record(&mut monitor, 9_999, 1, Delivery::Refused);
-    assert_eq!(rate(&mut monitor), Some(Verdict::Broken));
+    record(&mut monitor, 9_999, 4, Delivery::Refused);
+    assert_eq!(rate(&mut monitor), Some(Verdict::Unknown), "1.9");
+    record(&mut monitor, 9_999, 1, Delivery::Failed);
+    assert_eq!(rate(&mut monitor), Some(Verdict::Broken), "2");
     record(&mut monitor, 9_999, 5, GOOD);
     assert_eq!(
         rate(&mut monitor),
@@ -114,17 +137,17 @@ fn a_rate_that_nobody_asked_for_is_not_broken() {
 #[test]
 fn what_is_not_promised_is_not_judged() {
     let mut monitor = Monitor::new(Span::from_secs(60), share(0.95), at(0));
-    monitor.promise("plain", Promise::default());
+    monitor.promise(at(0), "plain", Promise::default());
     monitor.record(at(0), "plain", "ada", LATE);
     let report = monitor.report(at(1), "plain", None).expect("watched");
     let none = (
-        report.processing_time,
-        report.rate,
-        report.reliability,
-        report.availability,
+        report.processing_time.verdict,
+        report.rate.verdict,
+        report.reliability.verdict,
+        report.availability.verdict,
     );
     assert_eq!(
-        (report.served, report.late, none),
+        (report.seen.served, report.seen.late, none),
         (1, 0, (None, None, None, None))
     );
 }
@@ -138,8 +161,8 @@ fn windows_pass_and_take_what_is_old_with_them() {
         let report = monitor.report(at(ms), "gold", None).expect("watched");
         let client = monitor
             .report(at(ms), "gold", Some("ada"))
-            .map(|report| report.served);
-        (report.served, report.over, client)
+            .map(|report| report.seen.served);
+        (report.seen.served, report.over, client)
     };
     assert_eq!(served(90_000), (9, Span::from_secs(90), Some(9)));
     assert_eq!(served(120_000), (2, Span::from_secs(60), Some(2)));
@@ -155,27 +178,73 @@ fn after_a_long_pause_nothing_old_counts() {
     let mut monitor = monitor();
     record(&mut monitor, 1000, 7, GOOD);
     let report = monitor.report(at(500_000), "gold", None).expect("watched");
-    assert_eq!((report.served, report.over), (0, Span::ZERO));
+    assert_eq!((report.seen.served, report.over), (0, Span::ZERO));
+}
+
+#[test]
+fn what_is_counted_for_ever_and_who_was_let_down() {
+    let mut monitor = monitor();
+    record(&mut monitor, 0, 30, GOOD);
+    record(&mut monitor, 70_000, 30, LATE);
+    let fine = |monitor: &mut Monitor| monitor.record(at(70_000), "gold", "bob", GOOD);
+    (0..400).for_each(|_| fine(&mut monitor));
+    let mut clients: Vec<_> = monitor.clients(at(130_000)).collect();
+    clients.sort_by_key(|(_, client, _)| *client);
+    let told = clients
+        .iter()
+        .map(|(offer, client, report)| (*offer, *client, report.seen.asked(), report.is_broken()));
+    let expected = [("gold", "ada", 30, true), ("gold", "bob", 400, false)];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+    let ever: Vec<_> = monitor.offers().collect();
+    let [("gold", ever)] = *ever else {
+        panic!("{ever:?}");
+    };
+    assert_eq!((ever.served, ever.late), (460, 30));
+    let all = Span::from_millis(430 * 300 + 30 * 301);
+    assert_eq!((ever.time, ever.mean()), (all, Some(all / 460)));
 }
 
 #[test]
 fn a_monitor_is_bounded_and_says_what_it_leaves_out() {
     let mut monitor = monitor();
-    for number in 0..5000 {
+    let long = "a".repeat(257);
+    for number in 0..20_000 {
         monitor.record(at(0), "gold", &number.to_string(), GOOD);
     }
-    assert_eq!(monitor.unwatched(), 5000 - 4096);
-    assert_eq!(
-        monitor
-            .report(at(0), "gold", None)
-            .map(|report| report.served),
-        Some(5000)
-    );
-    for number in 0..300 {
-        monitor.promise(&number.to_string(), Promise::default());
+    monitor.record(at(0), "gold", &long, GOOD);
+    assert_eq!(monitor.clients(at(0)).count(), 16_384);
+    let left_out = 20_001 - 16_384;
+    assert_eq!(monitor.unwatched(), left_out);
+    let served = monitor
+        .report(at(0), "gold", None)
+        .map(|report| report.seen.served);
+    assert_eq!(served, Some(20_001));
+    // Two windows later there is room again, but not for a name of any length.
+    monitor.record(at(130_000), "gold", "new", GOOD);
+    monitor.record(at(130_000), "gold", &long, GOOD);
+    assert_eq!(monitor.clients(at(130_000)).count(), 1);
+    assert_eq!(monitor.unwatched(), left_out + 1);
+}
+
+#[test]
+fn offers_that_nobody_takes_make_room_for_new_ones() {
+    let mut monitor = monitor();
+    let promise = |monitor: &mut Monitor, ms, name: &str| {
+        monitor.promise(at(ms), name, Promise::default());
+    };
+    record(&mut monitor, 0, 1, GOOD);
+    for number in 0..255 {
+        let name = number.to_string();
+        promise(&mut monitor, 0, &name);
+        monitor.record(at(0), &name, "ada", GOOD);
     }
-    assert_eq!(monitor.offers().count(), 256);
-    assert_eq!(monitor.unwatched(), 5000 - 4096 + 300 - 255);
-    monitor.record(at(0), "299", "ada", GOOD);
-    assert_eq!(monitor.unwatched(), 5000 - 4096 + 300 - 255 + 1);
+    promise(&mut monitor, 1, "one more");
+    assert_eq!((monitor.offers().count(), monitor.unwatched()), (256, 1));
+    monitor.record(at(1), "one more", "ada", GOOD);
+    assert_eq!(monitor.unwatched(), 2);
+    record(&mut monitor, 61_000, 1, GOOD);
+    promise(&mut monitor, 121_000, "one more");
+    let mut names: Vec<_> = monitor.offers().map(|(name, _)| name).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["gold", "one more"]);
 }

@@ -1,0 +1,84 @@
+//! What offers promised and what was delivered, for those who look after a gateway.
+
+use std::cmp::Reverse;
+
+use posthaste_wsqos::market::{Promise, Report, Tally};
+
+use super::Protection;
+use crate::workshop::now;
+
+/// What was delivered on an offer.
+pub(crate) struct Watched {
+    pub(crate) offer: String,
+    /// Since it was first published.
+    pub(crate) ever: Tally,
+    /// The last one to two minutes.
+    pub(crate) report: Report,
+    /// Clients on it to whom a promise was broken in that time.
+    pub(crate) let_down: u64,
+}
+
+/// What was delivered to a client on an offer.
+pub(crate) struct Served {
+    pub(crate) offer: String,
+    pub(crate) client: String,
+    pub(crate) report: Report,
+}
+
+impl Protection {
+    /// What every offer promises.
+    pub(crate) const fn promise(&self) -> &Promise {
+        &self.promise
+    }
+
+    /// Every offer that was published, by name; none where there are no prices.
+    pub(crate) fn offers(&self) -> Vec<Watched> {
+        let at = now();
+        let mut door = self.door();
+        let offers = door.monitor.offers();
+        let ever: Vec<_> = offers.map(|(name, ever)| (name.to_owned(), ever)).collect();
+        let reported = ever.into_iter().filter_map(|(offer, ever)| {
+            let report = door.monitor.report(at, &offer, None)?;
+            let let_down = 0;
+            Some(Watched {
+                offer,
+                ever,
+                report,
+                let_down,
+            })
+        });
+        let mut offers: Vec<Watched> = reported.collect();
+        offers.sort_unstable_by(|a, b| a.offer.cmp(&b.offer));
+        for (offer, _, report) in door.monitor.clients(at) {
+            if report.is_broken()
+                && let Ok(place) = offers.binary_search_by(|known| known.offer.as_str().cmp(offer))
+            {
+                offers[place].let_down += 1;
+            }
+        }
+        offers
+    }
+
+    /// So many clients at most: first those to whom a promise was broken, then those who ask most. And of how many.
+    pub(crate) fn clients(&self, most: usize) -> (Vec<Served>, usize) {
+        let mut door = self.door();
+        let mut clients: Vec<_> = door.monitor.clients(now()).collect();
+        let count = clients.len();
+        clients.sort_unstable_by_key(|(offer, client, report)| {
+            let (broken, asked) = (report.is_broken(), report.seen.asked());
+            (Reverse((broken, asked)), *client, *offer)
+        });
+        clients.truncate(most);
+        let served = clients.into_iter().map(|(offer, client, report)| Served {
+            offer: offer.to_owned(),
+            client: client.to_owned(),
+            report,
+        });
+        (served.collect(), count)
+    }
+
+    /// Requests and offers that were not watched, since there were too many.
+    pub(crate) fn unwatched(&self) -> u64 {
+        self.door().monitor.unwatched()
+    }
+}

@@ -1,0 +1,157 @@
+//! What offers promised against what was delivered: for the client that asks, in metrics, and on the page.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use posthaste_gateway::Running;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::protecting::{Priced, metrics};
+use crate::support::{Origin, get, wait_until};
+use crate::watching::told;
+
+const PROMISE: &str = "<wsqos xmlns='http://wsqos.org/'><definition><offers><qosOffer name='x' expires='2035-01-01T00:00:00Z'><defaultQoSInfo><serverQoSMetrics><processingTime>10000</processingTime><requestsPerSecond>0.5</requestsPerSecond><reliability>0.9</reliability><availability>0.9</availability></serverQoSMetrics></defaultQoSInfo><price currency='EUR'>1</price></qosOffer></offers></definition></wsqos>";
+
+/// The key of a configuration that promises this, and where it stands.
+fn promise() -> (String, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("promise.wsqos");
+    std::fs::write(&file, PROMISE).unwrap();
+    (
+        format!("promise = {:?}\n", file.display().to_string()),
+        folder,
+    )
+}
+
+/// What this client is told.
+fn outcome(gateway: &Running, client: &str) -> Value {
+    let reply = get(
+        gateway,
+        "/.well-known/wsqos",
+        &format!("X-Client: {client}\r\n"),
+    );
+    serde_json::from_slice(&reply.body).unwrap()
+}
+
+#[test]
+fn a_client_can_ask_what_became_of_what_was_promised() {
+    let (promise, _folder) = promise();
+    let shop = Priced::new("0.1", &promise);
+    for _ in 0..500 {
+        assert_eq!(shop.get("X-Client: ann\r\n").status, 200);
+    }
+    let told = outcome(&shop.gateway, "ann");
+    assert_eq!(told["current"]["offer"], "standard@0.00", "{told}");
+    let yours = &told["you"][0];
+    let kept = json!({ "processingTime": "kept", "requestsPerSecond": "kept", "reliability": "kept", "availability": "kept" });
+    assert_eq!(yours["verdict"], kept, "{told}");
+    let promised = json!({ "processingTime": 10000.0, "requestsPerSecond": 0.5, "reliability": 0.9, "availability": 0.9 });
+    assert_eq!(yours["promised"], promised, "{told}");
+    let delivered = &yours["delivered"];
+    assert_eq!(
+        (&delivered["reliability"], &delivered["availability"]),
+        (&json!(1.0), &json!(1.0)),
+        "{told}"
+    );
+    let time = delivered["processingTime"].as_f64().unwrap();
+    assert!(time > 0.0 && time < 10_000.0, "{told}");
+    assert!(yours["served"].as_u64().unwrap() >= 300, "{told}");
+    assert_eq!(
+        outcome(&shop.gateway, "bob")["you"],
+        Value::Array(Vec::new())
+    );
+}
+
+#[test]
+fn what_was_promised_is_held_against_what_was_delivered_in_metrics_and_on_the_page() {
+    let (promise, _folder) = promise();
+    let holds = Arc::<AtomicBool>::default();
+    let held = holds.clone();
+    let origin = Origin::start(move |line| {
+        while line.request().is_some() {
+            while held.load(Relaxed) {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            line.write("HTTP/1.1 200 OK\r\nX-Busy: 0.1\r\nContent-Length: 2\r\n\r\nok");
+        }
+    });
+    let shop = Priced::before(origin, &promise);
+    for _ in 0..40 {
+        assert_eq!(shop.get("X-Client: ann\r\n").status, 200);
+    }
+    holds.store(true, Relaxed);
+    std::thread::scope(|scope| {
+        let limit = metrics(&shop.gateway)("in_service_limit ") as usize;
+        for _ in 0..limit {
+            scope.spawn(|| shop.get("X-Client: ann\r\n"));
+        }
+        wait_until("it is full", || {
+            metrics(&shop.gateway)("in_service ") as usize == limit
+        });
+        for _ in 0..30 {
+            assert_eq!(shop.get("X-Client: <eve>\r\n").status, 503);
+        }
+        holds.store(false, Relaxed);
+    });
+    let count = metrics(&shop.gateway);
+    let offer = "offer=\"standard@0.00\"";
+    assert_eq!(
+        count(&format!(
+            "offer_requests_total{{{offer},delivery=\"refused\"}}"
+        )),
+        30.0
+    );
+    assert!(
+        count(&format!(
+            "offer_requests_total{{{offer},delivery=\"in-time\"}}"
+        )) >= 40.0
+    );
+    assert!(count(&format!("offer_processing_seconds_total{{{offer}}}")) > 0.0);
+    let of = |what: &str, promise: &str| count(&format!("{what}{{{offer},promise=\"{promise}\"}}"));
+    let promised = [
+        "processingTime",
+        "requestsPerSecond",
+        "reliability",
+        "availability",
+    ]
+    .map(|promise| of("offer_promised", promise));
+    assert_eq!(promised, [10.0, 0.5, 0.9, 0.9]);
+    // 99 % in time are more than so few can show.
+    let verdicts = ["processingTime", "reliability", "availability"]
+        .map(|promise| of("offer_verdict", promise));
+    assert_eq!(verdicts, [0.0, 1.0, -1.0]);
+    assert_eq!(count(&format!("offer_clients_let_down{{{offer}}}")), 1.0);
+    assert_eq!(
+        outcome(&shop.gateway, "<eve>")["you"][0]["verdict"]["availability"],
+        "broken"
+    );
+    assert_eq!(
+        outcome(&shop.gateway, "ann")["you"][0]["verdict"]["availability"],
+        "kept"
+    );
+    let page = String::from_utf8(told(&shop.gateway, "/status").body).unwrap();
+    for words in ["standard@0.00", "10000.0 ms", "kept", "broken"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    let [eve, ann] = ["&lt;eve&gt;", ">ann<"].map(|name| page.find(name).unwrap());
+    assert!(eve < ann, "to whom a promise was broken comes first");
+}
+
+#[test]
+fn who_does_not_take_an_offer_is_not_let_down_by_it() {
+    let (promise, _folder) = promise();
+    let shop = Priced::new(
+        "1.0",
+        &format!(
+            "controller = {{ policy = \"proportional-integral\", integral = 5.0 }}\n{promise}"
+        ),
+    );
+    shop.until(|price| price >= 0.3);
+    for _ in 0..40 {
+        let fields = "X-Client: ann\r\nMax-Price: 0.01 EUR\r\n";
+        assert_eq!(shop.get(fields).status, 402);
+    }
+    assert_eq!(outcome(&shop.gateway, "ann")["you"], json!([]));
+}
