@@ -3,6 +3,7 @@
 use hyper::Response;
 use hyper::header::{HeaderName, HeaderValue};
 use posthaste_units::Dscp;
+use posthaste_wsqos::qos::Priorities;
 use posthaste_wsqos::{Asked, Mark, Marks};
 
 use crate::preference::Wishes;
@@ -11,13 +12,17 @@ use crate::site::Route;
 /// How a reply is marked and who asked for it, for those who want to know.
 const DECISION: HeaderName = HeaderName::from_static("mark-decision");
 
-/// Decides about the reply to a request.
-pub(crate) fn decide(marks: &Marks, wishes: &Wishes, route: &Route) -> Mark {
+/// Decides about the reply to a request; `offer` is what was promised by the one on which it was let in.
+pub(crate) fn decide(
+    marks: &Marks,
+    wishes: &Wishes,
+    offer: Option<&Priorities>,
+    route: &Route,
+) -> Mark {
     marks.decide(&Asked {
         soap: wishes.priorities.as_ref(),
-        // No offers are known here.
-        offer: None,
         prefer: wishes.prefer.mark,
+        offer,
         route: route.mark,
         urgency: wishes.urgency,
     })

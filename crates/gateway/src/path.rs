@@ -94,7 +94,7 @@ impl Gateway {
         metrics.heard(&wishes);
         let pass = protection.enter(&mut head, wishes.selected.as_deref(), &peer)?;
         let marks = site.marks.as_ref();
-        let mark = marks.map(|marks| marking::decide(marks, &wishes, route));
+        let mark = marks.map(|marks| marking::decide(marks, &wishes, pass.priorities(), route));
         let onward = mark.filter(|_| site.plan.config.marking.upstream);
         let onward = onward.map_or(Dscp::DEFAULT, |mark| mark.dscp);
         let method = head.method.clone();

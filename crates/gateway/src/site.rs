@@ -4,21 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use posthaste_units::Dscp;
-use posthaste_wsqos::market::Promise;
 use posthaste_wsqos::{Described, Marks, Menu, Policy, Rules, Wish};
 use thiserror::Error;
 
-use crate::config::{self, Config};
+use crate::config::{self, Config, MarkPolicy};
 use crate::house::House;
-use crate::protection::{self, Publisher};
+use crate::protection::Offering;
 use crate::upstream::{Checks, Target, TargetError, Upstreams};
 
 /// A configuration that can be served: names resolved, files read. Shared by all threads.
 pub(crate) struct Plan {
     pub(crate) config: Config,
-    /// What offers promise, and where they are published.
-    pub(crate) promise: Promise,
-    pub(crate) publisher: Option<Publisher>,
+    pub(crate) offering: Offering,
     targets: Vec<Vec<Arc<Target>>>,
     described: Vec<Arc<Described>>,
 }
@@ -59,14 +56,16 @@ impl Plan {
             .routes
             .iter()
             .map(|route| describe(route.wsdl.as_deref()));
-        let prices = config.prices.as_ref().map(protection::prepare);
-        let (promise, publisher) = prices
-            .transpose()
-            .map_err(PlanError::Prices)?
-            .unwrap_or_default();
+        let offering = config.prices.as_ref().map(Offering::new);
+        let offering = offering.transpose().map_err(PlanError::Prices)?;
+        let offering = offering.unwrap_or_default();
+        if offering.priorities.is_some() && config.marking.policy == MarkPolicy::Never {
+            tracing::warn!(
+                "offers promise priorities in the network, and nothing is marked: set marking.policy = \"asked\""
+            );
+        }
         Ok(Self {
-            promise,
-            publisher,
+            offering,
             targets: targets.collect::<Result<_, _>>()?,
             described: described.collect::<Result<_, _>>()?,
             config,

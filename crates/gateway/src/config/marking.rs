@@ -12,7 +12,7 @@ pub struct Marking {
     pub policy: MarkPolicy,
     /// Whether requests carry the mark of their replies towards upstreams, too. Default no.
     pub upstream: bool,
-    /// The marks that may be asked for; default those that `table` and `urgency` give.
+    /// The marks that may be asked for; default those that `table` and `urgency` give. Offers and routes may have others.
     pub allow: Option<Vec<Dscp>>,
     /// Priorities to marks: the first rule that holds decides.
     pub table: Table,

@@ -67,7 +67,7 @@ pub struct Prices {
     pub burst: u32,
     /// What may be quoted in all; by default three quarters of what the service has shown that it can do.
     pub capacity: Option<Rate>,
-    /// A `.wsqos` document with one offer: what every offer promises besides its price.
+    /// A `.wsqos` document with one offer: what every offer promises besides its price, priorities in the network among it.
     pub promise: Option<PathBuf>,
     /// Where offers are published; by default nowhere, and clients learn the price from refusals.
     pub broker: Option<Publish>,

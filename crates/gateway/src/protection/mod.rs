@@ -19,6 +19,7 @@ use posthaste_units::{Instant, Ratio, Span};
 use posthaste_wsqos::market::{
     Admitted, Bucket, Delivery, Key, Limit, Market, Monitor, Promise, Terms, Why,
 };
+use posthaste_wsqos::qos::Priorities;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use self::ask::{Asked, client};
@@ -29,7 +30,7 @@ use crate::site::Plan;
 use crate::workshop::now;
 
 pub(crate) use pass::Pass;
-pub(crate) use pricing::{Publisher, prepare, start as start_pricing};
+pub(crate) use pricing::{Offering, start as start_pricing};
 
 /// In windows of this length what was promised is held against what was delivered.
 const WINDOW: Span = Span::from_secs(60);
@@ -40,6 +41,8 @@ pub(crate) struct Protection {
     config: Config,
     /// What every offer promises.
     promise: Promise,
+    /// What every offer promises of the network, where it does.
+    priorities: Option<Priorities>,
     door: Mutex<Door>,
     counts: Counts,
 }
@@ -102,7 +105,8 @@ impl Protection {
         let share = Ratio::new(0.99).unwrap_or_default();
         Self {
             config: config.clone(),
-            promise: plan.promise,
+            promise: plan.offering.promise,
+            priorities: plan.offering.priorities.clone(),
             door: Mutex::new(Door {
                 in_service: 0,
                 by,

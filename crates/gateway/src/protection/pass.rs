@@ -3,8 +3,10 @@
 use hyper::http::StatusCode;
 use hyper::{HeaderMap, header::HeaderValue};
 use posthaste_units::Instant;
-use posthaste_wsqos::market::Delivery;
+use posthaste_wsqos::market::{By as Ground, Delivery};
+use posthaste_wsqos::qos::Priorities;
 
+use super::counts::Entrance;
 use super::{By, Entered, Protection};
 use crate::workshop::now;
 
@@ -63,6 +65,15 @@ impl<'p> Pass<'p> {
                 Delivery::Served(time)
             };
             door.monitor.record(at, offer, client, delivery);
+        }
+    }
+
+    /// What the offer promises of the network by which, or by whose quote, it was let in: to name one is not enough.
+    pub(crate) fn priorities(&self) -> Option<&Priorities> {
+        let (_, entered, _) = self.entered.as_ref()?;
+        match entered.by {
+            Entrance::Price(Ground::Offer | Ground::Quote) => self.protection.priorities.as_ref(),
+            Entrance::Price(Ground::Free) | Entrance::Plain => None,
         }
     }
 

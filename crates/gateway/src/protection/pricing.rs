@@ -11,7 +11,7 @@ use posthaste_offers::Client;
 use posthaste_serve::Background;
 use posthaste_units::{Instant, Span};
 use posthaste_wsqos::market::{Observed, Promise, Published};
-use posthaste_wsqos::qos::{Definition, Document, Offer};
+use posthaste_wsqos::qos::{Definition, Document, Offer, Priorities};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
@@ -34,7 +34,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// Moves the price of what `house` protects, until it is dropped.
 pub(crate) fn start(house: Arc<House>) -> io::Result<Background> {
     let plan = house.plan();
-    let publisher = plan.publisher.clone();
+    let publisher = plan.offering.publisher.clone();
     let every = plan.config.prices.clone().unwrap_or_default().every;
     Background::start("prices", move || async move {
         let (out, published) = watch::channel(None);
@@ -125,9 +125,18 @@ impl Eye {
     }
 }
 
+/// What offers promise, and who publishes them, if anybody.
+#[derive(Default)]
+pub(crate) struct Offering {
+    pub(crate) promise: Promise,
+    /// Of the network, where something is stated.
+    pub(crate) priorities: Option<Priorities>,
+    publisher: Option<Publisher>,
+}
+
 /// Where offers are published, and what they promise.
 #[derive(Clone)]
-pub(crate) struct Publisher {
+struct Publisher {
     client: Client,
     kind: String,
     provider: String,
@@ -135,37 +144,29 @@ pub(crate) struct Publisher {
     qos: Definition,
 }
 
-/// What offers promise, and who publishes them, if anybody; or in words why not.
-pub(crate) fn prepare(prices: &Prices) -> Result<(Promise, Option<Publisher>), String> {
-    let qos = prices.promise.as_deref().map(promised).transpose()?;
-    let qos = qos.unwrap_or_default();
-    let server = &qos.default.server;
-    let promise = Promise {
-        processing_time: server.processing_time,
-        rate: server.requests_per_second.map(|rate| rate.as_per_second()),
-        reliability: server.reliability,
-        availability: server.availability,
-    };
-    let publisher = prices.broker.as_ref().map(|broker| {
-        let Publish {
-            url,
-            kind,
-            provider,
-            token,
-            endpoint,
-        } = broker;
-        let client = Client::new(url).map_err(|error| error.to_string())?;
-        let secret = fs::read_to_string(token)
-            .map_err(|error| format!("prices.broker.token, {}: {error}", token.display()))?;
-        Ok::<_, String>(Publisher {
-            client: client.with_token(Some(secret.trim().to_owned())),
-            kind: kind.clone(),
-            provider: provider.clone(),
-            endpoint: endpoint.clone(),
-            qos,
+impl Offering {
+    /// What `prices` say, or in words why they cannot be followed.
+    pub(crate) fn new(prices: &Prices) -> Result<Self, String> {
+        let qos = prices.promise.as_deref().map(promised).transpose()?;
+        let qos = qos.unwrap_or_default();
+        let server = &qos.default.server;
+        let promise = Promise {
+            processing_time: server.processing_time,
+            rate: server.requests_per_second.map(|rate| rate.as_per_second()),
+            reliability: server.reliability,
+            availability: server.availability,
+        };
+        let transport = &qos.default.transport;
+        let states_some = *transport != Priorities::default();
+        Ok(Self {
+            promise,
+            priorities: states_some.then(|| transport.clone()),
+            publisher: match &prices.broker {
+                Some(broker) => Some(Publisher::new(broker, qos)?),
+                None => None,
+            },
         })
-    });
-    Ok((promise, publisher.transpose()?))
+    }
 }
 
 /// What the one offer in a document says.
@@ -217,6 +218,26 @@ async fn publish(
 }
 
 impl Publisher {
+    fn new(broker: &Publish, qos: Definition) -> Result<Self, String> {
+        let Publish {
+            url,
+            kind,
+            provider,
+            token,
+            endpoint,
+        } = broker;
+        let client = Client::new(url).map_err(|error| error.to_string())?;
+        let secret = fs::read_to_string(token)
+            .map_err(|error| format!("prices.broker.token, {}: {error}", token.display()))?;
+        Ok(Self {
+            client: client.with_token(Some(secret.trim().to_owned())),
+            kind: kind.clone(),
+            provider: provider.clone(),
+            endpoint: endpoint.clone(),
+            qos,
+        })
+    }
+
     /// Puts an offer in the place of all that this provider had for the type.
     async fn put(
         &self,

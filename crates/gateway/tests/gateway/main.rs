@@ -6,6 +6,7 @@ mod documented;
 mod faults;
 mod marking;
 mod passing;
+mod priced;
 mod promising;
 mod protecting;
 mod refusing;

@@ -10,6 +10,7 @@ use seccompiler::{
     SeccompRule, TargetArch, apply_filter,
 };
 
+use crate::priced::{Priced, promise};
 use crate::support::{Client, Origin, Reply, field, get};
 use crate::watching::told;
 
@@ -197,4 +198,61 @@ fn where_the_kernel_refuses_marks_replies_go_out_without() {
     })
     .join()
     .unwrap();
+}
+
+#[test]
+fn an_offer_marks_the_replies_of_those_whom_it_lets_in() {
+    let file = promise(
+        "<transportQoSPriorities><delay>1</delay><jitter>1</jitter></transportQoSPriorities>",
+    );
+    // EF is for sale, and nobody can ask for it.
+    let more = format!(
+        "promise = {:?}\nlife = \"60s\"\n[marking]\npolicy = \"asked\"\nallow = [\"af11\"]\n",
+        file.path()
+    );
+    let shop = Priced::new("0.1", &more);
+    let decided = |fields: &str| {
+        let reply = shop.get(&format!("Prefer: mark-reason\r\n{fields}"));
+        assert_eq!(reply.status, 200, "{fields}");
+        decision(&reply).unwrap().to_owned()
+    };
+    let selects = "Selected-Offer: standard@0.00\r\n";
+    for (fields, mark) in [
+        (selects.to_owned(), "ef; offer"),
+        ("Max-Price: 0.10 EUR\r\n".to_owned(), "ef; offer"),
+        (
+            format!("X-Client: ann\r\nQuote: {}\r\n", shop.quote("ann")),
+            "ef; offer",
+        ),
+        // What the request itself says comes first, what it may not ask for is passed over.
+        (format!("{selects}Prefer: mark=af11\r\n"), "af11; prefer"),
+        (format!("{selects}Prefer: mark=af41\r\n"), "ef; offer"),
+        (format!("{selects}Priority: u=7\r\n"), "ef; offer"),
+        // Let in because nothing costs anything now: the name of an offer that is none buys nothing.
+        (
+            "Selected-Offer: standard@0.01\r\n".to_owned(),
+            "default; unasked",
+        ),
+        (String::new(), "default; unasked"),
+    ] {
+        assert_eq!(decided(&fields), mark, "{fields}");
+    }
+
+    let call = |qos: &str| {
+        let reply = shop.call(&format!(
+            "<w:WSQoSSoapHeader xmlns:w='http://wsqos.org/'>{qos}<selectedOffer>standard@0.00\
+             </selectedOffer></w:WSQoSSoapHeader>"
+        ));
+        decision(&reply).unwrap().to_owned()
+    };
+    assert_eq!(call(""), "ef; offer");
+    let throughput = "<qosInfo><transportQoSPriorities><throughput>0</throughput></transportQoSPriorities></qosInfo>";
+    assert_eq!(call(throughput), "af11; soap-header");
+
+    let origin = Origin::answering(REPLY);
+    let unpriced = marking(origin.address, "");
+    assert_eq!(
+        crate::marking::decided(&unpriced, "/", selects),
+        "default; unasked"
+    );
 }

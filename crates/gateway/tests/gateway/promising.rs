@@ -6,23 +6,19 @@ use std::time::Duration;
 
 use posthaste_gateway::Running;
 use serde_json::{Value, json};
-use tempfile::TempDir;
+use tempfile::NamedTempFile;
 
-use crate::protecting::{Priced, metrics};
+use crate::priced::{Priced, metrics, promise};
 use crate::support::{Origin, get, wait_until};
 use crate::watching::told;
 
-const PROMISE: &str = "<wsqos xmlns='http://wsqos.org/'><definition><offers><qosOffer name='x' expires='2035-01-01T00:00:00Z'><defaultQoSInfo><serverQoSMetrics><processingTime>10000</processingTime><requestsPerSecond>0.5</requestsPerSecond><reliability>0.9</reliability><availability>0.9</availability></serverQoSMetrics></defaultQoSInfo><price currency='EUR'>1</price></qosOffer></offers></definition></wsqos>";
+/// What is promised of the server.
+const PROMISE: &str = "<serverQoSMetrics><processingTime>10000</processingTime><requestsPerSecond>0.5</requestsPerSecond><reliability>0.9</reliability><availability>0.9</availability></serverQoSMetrics>";
 
-/// The key of a configuration that promises this, and where it stands.
-fn promise() -> (String, TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("promise.wsqos");
-    std::fs::write(&file, PROMISE).unwrap();
-    (
-        format!("promise = {:?}\n", file.display().to_string()),
-        folder,
-    )
+/// The key of a configuration that promises this, and the file that it names.
+fn promising() -> (String, NamedTempFile) {
+    let file = promise(PROMISE);
+    (format!("promise = {:?}\n", file.path()), file)
 }
 
 /// What this client is told.
@@ -37,8 +33,8 @@ fn outcome(gateway: &Running, client: &str) -> Value {
 
 #[test]
 fn a_client_can_ask_what_became_of_what_was_promised() {
-    let (promise, _folder) = promise();
-    let shop = Priced::new("0.1", &promise);
+    let (more, _file) = promising();
+    let shop = Priced::new("0.1", &more);
     for _ in 0..500 {
         assert_eq!(shop.get("X-Client: ann\r\n").status, 200);
     }
@@ -66,7 +62,7 @@ fn a_client_can_ask_what_became_of_what_was_promised() {
 
 #[test]
 fn what_was_promised_is_held_against_what_was_delivered_in_metrics_and_on_the_page() {
-    let (promise, _folder) = promise();
+    let (more, _file) = promising();
     let holds = Arc::<AtomicBool>::default();
     let held = holds.clone();
     let origin = Origin::start(move |line| {
@@ -77,7 +73,7 @@ fn what_was_promised_is_held_against_what_was_delivered_in_metrics_and_on_the_pa
             line.write("HTTP/1.1 200 OK\r\nX-Busy: 0.1\r\nContent-Length: 2\r\n\r\nok");
         }
     });
-    let shop = Priced::before(origin, &promise);
+    let shop = Priced::before(origin, &more);
     for _ in 0..40 {
         assert_eq!(shop.get("X-Client: ann\r\n").status, 200);
     }
@@ -141,12 +137,10 @@ fn what_was_promised_is_held_against_what_was_delivered_in_metrics_and_on_the_pa
 
 #[test]
 fn who_does_not_take_an_offer_is_not_let_down_by_it() {
-    let (promise, _folder) = promise();
+    let (more, _file) = promising();
     let shop = Priced::new(
         "1.0",
-        &format!(
-            "controller = {{ policy = \"proportional-integral\", integral = 5.0 }}\n{promise}"
-        ),
+        &format!("controller = {{ policy = \"proportional-integral\", integral = 5.0 }}\n{more}"),
     );
     shop.until(|price| price >= 0.3);
     for _ in 0..40 {

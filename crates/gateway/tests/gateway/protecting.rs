@@ -4,20 +4,12 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use posthaste_gateway::{Running, start};
+use posthaste_gateway::start;
 
-use crate::support::{Client, Origin, Reply, config, field, get, wait_until};
-use crate::watching::{told, value};
+use crate::priced::{Priced, QUICK, metrics};
+use crate::support::{Origin, config, field, get, wait_until};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-/// An upstream that says how busy it is.
-const WATCH: &str = "[demand]\nwatch = { upstream = \"X-Busy\" }\n";
-
-pub(crate) fn metrics(gateway: &Running) -> impl Fn(&str) -> f64 {
-    let text = String::from_utf8(told(gateway, "/metrics").body).unwrap();
-    move |start| value(&text, &format!("posthaste_gateway_{start}"))
-}
-
 #[test]
 fn beyond_its_rate_requests_are_turned_away_at_once_and_told_when_to_come_back() {
     let origin = Origin::answering(OK);
@@ -64,49 +56,6 @@ fn no_more_are_in_service_than_the_limit_and_the_others_do_not_wait() {
     assert_eq!(get(&gateway, "/", "").status, 200);
 }
 
-/// An upstream that is as busy as it says, and a gateway with prices before it.
-pub(crate) struct Priced {
-    pub(crate) gateway: Running,
-    origin: Origin,
-}
-
-impl Priced {
-    pub(crate) fn new(busy: &'static str, more: &str) -> Self {
-        let origin = Origin::start(move |line| {
-            while line.request().is_some() {
-                line.write(format!(
-                    "HTTP/1.1 200 OK\r\nX-Busy: {busy}\r\nContent-Length: 2\r\n\r\nok"
-                ));
-            }
-        });
-        Self::before(origin, more)
-    }
-
-    pub(crate) fn before(origin: Origin, more: &str) -> Self {
-        let more = format!(
-            "{WATCH}[protection]\npolicy = \"prices\"\nclient = \"X-Client\"\n[prices]\nevery = \"20ms\"\ncapacity = \"100/s\"\n{more}"
-        );
-        let gateway = start(config(&[origin.address], &more)).unwrap();
-        Self { gateway, origin }
-    }
-
-    pub(crate) fn get(&self, fields: &str) -> Reply {
-        get(&self.gateway, "/", fields)
-    }
-
-    fn price(&self) -> f64 {
-        metrics(&self.gateway)("price ")
-    }
-
-    /// Asks until the price is so.
-    pub(crate) fn until(&self, is: impl Fn(f64) -> bool) {
-        wait_until("the price is so", || {
-            self.get("Max-Price: 1000 EUR\r\n");
-            is(self.price())
-        });
-    }
-}
-
 #[test]
 fn a_service_at_ease_is_free_and_says_so() {
     let shop = Priced::new("0.1", "");
@@ -118,10 +67,7 @@ fn a_service_at_ease_is_free_and_says_so() {
 
 #[test]
 fn a_busy_one_costs_and_who_does_not_pay_is_told_the_present_offer() {
-    let shop = Priced::new(
-        "1.0",
-        "controller = { policy = \"proportional-integral\", integral = 5.0 }\n",
-    );
+    let shop = Priced::new("1.0", QUICK);
     shop.until(|price| price >= 0.3);
     let before = shop.origin.asked();
     for (fields, words) in [
@@ -149,34 +95,19 @@ fn a_busy_one_costs_and_who_does_not_pay_is_told_the_present_offer() {
     );
 }
 
-/// Calls by SOAP, with this in the message's header.
-fn call(gateway: &Running, header: &str) -> Reply {
-    let body = format!(
-        "<e:Envelope xmlns:e='http://schemas.xmlsoap.org/soap/envelope/'><e:Header>{header}</e:Header><e:Body/></e:Envelope>"
-    );
-    let request = format!(
-        "POST / HTTP/1.1\r\nHost: s\r\nContent-Type: text/xml\r\nSOAPAction: \"\"\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    Client::new(gateway).send(request).reply(false).unwrap()
-}
-
 #[test]
 fn a_soap_header_selects_an_offer() {
     let select = |shop: &Priced, name: &str| {
         let header = format!(
             "<q:WSQoSSoapHeader xmlns:q='http://wsqos.org/'><selectedOffer>{name}</selectedOffer></q:WSQoSSoapHeader>"
         );
-        call(&shop.gateway, &header)
+        shop.call(&header)
     };
     let reply = select(&Priced::new("0.1", ""), "standard@0.00");
     assert_eq!(reply.status, 200);
     // Who states a price is given a quote.
     assert!(field(&reply.head, "quote").is_some(), "{}", reply.head);
-    let busy = Priced::new(
-        "1.0",
-        "controller = { policy = \"proportional-integral\", integral = 5.0 }\n",
-    );
+    let busy = Priced::new("1.0", QUICK);
     busy.until(|price| price > 0.0);
     let ended = select(&busy, "standard@7.77");
     assert_eq!(ended.status, 500);
@@ -186,12 +117,9 @@ fn a_soap_header_selects_an_offer() {
 
 #[test]
 fn a_soap_client_finds_the_present_offer_in_the_fault() {
-    let shop = Priced::new(
-        "1.0",
-        "controller = { policy = \"proportional-integral\", integral = 5.0 }\n",
-    );
+    let shop = Priced::new("1.0", QUICK);
     shop.until(|price| price > 0.0);
-    let reply = call(&shop.gateway, "");
+    let reply = shop.call("");
     let body = String::from_utf8(reply.body).unwrap();
     assert_eq!(reply.status, 500, "{body}");
     assert!(
@@ -245,27 +173,12 @@ fn a_quote_holds_for_its_client_whatever_the_price_does_and_for_nobody_else() {
     );
 }
 
-impl Priced {
-    /// The token of a quote at no price, as it was written.
-    fn quote(&self, client: &str) -> String {
-        let request = format!(
-            "GET / HTTP/1.1\r\nHost: s\r\nConnection: close\r\nX-Client: {client}\r\nMax-Price: 0 EUR\r\n\r\n"
-        );
-        let reply = Client::new(&self.gateway).send(request).rest();
-        let reply = String::from_utf8(reply).unwrap();
-        let line = reply.lines().find_map(|line| line.strip_prefix("quote: "));
-        let line = line.unwrap_or_else(|| panic!("no quote in {reply}"));
-        assert!(line.contains(";rate=2;life="), "{line}");
-        line.split(';').next().unwrap().to_owned()
-    }
-}
-
 /// Two thousand of them, forty at a time, while one with a quote goes on.
 #[test]
 fn clients_that_ignore_the_price_are_refused_and_keep_nobody_out_who_has_a_quote() {
     let shop = Priced::new(
         "1.0",
-        "controller = { policy = \"proportional-integral\", integral = 5.0 }\nlife = \"60s\"\nrate = \"2/s\"\nburst = 20\n",
+        &format!("{QUICK}life = \"60s\"\nrate = \"2/s\"\nburst = 20\n"),
     );
     let quote = shop.quote("bob");
     shop.until(|price| price >= 0.3);

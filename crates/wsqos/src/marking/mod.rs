@@ -1,9 +1,13 @@
 //! How a reply's packets are marked: what a client asks of the network, as a DiffServ code point.
 //!
 //! [`Marks::decide`] goes through the places where somebody may have said it, and the first that says
-//! something counts: the request's SOAP header, the offer that it selected, `Prefer: mark=...`, the
+//! something counts: the request's SOAP header, `Prefer: mark=...`, the offer on which it was let in, the
 //! route's own mark, the HTTP field `Priority`. Priorities become a mark by a [`Table`], an urgency by
-//! another. Who asks from outside gets no mark but those that are allowed.
+//! another. Who asks from outside gets no mark but those that are allowed; what an offer promises and a route
+//! says is the provider's own word.
+//!
+//! What a request says of itself comes before what was bought for all requests alike: a client whose offer
+//! promises little delay can still send work that may wait.
 //!
 //! `Priority` comes last because browsers send it with every request; a route that has a mark means it.
 
@@ -33,10 +37,10 @@ pub struct Marks {
 pub struct Asked<'a> {
     /// What the request's SOAP header states; none where it states no priority.
     pub soap: Option<&'a Priorities>,
-    /// What the offer states that the request has selected.
-    pub offer: Option<&'a Priorities>,
     /// `Prefer: mark=...`.
     pub prefer: Option<Dscp>,
+    /// What the offer promises on which the request was let in.
+    pub offer: Option<&'a Priorities>,
     /// The route's own mark.
     pub route: Option<Dscp>,
     /// `Priority`.
@@ -48,10 +52,10 @@ pub struct Asked<'a> {
 pub enum MarkOrigin {
     /// `transportQoSPriorities` in the request's SOAP header.
     SoapHeader,
-    /// The selected offer.
-    Offer,
     /// `Prefer: mark=...`.
     Prefer,
+    /// The offer on which the request was let in.
+    Offer,
     /// The route.
     Route,
     /// `Priority` (RFC 9218).
@@ -95,8 +99,8 @@ impl Marks {
         let by_table = |stated: Option<&Priorities>| stated.map(|stated| self.table.mark(stated));
         let sources = [
             (by_table(asked.soap), SoapHeader),
-            (by_table(asked.offer), Offer),
             (asked.prefer, Prefer),
+            (by_table(asked.offer), Offer),
             (asked.route, Route),
             (
                 asked.urgency.map(|urgency| self.urgencies.mark(urgency)),
@@ -106,7 +110,7 @@ impl Marks {
         let mut denied = false;
         for (mark, origin) in sources {
             let Some(dscp) = mark else { continue };
-            if origin == Route || self.allowed & bit(dscp) != 0 {
+            if matches!(origin, Offer | Route) || self.allowed & bit(dscp) != 0 {
                 return Mark {
                     dscp,
                     origin,
@@ -137,8 +141,8 @@ impl MarkOrigin {
     /// Every origin, in the order in which they count.
     pub const ALL: [Self; 6] = [
         Self::SoapHeader,
-        Self::Offer,
         Self::Prefer,
+        Self::Offer,
         Self::Route,
         Self::Priority,
         Self::Unasked,
@@ -195,9 +199,9 @@ mod tests {
         expect(Dscp::AF21, MarkOrigin::SoapHeader, |asked| {
             asked.soap = None
         });
+        expect(Dscp::AF11, MarkOrigin::Prefer, |asked| asked.prefer = None);
         // Stated, and nothing that a rule is about.
         expect(Dscp::DEFAULT, MarkOrigin::Offer, |asked| asked.offer = None);
-        expect(Dscp::AF11, MarkOrigin::Prefer, |asked| asked.prefer = None);
         expect(Dscp::CS6, MarkOrigin::Route, |asked| asked.route = None);
         expect(Dscp::LE, MarkOrigin::Priority, |asked| asked.urgency = None);
         expect(Dscp::DEFAULT, MarkOrigin::Unasked, |_| {});
@@ -222,6 +226,15 @@ mod tests {
             ..asked
         };
         assert_eq!(decide(Some(&[]), &unmarked), (Dscp::DEFAULT, false));
+        let quick = Priorities {
+            delay: Priority::new(0),
+            ..Priorities::default()
+        };
+        let bought = Asked {
+            offer: Some(&quick),
+            ..asked
+        };
+        assert_eq!(decide(Some(&[]), &bought), (Dscp::AF21, true));
         let urgent = Asked {
             urgency: Urgency::new(0),
             ..Asked::default()
