@@ -7,6 +7,7 @@
 
 mod bookshop;
 mod capture;
+mod changes;
 mod cuts;
 mod decoding;
 mod duplicate_acks;
@@ -35,6 +36,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 pub use bookshop::bookshop;
 pub use capture::capture;
+pub use changes::changes;
 pub use decoding::decoding;
 pub use duplicate_acks::duplicate_acks;
 pub use endpoint::endpoint;
@@ -67,6 +69,7 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("soap_head", soap_head),
     ("wishes", wishes),
     ("offers", offers),
+    ("changes", changes),
     ("registry_reply", registry_reply),
     ("http_reply", http_reply),
     ("decoding", decoding),

@@ -4,17 +4,17 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use bytes::Bytes;
-use eventsource_stream::Eventsource;
-use futures_util::StreamExt;
 use http_body_util::BodyExt;
 use hyper::Method;
 use hyper::header::HeaderValue;
 use jiff::Timestamp;
 use posthaste_wsqos::qos::Offer;
 use serde::Deserialize;
+use tokio::time::{Instant, timeout_at};
 
 use crate::client::Client;
 use crate::error::Error;
+use crate::reader::EventReader;
 use crate::wire::request;
 
 /// A broker says every second that it is alive; one that is silent for longer than this is not.
@@ -76,32 +76,39 @@ impl Client {
             request.headers_mut().insert("last-event-id", id);
         }
         let response = self.place.ask(request, None).await?;
-        let mut events = response.into_body().into_data_stream().eventsource();
+        let (mut body, mut reader) = (response.into_body(), EventReader::default());
+        let mut heard = Instant::now();
         loop {
-            let next = tokio::time::timeout(SILENCE, events.next()).await;
+            let next = timeout_at(heard + SILENCE, body.frame()).await;
             let silent = |_| Error::Senseless(format!("nothing for {} s", SILENCE.as_secs()));
-            let Some(event) = next.map_err(silent)? else {
+            let Some(frame) = next.map_err(silent)? else {
                 return Err(Error::Senseless("it ends the stream of changes".to_owned()));
             };
-            let event = event.map_err(|error| Error::Senseless(error.to_string()))?;
-            if let ControlFlow::Break(end) = take(read(&event)?) {
-                return Ok(end);
+            let bytes = frame?.into_data().unwrap_or_default();
+            let mut rest = &bytes[..];
+            while let Some(event) = reader.next(&mut rest)? {
+                heard = Instant::now();
+                if let ControlFlow::Break(end) = take(event) {
+                    return Ok(end);
+                }
             }
         }
     }
 }
 
-fn read(event: &eventsource_stream::Event) -> Result<Event, Error> {
-    let number = || event.id.parse().ok();
-    let senseless = |error: serde_json::Error| Error::Senseless(error.to_string());
-    Ok(match &*event.event {
-        "begin" => Event::Begin,
-        "ready" => Event::Ready(number().unwrap_or_default()),
-        "alive" => Event::Alive,
-        "put" | "withdrawn" => Event::Changed {
-            number: number(),
-            put: Box::new(serde_json::from_str(&event.data).map_err(senseless)?),
-        },
-        other => return Err(Error::Senseless(format!("an event {other:?}"))),
-    })
+impl Event {
+    /// What an event of this name means.
+    pub(crate) fn read(name: &str, number: Option<u64>, data: &str) -> Result<Self, Error> {
+        let senseless = |error: serde_json::Error| Error::Senseless(error.to_string());
+        Ok(match name {
+            "begin" => Self::Begin,
+            "ready" => Self::Ready(number.unwrap_or_default()),
+            "alive" => Self::Alive,
+            "put" | "withdrawn" => Self::Changed {
+                number,
+                put: Box::new(serde_json::from_str(data).map_err(senseless)?),
+            },
+            other => return Err(Error::Senseless(format!("an event {other:?}"))),
+        })
+    }
 }

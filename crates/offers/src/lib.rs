@@ -9,6 +9,7 @@ mod document;
 mod error;
 mod events;
 mod follower;
+mod reader;
 mod sink;
 mod soap;
 mod wire;
@@ -18,6 +19,7 @@ pub use document::Document;
 pub use error::{Error, UrlError};
 pub use events::{Event, Put};
 pub use follower::{Follower, News};
+pub use reader::EventReader;
 pub use sink::Sink;
 pub use soap::Endpoint;
 

@@ -1,0 +1,78 @@
+//! A broker's stream of changes: where it is cut into pieces changes nothing, and what it tells can be told again.
+
+use posthaste_offers::{Event, EventReader, Put};
+use serde_json::json;
+
+use crate::cuts::Cut;
+use crate::within;
+
+/// Bytes that may be allocated for each byte read: an operation of 30 bytes takes some 300.
+const PER_BYTE: usize = 100;
+
+/// Bytes that may be allocated whatever the length.
+const FIXED: usize = 16 << 10;
+
+/// Any bytes as a stream, cut anywhere.
+pub fn changes(input: &[u8]) {
+    let Some(cut) = Cut::of(input) else { return };
+    let told = |pieces: &mut dyn Iterator<Item = &[u8]>| {
+        within("EventReader", cut.stream.len(), PER_BYTE, FIXED, || {
+            read(pieces)
+        })
+    };
+    let whole = told(&mut std::iter::once(cut.stream));
+    assert_eq!(whole, told(&mut cut.pieces()));
+    assert_eq!(whole, told(&mut cut.stream.chunks(1)));
+    for event in &whole.0 {
+        let again = write(event);
+        let read = read(&mut std::iter::once(again.as_bytes()));
+        assert_eq!(read, (vec![event.clone()], None), "{again}");
+    }
+    if let Some(words) = whole.1 {
+        assert!(!words.is_empty());
+    }
+}
+
+/// The events, and the error that ended them.
+fn read(pieces: &mut dyn Iterator<Item = &[u8]>) -> (Vec<Event>, Option<String>) {
+    let (mut reader, mut events) = (EventReader::default(), Vec::new());
+    for mut piece in pieces {
+        loop {
+            match reader.next(&mut piece) {
+                Ok(Some(event)) => events.push(event),
+                Ok(None) => break,
+                Err(error) => return (events, Some(error.to_string())),
+            }
+        }
+        assert!(piece.is_empty(), "more is wanted while there is some");
+    }
+    (events, None)
+}
+
+/// As a broker writes it.
+fn write(event: &Event) -> String {
+    let (name, number, data) = match event {
+        Event::Begin => ("begin", None, json!(null)),
+        Event::Ready(number) => ("ready", Some(*number), json!(null)),
+        Event::Alive => ("alive", None, json!(null)),
+        Event::Changed { number, put } => {
+            let name = match put.offer {
+                Some(_) => "put",
+                None => "withdrawn",
+            };
+            let Put {
+                kind,
+                provider,
+                name: of,
+                at,
+                offer,
+            } = &**put;
+            let data = json!({
+                "type": kind, "provider": provider, "name": of, "at": at, "offer": offer,
+            });
+            (name, *number, data)
+        }
+    };
+    let id = number.map_or(String::new(), |number| format!("id: {number}\n"));
+    format!("{id}event: {name}\ndata: {data}\n\n")
+}
