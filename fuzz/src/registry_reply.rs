@@ -73,7 +73,8 @@ pub fn registry_reply(bytes: &[u8]) {
         }
         let token = told(answer::auth_token(bytes, version));
         assert_eq!(token, token.trim());
-        told(answer::done(bytes, version));
+        told(answer::registered(bytes, version));
+        told(answer::services_of(bytes, version));
     }
 }
 

@@ -47,6 +47,7 @@ pub use admin::{Admin, Token};
 pub use change::{Change, Key};
 pub use config::{Config, Definitions, Money, Tls};
 pub use posthaste_serve::ConfigError;
+pub use posthaste_uddi::Version as UddiVersion;
 pub use sources::Source;
 pub use store::{Place, PlaceError};
 pub use uddi::{Category, Enrolled, Enrolment, Uddi, enrol};

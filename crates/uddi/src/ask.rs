@@ -54,6 +54,15 @@ impl Version {
         })
     }
 
+    /// What the token's owner has registered.
+    pub fn get_registered_info(self, token: &str) -> String {
+        let all = [("infoSelection", "all")];
+        let selection = if self.has_pages() { &all[..] } else { &[] };
+        self.message("get_registeredInfo", selection, |to| {
+            element("authInfo", token, to.0)
+        })
+    }
+
     /// Adds a type.
     pub fn save_tmodel(self, token: &str, tmodel: &TModel) -> String {
         self.save("save_tModel", token, |to| {

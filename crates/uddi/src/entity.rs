@@ -58,6 +58,15 @@ pub struct TModel {
     pub categories: Vec<Category>,
 }
 
+/// What a publisher has registered, each with its key and name and no more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Registered {
+    /// Businesses.
+    pub businesses: Vec<Business>,
+    /// Types.
+    pub tmodels: Vec<TModel>,
+}
+
 /// A place in a system of categories (`keyedReference`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Category {

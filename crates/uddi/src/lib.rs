@@ -11,5 +11,5 @@ mod version;
 
 pub use answer::AnswerError;
 pub use ask::PAGE;
-pub use entity::{Binding, Business, Category, Interface, Service, TModel};
+pub use entity::{Binding, Business, Category, Interface, Registered, Service, TModel};
 pub use version::Version;

@@ -28,6 +28,14 @@ impl Version {
         }
     }
 
+    /// The key of the system of categories for types (version 3, section 11.1.1).
+    pub const fn types(self) -> &'static str {
+        match self {
+            Self::V2 => "uuid:c1acf26d-9672-4404-9d70-39b756e62ab4",
+            Self::V3 => "uddi:uddi.org:categorization:types",
+        }
+    }
+
     /// Whether a list can be asked for from a place in it on (version 3, section 5.1.1).
     pub(crate) const fn has_pages(self) -> bool {
         matches!(self, Self::V3)

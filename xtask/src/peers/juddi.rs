@@ -39,6 +39,7 @@ pub(crate) fn juddi(site: &Site) -> Outcome<()> {
         let all = !lines.is_empty() && lines.iter().all(|line| line.ends_with(outcome));
         check(all, || format!("not all is {outcome}: {}", done.stdout))?;
     }
+    let kind = scene.register_2()?;
     scene.client("registered")?;
     scene.client("fill")?;
     let brokers = [3, 2].map(|version| scene.broker(version));
@@ -47,6 +48,9 @@ pub(crate) fn juddi(site: &Site) -> Outcome<()> {
     for broker in &brokers {
         scene.finds(broker)?;
     }
+    until("an offer of what was registered in version 2", || {
+        Ok(scene.ask(&brokers[1], &kind).is_ok())
+    })?;
     registry.running.signal(Signal::KILL)?;
     drop(registry);
     for broker in &brokers {
@@ -150,6 +154,35 @@ impl<'s> Scene<'s> {
         register
     }
 
+    /// Another service of the same business by version 2, in which they are known by name; the key that its type is given.
+    /// jUDDI does not tell its publishers of their businesses, so that this one has to be named by its key.
+    fn register_2(&self) -> Outcome<String> {
+        let mut register = Command::new(&self.site.binary);
+        register.args(["broker", "register", "--uddi", "2", "--user", "ada"]);
+        register.args(["--registry", &self.services(), "--password-file"]);
+        register.arg(self.folder.join("password"));
+        register.args(["--service", "Maps & more"]);
+        register.args(["--business", "uddi:peer.test:ada=Ada"]);
+        register.args(["--type", "An inventory of maps"]);
+        register.args(["--endpoint", &self.endpoint()]);
+        register.args(["--wsdl", &self.provider.url("/soap?wsdl")]);
+        register.args(["--offers", &self.provider.url("/offers.wsqos")]);
+        let mut keys = Vec::new();
+        for outcomes in [["saved", "there", "saved"], ["there"; 3]] {
+            let done = self.site.run("register-2", &mut register, 60)?;
+            let lines = done.stdout.lines().skip(1);
+            let (rows, outcome): (Vec<_>, Vec<_>) =
+                lines.filter_map(|line| line.rsplit_once(',')).unzip();
+            check(outcome == outcomes, || {
+                format!("not {outcomes:?}: {}", done.stdout)
+            })?;
+            keys = rows.into_iter().map(str::to_owned).collect();
+        }
+        println!("  juddi: by version 2: {}", keys.join("; "));
+        let key = keys[0].strip_prefix("tModel,").map(str::to_owned);
+        key.ok_or_else(|| Trouble::Failed(format!("no type in {keys:?}")))
+    }
+
     fn endpoint(&self) -> String {
         self.provider.url("/soap?a=1&b=2")
     }
@@ -198,10 +231,10 @@ impl<'s> Scene<'s> {
 
     /// From a client's first question to the answer, on all pages of the registry.
     fn finds(&self, broker: &Server) -> Outcome<()> {
-        check(self.ask(broker).is_err(), || {
+        check(self.ask(broker, TYPE).is_err(), || {
             "an offer before anybody asked".to_owned()
         })?;
-        until("an offer", || Ok(self.ask(broker).is_ok()))?;
+        until("an offer", || Ok(self.ask(broker, TYPE).is_ok()))?;
         self.answers(broker)?;
         let metrics = get(self.site, broker, "/metrics")?;
         // One of ada's, and every 23rd of 230.
@@ -215,16 +248,16 @@ impl<'s> Scene<'s> {
     }
 
     fn answers(&self, broker: &Server) -> Outcome<()> {
-        let answer = self.ask(broker)?;
+        let answer = self.ask(broker, TYPE)?;
         let wanted = format!(", at {}", self.endpoint());
         check(answer.trim_end().ends_with(&wanted), || {
             format!("{answer:?} is not{wanted}")
         })
     }
 
-    fn ask(&self, broker: &Server) -> Outcome<String> {
+    fn ask(&self, broker: &Server, kind: &str) -> Outcome<String> {
         let mut ask = Command::new(&self.site.binary);
-        ask.args(["offers", "get", TYPE, "--broker", &broker.url("")]);
+        ask.args(["offers", "get", kind, "--broker", &broker.url("")]);
         Ok(self.site.run("ask", &mut ask, 30)?.stdout)
     }
 }

@@ -1,21 +1,19 @@
 //! Registering a service, so that brokers find its offers: what is there already stays, and doing it again changes nothing.
 
-use posthaste_offers::Endpoint;
 use posthaste_uddi::{
-    AnswerError, Binding, Business, Category, Interface, Service, TModel, Version, answer,
+    Binding, Business, Category, Interface, Registered, Service, TModel, Version,
 };
 
+use super::is_key;
+use super::publisher::Publisher;
 use crate::Error;
-
-/// In this version publishers choose keys, by which they find again what they have registered.
-const VERSION: Version = Version::V3;
-
-/// The system of categories for types (version 3, section 11.1.1).
-const TYPES: &str = "uddi:uddi.org:categorization:types";
 
 /// A service to be registered, and with whom.
 #[derive(Clone, Debug)]
 pub struct Enrolment {
+    /// What the registry speaks. In version 3 publishers choose keys, by which they find again what they have registered. In
+    /// version 2 registries give keys: what has an empty one here is found again by its name.
+    pub version: Version,
     /// Where the registry answers questions.
     pub inquiry: String,
     /// Where it is published to.
@@ -30,7 +28,7 @@ pub struct Enrolment {
     pub business: (String, String),
     /// The service's key and name.
     pub service: (String, String),
-    /// The key of the type of interface.
+    /// The key of the type of interface; in version 2 its name will do, if it is the user's own.
     pub kind: String,
     /// The WSDL of the type, which is registered, too, if it is not there.
     pub wsdl: Option<String>,
@@ -51,11 +49,9 @@ pub struct Enrolled {
     pub saved: bool,
 }
 
-/// A registry that is written to.
-struct Publisher {
-    inquiry: Endpoint,
-    publish: Endpoint,
-    token: String,
+/// What registers.
+struct Registrar {
+    publisher: Publisher,
     done: Vec<Enrolled>,
 }
 
@@ -63,40 +59,27 @@ struct Publisher {
 /// a registry takes none (version 3, section 5.2.2.1).
 pub fn enrol(wanted: &Enrolment) -> Result<Vec<Enrolled>, Error> {
     let done = posthaste_offers::wait(async {
-        let endpoint = |url: &str| Endpoint::new(url).map_err(failed);
-        let (inquiry, publish) = (endpoint(&wanted.inquiry)?, endpoint(&wanted.publish)?);
-        let security = endpoint(&wanted.security)?;
-        let request = VERSION.get_auth_token(&wanted.user, &wanted.password);
-        let token =
-            answer::auth_token(&call(&security, request).await?, VERSION).map_err(failed)?;
-        let done = Vec::new();
-        let mut publisher = Publisher {
-            inquiry,
-            publish,
-            token,
-            done,
+        let mut registrar = Registrar {
+            publisher: Publisher::open(wanted).await?,
+            done: Vec::new(),
         };
-        let outcome = publisher.enrol(wanted).await;
-        // One that is not discarded ends by itself.
-        let discard = VERSION.discard_auth_token(&publisher.token);
-        let _ = call(&security, discard).await;
-        outcome.map(|()| publisher.done)
+        let outcome = registrar.enrol(wanted).await;
+        registrar.publisher.close().await;
+        outcome.map(|()| registrar.done)
     });
     done?
 }
 
-impl Publisher {
+impl Registrar {
     async fn enrol(&mut self, wanted: &Enrolment) -> Result<(), Error> {
-        self.tmodel(wanted).await?;
-        let (key, name) = wanted.business.clone();
-        let business = Business {
-            key,
-            name,
-            ..Business::default()
+        let own = match self.publisher.version {
+            Version::V2 => self.publisher.own().await?,
+            Version::V3 => Registered::default(),
         };
-        self.business(business).await?;
+        let tmodel = self.tmodel(wanted, &own.tmodels).await?;
+        let business = self.business(wanted, &own.businesses).await?;
         let interface = Interface {
-            tmodel: wanted.kind.clone(),
+            tmodel,
             overview: wanted.offers.clone(),
         };
         let binding = Binding {
@@ -107,96 +90,125 @@ impl Publisher {
         let (key, name) = wanted.service.clone();
         let service = Service {
             key,
-            business: wanted.business.0.clone(),
+            business,
             name,
             bindings: vec![binding],
         };
         self.service(service).await
     }
 
-    async fn tmodel(&mut self, wanted: &Enrolment) -> Result<(), Error> {
-        if self.has_tmodel(&wanted.kind).await? {
-            self.note("tModel", &wanted.kind, false);
-            return Ok(());
+    /// The key of the type.
+    async fn tmodel(&mut self, wanted: &Enrolment, own: &[TModel]) -> Result<String, Error> {
+        let name = &wanted.kind;
+        let known = own.iter().find(|own| own.name == *name);
+        let key = known.map_or(name, |known| &known.key);
+        if is_key(key) && self.publisher.has_tmodel(key).await? {
+            self.note("tModel", key, false);
+            return Ok(key.clone());
         }
+        let gives_keys = self.publisher.version == Version::V2;
+        let key = match (gives_keys, is_key(name)) {
+            (true, true) => return Err(given("type", name)),
+            (true, false) => String::new(),
+            (false, _) => name.clone(),
+        };
         let Some(wsdl) = &wanted.wsdl else {
+            let words = "say where its WSDL is, and it is registered, too";
             return Err(Error::Registry(format!(
-                "there is no type {:?}: say where its WSDL is, and it is registered, too",
-                wanted.kind
+                "there is no type {name:?}: {words}"
             )));
         };
-        self.generator(&wanted.kind).await?;
+        self.generator(&key).await?;
         self.save_tmodel(TModel {
-            key: wanted.kind.clone(),
-            name: wanted.kind.clone(),
+            key,
+            name: name.clone(),
             overview: Some(wsdl.clone()),
-            categories: vec![category("wsdlSpec")],
+            categories: vec![self.category("wsdlSpec")],
         })
         .await
     }
 
-    async fn business(&mut self, business: Business) -> Result<(), Error> {
-        let request = VERSION.get_business_detail(&business.key);
-        let found = answer::businesses(&call(&self.inquiry, request).await?, VERSION);
-        let is_there = known(found)?.is_some();
-        if !is_there {
-            self.generator(&business.key).await?;
-            self.save(VERSION.save_business(&self.token, &business))
-                .await?;
+    /// The key of the business.
+    async fn business(&mut self, wanted: &Enrolment, own: &[Business]) -> Result<String, Error> {
+        let (key, name) = wanted.business.clone();
+        let known = own.iter().find(|own| key.is_empty() && own.name == name);
+        let key = known.map_or(key, |known| known.key.clone());
+        if !key.is_empty() && self.publisher.has_business(&key).await? {
+            self.note("business", &key, false);
+            return Ok(key);
         }
-        self.note("business", &business.key, !is_there);
-        Ok(())
+        if !key.is_empty() && self.publisher.version == Version::V2 {
+            return Err(given("business", &key));
+        }
+        self.generator(&key).await?;
+        let business = Business {
+            key,
+            name,
+            ..Business::default()
+        };
+        let key = self.publisher.save_business(&business).await?;
+        self.note("business", &key, true);
+        Ok(key)
     }
 
-    async fn service(&mut self, service: Service) -> Result<(), Error> {
-        let request = VERSION.get_service_detail([service.key.as_str()]);
-        let found = answer::services(&call(&self.inquiry, request).await?, VERSION);
-        let mut found = known(found)?;
+    async fn service(&mut self, mut service: Service) -> Result<(), Error> {
+        let mut found = match service.key.is_empty() {
+            true => {
+                let own = self.publisher.services_of(&service.business).await?;
+                own.into_iter()
+                    .find(|own| own.business == service.business && own.name == service.name)
+            }
+            false => self.publisher.service(&service.key).await?,
+        };
+        if let Some(found) = &found {
+            service.key.clone_from(&found.key);
+        }
         // The registry has given those.
         for binding in found.iter_mut().flat_map(|found| &mut found.bindings) {
             binding.key.clear();
         }
-        let is_same = found.as_ref() == Some(&service);
-        if !is_same {
-            if found.is_none() {
-                self.generator(&service.key).await?;
-            }
-            self.save(VERSION.save_service(&self.token, &service))
-                .await?;
+        if found.as_ref() == Some(&service) {
+            self.note("service", &service.key, false);
+            return Ok(());
         }
-        self.note("service", &service.key, !is_same);
+        if found.is_none() {
+            self.generator(&service.key).await?;
+        }
+        let key = self.publisher.save_service(&service).await?;
+        self.note("service", &key, true);
         Ok(())
     }
 
-    /// Has there be what gives keys of this kind.
+    /// Has there be what gives keys like this one, if there is one.
     async fn generator(&mut self, key: &str) -> Result<(), Error> {
-        let partition = key.rsplit_once(':').map_or(key, |(partition, _)| partition);
+        let Some((partition, _)) = key.rsplit_once(':') else {
+            return Ok(());
+        };
         let key = format!("{partition}:keygenerator");
-        if self.has_tmodel(&key).await? {
+        if self.publisher.has_tmodel(&key).await? {
             return Ok(());
         }
-        self.save_tmodel(TModel {
+        let generator = TModel {
             name: key.clone(),
             key,
             overview: Some("http://uddi.org/pubs/uddi_v3.htm#keyGen".to_owned()),
-            categories: vec![category("keyGenerator")],
-        })
-        .await
+            categories: vec![self.category("keyGenerator")],
+        };
+        self.save_tmodel(generator).await.map(drop)
     }
 
-    async fn has_tmodel(&self, key: &str) -> Result<bool, Error> {
-        let reply = call(&self.inquiry, VERSION.get_tmodel_detail(key)).await?;
-        Ok(known(answer::tmodels(&reply, VERSION))?.is_some())
+    async fn save_tmodel(&mut self, tmodel: TModel) -> Result<String, Error> {
+        let key = self.publisher.save_tmodel(&tmodel).await?;
+        self.note("tModel", &key, true);
+        Ok(key)
     }
 
-    async fn save_tmodel(&mut self, tmodel: TModel) -> Result<(), Error> {
-        self.save(VERSION.save_tmodel(&self.token, &tmodel)).await?;
-        self.note("tModel", &tmodel.key, true);
-        Ok(())
-    }
-
-    async fn save(&self, request: String) -> Result<(), Error> {
-        answer::done(&call(&self.publish, request).await?, VERSION).map_err(failed)
+    fn category(&self, value: &str) -> Category {
+        Category {
+            tmodel: self.publisher.version.types().to_owned(),
+            name: value.to_owned(),
+            value: value.to_owned(),
+        }
     }
 
     fn note(&mut self, what: &'static str, key: &str, saved: bool) {
@@ -205,30 +217,8 @@ impl Publisher {
     }
 }
 
-fn category(value: &str) -> Category {
-    Category {
-        tmodel: TYPES.to_owned(),
-        name: value.to_owned(),
-        value: value.to_owned(),
-    }
-}
-
-/// What there is under the one key that was asked for.
-fn known<T>(found: Result<Vec<T>, AnswerError>) -> Result<Option<T>, Error> {
-    match found {
-        Ok(found) => Ok(found.into_iter().next()),
-        Err(error) if error.is_unknown_key() => Ok(None),
-        Err(error) => Err(failed(error)),
-    }
-}
-
-async fn call(endpoint: &Endpoint, envelope: String) -> Result<bytes::Bytes, Error> {
-    endpoint
-        .call(envelope, answer::LIMITS.total)
-        .await
-        .map_err(failed)
-}
-
-fn failed(error: impl std::fmt::Display) -> Error {
-    Error::Registry(error.to_string())
+fn given(what: &str, key: &str) -> Error {
+    Error::Registry(format!(
+        "there is no {what} {key:?}, and in version 2 it is the registry that gives keys: say what it is called"
+    ))
 }

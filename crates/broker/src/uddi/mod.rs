@@ -11,6 +11,7 @@ mod config;
 mod directory;
 mod enrol;
 mod inquiry;
+mod publisher;
 mod watch;
 
 use std::sync::Arc;

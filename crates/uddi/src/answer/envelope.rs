@@ -40,7 +40,7 @@ pub(super) fn reply_with(
 }
 
 /// Reads an envelope, whole, and hands the Body's child, started, to `message`, unless it is a fault.
-pub(super) fn read(
+fn read(
     bytes: &[u8],
     version: Version,
     message: impl FnOnce(&mut Scanner<'_>, Option<(&str, &str)>) -> Answer<()>,

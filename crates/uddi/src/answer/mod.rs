@@ -11,9 +11,9 @@ use posthaste_soap::xml::XmlError;
 use thiserror::Error;
 
 use self::entities::{business, service, tmodel};
-use self::envelope::{children, key, read, reply, reply_with, words};
+use self::envelope::{children, key, reply, reply_with, words};
 use crate::Version;
-use crate::entity::{Business, Service, TModel};
+use crate::entity::{Business, Registered, Service, TModel};
 
 /// What a reply may use: 4 MiB in all, 16 KiB for one text.
 pub const LIMITS: Limits = Limits {
@@ -127,6 +127,21 @@ pub fn businesses(bytes: &[u8], version: Version) -> Answer<Vec<Business>> {
     Ok(businesses)
 }
 
+/// The services in the reply to [`Version::get_business_detail`].
+pub fn services_of(bytes: &[u8], version: Version) -> Answer<Vec<Service>> {
+    let mut services = Vec::new();
+    reply(bytes, version, "businessDetail", |at, _| {
+        children(at, version, |at, name| match name {
+            "businessServices" => children(at, version, |at, _| {
+                services.push(service(at, version)?);
+                Ok(())
+            }),
+            _ => Ok(()),
+        })
+    })?;
+    Ok(services)
+}
+
 /// The reply to [`Version::get_tmodel_detail`]; those that have been deleted are not in it.
 pub fn tmodels(bytes: &[u8], version: Version) -> Answer<Vec<TModel>> {
     let mut tmodels = Vec::new();
@@ -137,6 +152,27 @@ pub fn tmodels(bytes: &[u8], version: Version) -> Answer<Vec<TModel>> {
         Ok(())
     })?;
     Ok(tmodels)
+}
+
+/// The reply to [`Version::get_registered_info`].
+pub fn registered(bytes: &[u8], version: Version) -> Answer<Registered> {
+    let mut all = Registered::default();
+    reply(bytes, version, "registeredInfo", |at, name| match name {
+        "businessInfos" => children(at, version, |at, name| {
+            if name == "businessInfo" {
+                all.businesses.push(business(at, version)?);
+            }
+            Ok(())
+        }),
+        "tModelInfos" => children(at, version, |at, name| {
+            if name == "tModelInfo" {
+                all.tmodels.push(tmodel(at, version)?);
+            }
+            Ok(())
+        }),
+        _ => Ok(()),
+    })?;
+    Ok(all)
 }
 
 /// The reply to [`Version::get_auth_token`].
@@ -155,11 +191,6 @@ pub fn auth_token(bytes: &[u8], version: Version) -> Answer<String> {
         }),
         false => Ok(token),
     }
-}
-
-/// The reply to a request whose answer says nothing that is needed, unless it is a fault.
-pub fn done(bytes: &[u8], version: Version) -> Answer<()> {
-    read(bytes, version, |_, _| Ok(()))
 }
 
 fn page(bytes: &[u8], version: Version, names: [&str; 4], from: usize) -> Answer<Page> {

@@ -65,6 +65,6 @@ fn a_reply_has_bounds() {
         "<s:Fault><faultcode>s:Server</faultcode><faultstring>{}</faultstring></s:Fault>",
         "é".repeat(4_000)
     );
-    let error = answer::done(reply(Version::V3, &fault).as_bytes(), Version::V3).unwrap_err();
+    let error = answer::services(reply(Version::V3, &fault).as_bytes(), Version::V3).unwrap_err();
     assert!(error.to_string().chars().count() < 350);
 }

@@ -133,19 +133,6 @@ fn a_fault_is_told_by_its_rule_and_its_words() {
     assert!(unknown.is_unknown_key());
     assert!(!report("E_authTokenExpired").is_unknown_key());
     assert_eq!(fault(""), AnswerError::Fault("there is no k".to_owned()));
-    // Also where nothing but a fault is of interest.
-    let text = reply(
-        Version::V3,
-        "<s:Fault><faultcode>s:Client</faultcode><faultstring>no</faultstring></s:Fault>",
-    );
-    assert_eq!(
-        answer::done(text.as_bytes(), Version::V3),
-        Err(AnswerError::Fault("no".to_owned()))
-    );
-    assert_eq!(
-        answer::done(reply(Version::V3, "").as_bytes(), Version::V3),
-        Ok(())
-    );
 }
 
 #[test]
@@ -157,4 +144,40 @@ fn a_token_is_read_and_an_empty_one_is_none() {
     };
     assert_eq!(token("authtoken:1"), Ok("authtoken:1".to_owned()));
     assert!(token("").is_err());
+}
+
+#[test]
+fn a_publisher_is_told_what_is_registered_with_keys_and_names() {
+    let message = "<u:registeredInfo xmlns:u=\"NS\" generic=\"2.0\"><u:businessInfos>
+        <u:businessInfo businessKey=\"a\"><u:name>Ada</u:name><u:name>Countess</u:name><u:serviceInfos>
+            <u:serviceInfo serviceKey=\"s\"><u:name>Books</u:name></u:serviceInfo></u:serviceInfos></u:businessInfo>
+        <u:businessInfo businessKey=\"e\"><u:name>Empty</u:name></u:businessInfo>
+    </u:businessInfos><u:tModelInfos><u:tModelInfo tModelKey=\"t\"><u:name>Inventory</u:name></u:tModelInfo></u:tModelInfos></u:registeredInfo>";
+    for version in [Version::V2, Version::V3] {
+        let told = answer::registered(reply(version, message).as_bytes(), version).unwrap();
+        let businesses = told.businesses.iter();
+        let businesses: Vec<_> = businesses.map(|own| (&*own.key, &*own.name)).collect();
+        assert_eq!(businesses, [("a", "Ada"), ("e", "Empty")]);
+        assert_eq!(
+            (&*told.tmodels[0].key, &*told.tmodels[0].name),
+            ("t", "Inventory")
+        );
+    }
+}
+
+#[test]
+fn a_business_has_services() {
+    let message = "<u:businessDetail xmlns:u=\"NS\"><u:businessEntity businessKey=\"a\"><u:name>Ada</u:name><u:businessServices>
+        <u:businessService serviceKey=\"s\" businessKey=\"other\"><u:name>Shared</u:name></u:businessService>
+        <u:businessService serviceKey=\"b\" businessKey=\"a\"><u:name>Books</u:name><u:bindingTemplates>
+            <u:bindingTemplate><u:accessPoint>http://a</u:accessPoint></u:bindingTemplate></u:bindingTemplates></u:businessService>
+    </u:businessServices></u:businessEntity></u:businessDetail>";
+    for version in [Version::V2, Version::V3] {
+        let told = answer::services_of(reply(version, message).as_bytes(), version).unwrap();
+        let names: Vec<_> = told
+            .iter()
+            .map(|own| (&*own.key, &*own.business, &*own.name, own.bindings.len()))
+            .collect();
+        assert_eq!(names, [("s", "other", "Shared", 0), ("b", "a", "Books", 1)]);
+    }
 }

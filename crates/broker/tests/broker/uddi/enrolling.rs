@@ -1,12 +1,13 @@
 //! Registering: what is there stays.
 
-use posthaste_broker::{Enrolled, Enrolment, enrol};
+use posthaste_broker::{Enrolled, Enrolment, UddiVersion, enrol};
 
 use crate::uddi::stand_in::{KIND, Mood, Registry};
 
 fn enrolment(registry: &Registry) -> Enrolment {
     let pair = |key: &str| (key.to_owned(), "Books".to_owned());
     Enrolment {
+        version: UddiVersion::V3,
         inquiry: registry.url(),
         publish: registry.url(),
         security: registry.url(),
@@ -99,6 +100,66 @@ fn a_type_that_is_missing_is_registered_with_its_wsdl_behind_what_gives_keys() {
     let done = enrol(&Enrolment { wsdl, ..unknown }).unwrap();
     let keys: Vec<&str> = done.iter().map(|done| done.key.as_str()).collect();
     assert_eq!(keys[..2], ["uddi:types:keygenerator", "uddi:types:other"]);
+}
+
+#[test]
+fn in_version_2_what_is_there_is_known_by_its_name() {
+    let registry = Registry::open(2);
+    let named = |name: &str| (String::new(), name.to_owned());
+    let wanted = Enrolment {
+        version: UddiVersion::V2,
+        business: named("Ada"),
+        service: named("Books"),
+        kind: "Inventory".to_owned(),
+        wsdl: Some("http://a.example/?wsdl".to_owned()),
+        ..enrolment(&registry)
+    };
+    let outcome = |wanted: &Enrolment| -> Vec<(&str, String, bool)> {
+        let done = enrol(wanted).unwrap().into_iter();
+        done.map(|done| (done.what, done.key, done.saved)).collect()
+    };
+    let all = |saved| {
+        ["tModel", "business", "service"]
+            .into_iter()
+            .zip(0..)
+            .map(|(what, number)| (what, format!("uuid:{number}"), saved))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(outcome(&wanted), all(true));
+    assert_eq!(outcome(&wanted), all(false));
+    // The key of the type will do; what has changed keeps its key.
+    let moved = Enrolment {
+        kind: "uuid:0".to_owned(),
+        wsdl: None,
+        endpoint: "http://b.example/".to_owned(),
+        ..wanted.clone()
+    };
+    let done = outcome(&moved);
+    assert_eq!(done[..2], all(false)[..2]);
+    assert_eq!(done[2], all(true)[2]);
+    assert_eq!(outcome(&moved), all(false));
+    let another = Enrolment {
+        service: named("Maps"),
+        ..wanted
+    };
+    assert_eq!(outcome(&another)[2], ("service", "uuid:3".to_owned(), true));
+    // So will that of the business; there is none but what the registry has given.
+    let keyed = |key: &str| Enrolment {
+        business: (key.to_owned(), "Ada".to_owned()),
+        ..another.clone()
+    };
+    assert!(outcome(&keyed("uuid:1")).iter().all(|(.., saved)| !saved));
+    let kind = "uuid:9".to_owned();
+    for unknown in [
+        keyed("uuid:9"),
+        Enrolment {
+            kind,
+            ..another.clone()
+        },
+    ] {
+        let error = enrol(&unknown).unwrap_err().to_string();
+        assert!(error.contains("\"uuid:9\", and in version 2"), "{error}");
+    }
 }
 
 #[test]

@@ -32,8 +32,12 @@ pub(super) enum Mood {
 pub(super) struct State {
     /// Key, business, address and document of each service.
     pub(super) services: Vec<(String, String, String, Option<String>)>,
+    /// The document that the type names.
+    pub(super) overview: Option<String>,
     /// Businesses in the trusted category.
     pub(super) trusted: Vec<String>,
+    /// What has been saved: the kind, the key and the name of each, and the reply that tells it.
+    pub(super) saved: Vec<[String; 4]>,
     pub(super) mood: Mood,
     /// The requests, without the envelope.
     pub(super) asked: Vec<String>,
@@ -124,6 +128,9 @@ impl Registry {
             Some(rest.split('"').next().unwrap().to_owned())
         };
         let is = |name: &str| request.starts_with(&format!("<{name} "));
+        if let Some(told) = save(state, request) {
+            return told;
+        }
         let head: usize = attribute("listHead").map_or(1, |head| head.parse().unwrap());
         let page = if self.version == 3 { 2 } else { usize::MAX };
         if is("find_service") {
@@ -152,7 +159,7 @@ impl Registry {
                 format!("<businessService serviceKey='{key}' businessKey='{business}'><name>Books</name><bindingTemplates><bindingTemplate><accessPoint>{at}</accessPoint><tModelInstanceDetails><tModelInstanceInfo tModelKey='{KIND}'>{overview}</tModelInstanceInfo></tModelInstanceDetails></bindingTemplate></bindingTemplates></businessService>")
             }).collect();
             match services.is_empty() {
-                true => unknown_key(),
+                true => again(state, request),
                 false => format!("<serviceDetail xmlns='NS'>{services}</serviceDetail>"),
             }
         } else if is("find_business") {
@@ -169,21 +176,77 @@ impl Registry {
                 Some(key) => format!(
                     "<businessDetail xmlns='NS'><businessEntity businessKey='{key}'><name>Another name</name></businessEntity></businessDetail>"
                 ),
-                None => unknown_key(),
+                None => again(state, request),
             }
         } else if is("get_tModelDetail") {
             match request.contains(KIND) {
                 true => {
-                    format!("<tModelDetail xmlns='NS'><tModel tModelKey='{KIND}'/></tModelDetail>")
+                    let overview = state.overview.as_ref().map(|url| {
+                        format!("<overviewDoc><overviewURL>{url}</overviewURL></overviewDoc>")
+                    });
+                    let overview = overview.unwrap_or_default();
+                    format!(
+                        "<tModelDetail xmlns='NS'><tModel tModelKey='{KIND}'>{overview}</tModel></tModelDetail>"
+                    )
                 }
-                false => unknown_key(),
+                false => again(state, request),
             }
         } else if is("get_authToken") {
             "<authToken xmlns='NS'><authInfo>a-token</authInfo></authToken>".to_owned()
         } else {
-            String::new()
+            again(state, request)
         }
     }
+}
+
+/// Keeps what is to be saved, under a key of its own where it comes without, and tells it.
+fn save(state: &mut State, request: &str) -> Option<String> {
+    let kind = request.strip_prefix("<save_")?.split(' ').next()?;
+    let key = format!(" {kind}Key=\"");
+    let own = format!("{key}uuid:{}\"", state.saved.len());
+    let told = request
+        .replace(&format!("save_{kind}"), &format!("{kind}Detail"))
+        .replace(&format!("{key}\""), &own);
+    let within = |from: &str, to| Some(told.split_once(from)?.1.split_once(to)?.0.to_owned());
+    let (own, name) = (within(&key, "\"")?, within("<name>", "</name>")?);
+    state.saved.retain(|[_, key, ..]| *key != own);
+    state.saved.push([kind.to_owned(), own, name, told.clone()]);
+    Some(told)
+}
+
+/// What has been saved, by its key, or all there is of it with keys and names.
+fn again(state: &State, request: &str) -> String {
+    if request.starts_with("<get_registeredInfo ") {
+        let all = |kind: &str, info: &dyn Fn(&str, &str) -> String| -> String {
+            let saved = state.saved.iter().filter(|[saved, ..]| saved == kind);
+            saved.map(|[_, key, name, _]| info(key, name)).collect()
+        };
+        let businesses = all("business", &|key, name| {
+            format!("<businessInfo businessKey='{key}'><name>{name}</name></businessInfo>")
+        });
+        let tmodels = all("tModel", &|key, name| {
+            format!("<tModelInfo tModelKey='{key}'><name>{name}</name></tModelInfo>")
+        });
+        return format!(
+            "<registeredInfo xmlns='NS'><businessInfos>{businesses}</businessInfos><tModelInfos>{tmodels}</tModelInfos></registeredInfo>"
+        );
+    }
+    let asked = |[kind, key, ..]: &&[String; 4]| {
+        request.starts_with(&format!("<get_{kind}Detail "))
+            && request.contains(&format!("<{kind}Key>{key}<"))
+    };
+    let services = state.saved.iter().filter(|[kind, ..]| kind == "service");
+    let services: String = services
+        .map(|[.., told]| {
+            let from = told.find("<businessService ").unwrap();
+            told[from..].replace("</serviceDetail>", "")
+        })
+        .collect();
+    let found = state.saved.iter().find(asked);
+    found.map_or_else(unknown_key, |[.., told]| {
+        let all = format!("<businessServices>{services}</businessServices></businessEntity>");
+        told.replace("</businessEntity>", &all)
+    })
 }
 
 fn unknown_key() -> String {

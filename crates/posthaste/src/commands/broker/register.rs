@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use posthaste_broker::{Enrolled, Enrolment, enrol};
+use posthaste_broker::{Enrolled, Enrolment, UddiVersion, enrol};
 
 use super::{Failure, table};
 
-/// Register a service in a UDDI registry (version 3), so that brokers find its offers
+/// Register a service in a UDDI registry, so that brokers find its offers
 ///
-/// What is there already stays: a second time nothing changes. Prints what stands in the registry and whether it was saved
+/// What is there already stays: a second time nothing changes. It is known by its key, or in version 2, in which registries
+/// give keys, by its name among what the user has registered, too. Prints what stands in the registry and whether it was saved
 /// now (CSV).
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -20,18 +21,26 @@ Examples:
   The broker itself, with its type where the registry has none:
     posthaste broker register --registry http://127.0.0.1:8080/juddiv3/services --user ada --password-file ada.password \\
       --business uddi:example.org:ada=Ada --service uddi:example.org:broker=Broker --type uddi:example.org:broker-type \\
-      --endpoint http://broker.example:8090/soap --wsdl 'http://broker.example:8090/soap?wsdl'")]
+      --endpoint http://broker.example:8090/soap --wsdl 'http://broker.example:8090/soap?wsdl'
+  In a registry of version 2:
+    posthaste broker register --registry http://127.0.0.1:8080/juddiv3/services --uddi 2 --user ada --password-file ada.password \\
+      --business Ada --service 'Books by ISBN' --type Inventory --wsdl 'http://books.example/soap?wsdl' \\
+      --endpoint http://books.example/soap --offers http://books.example/offers.wsqos")]
 pub(super) struct Args {
-    /// Where the registry is; below it are inquiry, publish and security, unless they are named
+    /// Where the registry is; below it are inquiry, publish and security, in version 2 inquiryv2 and publishv2, unless they
+    /// are named
     #[arg(long, value_name = "URL")]
     registry: String,
+    /// Which version it is asked in
+    #[arg(long, value_name = "2|3", default_value = "3", value_parser = version)]
+    uddi: UddiVersion,
     /// Where it answers questions
     #[arg(long, value_name = "URL")]
     inquiry: Option<String>,
     /// Where it is published to
     #[arg(long, value_name = "URL")]
     publish: Option<String>,
-    /// Where it gives tokens
+    /// Where it gives tokens; in version 2 where it is published to
     #[arg(long, value_name = "URL")]
     security: Option<String>,
     /// Whom the registry knows
@@ -40,13 +49,13 @@ pub(super) struct Args {
     /// A file with the user's password
     #[arg(long, value_name = "FILE")]
     password_file: PathBuf,
-    /// The provider; one that is there stays as it is
-    #[arg(long, value_name = "KEY=NAME", value_parser = named)]
-    business: (String, String),
-    /// The service
-    #[arg(long, value_name = "KEY=NAME", value_parser = named)]
-    service: (String, String),
-    /// The type of interface
+    /// The provider; one that is there stays as it is. In version 2 its name will do
+    #[arg(long, value_name = "KEY=NAME")]
+    business: String,
+    /// The service; in version 2 its name alone
+    #[arg(long, value_name = "KEY=NAME")]
+    service: String,
+    /// The type of interface; in version 2 its name, too, if it is the user's own
     #[arg(long = "type", value_name = "KEY")]
     kind: String,
     /// The WSDL of the type, to be registered where it is not there
@@ -67,15 +76,21 @@ impl Args {
         let password =
             password.map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
         let registry = self.registry.trim_end_matches('/');
+        let [inquiry, publish, security] = match self.uddi {
+            UddiVersion::V2 => ["inquiryv2", "publishv2", "publishv2"],
+            UddiVersion::V3 => ["inquiry", "publish", "security"],
+        };
         let below = |own: Option<String>, name| own.unwrap_or_else(|| format!("{registry}/{name}"));
+        let named = |text: &str| named(text, self.uddi).map_err(Failure::usage);
         let enrolment = Enrolment {
-            inquiry: below(self.inquiry, "inquiry"),
-            publish: below(self.publish, "publish"),
-            security: below(self.security, "security"),
+            version: self.uddi,
+            inquiry: below(self.inquiry, inquiry),
+            publish: below(self.publish, publish),
+            security: below(self.security, security),
             user: self.user,
             password: password.trim().to_owned(),
-            business: self.business,
-            service: self.service,
+            business: named(&self.business)?,
+            service: named(&self.service)?,
             kind: self.kind,
             wsdl: self.wsdl,
             endpoint: self.endpoint,
@@ -90,11 +105,24 @@ impl Args {
     }
 }
 
-fn named(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, name)) if key.starts_with("uddi:") && !name.is_empty() => {
+fn version(text: &str) -> Result<UddiVersion, String> {
+    let known = text.parse().ok().and_then(UddiVersion::of);
+    known.ok_or_else(|| "there are versions 2 and 3 here".to_owned())
+}
+
+/// Key and name; in version 2, in which keys are UUIDs, a name will do.
+fn named(text: &str, version: UddiVersion) -> Result<(String, String), String> {
+    let is_uuid =
+        |key: &str| key.len() == 36 && key.chars().all(|one| one == '-' || one.is_ascii_hexdigit());
+    let is_key =
+        |key: &str| key.starts_with("uddi:") || (version == UddiVersion::V2 && is_uuid(key));
+    match (version, text.split_once('=')) {
+        (_, Some((key, name))) if is_key(key) && !name.is_empty() => {
             Ok((key.to_owned(), name.to_owned()))
         }
-        _ => Err("write a key of version 3 and a name, as uddi:example.org:ada=Ada".to_owned()),
+        (UddiVersion::V3, _) => Err(format!(
+            "{text:?}: write a key of version 3 and a name, as uddi:example.org:ada=Ada"
+        )),
+        (UddiVersion::V2, _) => Ok((String::new(), text.to_owned())),
     }
 }

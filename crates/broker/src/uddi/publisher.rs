@@ -1,0 +1,124 @@
+//! A registry that is written to, in either version.
+
+use bytes::Bytes;
+use posthaste_offers::Endpoint;
+use posthaste_uddi::{AnswerError, Business, Registered, Service, TModel, Version, answer};
+
+use super::enrol::Enrolment;
+use crate::Error;
+
+/// With a token.
+pub(super) struct Publisher {
+    pub(super) version: Version,
+    inquiry: Endpoint,
+    publish: Endpoint,
+    security: Endpoint,
+    token: String,
+}
+
+impl Publisher {
+    pub(super) async fn open(wanted: &Enrolment) -> Result<Self, Error> {
+        let version = wanted.version;
+        let endpoint = |url: &str| Endpoint::new(url).map_err(failed);
+        let security = endpoint(&wanted.security)?;
+        let (inquiry, publish) = (endpoint(&wanted.inquiry)?, endpoint(&wanted.publish)?);
+        let request = version.get_auth_token(&wanted.user, &wanted.password);
+        let token = answer::auth_token(&call(&security, request).await?, version);
+        Ok(Self {
+            version,
+            inquiry,
+            publish,
+            security,
+            token: token.map_err(failed)?,
+        })
+    }
+
+    /// Gives the token back; one that is not discarded ends by itself.
+    pub(super) async fn close(self) {
+        let discard = self.version.discard_auth_token(&self.token);
+        let _ = call(&self.security, discard).await;
+    }
+
+    /// What the token's owner has registered.
+    pub(super) async fn own(&self) -> Result<Registered, Error> {
+        let request = self.version.get_registered_info(&self.token);
+        answer::registered(&self.publish(request).await?, self.version).map_err(failed)
+    }
+
+    pub(super) async fn has_tmodel(&self, key: &str) -> Result<bool, Error> {
+        let found = self.ask(self.version.get_tmodel_detail(key)).await?;
+        Ok(known(answer::tmodels(&found, self.version))?.is_some())
+    }
+
+    pub(super) async fn has_business(&self, key: &str) -> Result<bool, Error> {
+        let found = self.ask(self.version.get_business_detail(key)).await?;
+        Ok(known(answer::businesses(&found, self.version))?.is_some())
+    }
+
+    pub(super) async fn services_of(&self, business: &str) -> Result<Vec<Service>, Error> {
+        let found = self.ask(self.version.get_business_detail(business)).await?;
+        answer::services_of(&found, self.version).map_err(failed)
+    }
+
+    pub(super) async fn service(&self, key: &str) -> Result<Option<Service>, Error> {
+        let found = self.ask(self.version.get_service_detail([key])).await?;
+        known(answer::services(&found, self.version))
+    }
+
+    /// The type's key, as the others give theirs.
+    pub(super) async fn save_tmodel(&self, tmodel: &TModel) -> Result<String, Error> {
+        let request = self.version.save_tmodel(&self.token, tmodel);
+        let saved = answer::tmodels(&self.publish(request).await?, self.version);
+        saved_as(saved, |saved| saved.key)
+    }
+
+    pub(super) async fn save_business(&self, business: &Business) -> Result<String, Error> {
+        let request = self.version.save_business(&self.token, business);
+        let saved = answer::businesses(&self.publish(request).await?, self.version);
+        saved_as(saved, |saved| saved.key)
+    }
+
+    pub(super) async fn save_service(&self, service: &Service) -> Result<String, Error> {
+        let request = self.version.save_service(&self.token, service);
+        let saved = answer::services(&self.publish(request).await?, self.version);
+        saved_as(saved, |saved| saved.key)
+    }
+
+    async fn ask(&self, request: String) -> Result<Bytes, Error> {
+        call(&self.inquiry, request).await
+    }
+
+    async fn publish(&self, request: String) -> Result<Bytes, Error> {
+        call(&self.publish, request).await
+    }
+}
+
+/// The key under which the registry has saved what was sent.
+fn saved_as<T>(
+    saved: Result<Vec<T>, AnswerError>,
+    key: impl FnOnce(T) -> String,
+) -> Result<String, Error> {
+    let saved = saved.map_err(failed)?.into_iter().next();
+    let key = saved.map(key).filter(|key| !key.is_empty());
+    key.ok_or_else(|| failed("the registry does not say what it has saved"))
+}
+
+/// What there is under the one key that was asked for.
+fn known<T>(found: Result<Vec<T>, AnswerError>) -> Result<Option<T>, Error> {
+    match found {
+        Ok(found) => Ok(found.into_iter().next()),
+        Err(error) if error.is_unknown_key() => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+async fn call(endpoint: &Endpoint, envelope: String) -> Result<Bytes, Error> {
+    endpoint
+        .call(envelope, answer::LIMITS.total)
+        .await
+        .map_err(failed)
+}
+
+fn failed(error: impl std::fmt::Display) -> Error {
+    Error::Registry(error.to_string())
+}
