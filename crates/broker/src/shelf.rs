@@ -32,6 +32,8 @@ pub(crate) struct Place {
     pub(crate) url: String,
     /// Where the service is called, in place of what the document says.
     pub(crate) endpoint: Option<String>,
+    /// The document is about the type: it need not have offers, and the provider's own word counts before it.
+    pub(crate) of_type: bool,
 }
 
 /// What came of one turn.
@@ -49,7 +51,12 @@ impl From<Source> for Shelf {
             every,
         } = source;
         let endpoint = None;
-        let places = vec![Place { url, endpoint }];
+        let of_type = false;
+        let places = vec![Place {
+            url,
+            endpoint,
+            of_type,
+        }];
         Self {
             kind,
             provider,
@@ -128,8 +135,12 @@ impl Shelf {
     ) -> Result<Vec<Offer>, String> {
         // Never closed.
         let _turn = means.at_once.acquire().await;
-        let mut offers = offers_at(&place.url).await?;
         let at = |words: String| format!("{}: {words}", place.url);
+        let mut offers = match offers_at(&place.url).await? {
+            Some(offers) => offers,
+            None if place.of_type => Vec::new(),
+            None => return Err(at("there is no element wsqos in it".to_owned())),
+        };
         if let Some(endpoint) = &place.endpoint {
             for offer in &mut offers {
                 offer.endpoint = Some(endpoint.clone());
@@ -137,6 +148,9 @@ impl Shelf {
         }
         check(&means.registry, &offers).map_err(at)?;
         let names: BTreeSet<&str> = beside.iter().map(|offer| offer.name.as_str()).collect();
+        if place.of_type {
+            offers.retain(|offer| !names.contains(&*offer.name));
+        }
         if let Some(twice) = offers.iter().find(|offer| names.contains(&*offer.name)) {
             let name = &twice.name;
             return Err(at(format!(

@@ -35,8 +35,8 @@ pub(crate) fn minute() -> Span {
     Span::from_secs(60)
 }
 
-/// The offers of a document and of those that it includes, each document once.
-pub(crate) async fn offers_at(url: &str) -> Result<Vec<Offer>, String> {
+/// The offers of a document and of those that it includes, each document once; none where the first is about something else.
+pub(crate) async fn offers_at(url: &str) -> Result<Option<Vec<Offer>>, String> {
     let first = Remote::new(url).map_err(|error| error.to_string())?;
     let mut seen = BTreeSet::from([first.url().to_owned()]);
     let mut waiting = vec![first.clone()];
@@ -47,7 +47,11 @@ pub(crate) async fn offers_at(url: &str) -> Result<Vec<Offer>, String> {
             .fetch(bounds::BYTES)
             .await
             .map_err(|error| at(error.to_string()))?;
-        let found = read(&bytes).map_err(at)?;
+        let found = match read(&bytes).map_err(at)? {
+            Some(found) => found,
+            None if document.url() == first.url() => return Ok(None),
+            None => return Err(at("there is no element wsqos in it".to_owned())),
+        };
         offers.extend(found.offers);
         if offers.len() > bounds::OFFERS {
             return Err(at(format!("more than {} offers in all", bounds::OFFERS)));
@@ -69,11 +73,12 @@ pub(crate) async fn offers_at(url: &str) -> Result<Vec<Offer>, String> {
             }
         }
     }
-    Ok(offers)
+    Ok(Some(offers))
 }
 
-/// The offers in a `.wsqos` document, or in one that is a child of a WSDL's service or port.
-fn read(bytes: &[u8]) -> Result<Offers, String> {
+/// The offers in a `.wsqos` document, or in one that is a child of a WSDL's service or port; none where there is no such
+/// document.
+fn read(bytes: &[u8]) -> Result<Option<Offers>, String> {
     let limits = Limits {
         total: bounds::BYTES,
         ..Limits::default()
@@ -88,12 +93,12 @@ fn read(bytes: &[u8]) -> Result<Offers, String> {
             {
                 break;
             }
-            Token::Eof => return Err("there is no element wsqos in it".to_owned()),
+            Token::Eof => return Ok(None),
             _ => {}
         }
     }
     match Document::read_from(&mut scanner).map_err(|error| error.to_string())? {
-        Document::Offers(offers) => Ok(offers),
+        Document::Offers(offers) => Ok(Some(offers)),
         _ => Err("there are no offers in it".to_owned()),
     }
 }
@@ -119,14 +124,15 @@ mod tests {
         ] {
             let names: Vec<String> = read(text.as_bytes())
                 .unwrap()
+                .unwrap()
                 .offers
                 .into_iter()
                 .map(|offer| offer.name)
                 .collect();
             assert_eq!(names, ["Gold", "Silver"]);
         }
+        assert_eq!(read(inside("").as_bytes()), Ok(None));
         for (text, words) in [
-            (inside(""), "no element wsqos"),
             (
                 "<wsqos><definition><requirements/></definition></wsqos>".to_owned(),
                 "no offers",

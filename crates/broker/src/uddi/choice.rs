@@ -42,17 +42,27 @@ pub(super) struct Choice<'c> {
     kind: &'c str,
     trusted: &'c BTreeSet<String>,
     from: &'c [Document],
-    /// By provider; in each by URL.
+    /// What the type itself names, if it may be fetched.
+    described: Option<Document>,
+    /// By provider; in each by URL, those of types last.
     pub(super) places: BTreeMap<String, Vec<Place>>,
     pub(super) tally: Tally,
 }
 
 impl<'c> Choice<'c> {
-    pub(super) fn new(kind: &'c str, trusted: &'c BTreeSet<String>, from: &'c [Document]) -> Self {
+    /// `overview` is the document that the type names.
+    pub(super) fn new(
+        kind: &'c str,
+        overview: Option<&str>,
+        trusted: &'c BTreeSet<String>,
+        from: &'c [Document],
+    ) -> Self {
+        let described = overview.and_then(|url| Document::new(url).ok());
         Self {
             kind,
             trusted,
             from,
+            described: described.filter(|document| is_allowed(document, from)),
             places: BTreeMap::new(),
             tally: Tally::default(),
         }
@@ -85,28 +95,49 @@ impl<'c> Choice<'c> {
         else {
             return State::NoAddress;
         };
-        let document = match overview {
+        let place = |document: Document, of_type| Place {
+            url: document.url().to_owned(),
+            endpoint: Some(endpoint.to_owned()),
+            of_type,
+        };
+        let own = match overview {
             Some(url) => Document::new(url),
             // What a service says of itself.
             None => address.relative("?wsdl"),
         };
-        let allowed = |document: &Document| self.from.iter().any(|from| document.is_beside(from));
-        let Some(document) = document.ok().filter(allowed) else {
-            return State::Elsewhere;
-        };
-        let places = self.places.entry(provider.to_owned()).or_default();
-        let url = document.url().to_owned();
-        match places.binary_search_by(|place| place.url.cmp(&url)) {
-            // Two bindings, one document: its offers hold for the first.
-            Ok(_) => State::Taken,
-            Err(_) if places.len() == PLACES => State::TooMany,
-            Err(at) => {
-                let endpoint = Some(endpoint.to_owned());
-                places.insert(at, Place { url, endpoint });
-                State::Taken
+        let own = own.ok().filter(|own| is_allowed(own, self.from));
+        let own = own.map(|own| place(own, false));
+        let described = self.described.clone().filter(|_| overview.is_none());
+        let described = described.map(|described| place(described, true));
+        let mut state = State::Elsewhere;
+        for wanted in own.into_iter().chain(described) {
+            let places = self.places.entry(provider.to_owned()).or_default();
+            match put(places, wanted) {
+                State::TooMany if state == State::Taken => {}
+                outcome => state = outcome,
             }
         }
+        state
     }
+}
+
+/// Adds a document to a provider's.
+fn put(places: &mut Vec<Place>, wanted: Place) -> State {
+    if places.iter().any(|place| place.url == wanted.url) {
+        // Two bindings, one document: its offers hold for the first.
+        return State::Taken;
+    }
+    if places.len() == PLACES {
+        return State::TooMany;
+    }
+    let order = |place: &Place| (place.of_type, place.url.clone());
+    let at = places.partition_point(|place| order(place) < order(&wanted));
+    places.insert(at, wanted);
+    State::Taken
+}
+
+fn is_allowed(document: &Document, from: &[Document]) -> bool {
+    from.iter().any(|from| document.is_beside(from))
 }
 
 /// What a binding says of the type, if it implements it: a document, or nothing.
@@ -147,9 +178,14 @@ mod tests {
 
     /// What is fetched, and the states of these bindings of the trusted ada.
     fn chosen(bindings: Vec<Binding>) -> (Vec<(String, String)>, Tally) {
+        chosen_of(None, bindings)
+    }
+
+    /// The same of a type that names a document.
+    fn chosen_of(overview: Option<&str>, bindings: Vec<Binding>) -> (Vec<(String, String)>, Tally) {
         let trusted = BTreeSet::from(["ada".to_owned()]);
         let from = [Document::new("http://in/anything").unwrap()];
-        let mut choice = Choice::new("t", &trusted, &from);
+        let mut choice = Choice::new("t", overview, &trusted, &from);
         choice.take(&service("ada", bindings));
         let places = choice.places.remove("ada").unwrap_or_default();
         let pairs = places
@@ -182,6 +218,48 @@ mod tests {
     }
 
     #[test]
+    fn what_the_type_names_is_fetched_too_where_it_may_be_and_the_binding_names_nothing() {
+        let urls = |overview: &str, binding: Binding| -> Vec<String> {
+            let (pairs, _) = chosen_of(Some(overview), vec![binding]);
+            pairs.into_iter().map(|(url, _)| url).collect()
+        };
+        let named = |overview| binding(Some("http://in/z"), "t", overview);
+        let silent = || named(None);
+        assert_eq!(
+            urls("http://in/t", silent()),
+            ["http://in/z?wsdl", "http://in/t"]
+        );
+        assert_eq!(urls("http://in/z?wsdl", silent()), ["http://in/z?wsdl"]);
+        for elsewhere in [
+            "http://out/t",
+            "https://in/t",
+            "http://in:81/t",
+            "file:///t",
+        ] {
+            assert_eq!(
+                urls(elsewhere, silent()),
+                ["http://in/z?wsdl"],
+                "{elsewhere}"
+            );
+        }
+        assert_eq!(
+            urls("http://in/t", named(Some("http://in/o"))),
+            ["http://in/o"]
+        );
+        // What the binding names is not replaced by it either.
+        let named = named(Some("http://out/o"));
+        let (places, tally) = chosen_of(Some("http://in/t"), vec![named]);
+        assert_eq!((places.len(), tally[State::Elsewhere as usize]), (0, 1));
+        let outside = binding(Some("http://out/a"), "t", None);
+        let (places, tally) = chosen_of(Some("http://in/t"), vec![outside]);
+        assert_eq!(
+            places,
+            [("http://in/t".to_owned(), "http://out/a".to_owned())]
+        );
+        assert_eq!(tally[State::Taken as usize], 1);
+    }
+
+    #[test]
     fn what_is_passed_over_has_a_reason() {
         let at = |endpoint, overview| state(binding(endpoint, "t", overview));
         assert_eq!(at(Some("http://in/a"), None), "taken");
@@ -209,7 +287,7 @@ mod tests {
     fn nobody_offers_without_being_trusted() {
         let trusted = BTreeSet::from(["ada".to_owned()]);
         let from = [Document::new("http://in/").unwrap()];
-        let mut choice = Choice::new("t", &trusted, &from);
+        let mut choice = Choice::new("t", Some("http://in/t"), &trusted, &from);
         choice.take(&service(
             "eve",
             vec![binding(Some("http://in/a"), "t", None)],

@@ -72,7 +72,8 @@ impl Inquiry {
         trusted: &'c BTreeSet<String>,
         places: &'c [Document],
     ) -> Result<Choice<'c>, Silence> {
-        let mut choice = Choice::new(kind, trusted, places);
+        let overview = self.overview(kind).await?;
+        let mut choice = Choice::new(kind, overview.as_deref(), trusted, places);
         let mut from = 1;
         loop {
             let page = self.page(kind, from).await?;
@@ -91,6 +92,15 @@ impl Inquiry {
                     return Ok(choice);
                 }
             }
+        }
+    }
+
+    /// The document that a type names.
+    async fn overview(&self, kind: &str) -> Result<Option<String>, Silence> {
+        let found = self.ask(self.version.get_tmodel_detail(kind)).await?;
+        match answer::tmodels(&found, self.version) {
+            Err(error) if error.is_unknown_key() => Ok(None),
+            tmodels => Ok(tmodels?.into_iter().find_map(|tmodel| tmodel.overview)),
         }
     }
 

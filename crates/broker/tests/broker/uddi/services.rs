@@ -119,6 +119,49 @@ fn a_question_for_what_is_no_key_is_not_passed_on() {
 }
 
 #[test]
+fn what_the_type_names_is_fetched_too_unless_it_is_elsewhere() {
+    for version in [2, 3] {
+        let (registry, provider) = (Registry::open(version), Provider::open());
+        let inside = Provider::open();
+        let at = |provider: &Provider, path: &str| format!("http://{}{path}", provider.address);
+        let names = |url| registry.state.lock().unwrap().overview = Some(url);
+        let of_type = vec![offer("Bronze", 1, 100), offer("Common", 30, 100)];
+        provider.has("/type", &[], of_type);
+        provider.has("/zoe?wsdl", &[], vec![offer("Bronze", 10, 900)]);
+        names(at(&provider, "/type"));
+        registry.state.lock().unwrap().trusted = vec!["uddi:zoe".to_owned()];
+        let zoe = at(&provider, "/zoe");
+        registry.holds(&[("s1", "uddi:zoe", zoe.clone(), None)]);
+        let (broker, _folder) = broker(&registry, &[provider.address], &[KIND]);
+        let both = found(&[("Bronze", &zoe), ("Common", &zoe)]);
+        until("both documents", || offers(&broker) == both);
+        // The provider's own word counts.
+        assert_eq!(ask(broker.addr)["offer"]["qos"]["price"]["amount"], "0.10");
+        names(at(&inside, "/type"));
+        let own = &both[..1];
+        until("its own offer alone", || offers(&broker) == own);
+        assert_eq!(*inside.asked.lock().unwrap(), [""; 0]);
+        // A description without offers is nothing amiss.
+        let wsdl = "<definitions xmlns='http://schemas.xmlsoap.org/wsdl/'/>";
+        let described = ("/plain".to_owned(), wsdl.to_owned());
+        provider.documents.lock().unwrap().extend([described]);
+        names(at(&provider, "/plain"));
+        let asked = || {
+            provider
+                .asked
+                .lock()
+                .unwrap()
+                .contains(&"/plain".to_owned())
+        };
+        until("the description is read", asked);
+        provider.asked.lock().unwrap().clear();
+        until("the description is read again", asked);
+        assert_eq!(offers(&broker), own);
+        assert_eq!(counted(&broker, "fetches_total{outcome=\"failed\"}"), 0.0);
+    }
+}
+
+#[test]
 fn nobody_is_fetched_from_who_is_not_trusted_or_elsewhere() {
     let (registry, allowed, inside) = (Registry::open(3), Provider::open(), Provider::open());
     let at = |provider: &Provider, path: &str| format!("http://{}{path}", provider.address);

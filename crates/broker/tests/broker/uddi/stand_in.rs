@@ -180,15 +180,7 @@ impl Registry {
             }
         } else if is("get_tModelDetail") {
             match request.contains(KIND) {
-                true => {
-                    let overview = state.overview.as_ref().map(|url| {
-                        format!("<overviewDoc><overviewURL>{url}</overviewURL></overviewDoc>")
-                    });
-                    let overview = overview.unwrap_or_default();
-                    format!(
-                        "<tModelDetail xmlns='NS'><tModel tModelKey='{KIND}'>{overview}</tModel></tModelDetail>"
-                    )
-                }
+                true => described(state),
                 false => again(state, request),
             }
         } else if is("get_authToken") {
@@ -197,6 +189,17 @@ impl Registry {
             again(state, request)
         }
     }
+}
+
+/// The type that all services are of.
+fn described(state: &State) -> String {
+    let overview = state.overview.as_ref();
+    let overview = overview.map_or(String::new(), |url| {
+        format!("<overviewDoc><overviewURL>{url}</overviewURL></overviewDoc>")
+    });
+    format!(
+        "<tModelDetail xmlns='NS'><tModel tModelKey='{KIND}'>{overview}</tModel></tModelDetail>"
+    )
 }
 
 /// Keeps what is to be saved, under a key of its own where it comes without, and tells it.
