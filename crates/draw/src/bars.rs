@@ -132,7 +132,11 @@ impl Bars {
         };
         let y = axis.fit(bars().flat_map(ends).chain([0.0]), 7);
         let frame = Frame::new(&self.title, &self.value.label, (&[], &y), None);
-        let height = |value: f64| f64::from(y.coord.map(&value, frame.limits().1)) / UNITS;
+        // What is longer than the axis ends where the axis does.
+        let height = |value: f64| {
+            let height = f64::from(y.coord.map(&value, frame.limits().1)) / UNITS;
+            height.max(frame.top)
+        };
         let names = self.part_names();
         let slots = self.slots(&frame);
         let (labels, room) = self.labels(&frame, &slots);

@@ -94,6 +94,25 @@ fn crowded_bars_find_room_for_their_words() {
 }
 
 #[test]
+fn a_bar_that_is_longer_than_the_axis_ends_where_the_axis_does() {
+    let rectangle = |value| {
+        let bars = Bars {
+            value: Axis::linear("time", Unit::Millis).range(0.0, 10.0),
+            groups: vec![Group {
+                label: "all".to_owned(),
+                bars: vec![Bar::single("one", value)],
+            }],
+            ..Bars::default()
+        };
+        let svg = bars.inline().into_string();
+        let (_, rectangle) = svg.split_once("ph-hit").unwrap();
+        rectangle.split_once('>').unwrap().0.to_owned()
+    };
+    assert_eq!(rectangle(1e3), rectangle(10.0));
+    assert_ne!(rectangle(1e3), rectangle(5.0));
+}
+
+#[test]
 fn a_percentile_curve() {
     let mut chart = Chart::percentiles("Latency", Axis::log("latency", Unit::Millis));
     let quantiles = [
