@@ -213,6 +213,7 @@ fn buying(broker: &str, client: &Client) -> Buying {
             ..Definition::default()
         },
         without: Without::Decline,
+        ask_every: None,
     }
 }
 

@@ -76,6 +76,7 @@ pub struct ReplyReader {
     xml: bool,
     content: Content,
     quote: Option<Vec<u8>>,
+    offer: Option<Vec<u8>>,
     kept: Vec<u8>,
     keeps_coded: bool,
     keep_everything: Option<usize>,
@@ -158,6 +159,11 @@ impl ReplyReader {
     /// The value of the reply's field Quote; empty where that is longer than 1 kB.
     pub fn quote(&self) -> Option<&[u8]> {
         self.quote.as_deref()
+    }
+
+    /// The value of the reply's field Current-Offer; empty where that is longer than 1 kB.
+    pub fn offer(&self) -> Option<&[u8]> {
+        self.offer.as_deref()
     }
 
     /// Takes the next bytes of the connection.
@@ -287,6 +293,7 @@ impl ReplyReader {
         self.xml = fields.xml;
         self.content = fields.content;
         self.quote = fields.quote;
+        self.offer = fields.offer;
         let bodiless = self.head_request || matches!(self.status, 204 | 304);
         let framing = match (fields.chunked, fields.length) {
             _ if bodiless => Framing::Empty,
@@ -471,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quote_of_a_reply_is_kept_until_the_next() {
+    fn quote_and_present_offer_of_a_reply_are_kept_until_the_next() {
         let mut reader = ReplyReader::default();
         let mut quote = |fields: &str| {
             reader.begin(false);
@@ -486,6 +493,17 @@ mod tests {
         assert_eq!(kept, Some(long(1024).into_bytes()));
         let kept = quote(&format!("Quote: {}\r\n", long(1025)));
         assert_eq!(kept, Some(Vec::new()));
+        let mut offer = |fields: &str| {
+            reader.begin(false);
+            let wire = format!("HTTP/1.1 204 OK\r\n{fields}\r\n");
+            reader.feed(wire.as_bytes()).unwrap();
+            reader.offer().map(<[u8]>::to_vec)
+        };
+        assert_eq!(
+            offer("current-Offer: a;price=\"1 EUR\"\r\n"),
+            Some(b"a;price=\"1 EUR\"".to_vec())
+        );
+        assert_eq!(offer("Current-Order: a\r\n"), None);
     }
 
     #[test]

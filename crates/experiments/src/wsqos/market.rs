@@ -108,6 +108,7 @@ impl Market {
                 ..Definition::default()
             },
             without: Without::Decline,
+            ask_every: None,
         });
         let mut request = RequestSpec::get(&self.page);
         request

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use posthaste_offers::{Client, Follower, News};
+use posthaste_units::Span;
 use posthaste_wsqos::qos::Money;
 
 use super::Buying;
@@ -79,6 +80,10 @@ impl Catalogue {
 
     pub(super) const fn most(&self) -> Option<Money> {
         self.buying.most()
+    }
+
+    pub(super) const fn ask_every(&self) -> Option<Span> {
+        self.buying.ask_every
     }
 
     /// The cheapest adequate offer; where there is none, what to do without. With the version for which that holds.

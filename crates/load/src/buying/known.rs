@@ -180,7 +180,7 @@ fn comparing_in(currency: Currency) -> Index {
 }
 
 /// Whether `text` may be the value of a header field as it is (RFC 9110, section 5.5).
-fn is_field_value(text: &str) -> bool {
+pub(super) fn is_field_value(text: &str) -> bool {
     let inside = |b: u8| b.is_ascii_graphic() || b == b' ';
     !text.is_empty() && text.trim() == text && text.bytes().all(inside)
 }

@@ -19,7 +19,7 @@ pub struct QuoteUse {
     pub used: u64,
     /// Of those, how many were refused all the same: status 402, 429 or 503.
     pub refused: u64,
-    /// Quotes that came and cannot be understood.
+    /// Quotes and present offers that came and cannot be understood.
     pub unreadable: u64,
 }
 

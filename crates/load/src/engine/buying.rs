@@ -34,20 +34,23 @@ impl Engine<'_> {
         }
     }
 
-    /// A reply has come: takes the quote in it, and counts one that did not hold.
-    pub(super) fn note_quote(&mut self, slot: u32, exchange: &Exchange) {
+    /// A reply has come: takes the quote in it, or the present offer, and counts what did not hold and what cannot be read.
+    pub(super) fn note_told(&mut self, slot: u32, exchange: &Exchange) {
         let Some(buyer) = &mut self.buyer else {
             return;
         };
         let reader = &self.connections[slot as usize].reader;
-        let readable = reader.quote().is_none_or(|value| {
+        let quote = reader.quote().is_none_or(|value| {
             let now = self.shared.clock.now();
             buyer.quotes.take(value, exchange.moments.written, now)
         });
-        let refused = exchange.quoted && REFUSALS.contains(&reader.status());
+        let is_refusal = REFUSALS.contains(&reader.status());
+        let offer = reader.offer().filter(|_| is_refusal);
+        let offer = offer.is_none_or(|value| buyer.learn(value));
         if self.is_recorded(exchange) {
-            self.tally.quotes.refused += u64::from(refused);
-            self.tally.quotes.unreadable += u64::from(!readable);
+            let quotes = &mut self.tally.quotes;
+            quotes.refused += u64::from(exchange.quoted && is_refusal);
+            quotes.unreadable += u64::from(!quote) + u64::from(!offer);
         }
     }
 }

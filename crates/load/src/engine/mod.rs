@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
 use posthaste_units::{Instant, Span};
+use rand::RngExt as _;
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustls::ClientConfig;
@@ -101,10 +102,14 @@ impl<'r> Engine<'r> {
             in_flight: 0,
             serial: 0,
             tally: Tally::new(shared.plan.step_ends(), shared.mix.len()),
-            buyer: shared
-                .offers
-                .as_ref()
-                .map(|offers| Buyer::new(&offers.catalogue)),
+            buyer: shared.offers.as_ref().map(|offers| {
+                let mut phase = shared
+                    .plan
+                    .seed
+                    .numbered("asks", index as u64)
+                    .stream("phase");
+                Buyer::new(&offers.catalogue, phase.random())
+            }),
             ticks,
             next_tick: Instant::ORIGIN + TICK,
             margin: Margin::new(),

@@ -4,8 +4,8 @@ use posthaste_wsqos::Coding;
 
 use super::Violation;
 
-/// A quote that is longer is not kept.
-const QUOTE_LIMIT: usize = 1024;
+/// A quote or a present offer that is longer is not kept.
+const LIMIT: usize = 1024;
 
 /// How the content of a reply is coded (RFC 9110, section 8.4).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +29,7 @@ pub(super) struct Fields {
     pub(super) xml: bool,
     pub(super) content: Content,
     pub(super) quote: Option<Vec<u8>>,
+    pub(super) offer: Option<Vec<u8>>,
 }
 
 impl Fields {
@@ -44,8 +45,7 @@ impl Fields {
             // Names of other lengths cannot matter: most headers cost one comparison.
             match header.name.len() {
                 5 if header.name.eq_ignore_ascii_case("quote") => {
-                    let value = Some(header.value).filter(|value| value.len() <= QUOTE_LIMIT);
-                    fields.quote = Some(value.unwrap_or_default().to_owned());
+                    fields.quote = Some(within_limit(header.value));
                 }
                 10 if header.name.eq_ignore_ascii_case("connection") => {
                     fields.connection(header.value);
@@ -53,6 +53,9 @@ impl Fields {
                 12 if header.name.eq_ignore_ascii_case("content-type") => {
                     let xml = |part: &[u8]| part.eq_ignore_ascii_case(b"xml");
                     fields.xml = header.value.windows(3).any(xml);
+                }
+                13 if header.name.eq_ignore_ascii_case("current-offer") => {
+                    fields.offer = Some(within_limit(header.value));
                 }
                 14 if header.name.eq_ignore_ascii_case("content-length") => {
                     fields.content_length(header.value)?;
@@ -107,4 +110,9 @@ impl Fields {
         self.length = Some(length);
         Ok(())
     }
+}
+
+fn within_limit(value: &[u8]) -> Vec<u8> {
+    let value = Some(value).filter(|value| value.len() <= LIMIT);
+    value.unwrap_or_default().to_owned()
 }

@@ -119,6 +119,7 @@ fn buying(mut plan: Plan, broker: SocketAddr, without: Without) -> Plan {
             ..Definition::default()
         },
         without,
+        ask_every: None,
     });
     plan
 }
@@ -256,6 +257,54 @@ fn quotes_are_shown_and_refusals_counted() {
     let quotes = run.quotes;
     assert_eq!((quotes.used, quotes.unreadable), (quoted, quoted));
     assert_eq!(quotes.refused, quoted - quoted / 4);
+}
+
+#[test]
+fn who_does_not_follow_goes_on_with_an_old_offer_until_a_refusal_tells_the_present_one() {
+    let broker = Broker::open(&[("Silver", "0.40", 600)]);
+    let dear = Arc::new(AtomicBool::new(false));
+    let is_dear = dear.clone();
+    let (address, heads) = service(move |head| {
+        if head.contains("Silver") {
+            let offer = if is_dear.load(Ordering::Relaxed) {
+                "Gold;price=\"0.41 EUR\""
+            } else {
+                "Bronze;price=\"0.40 EUR\""
+            };
+            return format!(
+                "HTTP/1.1 402 No\r\nContent-Length: 0\r\nCurrent-Offer: {offer}\r\n\r\n"
+            );
+        }
+        ok("fine")
+    });
+    let mut plan = buying(
+        plan(address, 100.0, 60_000),
+        broker.address,
+        Without::Decline,
+    );
+    plan.buying.as_mut().unwrap().ask_every = Some(Span::from_secs(3600));
+    // What is offered meanwhile it does not hear of.
+    run_while(&plan, |_| {
+        await_request(&heads, 0, "\nSelected-Offer: Silver\n", "Quote");
+        broker.put("books", "Copper", "0.10", 600);
+        await_request(&heads, 0, "\nSelected-Offer: Bronze\n", "Quote");
+    });
+    let seen = heads.lock().unwrap().join("\n");
+    assert!(!seen.contains("Copper"), "{seen}");
+    dear.store(true, Ordering::Relaxed);
+    broker.put("books", "Copper", "0.90", 600);
+    let run = run_while(&plan, await_declined);
+    let reason = &run.reasons[&Outcome::Declined];
+    assert!(reason.contains("Gold, for 0.41 EUR"), "{reason}");
+    // And who asks again soon hears of it.
+    broker.put("books", "Copper", "0.10", 600);
+    plan.buying.as_mut().unwrap().ask_every = Some(Span::from_millis(20));
+    broker.put("books", "Silver", "0.05", 600);
+    run_while(&plan, |_| {
+        let known = await_request(&heads, 0, "\nSelected-Offer: Silver\n", "Quote");
+        broker.put("books", "Silver", "0.90", 600);
+        await_request(&heads, known, "\nSelected-Offer: Copper\n", "Quote");
+    });
 }
 
 #[test]

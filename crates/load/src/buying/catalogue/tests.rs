@@ -23,6 +23,7 @@ fn buying(kind: Option<&str>, most: Option<&str>, without: Without) -> Buying {
             ..Definition::default()
         },
         without,
+        ask_every: None,
     }
 }
 
@@ -172,7 +173,7 @@ fn without_a_broker_the_last_offers_count_until_they_expire() {
 #[test]
 fn a_buyer_looks_again_when_something_has_changed_or_expired() {
     let catalogue = buyer_of_books(Without::Send);
-    let mut buyer = Buyer::new(&catalogue);
+    let mut buyer = Buyer::new(&catalogue, 1.0);
     let mut request = |second| {
         let mut request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
         let declines = buyer.choose(at(second)).is_err();
@@ -197,6 +198,42 @@ fn a_buyer_looks_again_when_something_has_changed_or_expired() {
     assert_eq!(request(40), None, "one that is too dear is known");
     catalogue.take(News::Second, at(50));
     assert_eq!(request(50), Some("Max-Price: 0.40 EUR\r\n".to_owned()));
+}
+
+#[test]
+fn who_asks_now_and_then_knows_old_offers_and_what_refusals_tell() {
+    let catalogue = Catalogue::new(Buying {
+        ask_every: Some(Span::from_secs(10)),
+        ..buying(Some("books"), Some("0.40 EUR"), Without::Decline)
+    });
+    let gold = book("Gold", "0.30 EUR", 3);
+    tell(&catalogue, 0, [Event::Begin, gold, Event::Ready(1)]);
+    let mut buyer = Buyer::new(&catalogue, 0.5);
+    let said = |buyer: &mut Buyer<'_>, second| match buyer.choose(at(second)) {
+        Ok(()) => buyer.fields.replace("Max-Price: 0.40 EUR\r\n", ""),
+        Err(reason) => reason.to_owned(),
+    };
+    assert_eq!(said(&mut buyer, 0), "Selected-Offer: Gold\r\n");
+    tell(&catalogue, 1, [book("Silver", "0.20 EUR", 90)]);
+    let half = said(&mut buyer, 4);
+    assert_eq!(half, "Selected-Offer: Gold\r\n", "although it has expired");
+    assert_eq!(said(&mut buyer, 5), "Selected-Offer: Silver\r\n");
+    assert!(buyer.learn(b"Bronze;price=\"0.40 EUR\""));
+    assert_eq!(said(&mut buyer, 6), "Selected-Offer: Bronze\r\n");
+    for dear in ["Brass;price=\"0.41 EUR\"", "Brass;price=\"0.10 USD\""] {
+        assert!(buyer.learn(dear.as_bytes()));
+        let reason = said(&mut buyer, 14);
+        assert!(reason.starts_with("the service refuses"), "{reason}");
+    }
+    assert!(!buyer.learn(b"nonsense"));
+    assert_eq!(said(&mut buyer, 15), "Selected-Offer: Silver\r\n");
+    // Who follows is not told by refusals.
+    let catalogue = buyer_of_books(Without::Decline);
+    tell(&catalogue, 1, [book("Silver", "0.20 EUR", 90)]);
+    let mut buyer = Buyer::new(&catalogue, 0.5);
+    assert_eq!(said(&mut buyer, 1), "Selected-Offer: Silver\r\n");
+    assert!(buyer.learn(b"Bronze;price=\"0.40 EUR\""));
+    assert_eq!(said(&mut buyer, 1), "Selected-Offer: Silver\r\n");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use posthaste_load::{Buying, Without};
+use posthaste_units::Span;
 use posthaste_wsqos::qos::{Definition, Money};
 
 use crate::commands::price::price;
@@ -20,6 +21,10 @@ pub(super) struct BuyingArgs {
     /// The type of interface that is called [default: the only one for which there are offers]
     #[arg(long = "type", value_name = "TYPE", requires = "broker")]
     kind: Option<String>,
+    /// Ask so often instead of before every request; in between go on with the offer that was chosen, however old, and with
+    /// what refusals tell in Current-Offer
+    #[arg(long, value_name = "TIME", requires = "broker")]
+    ask_every: Option<Span>,
     /// What to do with requests while the broker is gone and the offers it told have expired
     #[arg(
         long,
@@ -50,6 +55,7 @@ impl BuyingArgs {
                 WithoutArg::Decline => Without::Decline,
                 WithoutArg::Send => Without::Send,
             },
+            ask_every: self.ask_every,
         })
     }
 }
