@@ -25,6 +25,7 @@ mod brokers;
 mod claims;
 mod codecs;
 pub(crate) mod codecs_2026;
+mod demand;
 mod designs;
 mod diffserv;
 mod diffserv_plots;

@@ -1,13 +1,14 @@
 //! A shop that is asked for more than it can do, behind each kind of protection: how much is done, for whom, how quickly.
 //!
-//! Ten clients with budgets from 0.05 to 0.95 EUR, as many requests from each. Before prices can act, demand steps up; what is
+//! Ten clients with budgets from 0.05 to 0.95 EUR, as many requests from each. Before prices can act, demand rises; what is
 //! judged begins one quote's life later.
 
-use posthaste_load::{Arrivals, Outcomes, Pace, Plan, Run, Step};
+use posthaste_load::{Outcome, Outcomes, Plan, Run};
 use posthaste_stats::Histogram;
-use posthaste_units::{Rate, Span};
+use posthaste_units::Span;
 use posthaste_wsqos::qos::Money;
 
+use super::demand::{Demand, EASY, Kind, Times, World};
 use super::market::{Course, Market, Seen};
 use crate::figure::{Conditions, Failure, Study};
 use crate::records::{Records, Table, Value};
@@ -65,37 +66,85 @@ const SERVICE: Span = Span::from_millis(2);
 pub(super) const CAPACITY: f64 = 500.0;
 /// What clients pay at most, in hundredths.
 const BUDGETS: [u64; 10] = [5, 15, 25, 35, 45, 55, 65, 75, 85, 95];
-/// Demand that can be served.
-pub(super) const EASY: f64 = 0.8;
 /// How often the price is looked at.
 const LOOK: Span = Span::from_millis(20);
 
 /// How much, and how long.
 pub(super) struct Case {
-    /// Demand as multiples of what can be done.
-    pub(super) demands: &'static [f64],
-    before: Span,
-    /// A quote's life, and some more until the last reply that was let in before has come.
-    life: Span,
-    length: Span,
+    /// Demand as multiples of what can be done: to which it steps, and to which it swings.
+    steps: &'static [f64],
+    sines: &'static [f64],
+    /// After how many seconds clients ask again that do not follow prices, and how much of them then.
+    asks: &'static [f64],
+    old: &'static [f64],
+    times: Times,
+    /// What is judged of a course in which prices are old.
+    old_length: Span,
 }
 
 impl Case {
     const fn of(full: bool) -> Self {
         match full {
             true => Self {
-                demands: &[1.4, 2.0, 5.0],
-                before: Span::from_secs(2),
-                life: Span::from_secs(1),
-                length: Span::from_secs(8),
+                steps: &[1.4, 2.0, 5.0],
+                sines: &[1.4, 2.0, 5.0],
+                asks: &[1.0, 5.0],
+                old: &[1.4, 2.0, 5.0],
+                times: Times {
+                    before: Span::from_secs(2),
+                    life: Span::from_secs(1),
+                    length: Span::from_secs(8),
+                    period: Span::from_secs(4),
+                },
+                old_length: Span::from_secs(20),
             },
             false => Self {
-                demands: &[2.0, 5.0],
-                before: Span::from_millis(500),
-                life: Span::from_millis(750),
-                length: Span::from_millis(1500),
+                steps: &[2.0, 5.0],
+                sines: &[5.0],
+                asks: &[1.0],
+                old: &[5.0],
+                times: Times {
+                    before: Span::from_millis(500),
+                    life: Span::from_millis(750),
+                    length: Span::from_millis(1500),
+                    period: Span::from_millis(1500),
+                },
+                old_length: Span::from_millis(2250),
             },
         }
+    }
+
+    /// What is measured, in order: first what is served at ease. Old prices are nothing to guards without a price.
+    fn runs(&self) -> Vec<(&'static Guard, World)> {
+        let world = |kind, most: &f64| World { kind, most: *most };
+        let old = self.asks.iter().flat_map(|every| {
+            let kind = Kind::Old(Span::from_secs_f64(*every));
+            self.old.iter().map(move |most| world(kind, most))
+        });
+        let worlds: Vec<World> = (self.steps.iter().map(|most| world(Kind::Step, most)))
+            .chain(self.sines.iter().map(|most| world(Kind::Sine, most)))
+            .chain(old)
+            .collect();
+        let each = GUARDS.iter().flat_map(|guard| {
+            let worlds = worlds.iter().map(move |world| (guard, *world));
+            worlds.filter(|(guard, world)| guard.has_price() || world.kind.ask_every().is_none())
+        });
+        let at_ease = (&GUARDS[0], world(Kind::Step, &EASY));
+        std::iter::once(at_ease).chain(each).collect()
+    }
+
+    fn times(&self, world: World) -> Times {
+        let mut times = self.times;
+        if world.kind.ask_every().is_some() {
+            times.length = self.old_length;
+        }
+        times
+    }
+}
+
+impl Guard {
+    pub(super) const fn has_price(&self) -> bool {
+        !self.prices.is_empty()
     }
 }
 
@@ -104,10 +153,13 @@ pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records,
     records.set_parameter("service", format!("md1:{SERVICE}"));
     records.set_parameter("clients", "10, with budgets from 0.05 to 0.95 EUR");
     records.set_parameter("arrivals", "Poisson");
-    records.set_parameter("judged for", case.length);
-    let mut table = Table::new([
+    records.set_parameter("judged for", case.times.length);
+    records.set_parameter("period of a sine", case.times.period);
+    let mut runs = Table::new([
         "guard",
+        "kind",
         "demand",
+        "ask_every_s",
         "goodput",
         "p99_ms",
         "revenue_per_s",
@@ -115,61 +167,79 @@ pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records,
         "price_deviation",
         "intended",
         "outcomes",
+        "refused",
+        "declined",
         "quoted",
         "quoted_refused",
     ]);
-    let total = (GUARDS.len() * case.demands.len()) as u64 + 1;
-    let overloaded = GUARDS
-        .iter()
-        .flat_map(|guard| case.demands.iter().map(move |demand| (guard, *demand)));
-    let all = std::iter::once((&GUARDS[0], EASY)).chain(overloaded);
-    for (done, (guard, demand)) in all.enumerate() {
-        let words = format!("{}, {demand} times what can be done", guard.name);
-        conditions.progress.step(done as u64, total, &words);
-        match one(conditions, case, guard, demand)? {
-            Some(row) => table.push(row),
-            None => break,
+    let mut course = Table::new(["guard", "demand", "second", "asked", "price"]);
+    let all = case.runs();
+    for (done, (guard, world)) in all.iter().enumerate() {
+        let words = format!("{}, {} {}", guard.name, world.kind.name(), world.most);
+        conditions
+            .progress
+            .step(done as u64, all.len() as u64, &words);
+        let times = case.times(*world);
+        let demand = world.demand(&times);
+        let Some(Course { runs: ended, seen }) = one(conditions, guard, *world, &demand)? else {
+            break;
+        };
+        let from = demand.judged_from();
+        let judged = from..from + times.length.as_secs_f64();
+        let seen: Vec<Seen> = seen
+            .into_iter()
+            .filter(|now| judged.contains(&now.at))
+            .collect();
+        runs.push(row(guard, *world, &times, &demand, &ended, &seen));
+        if world.kind == Kind::Sine && guard.has_price() {
+            for now in &seen {
+                course.push([
+                    guard.name.into(),
+                    world.most.into(),
+                    (now.at - from).into(),
+                    demand.at(now.at).into(),
+                    now.price.into(),
+                ]);
+            }
         }
     }
-    records.set_table("runs", table);
+    records.set_table("runs", runs);
+    records.set_table("course", course);
     Ok(records)
 }
 
-/// One guard at one demand; `None` when it was stopped.
+/// One guard in one world; `None` when it was stopped.
 fn one(
     conditions: &Conditions<'_>,
-    case: &Case,
     guard: &Guard,
-    demand: f64,
-) -> Result<Option<Vec<Value>>, Failure> {
-    let market = Market::open(
-        conditions,
-        &format!("md1:{SERVICE}"),
-        guard.protection,
-        guard.prices,
-    )?;
-    let has_price = !guard.prices.is_empty();
+    world: World,
+    demand: &Demand,
+) -> Result<Option<Course>, Failure> {
+    let law = format!("md1:{SERVICE}");
+    let market = Market::open(conditions, &law, guard.protection, guard.prices)?;
     let client = |(number, hundredths): (usize, &u64)| {
         let most = Money::from_micros(hundredths * 10_000, "EUR".parse()?);
-        let most = most.filter(|_| has_price);
-        Ok::<Plan, Failure>(market.client(
-            number as u64,
-            most,
-            pace(case, demand)?,
-            conditions.seed,
-        ))
+        let most = most.filter(|_| guard.has_price());
+        let pace = demand.pace(CAPACITY, BUDGETS.len())?;
+        let mut plan = market.client(number as u64, most, pace, conditions.seed);
+        if let Some(buying) = &mut plan.buying {
+            buying.ask_every = world.kind.ask_every();
+        }
+        Ok::<Plan, Failure>(plan)
     };
     let clients = BUDGETS.iter().enumerate().map(client);
     let clients = clients.collect::<Result<Vec<_>, _>>()?;
-    let Some(Course { runs, seen }) = market.run(&clients, LOOK, conditions.stop)? else {
-        return Ok(None);
-    };
-    let judged = (case.before + case.life).as_secs_f64();
-    let seen: Vec<Seen> = seen.into_iter().filter(|now| now.at >= judged).collect();
-    Ok(Some(row(case, guard, demand, &runs, &seen)))
+    market.run(&clients, LOOK, conditions.stop)
 }
 
-fn row(case: &Case, guard: &Guard, demand: f64, runs: &[Run], seen: &[Seen]) -> Vec<Value> {
+fn row(
+    guard: &Guard,
+    world: World,
+    times: &Times,
+    demand: &Demand,
+    runs: &[Run],
+    seen: &[Seen],
+) -> Vec<Value> {
     let mut good = Histogram::new();
     let (mut served, mut intended, mut outcomes) = (0, 0, Outcomes::default());
     let (mut quoted, mut quoted_refused) = (0, 0);
@@ -178,13 +248,11 @@ fn row(case: &Case, guard: &Guard, demand: f64, runs: &[Run], seen: &[Seen]) -> 
         outcomes += run.outcomes;
         quoted += run.quotes.used;
         quoted_refused += run.quotes.refused;
-        // The last step is what is judged.
-        if let Some(judged) = run.steps.last() {
+        for judged in run.steps.iter().rev().take(demand.judged) {
             good.merge(&judged.part.ok);
             served += judged.part.served;
         }
     }
-    let length = case.length.as_secs_f64();
     let paid: f64 = seen.windows(2).fold(0.0, |paid, pair| {
         paid + pair[1].price * (pair[1].entered - pair[0].entered)
     });
@@ -195,35 +263,24 @@ fn row(case: &Case, guard: &Guard, demand: f64, runs: &[Run], seen: &[Seen]) -> 
         .map(|now| (now.price - price).powi(2))
         .sum::<f64>()
         / count;
+    let ask_every = world.kind.ask_every().unwrap_or_default();
     vec![
         guard.name.into(),
-        demand.into(),
-        (served as f64 / length / CAPACITY).into(),
+        world.kind.name().into(),
+        world.most.into(),
+        ask_every.as_secs_f64().into(),
+        (served as f64 / demand.possible() / CAPACITY).into(),
         (good.summary().p99).into(),
-        (paid / length).into(),
+        (paid / times.length.as_secs_f64()).into(),
         price.into(),
         variance.sqrt().into(),
         intended.into(),
         outcomes.total().into(),
+        outcomes[Outcome::StatusError].into(),
+        outcomes[Outcome::Declined].into(),
         quoted.into(),
         quoted_refused.into(),
     ]
-}
-
-/// A client's part of a demand that can be served, then of more, of which the first is not judged.
-fn pace(case: &Case, demand: f64) -> Result<Pace, Failure> {
-    let step = |demand: f64, length| {
-        let rate = Rate::per_second(demand * CAPACITY / BUDGETS.len() as f64);
-        rate.map(|rate| Step::steady(rate, length)).ok_or("no rate")
-    };
-    Ok(Pace::Open {
-        arrivals: Arrivals::Poisson,
-        steps: vec![
-            step(EASY.min(demand), case.before)?,
-            step(demand, case.life)?,
-            step(demand, case.length)?,
-        ],
-    })
 }
 
 #[cfg(test)]
@@ -238,14 +295,22 @@ mod tests {
         let lab = Lab::Shared("a test".to_owned());
         let stop = AtomicBool::new(false);
         let case = Case {
-            demands: &[3.0],
-            before: Span::from_millis(100),
-            life: Span::from_millis(100),
-            length: Span::from_millis(200),
+            steps: &[3.0],
+            sines: &[3.0],
+            asks: &[0.05],
+            old: &[3.0],
+            times: Times {
+                before: Span::from_millis(100),
+                life: Span::from_millis(100),
+                length: Span::from_millis(200),
+                period: Span::from_millis(200),
+            },
+            old_length: Span::from_millis(200),
         };
         let records = study(&Conditions::of_a_test(&lab, &stop), &case).unwrap();
         let rows: Vec<_> = records.table("runs").rows().collect();
-        assert_eq!(rows.len(), 1 + GUARDS.len());
+        assert_eq!(rows.len(), 1 + 2 * GUARDS.len() + 3);
+        assert!(records.table("course").rows().count() >= 3);
         for row in rows {
             assert!(row.number("intended") > 0.0);
             assert_eq!(

@@ -1,10 +1,11 @@
 //! wsqos/prices-2026: what protects a server that is asked for more than it can do.
 
-use posthaste_draw::{Axis, Bar, Bars, Group, Unit};
+use posthaste_draw::{Axis, Bar, Bars, Chart, Group, Point, Series, Shape, Unit};
 use posthaste_units::Span;
 
 use super::PAPER;
-use super::prices::{CAPACITY, EASY, GUARDS, STUDY};
+use super::demand::EASY;
+use super::prices::{CAPACITY, GUARDS, Guard, STUDY};
 use crate::check::Check;
 use crate::figure::{Figure, Plot};
 use crate::records::{Records, Row};
@@ -14,73 +15,164 @@ pub(crate) static FIGURE: Figure = Figure {
     title: "what protects a server that is asked for more than it can do",
     claim: "Beyond the thesis: with prices that follow a fast signal a server goes on doing what it can, for those who value it most, and nobody waits long.",
     paper: PAPER,
-    budget: Span::from_secs(60),
+    budget: Span::from_secs(100),
     study: &STUDY,
     plot,
     checks,
-    differs: "The thesis had one controller and did not look at what its server did meanwhile. The shop takes 2 ms for each request, one after the other, so that its capacity is known; ten clients with budgets from 0.05 to 0.95 EUR ask for multiples of it by Poisson processes. The thesis's controller is run thirty times as fast. What is judged begins one quote's life after demand has stepped up.",
+    differs: "The thesis had one controller and did not look at what its server did meanwhile. The shop takes 2 ms for each request, one after the other, so that its capacity is known; ten clients with budgets from 0.05 to 0.95 EUR ask for multiples of it by Poisson processes. The thesis's controller is run thirty times as fast. What is judged begins one quote's life after demand has risen. It steps up, or swings as a sine between 0.8 times what can be done and the most; goodput is of what can be done of that, and a sine is judged from its second period on. Clients with old prices ask their broker only so often, each at times of its own, and go on with the offer they chose, except that a refusal tells them the present one.",
 };
 
 /// What is drawn: a column, what it is, its axis and unit.
-const QUANTITIES: [(&str, &str, &str, Unit); 4] = [
-    (
-        "goodput",
-        "Requests answered well",
-        "of what can be done",
-        Unit::Share,
-    ),
-    (
-        "p99_ms",
-        "Response time of requests answered well",
-        "p99",
-        Unit::Millis,
-    ),
-    ("revenue_per_s", "Revenue", "EUR a second", Unit::Count),
-    (
-        "price_deviation",
-        "How much the price varies",
-        "standard deviation, EUR",
-        Unit::Count,
-    ),
-];
+type Quantity = (&'static str, &'static str, &'static str, Unit);
+const GOODPUT: Quantity = (
+    "goodput",
+    "Requests answered well",
+    "of what can be done",
+    Unit::Share,
+);
+const P99: Quantity = (
+    "p99_ms",
+    "Response time of requests answered well",
+    "p99",
+    Unit::Millis,
+);
+const REVENUE: Quantity = ("revenue_per_s", "Revenue", "EUR a second", Unit::Count);
+const DEVIATION: Quantity = (
+    "price_deviation",
+    "How much the price varies",
+    "standard deviation, EUR",
+    Unit::Count,
+);
+
+/// Runs that differ by their guard alone.
+struct World {
+    label: String,
+    kind: &'static str,
+    most: f64,
+    ask_every: f64,
+}
 
 fn plot(records: &Records) -> Vec<Plot> {
-    let bars = |(column, title, words, unit): &(&str, &str, &str, Unit)| {
-        let demands = demands(records);
-        let groups = demands.iter().map(|demand| Group {
-            label: format!("{demand} times"),
-            bars: GUARDS
+    let [step, sine] = ["step", "sine"].map(|kind| worlds(records, kind));
+    let mut old = worlds(records, "old");
+    let followed = worlds(records, "step").into_iter();
+    let followed = followed.filter(|step| old.iter().any(|old| old.most == step.most));
+    let followed: Vec<World> = followed.collect();
+    old.extend(followed);
+    old.sort_by(|a, b| {
+        let ages = a.ask_every.total_cmp(&b.ask_every);
+        a.most.total_cmp(&b.most).then(ages)
+    });
+    let bars =
+        |quantity: &Quantity, words: &str, worlds: &[World]| bars(records, quantity, words, worlds);
+    vec![
+        bars(&GOODPUT, "", &step),
+        bars(&P99, "", &step),
+        bars(&REVENUE, "", &step),
+        bars(&DEVIATION, "", &step),
+        bars(&GOODPUT, ", demand swinging", &sine),
+        bars(&P99, ", demand swinging", &sine),
+        course(records),
+        bars(&GOODPUT, ", prices being old", &old),
+        bars(&DEVIATION, ", prices being old", &old),
+    ]
+}
+
+/// A bar for each guard that was there.
+fn bars(records: &Records, quantity: &Quantity, words: &str, worlds: &[World]) -> Plot {
+    let (column, title, axis, unit) = *quantity;
+    let mut axis = Axis::linear(axis, unit);
+    if column == P99.0 {
+        // Without protection clients wait so long that nothing could be seen of the others.
+        let protected = GUARDS.iter().filter(|guard| guard.name != "none");
+        let worst = protected.flat_map(|guard| {
+            worlds
                 .iter()
-                .map(|guard| Bar::single(guard.name, of(records, guard.name, *demand, column)))
-                .collect(),
+                .map(|world| of(records, guard.name, world, column))
         });
-        Plot::Bars(Bars {
-            title: (*title).to_owned(),
-            value: Axis::linear(*words, *unit),
-            groups: groups.collect(),
-            ..Bars::default()
-        })
+        axis = axis.range(0.0, 1.2 * worst.fold(1.0, f64::max));
+    }
+    let groups = worlds.iter().map(|world| {
+        let bar = |guard: &Guard| {
+            let value = of(records, guard.name, world, column);
+            value.is_finite().then(|| Bar::single(guard.name, value))
+        };
+        Group {
+            label: world.label.clone(),
+            bars: GUARDS.iter().filter_map(bar).collect(),
+        }
+    });
+    Plot::Bars(Bars {
+        title: format!("{title}{words}"),
+        value: axis,
+        groups: groups.collect(),
+        ..Bars::default()
+    })
+}
+
+/// Prices while demand swings to the most, beside it.
+fn course(records: &Records) -> Plot {
+    let most = worlds(records, "sine")
+        .pop()
+        .map_or(0.0, |world| world.most);
+    let rows = |guard: &'static str| {
+        let rows = records.table("course").rows();
+        rows.filter(move |row| row.text("guard") == guard && row.number("demand") == most)
     };
-    QUANTITIES.iter().map(bars).collect()
-}
-
-/// Past what can be done.
-fn demands(records: &Records) -> Vec<f64> {
-    let rows = records.table("runs").rows();
-    let mut demands: Vec<f64> = rows
-        .map(|row| row.number("demand"))
-        .filter(|demand| *demand > EASY)
+    let line = |guard: &'static str, name: String, column: &'static str, part: f64| {
+        let point = move |row: Row<'_>| Point::new(row.number("second"), row.number(column) / part);
+        Series::line(name, rows(guard).map(point).collect::<Vec<_>>())
+    };
+    let priced = GUARDS.iter().filter(|guard| guard.has_price());
+    let mut series: Vec<Series> = priced
+        .map(|guard| line(guard.name, guard.name.to_owned(), "price", 1.0).shape(Shape::Steps))
         .collect();
-    demands.sort_by(f64::total_cmp);
-    demands.dedup();
-    demands
+    let demand = format!("demand, 1 being {most} times what can be done");
+    series.push(line(PRICED, demand, "asked", most));
+    let x = Axis::linear("seconds", Unit::Count);
+    let y = Axis::linear("price in EUR, demand as a share", Unit::Count).range(0.0, 1.1);
+    let mut chart = Chart::new("Prices while demand swings", x, y);
+    chart.series = series;
+    Plot::Chart(chart)
 }
 
-fn of(records: &Records, guard: &str, demand: f64, column: &str) -> f64 {
+/// Those of a kind in which there is more demand than can be served, by demand.
+fn worlds(records: &Records, kind: &'static str) -> Vec<World> {
+    let mut worlds: Vec<World> = Vec::new();
+    for row in records.table("runs").rows() {
+        let (most, ask_every) = (row.number("demand"), row.number("ask_every_s"));
+        let is_known = |world: &World| world.most == most && world.ask_every == ask_every;
+        if row.text("kind") != kind || most <= EASY || worlds.iter().any(is_known) {
+            continue;
+        }
+        let label = match kind {
+            "sine" => format!("up to {most} times"),
+            "old" => format!("{most} times, up to {ask_every} s old"),
+            _ => format!("{most} times"),
+        };
+        worlds.push(World {
+            label,
+            kind,
+            most,
+            ask_every,
+        });
+    }
+    worlds
+}
+
+fn of(records: &Records, guard: &str, world: &World, column: &str) -> f64 {
     let mut rows = records.table("runs").rows();
-    let row = rows.find(|row| row.text("guard") == guard && row.number("demand") == demand);
+    let row = rows.find(|row| {
+        row.text("guard") == guard
+            && row.text("kind") == world.kind
+            && row.number("demand") == world.most
+            && row.number("ask_every_s") == world.ask_every
+    });
     row.map_or(f64::NAN, |row| row.number(column))
 }
+
+/// The controller of which much is asked.
+const PRICED: &str = "proportional-integral";
 
 fn checks(records: &Records) -> Vec<Check> {
     let rows: Vec<Row<'_>> = records.table("runs").rows().collect();
@@ -100,25 +192,79 @@ fn checks(records: &Records) -> Vec<Check> {
             ),
         ),
     ];
-    let Some(most) = demands(records).last().copied() else {
-        return checks;
-    };
-    let controller = "proportional-integral";
-    let [goodput, p99] = ["goodput", "p99_ms"].map(|column| of(records, controller, most, column));
-    let easy = of(records, "none", EASY, "p99_ms");
-    checks.push(Check::claim(
-        goodput >= 0.95,
-        format!("At {most} times what can be done, {:.0} requests a second, {controller} prices leave {:.1} % of it done (asked: 95).", most * CAPACITY, goodput * 100.0),
-    ));
-    checks.push(Check::claim(
-        p99 <= 2.0 * easy,
-        format!("Who is served has a p99 of {p99:.0} ms; at {EASY} times what can be done it is {easy:.0} without protection (asked: twice that at most)."),
-    ));
-    let [steps, ours] =
-        ["steps", controller].map(|guard| of(records, guard, most, "price_deviation").powi(2));
-    checks.push(Check::claim(
-        ours <= steps / 5.0,
-        format!("In a steady load its price varies {:.1} times less than that of steps (variance; asked: 5).", steps / ours.max(1e-12)),
-    ));
+    let last = |kind| worlds(records, kind).pop();
+    if let Some(step) = last("step") {
+        let easy = rows.iter().find(|row| row.number("demand") == EASY);
+        let easy = easy.map_or(f64::NAN, |row| row.number("p99_ms"));
+        checks.extend(stepped(records, &step, easy));
+    }
+    if let Some(sine) = last("sine") {
+        checks.push(swung(records, &sine));
+    }
+    if let (Some(step), Some(old)) = (last("step"), last("old")) {
+        checks.push(aged(records, &step, &old));
+    }
     checks
+}
+
+/// `easy`: the p99 without protection where demand can be served.
+fn stepped(records: &Records, world: &World, easy: f64) -> [Check; 3] {
+    let [goodput, p99] = ["goodput", "p99_ms"].map(|column| of(records, PRICED, world, column));
+    let [steps, ours] =
+        ["steps", PRICED].map(|guard| of(records, guard, world, "price_deviation").powi(2));
+    let most = world.most;
+    [
+        Check::claim(
+            goodput >= 0.95,
+            format!(
+                "At {most} times what can be done, {:.0} requests a second, {PRICED} prices leave {:.1} % of it done (asked: 95).",
+                most * CAPACITY,
+                goodput * 100.0
+            ),
+        ),
+        Check::claim(
+            p99 <= 2.0 * easy,
+            format!(
+                "Who is served has a p99 of {p99:.0} ms; at {EASY} times what can be done it is {easy:.0} without protection (asked: twice that at most)."
+            ),
+        ),
+        Check::claim(
+            ours <= steps / 5.0,
+            format!(
+                "In a steady load its price varies {:.1} times less than that of steps (variance; asked: 5).",
+                steps / ours.max(1e-12)
+            ),
+        ),
+    ]
+}
+
+fn swung(records: &Records, world: &World) -> Check {
+    let [ours, steps, limit] =
+        [PRICED, "steps", "limit"].map(|guard| of(records, guard, world, "goodput") * 100.0);
+    Check::claim(
+        ours > steps,
+        format!(
+            "While demand swings between {EASY} and {} times what can be done, {PRICED} prices leave {ours:.1} % of what can be done of it done, those of steps {steps:.1} (asked: more than steps); a limit without prices {limit:.1}.",
+            world.most
+        ),
+    )
+}
+
+/// With old prices, beside prices that are followed.
+fn aged(records: &Records, followed: &World, old: &World) -> Check {
+    let [ours, steps] = [PRICED, "steps"].map(|guard| of(records, guard, old, "goodput") * 100.0);
+    let refused = |world| {
+        let [refused, intended] =
+            ["refused", "intended"].map(|column| of(records, PRICED, world, column));
+        refused / intended * 100.0
+    };
+    Check::claim(
+        ours >= 95.0,
+        format!(
+            "With clients that ask for prices every {} s only, {PRICED} prices leave {ours:.1} % of what can be done done, those of steps {steps:.1} (asked: 95); {:.1} % of the requests are refused and told the present offer, of those who follow prices {:.1}.",
+            old.ask_every,
+            refused(old),
+            refused(followed)
+        ),
+    )
 }
