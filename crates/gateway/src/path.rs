@@ -92,7 +92,7 @@ impl Gateway {
         let mut body = receive(&site, &mut head, body, &peer)?;
         let wishes = Wishes::read(&head, &mut body, route).await?;
         metrics.heard(&wishes);
-        let pass = protection.enter(&mut head, wishes.selected.as_deref(), &peer)?;
+        let pass = protection.enter(&mut head, &wishes, route, &peer)?;
         let marks = site.marks.as_ref();
         let mark = marks.map(|marks| marking::decide(marks, &wishes, pass.priorities(), route));
         let onward = mark.filter(|_| site.plan.config.marking.upstream);

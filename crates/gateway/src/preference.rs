@@ -6,7 +6,7 @@ use hyper::http::request::Parts;
 use posthaste_soap::http::{self, MediaType};
 use posthaste_soap::{Limits, Version};
 use posthaste_wsqos::qos::Priorities;
-use posthaste_wsqos::{Accept, HeadScan, Prefer, Preference, Seen, Urgency, saves_data};
+use posthaste_wsqos::{Accept, Codings, HeadScan, Prefer, Preference, Seen, Urgency, saves_data};
 
 use crate::body::{BodyError, Outgoing};
 use crate::site::Route;
@@ -34,6 +34,12 @@ pub(crate) struct Wishes {
 }
 
 impl Wishes {
+    /// Whether the client leaves it to the gateway whether its reply is compressed, by one of these codings.
+    pub(crate) fn is_open(&self, offered: Codings) -> bool {
+        let form = self.seen.unwrap_or_default().form();
+        self.preference.is_open(form, &self.accept, offered)
+    }
+
     /// Reads the head, and as much of a SOAP message as its header takes; what was read of the body
     /// is kept and goes on first.
     pub(crate) async fn read(

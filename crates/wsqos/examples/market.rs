@@ -41,7 +41,7 @@ fn main() {
         .ok()
         .and_then(|first| first.quote)
         .expect("a quote");
-    let name = market.current().name.clone();
+    let name = market.current(false).name.clone();
     let cases = [
         (
             "states nothing, price 0",

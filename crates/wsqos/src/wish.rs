@@ -8,6 +8,7 @@ use std::fmt;
 
 use crate::accept::Accept;
 use crate::prefer::Prefer;
+use crate::step::{Coding, Codings};
 
 /// A client's wish for one reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -151,6 +152,31 @@ impl Preference {
             origin: Origin::Route,
         })
     }
+
+    /// The codings to choose from: those of `offered` that the client ranks highest.
+    ///
+    /// What a SOAP Body holds is compressed by gzip, whatever HTTP's fields say of whole contents.
+    /// A client that asks for compression and has no Accept-Encoding is given gzip, which whoever asks
+    /// can read; one that does not ask is given none.
+    pub fn codings(&self, form: Form, accept: &Accept, offered: Codings) -> Codings {
+        let asks = matches!(self.wish, Wish::Always | Wish::IfPossible)
+            && !matches!(self.origin, Origin::Wsdl | Origin::Route);
+        let in_body = form == Form::Body;
+        if accept.is_present() && !in_body {
+            accept.best(offered)
+        } else if (asks || in_body) && offered.has(Coding::Gzip) {
+            Codings::default().with(Coding::Gzip)
+        } else {
+            Codings::default()
+        }
+    }
+
+    /// Whether the client leaves it to the server whether its reply is compressed: it neither asks for that nor refuses it, and
+    /// takes one of the codings that are `offered`. Who cannot take any has left nothing open.
+    pub fn is_open(&self, form: Form, accept: &Accept, offered: Codings) -> bool {
+        let has_choice = matches!(self.wish, Wish::IfPossible | Wish::Unstated);
+        has_choice && !self.codings(form, accept, offered).is_empty()
+    }
 }
 
 impl fmt::Display for Wish {
@@ -195,6 +221,32 @@ mod tests {
         let described = Some(Wish::Never);
         let wsdl = Preference::of(None, &accept, &prefer, false, described, Wish::Always);
         assert_eq!((wsdl.wish, wsdl.origin), (Wish::Never, Origin::Wsdl));
+    }
+
+    #[test]
+    fn who_can_be_compressed_and_need_not_leaves_it_open() {
+        let offered = Codings::default().with(Coding::Gzip).with(Coding::Zstd);
+        let is_open = |form, accept: Option<&str>, prefer: &str| {
+            let accept = Accept::read(accept.map(str::as_bytes));
+            let prefer = Prefer::read([prefer.as_bytes()]);
+            let preference = Preference::of(None, &accept, &prefer, false, None, Wish::Unstated);
+            preference.is_open(form, &accept, offered)
+        };
+        let whole = |accept, prefer| is_open(Form::Content, accept, prefer);
+        assert!(whole(Some("gzip"), ""));
+        assert!(whole(None, "compression=if-possible"));
+        assert!(is_open(Form::Body, None, ""));
+        for (accept, prefer) in [
+            (None, ""),
+            (Some("br"), ""),
+            (Some("br"), "compression=if-possible"),
+            (Some("identity"), ""),
+            (Some("gzip, identity;q=0"), ""),
+            (Some("gzip"), "compression=never"),
+            (Some("gzip"), "compression=always"),
+        ] {
+            assert!(!whole(accept, prefer), "{accept:?} {prefer}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use hyper::header::HeaderName;
 use posthaste_serve::ConfigError;
-use posthaste_units::{Rate, Span};
+use posthaste_units::{Rate, Ratio, Span};
 use posthaste_wsqos::market::{Controller, Limiter};
 use posthaste_wsqos::qos::Currency;
 use serde::Deserialize;
@@ -55,6 +55,9 @@ pub struct Prices {
     pub currency: Currency,
     /// Who moves the price: `proportional-integral` (the default), `steps` or `rajomon`, with their parameters.
     pub controller: Controller,
+    /// What those pay less who leave it to the gateway whether their replies are compressed, as a share of the price;
+    /// they have offers of their own then, `standard-open@0.24`. Default none, 90 % at most.
+    pub discount: Ratio,
     /// How often demand is looked at, and the price moved. Default 200 ms.
     pub every: Span,
     /// How long an offer and a quote hold. Default 2 s.
@@ -111,6 +114,7 @@ impl Default for Prices {
             offer: "standard".to_owned(),
             currency: "EUR".parse().expect("a currency"),
             controller: Controller::default(),
+            discount: Ratio::default(),
             every: Span::from_millis(200),
             life: Span::from_secs(2),
             rate: rate(1.0),
@@ -148,6 +152,9 @@ impl Prices {
         let wrong = |reason: &str| Err(ConfigError::of(reason));
         if let Err(error) = self.controller.check() {
             return wrong(&format!("prices.controller: {error}"));
+        }
+        if self.discount.get() > 0.9 {
+            return wrong("prices.discount is at most 90%: nobody is held off who pays nothing");
         }
         if self.offer.is_empty() || self.offer.len() > 64 || !self.offer.bytes().all(is_plain) {
             return wrong("prices.offer is a name of up to 64 letters, digits, - or _");

@@ -8,6 +8,9 @@ use posthaste_serve::Peer;
 use posthaste_wsqos::market::Ask;
 use posthaste_wsqos::qos::Money;
 
+use crate::preference::Wishes;
+use crate::site::Route;
+
 /// The offer that the client has selected, as the broker names it.
 const SELECTED: &str = "selected-offer";
 /// The most that it pays: `0.40 EUR`.
@@ -24,18 +27,21 @@ pub(super) struct Asked<'a> {
     most: Option<Money>,
     token: Option<&'a str>,
     rate: Option<f64>,
+    /// It leaves compression to the gateway.
+    pub(super) open: bool,
 }
 
 impl<'a> Asked<'a> {
     /// What cannot be read counts as not said: the refusal that may follow says what to say.
     /// Whose SOAP header selects an offer need not say so in a field.
-    pub(super) fn read(headers: &'a HeaderMap, selected: Option<&'a str>) -> Self {
+    pub(super) fn read(headers: &'a HeaderMap, wishes: &'a Wishes, route: &Route) -> Self {
         let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
         Self {
-            selected: text(SELECTED).or(selected),
+            selected: text(SELECTED).or(wishes.selected.as_deref()),
             most: text(MOST).and_then(|text| text.parse().ok()),
             token: text(QUOTE),
             rate: text(RATE).and_then(|text| text.parse().ok()),
+            open: wishes.is_open(route.menu.codings()),
         }
     }
 
@@ -47,6 +53,7 @@ impl<'a> Asked<'a> {
             most: self.most,
             token: self.token,
             rate: self.rate,
+            open: self.open,
         }
     }
 }

@@ -25,8 +25,9 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use self::ask::{Asked, client};
 use self::counts::Counts;
 use crate::config::{Guard, Prices, Protection as Config};
+use crate::preference::Wishes;
 use crate::refusal::Refusal;
-use crate::site::Plan;
+use crate::site::{Plan, Route};
 use crate::workshop::now;
 
 pub(crate) use pass::Pass;
@@ -119,11 +120,12 @@ impl Protection {
         }
     }
 
-    /// Lets a request in, or says why not and what it could do; `selected` is the offer that its SOAP header names.
+    /// Lets a request in, or says why not and what it could do.
     pub(crate) fn enter(
         &self,
         head: &mut Parts,
-        selected: Option<&str>,
+        wishes: &Wishes,
+        route: &Route,
         peer: &Peer,
     ) -> Result<Pass<'_>, Refusal> {
         if self.config.policy == Guard::None {
@@ -131,7 +133,7 @@ impl Protection {
         }
         let at = now();
         let client = client(head, peer, self.config.client.as_deref());
-        let asked = Asked::read(&head.headers, selected);
+        let asked = Asked::read(&head.headers, wishes, route);
         let mut door = self.door();
         let entered = door.enter(at, &asked, &client);
         let in_service = door.in_service;
@@ -160,12 +162,14 @@ impl Protection {
             By::Nobody | By::Rate(_) => (None, None),
             By::Limit(limit) => (Some(limit.now()), None),
             By::Prices(limit, market) => {
+                let quoted = market.quoted(now());
+                let present = market.current(false);
                 let price = Price {
-                    quoted: market.quoted(now()),
+                    quoted,
                     turns: market.turns(),
-                    offer: market.current().name.clone(),
-                    amount: market.current().price.micros() as f64 / 1e6,
-                    words: tell::price(market.current().price),
+                    offer: present.name.clone(),
+                    amount: present.price.micros() as f64 / 1e6,
+                    words: tell::price(present.price),
                 };
                 (Some(limit.now()), Some(price))
             }
@@ -219,9 +223,12 @@ impl Door {
             By::Prices(limit, market) => {
                 let room = is_below(limit, self.in_service);
                 match market.admit(at, &asked.of(client), room) {
-                    Ok(admitted) => Entered::paying(market.offer_at(admitted.price), &admitted, at),
+                    Ok(admitted) => {
+                        let offer = market.offer_at(admitted.price, asked.open);
+                        Entered::paying(offer, &admitted, at)
+                    }
                     Err(refused) => {
-                        let name = market.current().name.clone();
+                        let name = market.current(asked.open).name.clone();
                         let full = refused.why == Why::Full;
                         // The others did not take the offer.
                         if full {
@@ -280,6 +287,7 @@ impl Turned {
 fn terms(prices: &Prices) -> Terms {
     Terms {
         controller: prices.controller.clone(),
+        discount: prices.discount,
         life: prices.life,
         rate: prices.rate.as_per_second(),
         most_rate: prices.most_rate.as_per_second(),

@@ -45,20 +45,21 @@ pub(crate) fn start(house: Arc<House>) -> io::Result<Background> {
     })
 }
 
-/// An offer and its end.
-type Dated = (Published, Timestamp);
+/// Offers that belong together, and their end.
+type Dated = (Vec<Published>, Timestamp);
 
-/// Looks for ever, and hands on each offer that is to be published.
+/// Looks for ever, and hands on the offers that are to be published.
 async fn look(house: &House, every: Span, out: &watch::Sender<Option<Dated>>) {
     let mut every = interval(every.into());
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut eye = Eye::new(now());
     loop {
         every.tick().await;
-        if let Some(offer) = eye.look(house) {
+        let offers = eye.look(house);
+        if let Some(offer) = offers.first() {
             let life = i64::try_from(offer.life.as_nanos()).unwrap_or(i64::MAX);
             let expires = Timestamp::now() + SignedDuration::from_nanos(life);
-            out.send_replace(Some((offer, expires)));
+            out.send_replace(Some((offers, expires)));
         }
     }
 }
@@ -81,7 +82,7 @@ impl Eye {
         }
     }
 
-    fn look(&mut self, house: &House) -> Option<Published> {
+    fn look(&mut self, house: &House) -> Vec<Published> {
         let at = now();
         let passed = at
             .since(std::mem::replace(&mut self.last, at))
@@ -114,10 +115,10 @@ impl Eye {
         };
         let quotable = QUOTED * self.capacity.unwrap_or_default();
         let By::Prices(_, market) = &mut door.by else {
-            return None;
+            return Vec::new();
         };
-        let published = market.observe(seen, quotable);
-        if let Some(offer) = &published {
+        let published = market.observe(seen, quotable).to_vec();
+        for offer in &published {
             let promise = house.protection.promise;
             door.monitor.promise(at, &offer.name, promise);
         }
@@ -198,11 +199,11 @@ async fn publish(
         let Some(publisher) = &publisher else {
             continue;
         };
-        let offer = offers.borrow_and_update().clone();
-        let Some((offer, expires)) = offer else {
+        let present = offers.borrow_and_update().clone();
+        let Some((present, expires)) = present else {
             continue;
         };
-        let done = publisher.put(&offer, expires).await;
+        let done = publisher.put(present, expires).await;
         house.protection.counts.published(done.is_ok());
         match &done {
             Ok(()) if !was_well => tracing::info!("offers are published again"),
@@ -238,22 +239,26 @@ impl Publisher {
         })
     }
 
-    /// Puts an offer in the place of all that this provider had for the type.
+    /// Puts offers in the place of all that this provider had for the type.
     async fn put(
         &self,
-        offer: &Published,
+        offers: Vec<Published>,
         expires: Timestamp,
     ) -> Result<(), posthaste_offers::Error> {
-        let offer = Offer {
-            name: offer.name.clone(),
-            expires,
-            endpoint: self.endpoint.clone(),
-            qos: Definition {
-                price: Some(offer.price),
-                ..self.qos.clone()
-            },
-        };
-        let put = self.client.put_all(&self.kind, &self.provider, vec![offer]);
+        let offers = offers.into_iter().map(|offer| {
+            let mut qos = self.qos.clone();
+            qos.price = Some(offer.price);
+            qos.default.security.extend(offer.condition());
+            Offer {
+                name: offer.name,
+                expires,
+                endpoint: self.endpoint.clone(),
+                qos,
+            }
+        });
+        let put = self
+            .client
+            .put_all(&self.kind, &self.provider, offers.collect());
         put.await
     }
 }

@@ -6,7 +6,7 @@ use hyper::{Method, Response, StatusCode};
 use posthaste_serve::Peer;
 use posthaste_soap::{Code, Detail, Fault, Version};
 use posthaste_units::Span;
-use posthaste_wsqos::market::{Judged, PROCESSING_TIME, Report, Why};
+use posthaste_wsqos::market::{Judged, PROCESSING_TIME, Published, Report, Why};
 use posthaste_wsqos::qos::Money;
 use serde_json::{Value, json};
 
@@ -42,6 +42,10 @@ impl Turned {
                 Why::NoOffer => (
                     PAY,
                     "a request states the offer that it selects, or Max-Price",
+                ),
+                Why::NotOpen => (
+                    PAY,
+                    "the price is for requests that leave it open whether the reply is compressed",
                 ),
                 Why::OtherCurrency => (PAY, "Max-Price is in another currency than the offer"),
                 Why::Overused => (MANY, "the quote is used beyond its rate"),
@@ -104,8 +108,13 @@ impl Protection {
         let By::Prices(_, market) = &door.by else {
             return None;
         };
-        let current =
-            json!({ "offer": market.current().name, "price": price(market.current().price) });
+        let current = |open| {
+            let Published {
+                name, price: due, ..
+            } = market.current(open);
+            json!({ "offer": name, "price": price(*due) })
+        };
+        let (current, open) = (current(false), current(true));
         let offers = door.monitor.offers();
         let mut offers: Vec<String> = offers.map(|(name, _)| name.to_owned()).collect();
         offers.sort_unstable();
@@ -117,7 +126,8 @@ impl Protection {
             reports.collect()
         };
         let (yours, all) = (told(Some(&client)), told(None));
-        let text = json!({ "current": current, "you": yours, "all": all }).to_string();
+        let text =
+            json!({ "current": current, "open": open, "you": yours, "all": all }).to_string();
         let mut reply = Response::new(ReplyBody::Whole(text.into()));
         let json = HeaderValue::from_static("application/json");
         reply.headers_mut().insert(CONTENT_TYPE, json);

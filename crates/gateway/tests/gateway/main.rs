@@ -2,6 +2,7 @@
 
 mod compressed_requests;
 mod compressing;
+mod discounts;
 mod documented;
 mod faults;
 mod marking;

@@ -239,10 +239,11 @@ fn an_offer_marks_the_replies_of_those_whom_it_lets_in() {
     }
 
     let call = |qos: &str| {
-        let reply = shop.call(&format!(
+        let header = format!(
             "<w:WSQoSSoapHeader xmlns:w='http://wsqos.org/'>{qos}<selectedOffer>standard@0.00\
              </selectedOffer></w:WSQoSSoapHeader>"
-        ));
+        );
+        let reply = shop.call("Prefer: mark-reason\r\n", &header);
         decision(&reply).unwrap().to_owned()
     };
     assert_eq!(call(""), "ef; offer");

@@ -10,9 +10,8 @@ use crate::watching::{told, value};
 
 /// An upstream that says how busy it is.
 const WATCH: &str = "[demand]\nwatch = { upstream = \"X-Busy\" }\n";
-/// A controller in haste.
-pub(crate) const QUICK: &str =
-    "controller = { policy = \"proportional-integral\", integral = 5.0 }\n";
+/// Dear from the first busy look on, and never again cheaper, even while all are refused and nothing is done.
+pub(crate) const DEAR: &str = "controller = { policy = \"steps\", high = \"1%\", low = \"0%\", up = \"1.00\", window = \"20ms\", period = \"20ms\" }\n";
 
 pub(crate) struct Priced {
     pub(crate) gateway: Running,
@@ -71,14 +70,14 @@ impl Priced {
         line.expect("a quote").split(';').next().unwrap().to_owned()
     }
 
-    /// Calls by SOAP, with this in the message's header.
-    pub(crate) fn call(&self, header: &str) -> Reply {
+    /// Calls by SOAP, with these fields and this in the message's header.
+    pub(crate) fn call(&self, fields: &str, header: &str) -> Reply {
         let body = format!(
             "<e:Envelope xmlns:e='http://schemas.xmlsoap.org/soap/envelope/'><e:Header>{header}</e:Header><e:Body/></e:Envelope>"
         );
         let request = format!(
             "POST / HTTP/1.1\r\nHost: s\r\nContent-Type: text/xml\r\nSOAPAction: \"\"\r\n\
-             Prefer: mark-reason\r\nContent-Length: {}\r\n\r\n{body}",
+             {fields}Content-Length: {}\r\n\r\n{body}",
             body.len()
         );
         Client::new(&self.gateway)

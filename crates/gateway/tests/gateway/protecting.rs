@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use posthaste_gateway::start;
 
-use crate::priced::{Priced, QUICK, metrics};
+use crate::priced::{DEAR, Priced, metrics};
 use crate::support::{Origin, config, field, get, wait_until};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -67,7 +67,7 @@ fn a_service_at_ease_is_free_and_says_so() {
 
 #[test]
 fn a_busy_one_costs_and_who_does_not_pay_is_told_the_present_offer() {
-    let shop = Priced::new("1.0", QUICK);
+    let shop = Priced::new("1.0", DEAR);
     shop.until(|price| price >= 0.3);
     let before = shop.origin.asked();
     for (fields, words) in [
@@ -101,13 +101,13 @@ fn a_soap_header_selects_an_offer() {
         let header = format!(
             "<q:WSQoSSoapHeader xmlns:q='http://wsqos.org/'><selectedOffer>{name}</selectedOffer></q:WSQoSSoapHeader>"
         );
-        shop.call(&header)
+        shop.call("", &header)
     };
     let reply = select(&Priced::new("0.1", ""), "standard@0.00");
     assert_eq!(reply.status, 200);
     // Who states a price is given a quote.
     assert!(field(&reply.head, "quote").is_some(), "{}", reply.head);
-    let busy = Priced::new("1.0", QUICK);
+    let busy = Priced::new("1.0", DEAR);
     busy.until(|price| price > 0.0);
     let ended = select(&busy, "standard@7.77");
     assert_eq!(ended.status, 500);
@@ -117,9 +117,9 @@ fn a_soap_header_selects_an_offer() {
 
 #[test]
 fn a_soap_client_finds_the_present_offer_in_the_fault() {
-    let shop = Priced::new("1.0", QUICK);
+    let shop = Priced::new("1.0", DEAR);
     shop.until(|price| price > 0.0);
-    let reply = shop.call("");
+    let reply = shop.call("", "");
     let body = String::from_utf8(reply.body).unwrap();
     assert_eq!(reply.status, 500, "{body}");
     assert!(
@@ -178,7 +178,7 @@ fn a_quote_holds_for_its_client_whatever_the_price_does_and_for_nobody_else() {
 fn clients_that_ignore_the_price_are_refused_and_keep_nobody_out_who_has_a_quote() {
     let shop = Priced::new(
         "1.0",
-        &format!("{QUICK}life = \"60s\"\nrate = \"2/s\"\nburst = 20\n"),
+        &format!("{DEAR}life = \"60s\"\nrate = \"2/s\"\nburst = 20\n"),
     );
     let quote = shop.quote("bob");
     shop.until(|price| price >= 0.3);
@@ -220,6 +220,10 @@ fn what_cannot_be_configured_is_refused_with_the_remedy() {
         (
             "[protection]\npolicy = \"prices\"\n[prices]\nlife = \"100ms\"",
             "twice prices.every",
+        ),
+        (
+            "[protection]\npolicy = \"prices\"\n[prices]\ndiscount = \"95%\"",
+            "at most 90%",
         ),
     ] {
         let text =

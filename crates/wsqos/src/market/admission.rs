@@ -4,14 +4,17 @@
 //! its sender accepts the present price and there is room; it pays that price, which is never more than it
 //! accepted. What it accepted is `most` where it says so, else the price of the offer it selected, else
 //! nothing.
+//!
+//! What the present price is depends on the request alone: on whether it leaves compression to the server. So a
+//! quote at the lower price is none for a request that does not.
 
 use std::fmt;
 
 use posthaste_units::Instant;
 
+use super::Market;
 use super::ledger::Unpaid;
 use super::quote::Quote;
-use super::{Amount, Market};
 use crate::qos::Money;
 
 /// What a request says of itself.
@@ -27,6 +30,8 @@ pub struct Ask<'a> {
     pub token: Option<&'a str>,
     /// The rate of the quote that it would like, in requests per second.
     pub rate: Option<f64>,
+    /// It leaves it to the server whether its reply is compressed.
+    pub open: bool,
 }
 
 /// A request that enters.
@@ -77,10 +82,13 @@ pub enum Why {
     NoOffer,
     /// It states a price in another currency.
     OtherCurrency,
+    /// Its quote, or the offer that it selected, is for requests that leave compression to the server, and it accepts
+    /// nothing else.
+    NotOpen,
 }
 
 /// Every reason for a refusal.
-pub const REFUSALS: [Why; 7] = [
+pub const REFUSALS: [Why; 8] = [
     Why::TooCheap,
     Why::Expired,
     Why::Forged,
@@ -88,6 +96,7 @@ pub const REFUSALS: [Why; 7] = [
     Why::Full,
     Why::NoOffer,
     Why::OtherCurrency,
+    Why::NotOpen,
 ];
 
 impl Why {
@@ -101,6 +110,7 @@ impl Why {
             Self::Full => "full",
             Self::NoOffer => "no-offer",
             Self::OtherCurrency => "other-currency",
+            Self::NotOpen => "not-open",
         }
     }
 
@@ -133,7 +143,7 @@ impl Market {
     pub fn admit(&mut self, now: Instant, ask: &Ask<'_>, room: bool) -> Result<Admitted, Refused> {
         self.enter(now, ask, room).map_err(|why| Refused {
             why,
-            current: self.current().price,
+            current: self.current(ask.open).price,
         })
     }
 
@@ -144,63 +154,70 @@ impl Market {
         {
             return Err(Why::OtherCurrency);
         }
-        let unpaid = match self.by_quote(now, ask)? {
+        let void = match self.by_quote(now, ask)? {
             Some(Ok(price)) => {
                 let (quote, by) = (None, By::Quote);
                 return Ok(Admitted { price, quote, by });
             }
-            Some(Err(unpaid)) => Some(unpaid),
+            Some(Err(why)) => Some(why),
             None => None,
         };
-        let by = self.by_offer(now, ask).map_err(|why| match (unpaid, why) {
-            (Some(Unpaid::Overused), _) => Why::Overused,
-            (Some(Unpaid::Expired), Why::NoOffer) => Why::Expired,
+        let by = self.by_offer(now, ask).map_err(|why| match (void, why) {
+            (Some(Why::Overused), _) => Why::Overused,
+            (Some(void), Why::NoOffer) => void,
             (_, why) => why,
         })?;
         if !room {
             return Err(Why::Full);
         }
         Ok(Admitted {
-            price: self.current().price,
+            price: self.current(ask.open).price,
             quote: self.quote(now, ask, by),
             by,
         })
     }
 
     /// The price of its quote, if it shows one that costs no more than it accepts, or why that does not pay.
-    fn by_quote(
-        &mut self,
-        now: Instant,
-        ask: &Ask<'_>,
-    ) -> Result<Option<Result<Money, Unpaid>>, Why> {
+    fn by_quote(&mut self, now: Instant, ask: &Ask<'_>) -> Result<Option<Result<Money, Why>>, Why> {
         let Some(token) = ask.token else {
             return Ok(None);
         };
         let quote = self.key.read(token, ask.client).map_err(|_| Why::Forged)?;
-        if ask
-            .most
-            .is_some_and(|most| most.micros() < quote.price.micros())
-        {
+        if quote.open && !ask.open {
+            return Ok(Some(Err(Why::NotOpen)));
+        }
+        let price = match quote.open {
+            true => quote.price,
+            false => self.offers.due(quote.price, ask.open),
+        };
+        if ask.most.is_some_and(|most| most.micros() < price.micros()) {
             return Ok(None);
         }
-        let paid = self.ledger.take(now, &quote);
-        Ok(Some(paid.map(|()| quote.price)))
+        let paid = self
+            .ledger
+            .take(now, &quote)
+            .map_err(|unpaid| match unpaid {
+                Unpaid::Overused => Why::Overused,
+                Unpaid::Expired => Why::Expired,
+            });
+        Ok(Some(paid.map(|()| price)))
     }
 
     /// Whether it accepts the present price.
     fn by_offer(&self, now: Instant, ask: &Ask<'_>) -> Result<By, Why> {
-        let price = Amount::from_micros(self.current().price.micros());
+        let price = self.current(ask.open).price.micros();
         let selected = ask.selected.map(|name| self.offers.selected(name, now));
-        let accepted = match (ask.most, selected) {
-            (Some(most), _) => Amount::from_micros(most.micros()),
-            (None, Some(Some(accepted))) => accepted,
-            (None, _) if price == Amount::ZERO => return Ok(By::Free),
+        let (accepted, else_why) = match (ask.most, selected) {
+            (Some(most), _) => (most, Why::TooCheap),
+            (None, Some(Some(offer))) if offer.open && !ask.open => (offer.price, Why::NotOpen),
+            (None, Some(Some(offer))) => (offer.price, Why::TooCheap),
+            (None, _) if price == 0 => return Ok(By::Free),
             (None, Some(None)) => return Err(Why::Expired),
             (None, None) => return Err(Why::NoOffer),
         };
-        match accepted >= price {
+        match accepted.micros() >= price {
             true => Ok(By::Offer),
-            false => Err(Why::TooCheap),
+            false => Err(else_why),
         }
     }
 
@@ -214,8 +231,8 @@ impl Market {
             .rate
             .unwrap_or(self.terms.rate)
             .min(self.terms.most_rate);
-        let price = self.current().price;
-        let quote = self.ledger.give(now, ask.client, price, rate)?;
+        let offer = self.offers.current(ask.open);
+        let quote = self.ledger.give(now, ask.client, offer, rate)?;
         let token = self.key.sign(&quote);
         Some((quote, token))
     }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use posthaste_units::{Instant, Span};
 
 use super::bucket::Bucket;
+use super::offers::Published;
 use super::quote::{LONGEST_CLIENT, Quote};
-use crate::qos::Money;
 
 /// Quotes that live at the same time, at most: 64 Ki.
 const MOST_QUOTES: usize = 1 << 16;
@@ -69,9 +69,15 @@ impl Ledger {
         self.capacity = whole(capacity);
     }
 
-    /// Quotes to a client whose request is just let in, which is its first use; `None` where it has a
+    /// Quotes what an offer says to a client whose request is just let in, which is its first use; `None` where it has a
     /// quote already, its name is too long, or there is no capacity left.
-    pub fn give(&mut self, now: Instant, client: &str, price: Money, rate: f64) -> Option<Quote> {
+    pub fn give(
+        &mut self,
+        now: Instant,
+        client: &str,
+        offer: &Published,
+        rate: f64,
+    ) -> Option<Quote> {
         self.expire(now);
         let micros = whole(rate);
         let sum = self.quoted.checked_add(micros);
@@ -96,7 +102,8 @@ impl Ledger {
         Some(Quote {
             number,
             client: client.to_owned(),
-            price,
+            price: offer.price,
+            open: offer.open,
             rate,
             until,
         })

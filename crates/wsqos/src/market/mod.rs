@@ -5,7 +5,8 @@
 //! ([`Market::observe`]), a controller moves the price ([`controller`]), and the offer that follows is
 //! published. Before a request goes in it asks ([`Market::admit`]). A request that enters at the present price
 //! is handed a [`Quote`] while capacity is left to be promised ([`Ledger`]): until it ends, its client is let
-//! in at its rate and its price, whatever the price and the load are by then. What was promised is held
+//! in at its rate and its price, whatever the price and the load are by then. A request that leaves it to the server
+//! whether its reply is compressed pays less, by [`Terms::discount`]. What was promised is held
 //! against what was delivered by a [`Monitor`]. [`Limit`] and [`Bucket`] protect without a price.
 //!
 //! Time is the monotonic clock of the process that quotes. No time of day decides anything: a clock that is
@@ -22,7 +23,7 @@ mod offers;
 mod parameter;
 mod quote;
 
-use posthaste_units::{Instant, Span};
+use posthaste_units::{Instant, Ratio, Span};
 
 pub use admission::{Admitted, Ask, By, REFUSALS, Refused, Why};
 pub use amount::Amount;
@@ -40,7 +41,7 @@ pub use quote::{Forged, Key, LONGEST_CLIENT, Quote, TOKEN_LENGTH};
 
 use crate::qos::{Currency, Money};
 use offers::Offers;
-use parameter::positive;
+use parameter::{positive, within};
 
 /// On what terms a market trades.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +52,9 @@ pub struct Terms {
     pub currency: Currency,
     /// Who moves the price.
     pub controller: Controller,
+    /// What a request pays less that leaves compression to the server, as a share of the price: none by default, and
+    /// nine tenths at most, so that a price still moves those who have it.
+    pub discount: Ratio,
     /// How long an offer and a quote live: 2 s by default.
     pub life: Span,
     /// A quote's rate in requests per second, where a client asks for none: 1 by default.
@@ -81,6 +85,7 @@ impl Terms {
             offer: offer.to_owned(),
             currency,
             controller: Controller::default(),
+            discount: Ratio::default(),
             life: Span::from_secs(2),
             rate: 1.0,
             most_rate: 10.0,
@@ -99,6 +104,7 @@ impl Terms {
             "capacity",
             self.capacity.is_none_or(|capacity| capacity > 0.0),
         )?;
+        within("discount", self.discount.get(), 0.0, 0.9)?;
         self.controller.check()
     }
 }
@@ -108,7 +114,7 @@ impl Market {
     /// quoted before the first observation.
     pub fn new(terms: Terms, key: Key) -> Self {
         let pricing = Pricing::new(terms.controller.clone(), terms.currency);
-        let offers = Offers::new(&terms.offer, pricing.price(), terms.life);
+        let offers = Offers::new(&terms.offer, pricing.price(), terms.life, terms.discount);
         let capacity = terms.capacity.unwrap_or(0.0);
         let ledger = Ledger::new(terms.life, terms.burst, capacity);
         Self {
@@ -120,23 +126,24 @@ impl Market {
         }
     }
 
-    /// Takes a sample, and how many requests per second the service can do; the offer to publish where it
-    /// has changed or the published one has lived half its life.
-    pub fn observe(&mut self, seen: Observed, capacity: f64) -> Option<Published> {
+    /// Takes a sample, and how many requests per second the service can do; the offers to publish, in the
+    /// place of all that were, where they have changed or those that are published have lived half their life.
+    pub fn observe(&mut self, seen: Observed, capacity: f64) -> &[Published] {
         self.ledger
             .set_capacity(self.terms.capacity.unwrap_or(capacity));
         let price = self.pricing.push(seen);
         self.offers.set(price, seen.at)
     }
 
-    /// The offer that holds now.
-    pub const fn current(&self) -> &Published {
-        self.offers.current()
+    /// The offer that holds now, for requests that leave compression to the server (`open`) or for all others; one and
+    /// the same where there is no discount.
+    pub fn current(&self, open: bool) -> &Published {
+        self.offers.current(open)
     }
 
-    /// What an offer at this price is called.
-    pub fn offer_at(&self, price: Money) -> String {
-        offers::name(&self.terms.offer, price)
+    /// What the offer is called on which a request pays this price.
+    pub fn offer_at(&self, price: Money, open: bool) -> String {
+        self.offers.name(price, open)
     }
 
     /// Whether the price moves up and down again and again: how often it has turned since the start.

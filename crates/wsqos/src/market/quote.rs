@@ -16,8 +16,8 @@ use crate::qos::{Currency, Money};
 /// Longest name of a client that is given quotes, in bytes.
 pub const LONGEST_CLIENT: usize = 256;
 
-/// What a quote says, in bytes: number, millionths, currency, rate, end.
-const SAID: usize = 8 + 8 + 3 + 8 + 8;
+/// What a quote says, in bytes: number, millionths, currency, rate, end, for which requests.
+const SAID: usize = 8 + 8 + 3 + 8 + 8 + 1;
 /// Of the code, all.
 const CODE: usize = 32;
 /// Every token is so long, in characters.
@@ -32,6 +32,8 @@ pub struct Quote {
     pub client: String,
     /// What a request costs.
     pub price: Money,
+    /// Only for requests that leave compression to the server.
+    pub open: bool,
     /// Requests per second.
     pub rate: f64,
     /// When it ends, by the clock of the process that gave it.
@@ -100,7 +102,8 @@ impl Quote {
         said[8..16].copy_from_slice(&self.price.micros().to_be_bytes());
         said[16..19].copy_from_slice(currency.code().as_bytes());
         said[19..27].copy_from_slice(&self.rate.to_bits().to_be_bytes());
-        said[27..].copy_from_slice(&self.until.as_nanos().to_be_bytes());
+        said[27..35].copy_from_slice(&self.until.as_nanos().to_be_bytes());
+        said[35] = self.open.into();
         said
     }
 
@@ -111,6 +114,7 @@ impl Quote {
             number: number(0)?,
             client: client.to_owned(),
             price: Money::from_micros(number(8)?, currency)?,
+            open: said[35] != 0,
             rate: f64::from_bits(number(19)?),
             until: Instant::from_nanos(number(27)?),
         })

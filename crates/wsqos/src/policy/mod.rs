@@ -25,8 +25,8 @@ use crate::prices::{Prices, UNKNOWN_LENGTH};
 use crate::purse::{Bill, Purse};
 use crate::reason::Reason;
 use crate::reply::{Reply, Rules};
-use crate::step::{Coding, Codings, Menu, Step};
-use crate::wish::{Form, Origin, Preference, Wish};
+use crate::step::{Codings, Menu, Step};
+use crate::wish::{Form, Preference, Wish};
 
 /// How a gateway decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -184,23 +184,10 @@ impl Question<'_> {
         }
     }
 
-    /// The codings to choose from: those on offer that the client ranks highest.
-    ///
-    /// What a SOAP Body holds is compressed by gzip, whatever HTTP's fields say of whole contents.
-    /// A client that asks for compression and has no Accept-Encoding is given gzip, which whoever asks
-    /// can read; one that does not ask is given none.
+    /// The codings to choose from.
     fn codings(&self) -> Codings {
         let offered = self.menu.codings();
-        let asks = matches!(self.preference.wish, Wish::Always | Wish::IfPossible)
-            && !matches!(self.preference.origin, Origin::Wsdl | Origin::Route);
-        let in_body = self.form() == Form::Body;
-        if self.accept.is_present() && !in_body {
-            self.accept.best(offered)
-        } else if (asks || in_body) && offered.has(Coding::Gzip) {
-            Codings::default().with(Coding::Gzip)
-        } else {
-            Codings::default()
-        }
+        self.preference.codings(self.form(), &self.accept, offered)
     }
 
     /// The steps to choose from, in the menu's order.

@@ -3,10 +3,10 @@
 //!
 //! Some thousands by default; `POSTHASTE_HISTORIES=1000000` runs a million.
 
-use posthaste_units::{Instant, Seed, Span, Stream};
+use posthaste_units::{Instant, Ratio, Seed, Span, Stream};
 use posthaste_wsqos::market::controller::Steps;
 use posthaste_wsqos::market::{
-    Admitted, Ask, By, Controller, Key, Market, Observed, Quote, Refused, Terms, Why,
+    Admitted, Ask, By, Controller, Key, Market, Observed, Published, Quote, Refused, Terms, Why,
 };
 use rand::RngExt as _;
 
@@ -24,6 +24,22 @@ struct Given {
     uses: Vec<Instant>,
 }
 
+/// What is to be expected of a request.
+struct Case {
+    /// The present price, and what of it this request would pay.
+    full: u64,
+    present: u64,
+    accepted: Option<u64>,
+    is_forged: bool,
+    /// The quote that it shows, if it is its own, and what it would pay by it.
+    own: Option<usize>,
+    quoted: Option<u64>,
+    may_pay: bool,
+    must_pay: bool,
+    /// Its quote, or the offer that it selects, is for those who leave compression to the server.
+    needs_open: bool,
+}
+
 struct Witness {
     random: Stream,
     market: Market,
@@ -32,9 +48,22 @@ struct Witness {
     /// The terms name the capacity: no observation changes it.
     is_fixed: bool,
     life: Span,
+    /// In percent.
+    discount: u64,
     given: Vec<Given>,
-    /// Every name that was ever published, with its price and when it was last.
-    published: Vec<(String, u64, Instant)>,
+    /// Every offer that was ever published, and when it was last.
+    published: Vec<(Published, Instant)>,
+    seen: Seen,
+}
+
+/// What has happened in a history.
+#[derive(Default)]
+struct Seen {
+    quoted: usize,
+    used: usize,
+    /// Requests that entered below the full price, by what they accepted and by a quote.
+    reduced: [usize; 2],
+    not_open: usize,
 }
 
 impl Witness {
@@ -44,7 +73,12 @@ impl Witness {
         let fixed = random
             .random_bool(0.2)
             .then(|| random.random_range(0.0..20.0));
+        let discount = match random.random_bool(0.6) {
+            true => random.random_range(1..=90),
+            false => 0,
+        };
         let terms = Terms {
+            discount: Ratio::new(discount as f64 / 100.0).expect("a share"),
             // Quick steps, so that a history of some seconds sees many prices.
             controller: Controller::Steps(Steps {
                 window: Span::from_millis(300),
@@ -64,8 +98,10 @@ impl Witness {
             capacity: fixed.unwrap_or(0.0),
             is_fixed: fixed.is_some(),
             life,
+            discount,
             given: Vec::new(),
             published: Vec::new(),
+            seen: Seen::default(),
             random,
         }
     }
@@ -85,11 +121,23 @@ impl Witness {
             busy,
             delay: Span::ZERO,
         };
-        if let Some(offer) = self.market.observe(seen, capacity) {
-            assert_eq!(&offer, self.market.current());
+        let offers = self.market.observe(seen, capacity).to_vec();
+        if offers.is_empty() {
+            return;
+        }
+        assert_eq!(offers.len(), if self.discount > 0 { 2 } else { 1 });
+        for offer in offers {
+            assert_eq!(&offer, self.market.current(offer.open));
             assert_eq!(offer.life, self.life);
-            self.published
-                .push((offer.name, offer.price.micros(), self.now));
+            self.published.push((offer, self.now));
+        }
+    }
+
+    /// What a request pays at a price, in millionths.
+    fn due(&self, full: u64, open: bool) -> u64 {
+        match open {
+            true => full - full * self.discount / 100,
+            false => full,
         }
     }
 
@@ -129,10 +177,20 @@ impl Witness {
             .random_bool(0.4)
             .then(|| price(self.random.random_range(0..12) * 100_000));
         let selected = match self.random.random_range(0..4) {
-            0 => Some(self.market.current().name.clone()),
+            0 => Some(
+                self.market
+                    .current(self.random.random_bool(0.5))
+                    .name
+                    .clone(),
+            ),
             1 if !self.published.is_empty() => {
                 let back = self.random.random_range(0..self.published.len().min(8));
-                Some(self.published[self.published.len() - 1 - back].0.clone())
+                Some(
+                    self.published[self.published.len() - 1 - back]
+                        .0
+                        .name
+                        .clone(),
+                )
             }
             2 if self.random.random_bool(0.2) => Some("standard@9.99".to_owned()),
             _ => None,
@@ -147,6 +205,7 @@ impl Witness {
             most,
             token: shown.as_ref().map(|(_, token, _)| token.as_str()),
             rate,
+            open: self.random.random_bool(0.5),
         };
         let room = self.random.random_bool(0.7);
         let answer = self.market.admit(self.now, &ask, room);
@@ -161,88 +220,116 @@ impl Witness {
         room: bool,
         answer: Result<Admitted, Refused>,
     ) {
-        let present = self.market.current().price.micros();
-        let accepted = match (ask.most, ask.selected) {
-            (Some(most), _) => Some(most.micros()),
-            (None, Some(name)) => self.price_of(name),
-            (None, None) => None,
-        };
-        let is_forged = shown.is_some_and(|(which, damaged)| {
-            damaged || self.given[which].quote.client != ask.client
-        });
-        // Whether a quote was shown that may pay, and whether it must: within what the
-        // rounding of intervals comes to, it may and need not.
-        let pays = |slack: f64| {
-            let own = shown.filter(|_| !is_forged);
-            own.is_some_and(|(which, _)| {
-                let given = &self.given[which];
-                let price = given.quote.price.micros();
-                let affordable = ask.most.is_none_or(|most| price <= most.micros());
-                self.now < given.quote.until && affordable && given.allows(self.now, slack)
-            })
-        };
-        let (may_pay, must_pay) = (pays(SLACK), pays(-SLACK));
+        let case = self.case(ask, shown);
         match answer {
-            Ok(admitted) => {
-                let price = admitted.price.micros();
-                assert!(!is_forged, "let in with what was not its quote");
-                assert!(
-                    ask.most.is_none_or(|most| price <= most.micros()),
-                    "paid more than it accepts"
-                );
-                match admitted.by {
-                    By::Quote => {
-                        assert!(may_pay, "a quote was used that does not pay");
-                        let (which, _) = shown.expect("a quote was shown");
-                        let given = &mut self.given[which];
-                        assert_eq!(price, given.quote.price.micros());
-                        given.uses.push(self.now);
-                    }
-                    By::Offer => {
-                        assert!(
-                            accepted.is_some_and(|accepted| price <= accepted),
-                            "paid more than it accepts"
-                        );
-                        assert_eq!(price, present);
-                    }
-                    By::Free => assert_eq!((price, accepted), (0, None)),
-                }
-                assert!(
-                    !must_pay || admitted.by == By::Quote,
-                    "a quote that pays comes first"
-                );
-                assert!(room || admitted.by == By::Quote, "let in without room");
-                self.note(ask, present, admitted);
-            }
-            Err(refused) => {
-                assert!(
-                    !must_pay,
-                    "refused with a quote that pays: {:?}",
-                    refused.why
-                );
-                assert_eq!(refused.current.micros(), present);
-                let accepts = accepted.map_or(present == 0, |accepted| accepted >= present);
-                match refused.why {
-                    Why::Forged => assert!(is_forged),
-                    Why::Full => assert!(!room && accepts),
-                    _ => assert!(!accepts, "{:?}", refused.why),
-                }
-            }
+            Ok(admitted) => self.check_admitted(ask, &case, room, admitted),
+            Err(refused) => self.check_refused(ask, &case, room, refused),
         }
     }
 
-    /// The price that a selected name stands for while it holds.
-    fn price_of(&self, name: &str) -> Option<u64> {
-        let current = self.market.current();
-        if name == current.name {
-            return Some(current.price.micros());
+    /// What is to be expected of a request that shows the quote that was given so, or a damaged one.
+    fn case(&self, ask: &Ask<'_>, shown: Option<(usize, bool)>) -> Case {
+        let full = self.market.current(false).price.micros();
+        let selected = ask.selected.and_then(|name| self.offer(name));
+        let is_own = |(which, damaged): (usize, bool)| {
+            !damaged && self.given[which].quote.client == ask.client
+        };
+        let own = shown.filter(|shown| is_own(*shown)).map(|(which, _)| which);
+        let quote = own.map(|which| &self.given[which].quote);
+        let quoted = quote.map(|quote| match quote.open {
+            true => quote.price.micros(),
+            false => self.due(quote.price.micros(), ask.open),
+        });
+        // Within what the rounding of intervals comes to, a quote may pay and need not.
+        let pays = |slack: f64| {
+            own.is_some_and(|which| {
+                let given = &self.given[which];
+                let affordable = ask.most.is_none_or(|most| quoted <= Some(most.micros()));
+                let is_for_it = ask.open || !given.quote.open;
+                self.now < given.quote.until
+                    && is_for_it
+                    && affordable
+                    && given.allows(self.now, slack)
+            })
+        };
+        Case {
+            full,
+            present: self.due(full, ask.open),
+            accepted: match (ask.most, &selected) {
+                (Some(most), _) => Some(most.micros()),
+                (None, offer) => offer.as_ref().map(|offer| offer.price.micros()),
+            },
+            is_forged: shown.is_some() && own.is_none(),
+            own,
+            quoted,
+            may_pay: pays(SLACK),
+            must_pay: pays(-SLACK),
+            needs_open: quote.is_some_and(|quote| quote.open)
+                || selected.is_some_and(|offer| offer.open),
         }
-        let (_, price, at) = self
-            .published
-            .iter()
-            .rev()
-            .find(|(known, ..)| known == name)?;
-        (self.now.since(*at) < self.life).then_some(*price)
+    }
+
+    fn check_admitted(&mut self, ask: &Ask<'_>, case: &Case, room: bool, admitted: Admitted) {
+        let price = admitted.price.micros();
+        assert!(!case.is_forged, "let in with what was not its quote");
+        assert!(
+            ask.most.is_none_or(|most| price <= most.micros()),
+            "paid more than it accepts"
+        );
+        match admitted.by {
+            By::Quote => {
+                assert!(case.may_pay, "a quote was used that does not pay");
+                let given = &mut self.given[case.own.expect("a quote was shown")];
+                assert_eq!(Some(price), case.quoted);
+                assert!(price <= given.quote.price.micros());
+                given.uses.push(self.now);
+                self.seen.reduced[1] += usize::from(ask.open && self.discount > 0);
+            }
+            By::Offer => {
+                assert!(
+                    case.accepted.is_some_and(|accepted| price <= accepted),
+                    "paid more than it accepts"
+                );
+                assert_eq!(price, case.present);
+                self.seen.reduced[0] += usize::from(price < case.full);
+            }
+            By::Free => assert_eq!((price, case.accepted), (0, None)),
+        }
+        assert!(
+            !case.must_pay || admitted.by == By::Quote,
+            "a quote that pays comes first"
+        );
+        assert!(room || admitted.by == By::Quote, "let in without room");
+        self.note(ask, case.present, admitted);
+    }
+
+    fn check_refused(&mut self, ask: &Ask<'_>, case: &Case, room: bool, refused: Refused) {
+        let why = refused.why;
+        assert!(!case.must_pay, "refused with a quote that pays: {why:?}");
+        assert_eq!(refused.current.micros(), case.present);
+        let accepts = case
+            .accepted
+            .map_or(case.present == 0, |accepted| accepted >= case.present);
+        match why {
+            Why::Forged => assert!(case.is_forged),
+            Why::Full => assert!(!room && accepts),
+            Why::NotOpen => {
+                assert!(case.needs_open && !ask.open && !accepts);
+                self.seen.not_open += 1;
+            }
+            _ => assert!(!accepts, "{why:?}"),
+        }
+    }
+
+    /// The offer that a selected name stands for while it holds.
+    fn offer(&self, name: &str) -> Option<Published> {
+        let present = [false, true].map(|open| self.market.current(open));
+        if let Some(offer) = present.into_iter().find(|offer| offer.name == name) {
+            return Some(offer.clone());
+        }
+        let mut latest = self.published.iter().rev();
+        let (offer, at) = latest.find(|(offer, _)| offer.name == name)?;
+        (self.now.since(*at) < self.life).then(|| offer.clone())
     }
 
     /// Notes a new quote, and that there was capacity for it.
@@ -253,6 +340,7 @@ impl Witness {
         assert_ne!(admitted.by, By::Quote);
         assert_eq!(quote.client, ask.client);
         assert_eq!(quote.price.micros(), present);
+        assert_eq!(quote.open, ask.open && self.discount > 0);
         assert_eq!(quote.until, self.now + self.life);
         assert!(
             quote.rate <= ask.rate.unwrap_or(1.0).min(8.0),
@@ -295,7 +383,7 @@ impl Given {
 fn nobody_pays_too_much_and_no_quote_that_holds_is_refused() {
     let wanted = std::env::var("POSTHASTE_HISTORIES").ok();
     let histories = wanted.map_or(3_000, |text| text.parse().expect("a number of histories"));
-    let (mut quoted, mut used) = (0, 0);
+    let mut all = Seen::default();
     for number in 0..histories {
         let outcome = std::panic::catch_unwind(|| {
             let mut witness = Witness::new(Seed(2003).numbered("history", number));
@@ -307,21 +395,41 @@ fn nobody_pays_too_much_and_no_quote_that_holds_is_refused() {
                     false => witness.ask(),
                 }
             }
-            let used: usize = witness.given.iter().map(|given| given.uses.len() - 1).sum();
-            (witness.given.len(), used)
+            let uses = witness.given.iter().map(|given| given.uses.len() - 1);
+            Seen {
+                quoted: witness.given.len(),
+                used: uses.sum(),
+                ..witness.seen
+            }
         });
         match outcome {
-            Ok((given, uses)) => (quoted, used) = (quoted + given, used + uses),
+            Ok(seen) => {
+                all.quoted += seen.quoted;
+                all.used += seen.used;
+                all.reduced[0] += seen.reduced[0];
+                all.reduced[1] += seen.reduced[1];
+                all.not_open += seen.not_open;
+            }
             Err(panic) => {
                 eprintln!("in history {number}");
                 std::panic::resume_unwind(panic);
             }
         }
     }
-    // The histories are worth their name: quotes are given and used in them.
-    let all = histories as usize;
+    // The histories are worth their name: quotes are given and used in them, at the lower price too.
+    let times = histories as usize;
+    let Seen {
+        quoted,
+        used,
+        reduced: [accepted, by_quote],
+        not_open,
+    } = all;
     assert!(
-        quoted > all * 3 && used > all * 3,
+        quoted > times * 3 && used > times * 3,
         "{quoted} given, {used} used"
+    );
+    assert!(
+        accepted > times && by_quote > times && not_open > times / 2,
+        "{accepted} and {by_quote} entered below the full price, {not_open} were refused it"
     );
 }

@@ -1,10 +1,19 @@
 //! The bucket and the ledger by themselves.
 
 use posthaste_units::{Instant, Span};
-use posthaste_wsqos::market::{Bucket, Ledger, Quote, Unpaid};
+use posthaste_wsqos::market::{Bucket, Ledger, Published, Quote, Unpaid};
 use proptest::prelude::*;
 
 use super::{at, price};
+
+fn free() -> Published {
+    Published {
+        name: "standard@0.00".to_owned(),
+        price: price(0),
+        life: Span::from_secs(2),
+        open: false,
+    }
+}
 
 #[test]
 fn a_bucket_says_when_it_will_do() {
@@ -61,7 +70,7 @@ proptest! {
 fn a_ledger_gives_no_more_than_there_is() {
     let mut ledger = Ledger::new(Span::from_secs(2), 1, 3.0);
     let give =
-        |ledger: &mut Ledger, ms, client: &str, rate| ledger.give(at(ms), client, price(0), rate);
+        |ledger: &mut Ledger, ms, client: &str, rate| ledger.give(at(ms), client, &free(), rate);
     assert!(give(&mut ledger, 0, "a", 2.0).is_some());
     assert!(
         give(&mut ledger, 0, "a", 1.0).is_none(),
@@ -93,9 +102,9 @@ fn a_ledger_gives_no_more_than_there_is() {
 #[test]
 fn a_ledger_knows_its_quotes() {
     let mut ledger = Ledger::new(Span::from_secs(2), 1, 10.0);
-    let quote = ledger.give(at(0), "ada", price(0), 2.0).expect("a quote");
+    let quote = ledger.give(at(0), "ada", &free(), 2.0).expect("a quote");
     let later = ledger
-        .give(at(100), "grace", price(0), 2.0)
+        .give(at(100), "grace", &free(), 2.0)
         .expect("another");
     assert_eq!(
         ledger.take(at(499), &quote),
@@ -125,7 +134,7 @@ fn a_ledger_is_bounded() {
     let given = |ledger: &mut Ledger, ms| {
         let give = |number: &u32| {
             ledger
-                .give(at(ms), &number.to_string(), price(0), 1.0)
+                .give(at(ms), &number.to_string(), &free(), 1.0)
                 .is_some()
         };
         (0..70_000).filter(give).count()

@@ -1,0 +1,176 @@
+//! What those pay who leave it to the gateway whether their replies are compressed, and how they know before they ask.
+
+use posthaste_wsqos::index::Index;
+use posthaste_wsqos::qos::{Definition, Document, Ontologies, Rates, Requirement};
+use serde_json::Value;
+
+use crate::priced::{DEAR, Priced, metrics, promise};
+use crate::support::{Origin, field, get, wait_until};
+
+const OPEN: &str = "Accept-Encoding: gzip\r\n";
+const ASKS: &str = "Accept-Encoding: gzip\r\nPrefer: compression=always\r\n";
+const REFUSES: &str = "Accept-Encoding: identity\r\n";
+
+/// A shop where all others pay 1.00, and they a half.
+fn busy(more: &str) -> Priced {
+    let shop = Priced::new("1.0", &format!("{DEAR}discount = \"50%\"\n{more}"));
+    shop.until(|price| price >= 1.0);
+    shop
+}
+
+#[test]
+fn who_leaves_compression_open_pays_less_and_nobody_else_does() {
+    let shop = busy("");
+    let told = |fields: String| {
+        let reply = shop.get(&fields);
+        let said = match reply.status {
+            200 => field(&reply.head, "price"),
+            402 => field(&reply.head, "current-offer"),
+            status => panic!("{status}: {fields}"),
+        };
+        (reply.status, said.unwrap().to_owned())
+    };
+    let full = (402, "standard@1.00;price=\"1.00 eur\"".to_owned());
+    let half = (402, "standard-open@0.50;price=\"0.50 eur\"".to_owned());
+    let paid = |price: &str| (200, price.to_owned());
+    for open in [
+        OPEN,
+        "Prefer: compression=if-possible\r\n",
+        "Accept-Encoding: br, identity\r\n",
+    ] {
+        assert_eq!(
+            told(format!("{open}Max-Price: 0.50 EUR\r\n")),
+            paid("0.50 eur")
+        );
+        assert_eq!(told(format!("{open}Max-Price: 0.49 EUR\r\n")), half);
+        for offer in ["standard-open@0.50", "standard@1.00"] {
+            let selects = format!("{open}Selected-Offer: {offer}\r\n");
+            assert_eq!(told(selects), paid("0.50 eur"));
+        }
+    }
+    for other in [
+        ASKS,
+        REFUSES,
+        "Save-Data: on\r\n",
+        "Accept-Encoding: gzip, identity;q=0\r\n",
+        // It has no choice to leave to anybody.
+        "",
+        "Accept-Encoding: compress\r\nPrefer: compression=if-possible\r\n",
+    ] {
+        assert_eq!(told(format!("{other}Max-Price: 0.99 EUR\r\n")), full);
+        assert_eq!(
+            told(format!("{other}Selected-Offer: standard-open@0.50\r\n")),
+            full
+        );
+        assert_eq!(
+            told(format!("{other}Max-Price: 9 EUR\r\n")),
+            paid("1.00 eur")
+        );
+    }
+    assert!(metrics(&shop.gateway)("turned_away_total{reason=\"not-open\"}") >= 6.0);
+
+    let call = |compression: &str| {
+        let header = format!(
+            "<p:compression xmlns:p='urn:posthaste:wsqos' form='body'>{compression}</p:compression>\
+             <q:WSQoSSoapHeader xmlns:q='http://wsqos.org/'><selectedOffer>standard-open@0.50\
+             </selectedOffer></q:WSQoSSoapHeader>"
+        );
+        // What a Body holds is packed by gzip, whatever of whole contents the client takes.
+        shop.call("Accept-Encoding: compress\r\n", &header)
+    };
+    let open = call("if-possible");
+    assert_eq!(
+        (open.status, field(&open.head, "price")),
+        (200, Some("0.50 eur"))
+    );
+    let asks = String::from_utf8(call("always").body).unwrap();
+    assert!(
+        asks.contains("leave it open") && asks.contains("standard@1.00"),
+        "{asks}"
+    );
+}
+
+#[test]
+fn a_quote_at_the_lower_price_lets_nobody_in_who_does_not_leave_compression_open() {
+    let shop = busy("life = \"60s\"\nburst = 9\n");
+    let first = shop.fields(&format!("X-Client: ann\r\nMax-Price: 0.50 EUR\r\n{OPEN}"));
+    assert_eq!(first("price").as_deref(), Some("0.50 EUR"));
+    let quote = first("quote").expect("a quote");
+    let token = quote.split(';').next().unwrap();
+    let with = |fields: &str| shop.get(&format!("X-Client: ann\r\nQuote: {token}\r\n{fields}"));
+    for other in [ASKS, REFUSES] {
+        assert_eq!(with(other).status, 402);
+        let pays = with(&format!("{other}Max-Price: 2 EUR\r\n"));
+        assert_eq!(
+            (pays.status, field(&pays.head, "price")),
+            (200, Some("1.00 eur"))
+        );
+    }
+    let own = with(OPEN);
+    assert_eq!(
+        (own.status, field(&own.head, "price")),
+        (200, Some("0.50 eur"))
+    );
+    let count = metrics(&shop.gateway);
+    assert_eq!(count("turned_away_total{reason=\"not-open\"}"), 2.0);
+    assert_eq!(count("entered_total{by=\"quote\"}"), 1.0);
+}
+
+#[test]
+fn who_asks_is_told_both_offers_and_what_became_of_the_own() {
+    let shop = busy("");
+    shop.get(&format!("X-Client: ann\r\nMax-Price: 1 EUR\r\n{OPEN}"));
+    let reply = get(&shop.gateway, "/.well-known/wsqos", "X-Client: ann\r\n");
+    let told: Value = serde_json::from_slice(&reply.body).unwrap();
+    assert_eq!(told["current"]["offer"], "standard@1.00", "{told}");
+    assert_eq!(told["open"]["offer"], "standard-open@0.50", "{told}");
+    assert_eq!(told["open"]["price"], "0.50 EUR", "{told}");
+    let yours = &told["you"][0];
+    assert_eq!(yours["offer"], "standard-open@0.50", "{told}");
+    assert_eq!(yours["served"], 1, "{told}");
+}
+
+#[test]
+fn at_the_broker_only_those_find_the_cheaper_offer_who_say_that_they_leave_compression_open() {
+    let broker = Origin::answering("HTTP/1.1 204 No Content\r\n\r\n");
+    let token = tempfile::NamedTempFile::new().unwrap();
+    let file = promise("<serverQoSMetrics><availability>0.9</availability></serverQoSMetrics>");
+    let shop = busy(&format!(
+        "promise = {:?}\n[prices.broker]\nurl = \"http://{}\"\ntype = \"books\"\nprovider = \"ada\"\ntoken = {:?}\n",
+        file.path(),
+        broker.address,
+        token.path(),
+    ));
+    let mut published = String::new();
+    wait_until("the offers of a busy shop", || {
+        published = broker.last_request();
+        shop.price() >= 1.0 && published.contains("standard@1.00")
+    });
+    let (_, document) = published.split_once("\r\n\r\n").unwrap();
+    let Document::Offers(offers) = Document::read(document.as_bytes()).unwrap() else {
+        panic!("{document}")
+    };
+    let mut index = Index::new(Rates::new("EUR".parse().unwrap()), Ontologies::default());
+    for offer in &offers.offers {
+        assert_eq!(
+            offer
+                .qos
+                .default
+                .server
+                .availability
+                .map(|share| share.get()),
+            Some(0.9)
+        );
+        index.put("books", "ada", offer).unwrap();
+    }
+    // As docs/prices.md has it.
+    let open = r#"{"qos": {"defaultQoSInfo": {"securityAndTransaction": [{"protocol": [{"name": "open-compression", "ontology": "urn:posthaste:wsqos"}]}]}}}"#;
+    let open: Requirement = serde_json::from_str(open).unwrap();
+    let now = offers.offers[0].expires - std::time::Duration::from_secs(1);
+    let found = |wanted: &Definition| -> Vec<String> {
+        let found = index.adequate("books", wanted, now);
+        found.map(|found| found.offer.name).collect()
+    };
+    assert_eq!(found(&Definition::default()), ["standard@1.00"]);
+    assert_eq!(found(&open.qos), ["standard-open@0.50", "standard@1.00"]);
+}
