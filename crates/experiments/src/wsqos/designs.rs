@@ -46,7 +46,7 @@ impl<'i> Asked<'i> {
             ("SQLite", _) => Prototype::of(Design::Database, index, &world)?,
             (POSTGRES, None) => return Ok(None),
             (POSTGRES, Some(place)) => Prototype::on(place, index, &world).map_err(|error| {
-                format!("{place}: {error}; a network of its own has no way to one that listens elsewhere than on a Unix socket")
+                format!("{VARIABLE}, {place}: {error}; from a network of its own name a Unix socket: postgres://USER@%2Frun%2Fpostgresql/DATABASE")
             })?,
             _ => return Ok(Some(Self::Index(index))),
         };
