@@ -1,6 +1,7 @@
 //! Who is let in, by rate, by what is in service, and by price; and what the others are told.
 
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -131,14 +132,24 @@ fn a_soap_client_finds_the_present_offer_in_the_fault() {
 
 #[test]
 fn a_quote_holds_for_its_client_whatever_the_price_does_and_for_nobody_else() {
-    let shop = Priced::new(
-        "1.0",
-        "controller = { policy = \"proportional-integral\", integral = 2.0 }\nlife = \"60s\"\nrate = \"2/s\"\nburst = 4\n",
-    );
+    let is_busy = Arc::<AtomicBool>::default();
+    let origin = {
+        let is_busy = is_busy.clone();
+        Origin::start(move |line| {
+            while line.request().is_some() {
+                let busy = u8::from(is_busy.load(Relaxed));
+                line.write(format!(
+                    "HTTP/1.1 200 OK\r\nX-Busy: {busy}.0\r\nContent-Length: 2\r\n\r\nok"
+                ));
+            }
+        })
+    };
+    let more = format!("{DEAR}life = \"60s\"\nrate = \"2/s\"\nburst = 4\n");
+    let shop = Priced::before(origin, &more);
     let first = shop.get("X-Client: ann\r\nMax-Price: 0.5 EUR\r\n");
     assert_eq!(first.status, 200);
-    // Tokens are told apart by case: the head as it was read is in lower case.
     let quote = shop.quote("bob");
+    is_busy.store(true, Relaxed);
     shop.until(|price| price > 0.9);
     let bob = |fields: &str| shop.get(&format!("X-Client: bob\r\nQuote: {quote}\r\n{fields}"));
     let mut statuses = Vec::new();
