@@ -74,6 +74,7 @@ pub const FIGURES: &[&Figure] = &[
     &wsqos::fig_59::FIGURE,
     &wsqos::fig_60::FIGURE,
     &wsqos::lookups_2026::FIGURE,
+    &wsqos::changes_2026::FIGURE,
     &wsqos::fig_62::FIGURE,
     &wsqos::fig_63::FIGURE,
     &wsqos::fig_64::FIGURE,

@@ -7,7 +7,7 @@
 //! gateway.
 //!
 //! Chapter 7.2 is about brokers: [`brokers`] asks the thesis's two and ours at growing rates, [`lookups`] with growing
-//! numbers of offers.
+//! numbers of offers; [`changes`] follows a provider's change along brokers.
 //!
 //! Chapter 7.3 is about a network with classes: [`diffserv`] asks for the one with a guarantee in three ways,
 //! [`marking_cost`] measures what marking takes.
@@ -22,6 +22,8 @@ mod adaptive;
 mod adaptive_plots;
 mod broker_plots;
 mod brokers;
+mod changes;
+pub(crate) mod changes_2026;
 mod claims;
 mod codecs;
 pub(crate) mod codecs_2026;

@@ -1,0 +1,175 @@
+//! How soon a change is seen: published at one broker, read from its stream, and from those of brokers that follow it.
+//!
+//! Each change is timed from before the provider publishes it, a connection of its own included, to when its event has been
+//! read; and so is the reply, which says that it is kept.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use posthaste_broker::{Admin, Broker, Config, Place};
+use posthaste_offers::{Client, Event, Follower, News, wait};
+use posthaste_wsqos::qos::{Definition, Offer};
+
+use crate::figure::{Conditions, Failure, Study};
+use crate::records::{Records, Table};
+
+pub(super) static STUDY: Study = Study {
+    name: "wsqos-changes",
+    run: |conditions| study(conditions, if conditions.full { 5_000 } else { 400 }),
+};
+
+/// Where a change is seen, by the names in records.
+pub(super) const PLACES: [&str; 4] = [
+    "the provider's reply",
+    "the same broker",
+    "a broker that follows it",
+    "a broker that follows that one",
+];
+
+const KIND: &str = "books";
+const PROVIDER: &str = "ada";
+
+/// From one change to the next.
+const PACE: Duration = Duration::from_millis(5);
+/// Longest wait for anything.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A change that was read, and when.
+type Sighting = (u64, Instant);
+
+fn study(conditions: &Conditions<'_>, changes: u64) -> Result<Records, Failure> {
+    let mut records = Records::new();
+    records.set_parameter("store", "SQLite, each change kept before the reply");
+    records.set_parameter("changes", changes);
+    records.set_parameter(
+        "pace",
+        format!("one after the other, {PACE:?} apart at least"),
+    );
+    let folder = tempfile::tempdir()?;
+    let store = Place::Sqlite(folder.path().join("offers.db"));
+    let (_, token) = Admin::open(&store)?.make_token(PROVIDER)?;
+    let first = open(|config| config.store = store)?;
+    let second = open(|config| config.follow = Some(url(&first)))?;
+    let third = open(|config| config.follow = Some(url(&second)))?;
+    let publisher = Client::new(&url(&first))?.with_token(Some(token));
+    let streams = [&first, &second, &third].map(stream);
+    let [a, b, c] = streams;
+    let streams = [a?, b?, c?];
+    let mut table = Table::new(["change", "place", "ms"]);
+    // The first only shows that the chain stands: who follows begins again 100 ms after somebody was not ready.
+    for number in 0..=changes {
+        if conditions.stopped() {
+            break;
+        }
+        if number % 100 == 0 {
+            conditions.progress.step(number, changes, "changes");
+        }
+        let offer = offer(number);
+        let begun = Instant::now();
+        wait(publisher.put(KIND, PROVIDER, &offer))??;
+        let mut seen = vec![begun.elapsed()];
+        for (_, sightings) in &streams {
+            seen.push(at(sightings, number)? - begun);
+        }
+        let counted = PLACES.into_iter().zip(seen).filter(|_| number > 0);
+        for (place, time) in counted {
+            let ms = time.as_secs_f64() * 1e3;
+            table.push([number.into(), place.into(), ms.into()]);
+        }
+        std::thread::sleep(PACE.saturating_sub(begun.elapsed()));
+    }
+    records.set_table("seen", table);
+    for broker in [third, second, first] {
+        broker.stop();
+    }
+    Ok(records)
+}
+
+fn open(differs: impl FnOnce(&mut Config)) -> Result<Broker, Failure> {
+    let mut config = Config {
+        listen: ([127, 0, 0, 1], 0).into(),
+        ..Config::default()
+    };
+    differs(&mut config);
+    Ok(posthaste_broker::start(config)?)
+}
+
+fn url(broker: &Broker) -> String {
+    format!("http://{}", broker.addr)
+}
+
+/// What a broker tells of changes, from when it has told all there is.
+fn stream(broker: &Broker) -> Result<(Follower, Receiver<Sighting>), Failure> {
+    let (sender, sightings) = channel();
+    let (ready, is_ready) = channel();
+    let tell = move |news| tell(news, &sender, &ready);
+    let follower = Follower::start(Client::new(&url(broker))?, tell)?;
+    let begun = is_ready.recv_timeout(PATIENCE);
+    begun.map_err(|_| format!("{} tells nothing", url(broker)))?;
+    Ok((follower, sightings))
+}
+
+fn tell(news: News, sightings: &Sender<Sighting>, ready: &Sender<()>) {
+    // Who listened has gone: the study is over.
+    match news {
+        News::Told(Event::Changed { put, .. }) => {
+            let number = put.name.parse().unwrap_or(u64::MAX);
+            let _ = sightings.send((number, Instant::now()));
+        }
+        News::Told(Event::Ready(_)) => drop(ready.send(())),
+        _ => {}
+    }
+}
+
+/// When the change of this number was seen.
+fn at(sightings: &Receiver<Sighting>, number: u64) -> Result<Instant, Failure> {
+    match sightings.recv_timeout(PATIENCE) {
+        Ok((seen, at)) if seen == number => Ok(at),
+        Ok((seen, _)) => Err(format!("change {seen} was seen where {number} was due").into()),
+        Err(_) => Err(format!("change {number} was not seen").into()),
+    }
+}
+
+fn offer(number: u64) -> Offer {
+    Offer {
+        name: number.to_string(),
+        expires: Timestamp::MAX,
+        endpoint: None,
+        qos: Definition {
+            price: "0.40 EUR".parse().ok(),
+            ..Definition::default()
+        },
+    }
+}
+
+/// The times at a place in milliseconds, the shortest first.
+pub(super) fn times(records: &Records, place: &str) -> Vec<f64> {
+    let rows = records.table("seen").rows();
+    let mut times: Vec<f64> = rows
+        .filter(|row| row.text("place") == place)
+        .map(|row| row.number("ms"))
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::lab::Lab;
+
+    #[test]
+    fn a_tiny_study_sees_every_change_in_every_place() {
+        let lab = Lab::Shared("a test".to_owned());
+        let stop = AtomicBool::new(false);
+        let records = study(&Conditions::of_a_test(&lab, &stop), 3).unwrap();
+        for place in PLACES {
+            let times = times(&records, place);
+            assert_eq!(times.len(), 3, "{place}");
+            assert!(times[0] > 0.0, "{place}: {times:?}");
+        }
+    }
+}

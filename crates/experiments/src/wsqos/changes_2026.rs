@@ -1,0 +1,70 @@
+//! wsqos/changes-2026: from a provider's change to what clients see.
+
+use posthaste_draw::{Axis, Chart, Point, Series, Unit};
+use posthaste_units::Span;
+
+use super::PAPER;
+use super::changes::{self, PLACES, times};
+use crate::check::Check;
+use crate::figure::{Figure, Plot};
+use crate::records::Records;
+
+pub(crate) static FIGURE: Figure = Figure {
+    id: "wsqos/changes-2026",
+    title: "from a provider's change to what clients see",
+    claim: "Beyond the thesis: a change is pushed along a chain of brokers, so that a client that has its own sees it in milliseconds; most of the time goes to keeping it.",
+    paper: PAPER,
+    budget: Span::from_secs(15),
+    study: &changes::STUDY,
+    plot,
+    checks,
+    differs: "All brokers are on this machine, without a network between them: what a line adds comes on top. Between brokers that share a PostgreSQL: cargo xtask bench visible (docs/measured.md).",
+};
+
+/// What 99 of 100 changes may take until they are seen at another broker, in milliseconds.
+const BAR: f64 = 20.0;
+/// Points of a curve.
+const POINTS: usize = 200;
+
+fn plot(records: &Records) -> Vec<Plot> {
+    let x = Axis::log("time since the provider began to publish", Unit::Millis);
+    let y = Axis::linear("share of the changes", Unit::Share);
+    let mut chart = Chart::new("When a change is seen", x, y);
+    let series = |place: &'static str| {
+        let times = times(records, place);
+        let points = (1..=POINTS).map(|point| {
+            let share = point as f64 / POINTS as f64;
+            Point::new(quantile(&times, share), share)
+        });
+        Series::line(place, points)
+    };
+    chart.series = PLACES.map(series).into();
+    vec![Plot::Chart(chart)]
+}
+
+fn checks(records: &Records) -> Vec<Check> {
+    let all = PLACES.map(|place| times(records, place));
+    let [replied, same, near, far] = [0, 1, 2, 3].map(|place| quantile(&all[place], 0.99));
+    let counts = all.each_ref().map(Vec::len);
+    vec![
+        Check::instrument(
+            counts[0] > 0 && counts == [counts[0]; 4],
+            format!(
+                "Each of {} changes was seen in each place, in the order in which they were made.",
+                counts[0]
+            ),
+        ),
+        Check::claim(
+            near <= BAR,
+            format!(
+                "Another broker's clients see 99 of 100 changes within {near:.1} ms ({BAR:.0} wanted), those of one behind it within {far:.1}; the same broker's within {same:.1}, and the provider is told within {replied:.1} that it is kept."
+            ),
+        ),
+    ]
+}
+
+/// Of sorted times; not a number where there is none.
+fn quantile(times: &[f64], share: f64) -> f64 {
+    let place = (times.len() as f64 * share).ceil() as usize;
+    times.get(place.max(1) - 1).copied().unwrap_or(f64::NAN)
+}
