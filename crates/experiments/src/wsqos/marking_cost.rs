@@ -1,13 +1,14 @@
 //! What the proxy costs: the same requests through nothing, through the gateway, and through the gateway that
-//! marks every reply as its request asks; at growing rates, and as fast as each can.
+//! marks every reply as its request asks, at growing rates; and what a reply costs the two gateways, asked side by side.
 //!
-//! Runs of the three follow one another closely, so that whatever else the machine does meets them alike.
+//! What one core does in a second changes by a third from one second to the next where others use the machine. So the
+//! two are asked at the same time, on the same core, and each one's processor time is its own.
 
 use posthaste_load::{Pace, Plan};
 use posthaste_units::{Seed, Span};
 
 use super::qos_proxy::{message, request};
-use super::rig::{Rig, Stand, plan_of, runs};
+use super::rig::{Rig, Stand, plan_of, runs, side_by_side};
 use super::sclient::{FILL, SLOWDOWN};
 use crate::estimate::estimate;
 use crate::figure::{Conditions, Failure, Study};
@@ -27,6 +28,8 @@ pub(super) const WHOS: [&str; 3] = [NOTHING, PLAIN, MARKING];
 
 /// Clients that each ask again as soon as they were answered.
 const CLIENTS: u32 = 32;
+/// Runs of which the best says what a gateway can do.
+const BEST_OF: u32 = 5;
 
 /// Past its limit it refuses what its queue does not hold.
 const GATEWAY: &str = "backlog = 128\nconnections = 32\n";
@@ -37,7 +40,7 @@ struct Case {
     rates: &'static [f64],
     repetitions: u64,
     length: Span,
-    /// Pairs of runs as fast as each can, and how long such a run is: many short ones, since the machine drifts.
+    /// Runs of both gateways side by side, and how long each is.
     pairs: u64,
     closed: Span,
 }
@@ -48,8 +51,8 @@ impl Case {
             rates: &[0.4, 0.6, 0.8, 0.9, 1.0, 1.2, 1.4],
             repetitions: 3,
             length: Span::from_millis(if full { 3000 } else { 250 }),
-            pairs: if full { 120 } else { 24 },
-            closed: Span::from_millis(if full { 1000 } else { 300 }),
+            pairs: if full { 100 } else { 30 },
+            closed: Span::from_millis(if full { 1000 } else { 400 }),
         }
     }
 }
@@ -70,32 +73,21 @@ fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
         rig.gateway(SLOWDOWN, &before, "")
     };
     let stands = [rig.nothing(), gateway("never")?, gateway("asked")?];
-    let mut pairs = Table::new([
-        "plain_per_s",
-        "marking_per_s",
-        "ratio",
-        "plain_us",
-        "marking_us",
-        "cost_ratio",
-    ]);
+    let mut pairs = Table::new(["plain_us", "marking_us", "cost_ratio"]);
     let mut table = runs();
-    if let Some(capacity) = fastest(conditions, case, &rig, &stands, &mut pairs)? {
+    beside(conditions, case, &rig, &stands, &mut pairs)?;
+    if let Some(capacity) = fastest(conditions, case, &rig, &stands[1])? {
         records.set_number("capacity", capacity);
         at_rates(conditions, case, &rig, &stands, capacity, &mut table)?;
     }
-    for (column, name) in [
-        ("ratio", "throughput with marks over without"),
-        ("cost_ratio", "cost with marks over without"),
+    let ratios: Vec<f64> = pairs.rows().map(|row| row.number("cost_ratio")).collect();
+    let found = estimate(&ratios);
+    for (end, value) in [
+        ("", found.median),
+        (" low", found.low),
+        (" high", found.high),
     ] {
-        let ratios: Vec<f64> = pairs.rows().map(|row| row.number(column)).collect();
-        let found = estimate(&ratios);
-        for (end, value) in [
-            ("", found.median),
-            (" low", found.low),
-            (" high", found.high),
-        ] {
-            records.set_number(&format!("{name}{end}"), value);
-        }
+        records.set_number(&format!("cost with marks over without{end}"), value);
     }
     records.set_table("pairs", pairs);
     records.set_table("runs", table);
@@ -110,42 +102,49 @@ fn plan(rig: &Rig, stand: &Stand, pace: Pace) -> Plan {
     plan_of(request(stand.address), pace, rig.cores)
 }
 
-/// Both gateways as fast as they can, in turn; what the one without marks does at best. `None` when it was
-/// stopped.
+/// As fast as clients can that wait for each reply.
+fn closed(case: &Case) -> Pace {
+    Pace::Closed {
+        clients: CLIENTS,
+        length: case.closed,
+    }
+}
+
+/// Both gateways side by side: each request goes to either.
+fn beside(
+    conditions: &Conditions<'_>,
+    case: &Case,
+    rig: &Rig,
+    [_, plain, marking]: &[Stand; 3],
+    pairs: &mut Table,
+) -> Result<(), Failure> {
+    let mut both = plan(rig, plain, closed(case));
+    both.requests.push(request(marking.address));
+    for turn in 0..case.pairs {
+        conditions.progress.step(turn, case.pairs, "side by side");
+        both.seed = Seed(conditions.seed.0.wrapping_add(turn));
+        let Some([plain, marking]) = side_by_side([plain, marking], &both, conditions.stop)? else {
+            break;
+        };
+        pairs.push([plain, marking, marking / plain].map(Value::from));
+    }
+    Ok(())
+}
+
+/// What a gateway does at best; `None` when it was stopped.
 fn fastest(
     conditions: &Conditions<'_>,
     case: &Case,
     rig: &Rig,
-    stands: &[Stand; 3],
-    pairs: &mut Table,
+    stand: &Stand,
 ) -> Result<Option<f64>, Failure> {
-    conditions.progress.step(0, 1, "as fast as can be");
     let mut best = 0.0f64;
-    for turn in 0..case.pairs {
-        let (mut found, mut cost) = ([0.0; 2], [0.0; 2]);
-        // Who goes first changes from pair to pair.
-        for place in [turn as usize % 2, 1 - turn as usize % 2] {
-            let stand = &stands[1 + place];
-            let closed = Pace::Closed {
-                clients: CLIENTS,
-                length: case.closed,
-            };
-            let measured = stand.measure(&plan(rig, stand, closed), conditions.stop)?;
-            let Some(measured) = measured else {
-                return Ok(None);
-            };
-            found[place] = measured.throughput();
-            cost[place] = 1e6 * measured.cost();
-        }
-        best = best.max(found[0]);
-        let [throughput, microseconds] =
-            [found, cost].map(|[plain, marking]| [plain, marking, marking / plain]);
-        pairs.push(
-            [throughput, microseconds]
-                .concat()
-                .into_iter()
-                .map(Value::from),
-        );
+    for _ in 0..BEST_OF {
+        let measured = stand.measure(&plan(rig, stand, closed(case)), conditions.stop)?;
+        let Some(measured) = measured else {
+            return Ok(None);
+        };
+        best = best.max(measured.throughput());
     }
     Ok(Some(best))
 }

@@ -242,6 +242,21 @@ fn making_way(work: impl FnOnce() -> Result<Run, RunError> + Send) -> Result<Run
     Ok(ended.map_err(|_| "the generator has panicked")??)
 }
 
+/// Microseconds of processor time for each reply of two gateways that one plan asks at the same time, so that whatever
+/// else the machine does meets them alike; `None` when it was stopped early. For clients that do not refuse compression.
+pub(super) fn side_by_side(
+    stands: [&Stand; 2],
+    plan: &Plan,
+    stop: &AtomicBool,
+) -> Result<Option<[f64; 2]>, Failure> {
+    let [one, other] = stands;
+    let before = [one.done()?, other.done()?];
+    let run = making_way(|| run(plan, stop, &mut ()))?;
+    let after = [one.done()?.since(before[0]), other.done()?.since(before[1])];
+    let costs = after.map(|done| 1e6 * done.used / done.open);
+    Ok((!run.stopped).then_some(costs))
+}
+
 /// What `start` starts, and the threads of it that serve.
 fn with_threads<T>(
     start: impl FnOnce() -> Result<T, Failure>,
