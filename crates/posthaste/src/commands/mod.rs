@@ -14,6 +14,7 @@ mod path;
 mod pattern;
 mod price;
 mod reproduce;
+mod requirements;
 mod simulate;
 
 use std::fmt;

@@ -141,6 +141,15 @@ fn clients_buy_what_they_can_afford_and_decline_the_rest() {
     assert_eq!((ok, declined), (0, 20));
     let silver = "the cheapest, Silver: price: 0.10 EUR offered, at most 0.09 EUR wanted";
     assert!(reason.ends_with(silver), "{reason}");
+    let folder = tempfile::tempdir().unwrap();
+    let need = folder.path().join("need.json").display().to_string();
+    let fast = r#"{"qos": {"defaultQoSInfo": {"serverQoSMetrics": {"processingTime": 200}}}}"#;
+    std::fs::write(&need, fast).unwrap();
+    let (ok, _, _) = ended(&["--max-price", "0.40EUR", "--requirements", &need]);
+    assert_eq!(ok, 20);
+    let (ok, declined, reason) = ended(&["--max-price", "0.39EUR", "--requirements", &need]);
+    assert_eq!((ok, declined), (0, 20));
+    assert!(reason.contains("processing"), "{reason}");
     broker.said(&["put", "maps", "ada", OFFERS]);
     let unsaid = load(&["--max-price", "1EUR"]);
     assert_eq!(unsaid.code, Some(2), "{}", unsaid.err);

@@ -3,9 +3,10 @@
 use clap::ValueEnum;
 use posthaste_load::{Buying, Without};
 use posthaste_units::Span;
-use posthaste_wsqos::qos::{Definition, Money};
+use posthaste_wsqos::qos::{Definition, Money, Requirement};
 
 use crate::commands::price::price;
+use crate::commands::requirements::requirements;
 
 /// Whose offers are chosen from, and how.
 #[derive(clap::Args)]
@@ -15,6 +16,9 @@ pub(super) struct BuyingArgs {
     /// what has no offer is declined. Each event loop is one client, and uses the quotes it is given
     #[arg(long, value_name = "URL")]
     broker: Option<String>,
+    /// What an offer must be enough for besides: a .wsqos document with requirements, or JSON with the same names
+    #[arg(long, value_name = "FILE", requires = "broker", value_parser = requirements)]
+    requirements: Option<Requirement>,
     /// The most a request may cost, for example 0.40EUR; told in Max-Price
     #[arg(long, value_name = "PRICE", requires = "broker", value_parser = price)]
     max_price: Option<Money>,
@@ -47,15 +51,19 @@ impl BuyingArgs {
         Some(Buying {
             broker: self.broker.clone()?,
             kind: self.kind.clone(),
-            wanted: Definition {
-                price: self.max_price,
-                ..Definition::default()
-            },
+            wanted: self.wanted(),
             without: match self.without_broker {
                 WithoutArg::Decline => Without::Decline,
                 WithoutArg::Send => Without::Send,
             },
             ask_every: self.ask_every,
         })
+    }
+
+    /// The document's requirement, in which the price that is said here counts before its own.
+    fn wanted(&self) -> Definition {
+        let mut wanted = self.requirements.clone().unwrap_or_default().qos;
+        wanted.price = self.max_price.or(wanted.price);
+        wanted
     }
 }

@@ -1,19 +1,18 @@
 //! What is asked for: by a document, or by a few flags.
 
-use std::path::PathBuf;
-
 use posthaste_units::{Rate, Ratio, Span};
-use posthaste_wsqos::qos::{Definition, Document, Info, Money, Ranking, Requirement, Server};
+use posthaste_wsqos::qos::{Definition, Info, Money, Ranking, Requirement, Server};
 
 use super::Failure;
 use crate::commands::price::price;
+use crate::commands::requirements::requirements;
 
 /// What an offer must be enough for.
 #[derive(clap::Args)]
 pub(super) struct Wanted {
     /// A .wsqos document with requirements, or JSON with the same names
-    #[arg(long, value_name = "FILE")]
-    requirements: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = requirements)]
+    requirements: Option<Requirement>,
     /// At most, as 0.40EUR
     #[arg(long, value_name = "PRICE", value_parser = price)]
     max_price: Option<Money>,
@@ -37,10 +36,7 @@ pub(super) struct Wanted {
 impl Wanted {
     /// The document's requirement, in which flags count before what it says.
     pub(super) fn requirement(&self) -> Result<Requirement, Failure> {
-        let mut requirement = match &self.requirements {
-            None => Requirement::default(),
-            Some(file) => read(file)?,
-        };
+        let mut requirement = self.requirements.clone().unwrap_or_default();
         let Definition {
             default: Info { server, .. },
             price,
@@ -56,18 +52,6 @@ impl Wanted {
         };
         requirement.check().map_err(Failure::usage)?;
         Ok(requirement)
-    }
-}
-
-fn read(file: &PathBuf) -> Result<Requirement, Failure> {
-    let wrong = |error: String| Failure::usage(format!("{}: {error}", file.display()));
-    let bytes = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
-    if bytes.trim_ascii_start().starts_with(b"{") {
-        return serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()));
-    }
-    match Document::read(&bytes).map_err(|error| wrong(error.to_string()))? {
-        Document::Requirement(requirement) => Ok(requirement),
-        _ => Err(wrong("there are no requirements in it".to_owned())),
     }
 }
 
