@@ -141,7 +141,7 @@ const BENCHMARKS: &[Benchmark] = &[
     },
     Benchmark {
         name: "durability",
-        about: "a broker killed at 1,000 random moments while it publishes, over SQLite and PostgreSQL (ten minutes)",
+        about: "a broker killed at 1,000 random moments while it publishes, over SQLite and PostgreSQL (six minutes)",
         run: durability::durability,
     },
     Benchmark {

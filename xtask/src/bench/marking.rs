@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::bench::proxies::{Proxy, origin, request};
+use crate::bench::proxies::{Proxy, calls, origin, request};
 use crate::bench::{Bench, Row, in_turns, median};
 use crate::site::Server;
 use crate::tools;
@@ -23,22 +23,8 @@ pub(crate) fn marking(bench: &Bench) -> Outcome<Vec<Row>> {
     let mut rows = Vec::new();
     for connection in ["keep-alive", "new"] {
         let cost = |server: &Server| {
-            let options = [
-                "--clients",
-                "50",
-                "--duration",
-                bench.or_quick("1s", "300ms"),
-                "--connection",
-                connection,
-                "--method",
-                "POST",
-                "--body",
-                &body,
-                "--header",
-                "Content-Type: text/xml",
-                "--header",
-                "SOAPAction: \"\"",
-            ];
+            let mut options = calls(&body, bench.or_quick("1s", "300ms"));
+            options.extend(["--connection", connection]);
             let url = server.url("/BookLite.xml");
             Ok(bench.server_cost(server, &options, &url)?.0)
         };

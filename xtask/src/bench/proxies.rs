@@ -94,23 +94,9 @@ impl Stand {
     /// Microseconds of processor time per request, in a closed loop of 50 clients.
     fn cost(&self, bench: &Bench, operation: &str) -> Outcome<f64> {
         let body = request(bench, operation)?.display().to_string();
-        let coding = ["--header", "Accept-Encoding: gzip"];
-        let mut options = vec![
-            "--clients",
-            "50",
-            "--duration",
-            bench.or_quick("3s", "1s"),
-            "--method",
-            "POST",
-            "--body",
-            &body,
-            "--header",
-            "Content-Type: text/xml",
-            "--header",
-            "SOAPAction: \"\"",
-        ];
+        let mut options = calls(&body, bench.or_quick("3s", "1s"));
         if self.packs {
-            options.extend(coding);
+            options.extend(["--header", "Accept-Encoding: gzip"]);
         }
         let url = self.server.url(&format!("/{operation}.xml"));
         Ok(bench.server_cost(&self.server, &options, &url)?.0)
@@ -322,6 +308,24 @@ pub(super) fn origin(bench: &Bench) -> Outcome<Server> {
         "the origin has no page".into()
     })?;
     Ok(origin)
+}
+
+/// What `posthaste load` is told: fifty clients that call with this body, for so long.
+pub(super) fn calls<'a>(body: &'a str, length: &'a str) -> Vec<&'a str> {
+    vec![
+        "--clients",
+        "50",
+        "--duration",
+        length,
+        "--method",
+        "POST",
+        "--body",
+        body,
+        "--header",
+        "Content-Type: text/xml",
+        "--header",
+        "SOAPAction: \"\"",
+    ]
 }
 
 /// The envelope that asks for a book.
