@@ -53,9 +53,7 @@ fn study(conditions: &Conditions<'_>, changes: u64) -> Result<Records, Failure> 
     let second = open(|config| config.follow = Some(url(&first)))?;
     let third = open(|config| config.follow = Some(url(&second)))?;
     let publisher = Client::new(&url(&first))?.with_token(Some(token));
-    let streams = [&first, &second, &third].map(stream);
-    let [a, b, c] = streams;
-    let streams = [a?, b?, c?];
+    let streams = [stream(&first)?, stream(&second)?, stream(&third)?];
     let mut table = Table::new(["change", "place", "ms"]);
     // The first only shows that the chain stands: who follows begins again 100 ms after somebody was not ready.
     for number in 0..=changes {
@@ -117,7 +115,9 @@ fn tell(news: News, sightings: &Sender<Sighting>, ready: &Sender<()>) {
             let number = put.name.parse().unwrap_or(u64::MAX);
             let _ = sightings.send((number, Instant::now()));
         }
-        News::Told(Event::Ready(_)) => drop(ready.send(())),
+        News::Told(Event::Ready(_)) => {
+            let _ = ready.send(());
+        }
         _ => {}
     }
 }

@@ -37,7 +37,7 @@ pub use monitor::{
 };
 pub use offers::Published;
 pub use parameter::WrongParameter;
-pub use quote::{Forged, Key, LONGEST_CLIENT, Quote, TOKEN_LENGTH};
+pub use quote::{Forged, Key, Quote, TOKEN_LENGTH};
 
 use crate::qos::{Currency, Money};
 use offers::Offers;

@@ -14,7 +14,7 @@ use thiserror::Error;
 use crate::qos::{Currency, Money};
 
 /// Longest name of a client that is given quotes, in bytes.
-pub const LONGEST_CLIENT: usize = 256;
+pub(super) const LONGEST_CLIENT: usize = 256;
 
 /// What a quote says, in bytes: number, millionths, currency, rate, end, for which requests.
 const SAID: usize = 8 + 8 + 3 + 8 + 8 + 1;
