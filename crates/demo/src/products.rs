@@ -151,6 +151,7 @@ token = {token:?}"
         Protection::None => String::new(),
     };
     let marks = MARKS.map(|mark| format!("\"{mark}\"")).join(", ");
+    // What the policies decide is to be seen: what is at hand would be compressed by each of them.
     let text = format!(
         "listen = \"127.0.0.1:0\"
 [timeouts]
@@ -159,6 +160,7 @@ grace = \"{GRACE}\"
 watch = {{ upstream = \"X-Busy\" }}
 [compression]
 policy = \"{compression}\"
+cache = \"0B\"
 [marking]
 policy = \"asked\"
 allow = [{marks}]

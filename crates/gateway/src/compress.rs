@@ -1,7 +1,9 @@
 //! Whether a reply is compressed, and the reply that comes of it.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
+use bytes::Bytes;
 use hyper::body::Body;
 use hyper::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
@@ -13,11 +15,12 @@ use posthaste_serve::Peer;
 use posthaste_soap::Limits;
 use posthaste_units::Size;
 use posthaste_wsqos::{
-    Coding, Decision, Envelope, Form, Line, Media, Policy, Question, Reason, Reply, Step,
+    Coding, Decision, Envelope, Form, Line, Media, Policy, Question, Reason, Reply, Step, Steps,
     forbids_transform, is_coded,
 };
 
 use crate::body::ReplyBody;
+use crate::cache::{Cache, Versions};
 use crate::codec::WHOLE;
 use crate::demand::idle;
 use crate::headers::is_sealed;
@@ -34,6 +37,7 @@ const DECISION: HeaderName = HeaderName::from_static("compression-decision");
 /// A reply on its way, and all that decides about it.
 pub(crate) struct Compression<'a> {
     pub(crate) workshop: &'a Rc<Workshop>,
+    pub(crate) cache: &'a RefCell<Cache>,
     pub(crate) route: &'a Route,
     pub(crate) method: &'a Method,
     pub(crate) wishes: &'a Wishes,
@@ -53,16 +57,17 @@ impl Compression<'_> {
             None => {
                 vary(&mut head.headers);
                 let mut source = Source::new(body);
-                if facts.length.is_none() {
+                if facts.length.is_none_or(|length| length.as_bytes() <= WHOLE) {
                     source.gather_ready(WHOLE).await?;
-                    facts.length = source.whole_length().map(Size::from_bytes);
+                    let length = || source.whole_length().map(Size::from_bytes);
+                    facts.length = facts.length.or_else(length);
                 }
-                let decision = self.decide(facts);
+                let (decision, known) = self.decide(facts, &mut source);
                 match decision.step {
                     None => (decision.reason, ReplyBody::Ahead(Box::new(source))),
                     Some(step) => {
                         let headers = &mut head.headers;
-                        self.pack(headers, step, facts.length, decision, source)
+                        self.pack(headers, step, facts.length, decision, source, known)
                             .await?
                     }
                 }
@@ -75,26 +80,34 @@ impl Compression<'_> {
         Ok((Response::from_parts(head, body), reason))
     }
 
-    fn decide(&self, reply: Reply) -> Decision {
+    /// Decides, and finds what became of the same reply before, where it has come whole.
+    fn decide(&self, reply: Reply, source: &mut Source) -> (Decision, Option<Versions>) {
         let now = now();
-        let decision = self.route.policy.decide(
-            &Question {
-                now,
-                preference: self.wishes.preference,
-                form: self.wishes.seen.unwrap_or_default().form(),
-                accept: self.wishes.accept,
-                reply,
-                rules: &self.route.rules,
-                menu: &self.route.menu,
-                outlook: self.workshop.outlook.get(),
-                line: self.line(),
-                backlog: idle::since(now),
-                prices: &self.workshop.prices.borrow(),
-            },
-            &mut self.workshop.purse.borrow_mut(),
-        );
+        let mut question = Question {
+            now,
+            preference: self.wishes.preference,
+            form: self.wishes.seen.unwrap_or_default().form(),
+            accept: self.wishes.accept,
+            reply,
+            rules: &self.route.rules,
+            menu: &self.route.menu,
+            at_hand: Steps::default(),
+            outlook: self.workshop.outlook.get(),
+            line: self.line(),
+            backlog: idle::since(now),
+            prices: &self.workshop.prices.borrow(),
+        };
+        let message = match question.obstacle() {
+            None => source.whole(),
+            Some(_) => None,
+        };
+        let known = message.and_then(|message| self.cache.borrow().find(&message).cloned());
+        question.at_hand = known.as_ref().map(Versions::steps).unwrap_or_default();
+        let mut purse = self.workshop.purse.borrow_mut();
+        let decision = self.route.policy.decide(&question, &mut purse);
+        drop(purse);
         self.workshop.publish();
-        decision
+        (decision, known)
     }
 
     /// What the kernel knows of the client's line: asked only where somebody wants to know.
@@ -115,6 +128,7 @@ impl Compression<'_> {
         length: Option<Size>,
         decision: Decision,
         mut source: Source,
+        known: Option<Versions>,
     ) -> Result<(Reason, ReplyBody), Failure> {
         if decision.form == Form::Body {
             return self.pack_body(headers, step, decision, source).await;
@@ -128,14 +142,11 @@ impl Compression<'_> {
         if source.is_packed() {
             return Ok((Reason::AlreadyCoded, ReplyBody::Ahead(Box::new(source))));
         }
-        let body = match source.take_whole() {
-            Some(message) => {
-                let packed = job.pack(&message)?;
-                if packed.len() >= message.len() {
-                    return Ok((Reason::TooSmall, ReplyBody::Whole(message)));
-                }
-                ReplyBody::Whole(packed)
-            }
+        let body = match source.whole() {
+            Some(message) => match self.pack_whole(job, &message, known)? {
+                Some(packed) => ReplyBody::Whole(packed),
+                None => return Ok((Reason::TooSmall, ReplyBody::Whole(message))),
+            },
             None => {
                 let packed = Packed::new(job, source);
                 ReplyBody::Packed(Box::new(packed.map_err(Failure::Codec)?))
@@ -143,6 +154,28 @@ impl Compression<'_> {
         };
         become_coded(headers, step.coding());
         Ok((decision.reason, body))
+    }
+
+    /// What a message is compressed, now or before; none where that makes it no smaller.
+    fn pack_whole(
+        &self,
+        job: Job,
+        message: &Bytes,
+        known: Option<Versions>,
+    ) -> Result<Option<Bytes>, Failure> {
+        let step = job.step;
+        let known = known.or_else(|| self.cache.borrow().find(message).cloned());
+        if let Some(packed) = known.as_ref().and_then(|known| known.by(step)) {
+            let metrics = &self.workshop.house.metrics;
+            metrics.cached(message.len(), packed.len());
+            return Ok(Some(packed.clone()));
+        }
+        let packed = job.pack(message)?;
+        if packed.len() >= message.len() {
+            return Ok(None);
+        }
+        self.cache.borrow_mut().keep(message, step, &packed);
+        Ok(Some(packed))
     }
 
     /// Compresses what the Body of an envelope holds; one that cannot be had whole, or cannot be taken
@@ -156,7 +189,7 @@ impl Compression<'_> {
     ) -> Result<(Reason, ReplyBody), Failure> {
         let job = Job::new(self.workshop, step, decision.bill);
         source.gather(WHOLE).await?;
-        let Some(message) = source.take_whole() else {
+        let Some(message) = source.whole() else {
             return Ok((Reason::NoEnvelope, ReplyBody::Ahead(Box::new(source))));
         };
         let Some(envelope) = Envelope::parts(&message, &Limits::default()) else {

@@ -123,7 +123,12 @@ fn compression(out: &mut DescriptorEncoder, metrics: &Metrics) -> Result<(), Err
         });
         counters(out, name, help, rows)?;
     }
-    Ok(())
+    let cached = &metrics.cached;
+    let help = "Replies whose compressed form was at hand";
+    counters(out, "cached", help, [([], load(&cached.replies))])?;
+    let help = "Bytes that these were shorter by";
+    let saved = load(&cached.read) - load(&cached.written);
+    counters(out, "cached_bytes_saved", help, [([], saved)])
 }
 
 fn marks(out: &mut DescriptorEncoder, metrics: &Metrics, snapshot: &Snapshot) -> Result<(), Error> {

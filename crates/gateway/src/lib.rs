@@ -8,6 +8,7 @@ mod access;
 mod admin;
 mod admit;
 mod body;
+mod cache;
 mod codec;
 mod compress;
 pub mod config;

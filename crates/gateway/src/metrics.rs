@@ -35,6 +35,8 @@ pub(crate) struct Metrics {
     /// Connections to upstreams that the kernel did not mark.
     pub(crate) marks_refused: AtomicU64,
     pub(crate) packed: [PackedBy; STEPS.len()],
+    /// Replies whose compressed form was at hand.
+    pub(crate) cached: PackedBy,
     pub(crate) failures: [AtomicU64; Failure::KINDS.len()],
     /// From a request's head to the head of its reply, and the upstreams' part of it.
     pub(crate) service: Times,
@@ -44,7 +46,7 @@ pub(crate) struct Metrics {
     pub(crate) outlooks: Outlooks,
 }
 
-/// What was compressed by one step.
+/// What was compressed by one step, or was at hand.
 #[derive(Debug, Default)]
 pub(crate) struct PackedBy {
     pub(crate) replies: AtomicU64,
@@ -84,6 +86,7 @@ impl Metrics {
             marks_denied: AtomicU64::new(0),
             marks_refused: AtomicU64::new(0),
             packed: Default::default(),
+            cached: PackedBy::default(),
             failures: Default::default(),
             service: Times::default(),
             upstream: Times::default(),
@@ -134,11 +137,11 @@ impl Metrics {
     }
 
     pub(crate) fn packed(&self, step: Step, read: u64, written: u64, spent: Span) {
-        let by = &self.packed[step.index()];
-        add(&by.replies, 1);
-        add(&by.read, read);
-        add(&by.written, written);
-        add(&by.nanos, spent.as_nanos());
+        self.packed[step.index()].add(read, written, spent);
+    }
+
+    pub(crate) fn cached(&self, read: usize, written: usize) {
+        self.cached.add(read as u64, written as u64, Span::ZERO);
     }
 
     /// Optional work of all threads.
@@ -149,6 +152,15 @@ impl Metrics {
             sum.spent += Span::from_nanos(worked.spent.load(Relaxed));
         }
         sum
+    }
+}
+
+impl PackedBy {
+    fn add(&self, read: u64, written: u64, spent: Span) {
+        add(&self.replies, 1);
+        add(&self.read, read);
+        add(&self.written, written);
+        add(&self.nanos, spent.as_nanos());
     }
 }
 

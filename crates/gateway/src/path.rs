@@ -111,6 +111,7 @@ impl Gateway {
         take_report(&site, target, reply.headers_mut());
         let compression = Compression {
             workshop: &self.workshop,
+            cache: &site.cache,
             route,
             method: &method,
             wishes: &wishes,

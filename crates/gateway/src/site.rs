@@ -1,12 +1,14 @@
 //! What one thread serves: the routes of the configuration that was last read.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use posthaste_units::Dscp;
+use posthaste_units::{Dscp, Size};
 use posthaste_wsqos::{Described, Marks, Menu, Policy, Rules, Wish};
 use thiserror::Error;
 
+use crate::cache::Cache;
 use crate::config::{self, Config, MarkPolicy};
 use crate::house::House;
 use crate::protection::Offering;
@@ -111,6 +113,8 @@ pub(crate) struct Site {
     routes: Vec<Route>,
     /// None where nothing is marked.
     pub(crate) marks: Option<Marks>,
+    /// Replies that came before, since this plan holds.
+    pub(crate) cache: RefCell<Cache>,
     _checks: Checks,
 }
 
@@ -161,7 +165,9 @@ impl Site {
                 asking.add(&route.health, targets);
             }
         }
+        let room = compression.cache.as_bytes() / plan.config.threads as u64;
         Self {
+            cache: RefCell::new(Cache::new(Size::from_bytes(room))),
             marks: plan.config.marking.marks(),
             plan,
             routes,

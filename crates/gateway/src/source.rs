@@ -79,18 +79,18 @@ impl Source {
     }
 
     /// All of it in one piece, if all of it was gathered and no trailers are behind it.
-    pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
+    pub(crate) fn whole(&mut self) -> Option<Bytes> {
         if !self.is_over || self.trailers.is_some() {
             return None;
         }
-        if self.gathered.len() < 2 {
-            return Some(self.gathered.pop_front().unwrap_or_default());
+        if self.gathered.len() > 1 {
+            let mut all = BytesMut::with_capacity(self.length as usize);
+            self.gathered
+                .drain(..)
+                .for_each(|piece| all.extend_from_slice(&piece));
+            self.gathered.push_back(all.freeze());
         }
-        let mut all = BytesMut::with_capacity(self.length as usize);
-        self.gathered
-            .drain(..)
-            .for_each(|piece| all.extend_from_slice(&piece));
-        Some(all.freeze())
+        Some(self.gathered.front().cloned().unwrap_or_default())
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use posthaste_units::Size;
-use posthaste_wsqos::{REASONS, STEPS, Wish};
+use posthaste_wsqos::{REASONS, STEPS, Step, Wish};
 
 use crate::config::Guard;
 use crate::house::House;
@@ -113,7 +113,8 @@ fn protection(house: &House) -> Markup {
 
 fn saved(house: &House) -> String {
     let (mut read, mut written) = (0, 0);
-    for by in &house.metrics.packed {
+    let metrics = &house.metrics;
+    for by in metrics.packed.iter().chain([&metrics.cached]) {
         read += by.read.load(Relaxed);
         written += by.written.load(Relaxed);
     }
@@ -142,15 +143,16 @@ fn decisions(house: &House) -> Markup {
 }
 
 fn steps(house: &House) -> Markup {
+    let metrics = &house.metrics;
     html! {
         table {
             tr { th { "Step" } th.n { "Replies" } th.n { "Smaller by" } th.n { "µs each" } }
-            @for (step, by) in STEPS.iter().zip(&house.metrics.packed) {
+            @for (name, by) in STEPS.map(Step::name).into_iter().zip(&metrics.packed).chain([("at hand", &metrics.cached)]) {
                 @let replies = by.replies.load(Relaxed);
                 @if replies > 0 {
                     @let (read, written) = (by.read.load(Relaxed) as f64, by.written.load(Relaxed) as f64);
                     tr {
-                        td { (step.name()) }
+                        td { (name) }
                         td.n { (replies) }
                         td.n { (format!("{:.0} %", (1.0 - written / read.max(1.0)) * 100.0)) }
                         td.n { (format!("{:.1}", by.nanos.load(Relaxed) as f64 / 1e3 / replies as f64)) }

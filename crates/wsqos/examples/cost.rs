@@ -8,7 +8,7 @@ use posthaste_soap::{Limits, Version};
 use posthaste_units::{BitRate, Instant, Size, Span};
 use posthaste_wsqos::{
     Accept, Form, HeadScan, Line, Media, Menu, NAMESPACE, Outlook, Policy, Prefer, Preference,
-    Prices, Purse, Question, Reply, Rules, Wish, saves_data,
+    Prices, Purse, Question, Reply, Rules, Steps, Wish, saves_data,
 };
 
 fn main() {
@@ -79,6 +79,7 @@ fn decide(policy: Policy, times: u64) {
             },
             rules: &rules,
             menu: &menu,
+            at_hand: Steps::default(),
             outlook: Outlook {
                 allowance: 0.5,
                 plenty: 3.0,

@@ -58,5 +58,5 @@ pub use purse::{Bill, Purse};
 pub use reason::{REASONS, Reason};
 pub use reply::{Reply, Rules, forbids_transform, is_coded};
 pub use scan::{COMPRESSION, HeadScan, NAMESPACE, Seen};
-pub use step::{Coding, Codings, Menu, STEPS, Step, UnknownStep};
+pub use step::{Coding, Codings, Menu, STEPS, Step, Steps, UnknownStep};
 pub use wish::{Form, Origin, Preference, Wish};

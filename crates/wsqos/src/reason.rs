@@ -14,6 +14,8 @@ pub enum Reason {
     Affordable,
     /// Compressed: the client's line is slow enough for it to arrive earlier.
     SavesTime,
+    /// Compressed: the client left it open, and the result was at hand.
+    Cached,
     /// Compressed: the policy compresses whatever may be.
     PolicyAlways,
     /// Plain: the client refused.
@@ -53,10 +55,11 @@ pub enum Reason {
 }
 
 /// Every reason, those of compressing first.
-pub const REASONS: [Reason; 21] = [
+pub const REASONS: [Reason; 22] = [
     Reason::Asked,
     Reason::Affordable,
     Reason::SavesTime,
+    Reason::Cached,
     Reason::PolicyAlways,
     Reason::Refused,
     Reason::NotAcceptable,
@@ -84,6 +87,7 @@ impl Reason {
             Self::Asked => "asked",
             Self::Affordable => "affordable",
             Self::SavesTime => "saves-time",
+            Self::Cached => "cached",
             Self::PolicyAlways => "policy-always",
             Self::Refused => "refused",
             Self::NotAcceptable => "not-acceptable",
@@ -109,7 +113,7 @@ impl Reason {
     pub const fn compresses(self) -> bool {
         matches!(
             self,
-            Self::Asked | Self::Affordable | Self::SavesTime | Self::PolicyAlways
+            Self::Asked | Self::Affordable | Self::SavesTime | Self::Cached | Self::PolicyAlways
         )
     }
 

@@ -24,6 +24,10 @@ pub enum Coding {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Codings(u8);
 
+/// A set of steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Steps(u8);
+
 /// A coding at one level of effort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
@@ -105,6 +109,19 @@ impl Codings {
     /// Whether none is.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
+    }
+}
+
+impl Steps {
+    /// This set and `step`.
+    #[must_use]
+    pub const fn with(self, step: Step) -> Self {
+        Self(self.0 | 1 << step.index())
+    }
+
+    /// Whether `step` is in it.
+    pub const fn has(self, step: Step) -> bool {
+        self.0 & 1 << step.index() != 0
     }
 }
 
@@ -217,6 +234,15 @@ mod tests {
         }
         let unknown = "gzip-9".parse::<Step>().unwrap_err().to_string();
         assert!(unknown.contains("gzip-1, gzip-6, zstd-1"), "{unknown}");
+    }
+
+    #[test]
+    fn a_set_has_what_was_put_into_it() {
+        for step in STEPS {
+            let set = Steps::default().with(step);
+            let had = STEPS.into_iter().filter(|other| set.has(*other));
+            assert_eq!(had.collect::<Vec<_>>(), [step]);
+        }
     }
 
     #[test]

@@ -41,12 +41,13 @@ impl Front {
             seed,
             ..posthaste_bookshop::Config::default()
         })?;
-        // The papers compress the smallest reply, too.
+        // The papers compress the smallest reply, too, and each anew.
         let config = format!(
             "listen = \"{listen}\"\n\
              [compression]\n\
              steps = [\"{}\"]\n\
              least = \"1B\"\n\
+             cache = \"0B\"\n\
              [[route]]\n\
              path = \"/\"\n\
              upstream = [\"{}\"]\n",

@@ -137,6 +137,9 @@ pub struct Compression {
     pub least: Size,
     /// Whether event streams are compressed, each event flushed. Default no.
     pub events: bool,
+    /// How much is kept of replies that came before and of what became of them, so that they need not be
+    /// compressed again; nothing with 0. Default 16 MB.
+    pub cache: Size,
     /// The busy share up to which optional compression may fill the workers. Default 80 %.
     pub threshold: Ratio,
     /// The busy share below which demand is no longer called high: it moves what is reported, not what
@@ -276,6 +279,7 @@ impl Default for Compression {
             steps: Menu::default(),
             least: rules.least,
             events: rules.events,
+            cache: Size::from_bytes(16_000_000),
             threshold: threshold.high,
             release: threshold.low,
             dwell: threshold.dwell,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use posthaste_gateway::{Config, Running, start};
 
-use crate::support::{Client, Origin, Reply, field, get};
+use crate::support::{Client, Origin, Reply, field, get, wait_until};
 
 /// A text of so many bytes that does not repeat itself too much.
 fn text(length: usize) -> String {
@@ -64,6 +64,71 @@ fn decoded(reply: &Reply) -> String {
         Some(other) => panic!("{other}"),
     }
     String::from_utf8(text).unwrap()
+}
+
+/// A reply that comes again is not compressed again: whatever it is called for, however busy, for those who take it so.
+#[test]
+fn what_comes_again_is_at_hand() {
+    let (book, other) = (text(16_055), text(9000));
+    let origin = Origin::start({
+        let (book, other) = (book.clone(), other.clone());
+        move |line| {
+            while let Some(request) = line.request() {
+                let field = "ETag: \"b\"\r\n";
+                line.write(match request.split(' ').nth(1) {
+                    Some("/other") => reply(field, &other),
+                    Some("/pieces") => chunked(field, &book),
+                    _ => reply(field, &book),
+                });
+            }
+        }
+    });
+    let busy =
+        "[compression]\nthreshold = \"0%\"\nrelease = \"0%\"\nsteps = [\"gzip-1\", \"zstd-1\"]";
+    let config = || crate::support::config(&[origin.address], busy);
+    let gateway = start(config()).unwrap();
+    let ask = |path: &str, wish: &str, codings: &str| {
+        let fields = format!("Accept-Encoding: {codings}\r\nPrefer: compression-reason{wish}\r\n");
+        let got = get(&gateway, path, &fields);
+        let reason = field(&got.head, "compression-decision").unwrap().to_owned();
+        (reason, got)
+    };
+    let reason = |path: &str, wish: &str, codings: &str| ask(path, wish, codings).0;
+    let asks = ", compression=always";
+    assert_eq!(reason("/", "", "gzip"), "demand-high");
+    // Those who ask have it made.
+    let (_, first) = ask("/", asks, "gzip");
+    let (_, second) = ask("/other", asks, "gzip");
+    for _ in 0..2 {
+        ask("/", asks, "gzip");
+        ask("/other", asks, "gzip");
+    }
+    for (path, message, made) in [
+        ("/", &book, &first),
+        ("/pieces", &book, &first),
+        ("/other", &other, &second),
+    ] {
+        // At the first time, unless the reply has not come whole yet when its head has.
+        let mut got = None;
+        wait_until("it is at hand", || {
+            let (reason, reply) = ask(path, "", "gzip");
+            got = Some(reply);
+            reason == "cached"
+        });
+        let got = got.unwrap();
+        assert_eq!(decoded(&got), *message);
+        assert_eq!(field(&got.head, "etag"), field(&made.head, "etag"));
+        assert_eq!(field(&got.head, "vary"), field(&made.head, "vary"));
+    }
+    // Nobody has made another coding of it, and who refuses is left alone.
+    assert_eq!(reason("/", "", "zstd"), "demand-high");
+    assert_eq!(reason("/", "", "identity"), "refused");
+    // By another coding if that is the one at hand.
+    let by_another = || reason("/", "", "zstd, gzip") == "cached";
+    wait_until("it is at hand by another coding", by_another);
+    // A new configuration begins with an empty cache.
+    gateway.reload(config()).unwrap();
+    assert_eq!(reason("/", "", "gzip"), "demand-high");
 }
 
 #[test]

@@ -25,7 +25,7 @@ use crate::prices::{Prices, UNKNOWN_LENGTH};
 use crate::purse::{Bill, Purse};
 use crate::reason::Reason;
 use crate::reply::{Reply, Rules};
-use crate::step::{Codings, Menu, Step};
+use crate::step::{Codings, Menu, Step, Steps};
 use crate::wish::{Form, Preference, Wish};
 
 /// How a gateway decides.
@@ -75,6 +75,8 @@ pub struct Question<'a> {
     pub rules: &'a Rules,
     /// The steps on offer.
     pub menu: &'a Menu,
+    /// The steps whose result for this very reply is at hand, so that it costs nothing.
+    pub at_hand: Steps,
     /// What can be afforded.
     pub outlook: Outlook,
     /// How long the deciding thread has been busy without a pause, which bounds what waits behind this
@@ -164,7 +166,7 @@ impl Decision {
 
 impl Question<'_> {
     /// What stands before every policy: the reply's own rules, a refusal, no coding in common.
-    fn obstacle(&self) -> Option<Reason> {
+    pub fn obstacle(&self) -> Option<Reason> {
         if let Some(reason) = self.reply.obstacle(self.rules) {
             return Some(reason);
         }
@@ -216,7 +218,8 @@ impl Question<'_> {
         self.reply.length.unwrap_or(UNKNOWN_LENGTH)
     }
 
-    /// Takes `choice` for a client that asks; for one that leaves it open, if the purse pays for it.
+    /// Takes `choice` for a client that asks; for one that leaves it open, if it is at hand or the purse pays for
+    /// it. What the purse does not pay for may be at hand by another step.
     fn settle(
         &self,
         choice: Choice,
@@ -227,12 +230,24 @@ impl Question<'_> {
         if self.preference.wish == Wish::Always {
             return Decision::compressed(choice.step, Reason::Asked, None);
         }
+        let cached = |choice: Choice| Decision::compressed(choice.step, Reason::Cached, None);
+        if self.is_at_hand(&choice) {
+            return cached(choice);
+        }
         let wish = self.preference.wish;
         purse.fill(self.now, &self.outlook);
         match purse.pay(wish, self.backlog, cheapest, choice.cpu) {
             Ok(bill) => Decision::compressed(choice.step, affordable, Some(bill)),
-            Err(reason) => Decision::plain(reason),
+            Err(reason) => {
+                let at_hand = self.choices().find(|choice| self.is_at_hand(choice));
+                at_hand.map_or(Decision::plain(reason), cached)
+            }
         }
+    }
+
+    /// Whether there is nothing to compute: what is kept are contents, not Bodies.
+    fn is_at_hand(&self, choice: &Choice) -> bool {
+        self.form() == Form::Content && self.at_hand.has(choice.step)
     }
 }
 

@@ -3,8 +3,8 @@
 use posthaste_units::{BitRate, Instant, Size, Span};
 use posthaste_wsqos::{
     Accept, Coding, Decision, Demand, Form, Line, Media, Menu, Origin, Outlook, POLICIES, Policy,
-    Preference, Prices, Purse, Question, Reason, Reply, Rules, STEPS, Sample, Step, Threshold,
-    Wish, Work,
+    Preference, Prices, Purse, Question, Reason, Reply, Rules, STEPS, Sample, Step, Steps,
+    Threshold, Wish, Work,
 };
 use proptest::prelude::*;
 
@@ -38,6 +38,7 @@ struct Case {
     outlook: Outlook,
     line: Option<Line>,
     menu: Menu,
+    at_hand: Steps,
     backlog: Span,
 }
 
@@ -52,6 +53,7 @@ impl Default for Case {
             outlook: IDLE,
             line: None,
             menu: Menu::default(),
+            at_hand: Steps::default(),
             backlog: Span::ZERO,
         }
     }
@@ -74,6 +76,7 @@ impl Case {
             reply: self.reply,
             rules: &Rules::default(),
             menu: &self.menu,
+            at_hand: self.at_hand,
             outlook: self.outlook,
             backlog: self.backlog,
             line: self.line,
@@ -134,6 +137,56 @@ fn high_demand_leaves_the_askers() {
         ..Case::default()
     };
     assert_eq!(held_up.of(Policy::Threshold), (None, Reason::Backlog));
+}
+
+/// Those of all steps.
+fn steps(wanted: impl Fn(Step) -> bool) -> Steps {
+    let steps = STEPS.into_iter().filter(|step| wanted(*step));
+    steps.fold(Steps::default(), Steps::with)
+}
+
+#[test]
+fn what_is_at_hand_costs_nothing() {
+    let spent = Outlook {
+        allowance: 0.0,
+        busy: 0.9,
+        is_high: true,
+        ..Outlook::UNKNOWN
+    };
+    let at_hand = |step: Step, outlook| Case {
+        at_hand: steps(|other| other == step),
+        outlook,
+        ..Case::default()
+    };
+    for policy in [Policy::Threshold, Policy::Ladder] {
+        // Whatever is busy, and by the step that there is where the one that would be taken is not.
+        for step in [Step::Zstd1, Step::Brotli5] {
+            let cached = (Some(step), Reason::Cached);
+            assert_eq!(at_hand(step, spent).of(policy), cached, "{policy}");
+        }
+    }
+    // With plenty the better step is made though a worse one is at hand.
+    let better = (Some(Step::Brotli5), Reason::Affordable);
+    assert_eq!(at_hand(Step::Zstd1, IDLE).of(Policy::Ladder), better);
+    // Nobody gets what he does not take or does not want.
+    let case = Case {
+        accept: Some("gzip"),
+        ..at_hand(Step::Zstd1, spent)
+    };
+    assert_eq!(case.of(Policy::Threshold), (None, Reason::DemandHigh));
+    let case = Case {
+        wish: Wish::Never,
+        ..at_hand(Step::Zstd1, IDLE)
+    };
+    assert_eq!(case.of(Policy::Threshold), (None, Reason::Refused));
+    assert_eq!(at_hand(Step::Zstd1, IDLE).of(Policy::Never).0, None);
+    // A Body by itself is not what is kept.
+    let mut case = Case {
+        form: Form::Body,
+        ..at_hand(Step::Gzip1, spent)
+    };
+    case.reply.media = Media::Soap;
+    assert_eq!(case.of(Policy::Threshold), (None, Reason::DemandHigh));
 }
 
 #[test]
@@ -456,18 +509,22 @@ fn question() -> impl Strategy<Value = Case> {
         outlook,
         line,
         menu,
+        0usize..1 << STEPS.len(),
     )
-        .prop_map(|(wish, origin, accept, reply, outlook, line, menu)| Case {
-            form: Form::Content,
-            wish,
-            origin,
-            accept,
-            reply,
-            outlook,
-            line,
-            menu: Menu::new(&menu),
-            backlog: Span::ZERO,
-        })
+        .prop_map(
+            |(wish, origin, accept, reply, outlook, line, menu, at_hand)| Case {
+                at_hand: steps(|step| at_hand & 1 << step.index() != 0),
+                form: Form::Content,
+                wish,
+                origin,
+                accept,
+                reply,
+                outlook,
+                line,
+                menu: Menu::new(&menu),
+                backlog: Span::ZERO,
+            },
+        )
 }
 
 proptest! {
@@ -491,7 +548,11 @@ proptest! {
             }
             prop_assert_eq!(reason == Reason::Asked, case.wish == Wish::Always);
             let watches = policy != Policy::Always && case.wish != Wish::Always;
-            prop_assert_eq!(decision.bill.is_some(), watches);
+            if reason == Reason::Cached {
+                prop_assert!(watches && case.at_hand.has(step));
+            }
+            let pays = watches && reason != Reason::Cached;
+            prop_assert_eq!(decision.bill.is_some(), pays);
         }
     }
 

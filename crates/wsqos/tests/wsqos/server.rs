@@ -7,7 +7,7 @@
 use posthaste_units::{Instant, Seed, Size, Span, Stream};
 use posthaste_wsqos::{
     Accept, Demand, Form, Media, Menu, Origin, Outlook, Policy, Preference, Prices, Purse,
-    Question, Reason, Reply, Rules, Sample, Step, Threshold, Wish,
+    Question, Reason, Reply, Rules, Sample, Step, Steps, Threshold, Wish,
 };
 use rand_distr::{Distribution as _, Exp1, Normal};
 
@@ -213,6 +213,7 @@ impl Server {
             },
             rules: &self.rules,
             menu: &self.menu,
+            at_hand: Steps::default(),
             outlook: self.outlook,
             backlog: decided.since(self.paused),
             line: None,

@@ -1,0 +1,156 @@
+//! Replies that come again, with what became of them: what repeats is compressed once.
+//!
+//! A reply is known by its content alone, compared byte for byte. So nothing here is ever out of date, nobody gets what the
+//! upstream did not just send him, and no rule of HTTP caching applies. What comes for the second time is kept: a reply
+//! that never comes again is not worth its room. Where the room is full, what was not asked for again goes first.
+
+use std::hash::BuildHasher as _;
+
+use bytes::Bytes;
+use posthaste_units::Size;
+use posthaste_wsqos::{STEPS, Step, Steps};
+use quick_cache::unsync::DefaultLifecycle;
+use quick_cache::{DefaultHashBuilder, Weighter, unsync};
+
+/// What a message became, by step.
+#[derive(Clone, Default)]
+pub(crate) struct Versions([Option<Bytes>; STEPS.len()]);
+
+/// One thread's replies.
+pub(crate) struct Cache {
+    kept: unsync::Cache<Bytes, Versions, ByLength, DefaultHashBuilder>,
+    /// Of what came once: the hash, at the place that it says.
+    seen: Box<[u64]>,
+    hasher: DefaultHashBuilder,
+}
+
+/// Places for what came once.
+const SEEN: usize = 4096;
+
+/// How long a reply is taken to be when the table is laid out.
+const USUAL: u64 = 8 << 10;
+
+#[derive(Clone)]
+struct ByLength;
+
+impl Weighter<Bytes, Versions> for ByLength {
+    fn weight(&self, message: &Bytes, versions: &Versions) -> u64 {
+        let packed = versions.0.iter().flatten().map(Bytes::len);
+        (message.len() + packed.sum::<usize>()) as u64
+    }
+}
+
+impl Versions {
+    /// What `step` makes of the message.
+    pub(crate) fn by(&self, step: Step) -> Option<&Bytes> {
+        self.0[step.index()].as_ref()
+    }
+
+    /// Those there are.
+    pub(crate) fn steps(&self) -> Steps {
+        let there = STEPS.into_iter().filter(|step| self.by(*step).is_some());
+        there.fold(Steps::default(), Steps::with)
+    }
+}
+
+impl Cache {
+    /// Holds `room` bytes of messages and what became of them; with no room it does nothing.
+    pub(crate) fn new(room: Size) -> Self {
+        let (room, hasher) = (room.as_bytes(), DefaultHashBuilder::default());
+        let items = usize::try_from(room / USUAL).unwrap_or(usize::MAX);
+        let lifecycle = DefaultLifecycle::default();
+        Self {
+            kept: unsync::Cache::with(items, room, ByLength, hasher.clone(), lifecycle),
+            seen: vec![0; SEEN].into(),
+            hasher,
+        }
+    }
+
+    /// What became of `message`.
+    pub(crate) fn find(&self, message: &[u8]) -> Option<&Versions> {
+        self.is_on().then(|| self.kept.get(message)).flatten()
+    }
+
+    /// Keeps what `step` made of `message`, if it came before.
+    pub(crate) fn keep(&mut self, message: &[u8], step: Step, packed: &Bytes) {
+        if !self.is_on() || !self.came_before(message) {
+            return;
+        }
+        let mut versions = self.find(message).cloned().unwrap_or_default();
+        versions.0[step.index()] = Some(packed.clone());
+        self.kept.insert(Bytes::copy_from_slice(message), versions);
+    }
+
+    fn is_on(&self) -> bool {
+        self.kept.capacity() > 0
+    }
+
+    fn came_before(&mut self, message: &[u8]) -> bool {
+        let hash = self.hasher.hash_one(message);
+        let place = &mut self.seen[hash as usize % SEEN];
+        std::mem::replace(place, hash) == hash
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message of so many bytes, none like another.
+    fn message(number: u32, length: usize) -> Vec<u8> {
+        let mut message = vec![b'x'; length];
+        message[..4].copy_from_slice(&number.to_be_bytes());
+        message
+    }
+
+    fn keep(cache: &mut Cache, message: &[u8], step: Step) {
+        let packed = Bytes::from(format!("{} {}", step, message.len()));
+        cache.keep(message, step, &packed);
+    }
+
+    #[test]
+    fn what_comes_twice_is_kept_for_each_step() {
+        let mut cache = Cache::new(Size::from_bytes(1 << 20));
+        let book = message(1, 5000);
+        keep(&mut cache, &book, Step::Gzip1);
+        assert!(cache.find(&book).is_none(), "it came once");
+        keep(&mut cache, &book, Step::Gzip1);
+        keep(&mut cache, &book, Step::Zstd3);
+        let found = cache.find(&book).unwrap();
+        assert_eq!(found.by(Step::Gzip1).unwrap(), "gzip-1 5000");
+        assert_eq!(found.by(Step::Zstd3).unwrap(), "zstd-3 5000");
+        let steps = Steps::default().with(Step::Gzip1).with(Step::Zstd3);
+        assert_eq!(found.steps(), steps);
+        // A byte makes it another.
+        let mut other = book.clone();
+        other[4999] ^= 1;
+        assert!(cache.find(&other).is_none() && cache.find(&book[..4999]).is_none());
+    }
+
+    #[test]
+    fn the_room_is_a_bound_and_what_is_asked_for_stays() {
+        let room = 1 << 20;
+        let mut cache = Cache::new(Size::from_bytes(room));
+        let hot = message(0, 10_000);
+        for number in 1..2000 {
+            for _ in 0..2 {
+                keep(&mut cache, &hot, Step::Gzip1);
+                keep(&mut cache, &message(number, 10_000), Step::Gzip1);
+            }
+            assert!(cache.kept.weight() <= room);
+            assert!(cache.find(&hot).is_some(), "gone after {number} others");
+        }
+        let kept = (1..2000).filter(|number| cache.find(&message(*number, 10_000)).is_some());
+        assert!((50..105).contains(&kept.count()));
+    }
+
+    #[test]
+    fn without_room_nothing_is_kept() {
+        let mut cache = Cache::new(Size::from_bytes(0));
+        let book = message(1, 1000);
+        for _ in 0..3 {
+            keep(&mut cache, &book, Step::Gzip1);
+        }
+        assert!(cache.find(&book).is_none());
+    }
+}
