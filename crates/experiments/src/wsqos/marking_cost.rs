@@ -123,7 +123,8 @@ fn beside(
     for turn in 0..case.pairs {
         conditions.progress.step(turn, case.pairs, "side by side");
         both.seed = Seed(conditions.seed.0.wrapping_add(turn));
-        let Some([plain, marking]) = side_by_side([plain, marking], &both, conditions.stop)? else {
+        let parts = side_by_side([plain, marking], &both, conditions.stop)?;
+        let Some([plain, marking]) = parts.map(|parts| parts.map(|part| part.reply_us)) else {
             break;
         };
         pairs.push([plain, marking, marking / plain].map(Value::from));

@@ -1,19 +1,20 @@
 //! What was asked of the gateway under load, measured beside what it is compared with, in turns.
 //!
 //! Three questions. Beyond its limit: at one and a half times what HAProxy does when it compresses everything,
-//! who compresses how much, and how long is the tail? At saturation: what does deciding cost, against
-//! a gateway to which nobody leaves anything to decide? At 70 % of what it does plain: is the plain path's
-//! tail as short as theirs? What is compared runs alternately, and medians are taken.
+//! who compresses how much, and how long is the tail, where every reply has to be compressed and where replies repeat?
+//! At saturation: what does deciding cost, against a gateway to which nobody leaves anything to decide? At 70 % of what
+//! it does plain: is the plain path's tail as short as theirs? What is compared runs alternately; at saturation both are
+//! asked at the same time on one core, and each one's processor time is its own. Medians are taken.
 
 use posthaste_load::{Arrivals, Connections, Pace, Plan, Step};
-use posthaste_units::{Rate, Span};
+use posthaste_units::{Rate, Seed, Span};
 use posthaste_wsqos::Wish;
 
 use super::peers::{Folder, Peer};
-use super::rig::{Measured, REPLY, Rig, Stand, runs};
+use super::rig::{Measured, REPLY, Rig, Stand, runs, side_by_side};
 use super::sizes::Sizes;
 use crate::figure::{Conditions, Failure, Study};
-use crate::records::{Records, Table};
+use crate::records::{Records, Table, Value};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-promises",
@@ -25,6 +26,9 @@ struct Case {
     rounds: u64,
     settle: Span,
     length: Span,
+    /// Runs of two gateways side by side, and how long each is.
+    pairs: u64,
+    beside: Span,
 }
 
 impl Case {
@@ -38,6 +42,8 @@ impl Case {
             rounds,
             settle,
             length,
+            pairs: if full { 100 } else { 24 },
+            beside: Span::from_millis(400),
         }
     }
 }
@@ -72,6 +78,7 @@ pub(super) const AT_EASE: f64 = 0.7;
 
 /// Names of what is measured, in records and sentences.
 pub(super) const GATE: [&str; 2] = ["beyond: threshold", "beyond: HAProxy's gate"];
+pub(super) const REPEATED: &str = "beyond: threshold, cache";
 pub(super) const PLAIN_BEYOND: &str = "beyond: threshold, all refuse";
 pub(super) const SATURATED: [&str; 2] = ["saturated: half leave it open", "saturated: all refuse"];
 pub(super) const ASKED: [&str; 2] = ["saturated: a third asks", "saturated: exactly the askers"];
@@ -104,19 +111,25 @@ fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
         rig: &rig,
         case,
         table: runs(),
+        beside: Table::new(BESIDE),
     };
     let folder = Folder::new();
     let complete = bench.all(&folder, &mut records)?;
     records.set_number("complete", f64::from(u8::from(complete)));
     records.set_table("runs", bench.table);
+    records.set_table("beside", bench.beside);
     Ok(records)
 }
+
+const BESIDE: [&str; 5] = ["who", "turn", "reply_us", "packed", "denied"];
 
 struct Promises<'a> {
     conditions: &'a Conditions<'a>,
     rig: &'a Rig,
     case: &'a Case,
     table: Table,
+    /// Of gateways side by side, a row for each.
+    beside: Table,
 }
 
 impl Promises<'_> {
@@ -124,7 +137,8 @@ impl Promises<'_> {
     fn all(&mut self, folder: &Folder, records: &mut Records) -> Result<bool, Failure> {
         // A proxy for each question: what it went through in one must not show in the next.
         let open = || self.rig.gateway(1, GATEWAY, "");
-        let [gateway, decides, plain_path] = [open()?, open()?, open()?];
+        let [gateway, decides, refuses, plain_path] = [open()?, open()?, open()?, open()?];
+        let caching = self.rig.caching_gateway(GATEWAY)?;
         let exactly = self.rig.gateway(1, GATEWAY, EXACTLY)?;
         let peer = |peer: Peer| peer.start(self.rig, &folder.0);
         let [gate, all] = [peer(Peer::Haproxy)?, peer(Peer::HaproxyAll)?];
@@ -150,15 +164,10 @@ impl Promises<'_> {
                 ..trial(GATE[1], gate, OPEN, beyond)
             });
         }
+        trials.push(trial(REPEATED, &caching, OPEN, beyond));
         trials.push(trial(PLAIN_BEYOND, &gateway, REFUSE, beyond));
-        let saturated = [
-            trial(SATURATED[0], &decides, HALF, Load::Closed),
-            trial(SATURATED[1], &decides, REFUSE, Load::Closed),
-        ];
-        let asked = [
-            trial(ASKED[0], &decides, THIRDS, Load::Closed),
-            trial(ASKED[1], &exactly, THIRDS, Load::Closed),
-        ];
+        let saturated = [(&decides, HALF), (&refuses, REFUSE)];
+        let asked = [(&decides, THIRDS), (&exactly, THIRDS)];
         let at_ease = Load::Open(AT_EASE * plain);
         let stands = [Some(&plain_path), haproxy.as_ref(), nginx.as_ref()];
         let tails = TAILS.into_iter().zip(stands);
@@ -166,9 +175,9 @@ impl Promises<'_> {
             .filter_map(|(who, stand)| Some(trial(who, stand?, REFUSE, at_ease)))
             .collect();
         Ok(self.turns(0, &trials)?
-            && self.turns(1, &saturated)?
-            && self.turns(2, &asked)?
-            && self.turns(3, &tails)?)
+            && self.pairs(SATURATED, saturated)?
+            && self.pairs(ASKED, asked)?
+            && self.turns(1, &tails)?)
     }
 
     /// Replies per second in a closed loop; not a number where it was stopped.
@@ -184,7 +193,7 @@ impl Promises<'_> {
         for round in 1..=rounds {
             for trial in trials {
                 let done = question * rounds + round - 1;
-                self.conditions.progress.step(done, 4 * rounds, trial.who);
+                self.conditions.progress.step(done, 2 * rounds, trial.who);
                 let plan = |length| self.plan(trial.stand, trial.wishes, trial.load, length);
                 let settled = self.measure(trial.stand, &plan(self.case.settle))?;
                 let measured = self.measure(trial.stand, &plan(self.case.length))?;
@@ -198,6 +207,40 @@ impl Promises<'_> {
                     .map_or_else(own, |sizes| sizes.share(&measured));
                 self.table
                     .push(measured.row(trial.who, f64::NAN, round, share));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Two gateways side by side and saturated, each with clients of its own; whether it came to the end.
+    fn pairs(
+        &mut self,
+        whos: [&str; 2],
+        [(one, ours), (other, theirs)]: [(&Stand, &[(Wish, f64)]); 2],
+    ) -> Result<bool, Failure> {
+        let stop = self.conditions.stop;
+        let both = |length| {
+            let mut both = self.plan(one, ours, Load::Closed, length);
+            let theirs = self.plan(other, theirs, Load::Closed, length);
+            both.requests.extend(theirs.requests);
+            both
+        };
+        // Who watches the load has to see it first.
+        let settled = side_by_side([one, other], &both(self.case.settle), stop)?.is_some();
+        let mut both = both(self.case.beside);
+        for turn in 0..self.case.pairs {
+            let progress = &self.conditions.progress;
+            progress.step(turn, self.case.pairs, whos[0]);
+            both.seed = Seed(self.conditions.seed.0.wrapping_add(turn));
+            let parts = side_by_side([one, other], &both, stop)?;
+            let Some(parts) = parts.filter(|_| settled) else {
+                return Ok(false);
+            };
+            for (who, part) in whos.iter().zip(parts) {
+                let numbers = [turn as f64, part.reply_us, part.packed, part.denied];
+                let numbers = numbers.map(Value::from);
+                let row = [Value::from(*who)].into_iter().chain(numbers);
+                self.beside.push(row);
             }
         }
         Ok(true)
@@ -244,15 +287,15 @@ mod tests {
             rounds: 1,
             settle: Span::from_millis(60),
             length: Span::from_millis(60),
+            pairs: 2,
+            beside: Span::from_millis(60),
         };
         let records = study(&Conditions::of_a_test(&lab, &stop), &case).unwrap();
         assert!(records.number("complete") == 1.0);
-        let rows: Vec<String> = records
-            .table("runs")
-            .rows()
-            .map(|row| row.text("who").to_owned())
-            .collect();
-        for who in [GATE[0], PLAIN_BEYOND, TAILS[0]]
+        let tables = ["runs", "beside"].map(|name| records.table(name));
+        let rows = tables.iter().flat_map(|table| table.rows());
+        let rows: Vec<String> = rows.map(|row| row.text("who").to_owned()).collect();
+        for who in [GATE[0], REPEATED, PLAIN_BEYOND, TAILS[0]]
             .iter()
             .chain(&SATURATED)
             .chain(&ASKED)
@@ -260,11 +303,8 @@ mod tests {
             assert!(rows.contains(&(*who).to_owned()), "{who}: {rows:?}");
         }
         assert!(instrument::identity(&records).holds);
-        let denied: f64 = records
-            .table("runs")
-            .rows()
-            .map(|row| row.number("denied"))
-            .sum();
+        let rows = tables.iter().flat_map(|table| table.rows());
+        let denied: f64 = rows.map(|row| row.number("denied")).sum();
         assert!(denied == 0.0, "{denied} askers were denied");
     }
 }

@@ -77,6 +77,7 @@ struct Done {
     /// Seconds of processor time, and seconds in which it waited for a processor.
     used: f64,
     waited: f64,
+    replies: f64,
     /// Replies to clients that did not refuse, and those of them that were compressed.
     open: f64,
     packed: f64,
@@ -134,13 +135,30 @@ impl Rig {
         }
     }
 
-    /// A gateway with these lines in its configuration, before its route and in it, so many times slower.
+    /// A gateway with these lines in its configuration, before its route and in it, so many times slower. The one
+    /// reply that there is comes again and again, and stands for many: each is compressed.
     pub(super) fn gateway(
         &self,
         slowdown: u32,
         before: &str,
         route: &str,
     ) -> Result<Stand, Failure> {
+        let mut config = self.configuration(before, route)?;
+        config.slowdown = slowdown;
+        config.compression.cache = posthaste_units::Size::from_bytes(0);
+        gateway(config)
+    }
+
+    /// The same, and what comes again is at hand.
+    pub(super) fn caching_gateway(&self, before: &str) -> Result<Stand, Failure> {
+        gateway(self.configuration(before, "")?)
+    }
+
+    fn configuration(
+        &self,
+        before: &str,
+        route: &str,
+    ) -> Result<posthaste_gateway::Config, Failure> {
         let core = self.cores.server.map(|core| core.to_string());
         let config = format!(
             "listen = \"{}:0\"\n\
@@ -154,17 +172,7 @@ impl Rig {
             core.unwrap_or_default(),
             self.origin.address
         );
-        let config = posthaste_gateway::Config {
-            slowdown,
-            ..posthaste_gateway::Config::read(&config)?
-        };
-        let start = || posthaste_gateway::start(config).map_err(Failure::from);
-        let (gateway, tasks) = with_threads(start)?;
-        Ok(Stand {
-            address: gateway.addr,
-            tasks,
-            works: Works::Gateway(Box::new(gateway)),
-        })
+        Ok(posthaste_gateway::Config::read(&config)?)
     }
 
     /// What clients send that wish so, each in its share.
@@ -208,6 +216,16 @@ impl Rig {
     }
 }
 
+fn gateway(config: posthaste_gateway::Config) -> Result<Stand, Failure> {
+    let start = || posthaste_gateway::start(config).map_err(Failure::from);
+    let (gateway, tasks) = with_threads(start)?;
+    Ok(Stand {
+        address: gateway.addr,
+        tasks,
+        works: Works::Gateway(Box::new(gateway)),
+    })
+}
+
 /// Writes down what holds for every run with these cores.
 pub(super) fn describe(records: &mut Records, conditions: &Conditions<'_>, cores: Cores) {
     records.set_parameter("cores", cores.describe());
@@ -242,19 +260,33 @@ fn making_way(work: impl FnOnce() -> Result<Run, RunError> + Send) -> Result<Run
     Ok(ended.map_err(|_| "the generator has panicked")??)
 }
 
-/// Microseconds of processor time for each reply of two gateways that one plan asks at the same time, so that whatever
-/// else the machine does meets them alike; `None` when it was stopped early. For clients that do not refuse compression.
+/// What a gateway did in a run in which it was not asked alone.
+pub(super) struct Part {
+    /// Microseconds of processor time for each reply.
+    pub(super) reply_us: f64,
+    /// Share of the replies that might be compressed and were.
+    pub(super) packed: f64,
+    /// Replies to clients that asked, and were not served compressed.
+    pub(super) denied: f64,
+}
+
+/// Two gateways that one plan asks at the same time, so that whatever else the machine does meets them alike; `None`
+/// when it was stopped early.
 pub(super) fn side_by_side(
     stands: [&Stand; 2],
     plan: &Plan,
     stop: &AtomicBool,
-) -> Result<Option<[f64; 2]>, Failure> {
+) -> Result<Option<[Part; 2]>, Failure> {
     let [one, other] = stands;
     let before = [one.done()?, other.done()?];
     let run = making_way(|| run(plan, stop, &mut ()))?;
     let after = [one.done()?.since(before[0]), other.done()?.since(before[1])];
-    let costs = after.map(|done| 1e6 * done.used / done.open);
-    Ok((!run.stopped).then_some(costs))
+    let parts = after.map(|done| Part {
+        reply_us: 1e6 * done.used / done.replies,
+        packed: done.packed / done.open,
+        denied: done.denied,
+    });
+    Ok((!run.stopped).then_some(parts))
 }
 
 /// What `start` starts, and the threads of it that serve.
@@ -357,6 +389,7 @@ impl Stand {
             done.waited += fields.next().ok_or("schedstat is short")?? / 1e9;
         }
         for (line, count) in self.metrics("decisions")? {
+            done.replies += count;
             if line.contains("wish=\"never\"") {
                 continue;
             }
@@ -387,6 +420,7 @@ impl Done {
         Self {
             used: self.used - then.used,
             waited: self.waited - then.waited,
+            replies: self.replies - then.replies,
             open: self.open - then.open,
             packed: self.packed - then.packed,
             denied: self.denied - then.denied,
