@@ -82,7 +82,7 @@ impl Compression<'_> {
 
     /// Decides, and finds what became of the same reply before, where it has come whole.
     fn decide(&self, reply: Reply, source: &mut Source) -> (Decision, Option<Versions>) {
-        let now = now();
+        let (now, mut known) = (now(), None);
         let mut question = Question {
             now,
             preference: self.wishes.preference,
@@ -97,17 +97,21 @@ impl Compression<'_> {
             backlog: idle::since(now),
             prices: &self.workshop.prices.borrow(),
         };
-        let message = match question.obstacle() {
-            None => source.whole(),
-            Some(_) => None,
-        };
-        let known = message.and_then(|message| self.cache.borrow().find(&message).cloned());
+        let policy = self.route.policy;
+        if policy != Policy::Never && question.obstacle().is_none() {
+            known = source.whole().and_then(|message| self.find(&message));
+        }
         question.at_hand = known.as_ref().map(Versions::steps).unwrap_or_default();
         let mut purse = self.workshop.purse.borrow_mut();
-        let decision = self.route.policy.decide(&question, &mut purse);
+        let decision = policy.decide(&question, &mut purse);
         drop(purse);
         self.workshop.publish();
         (decision, known)
+    }
+
+    /// What became of `message` before.
+    fn find(&self, message: &[u8]) -> Option<Versions> {
+        self.cache.borrow().find(message).cloned()
     }
 
     /// What the kernel knows of the client's line: asked only where somebody wants to know.
@@ -164,7 +168,7 @@ impl Compression<'_> {
         known: Option<Versions>,
     ) -> Result<Option<Bytes>, Failure> {
         let step = job.step;
-        let known = known.or_else(|| self.cache.borrow().find(message).cloned());
+        let known = known.or_else(|| self.find(message));
         if let Some(packed) = known.as_ref().and_then(|known| known.by(step)) {
             let metrics = &self.workshop.house.metrics;
             metrics.cached(message.len(), packed.len());
