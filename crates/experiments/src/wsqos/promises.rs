@@ -54,14 +54,21 @@ const CLIENTS: u32 = 64;
 /// What is due while so many wait is dropped and counted.
 const AT_ONCE: usize = 1000;
 
-/// One that is measured: who, before which proxy, what its clients wish, at which load.
+/// One that is measured: who, before which proxy, what its clients wish.
 struct Trial<'a> {
     who: &'static str,
     stand: &'a Stand,
     wishes: &'static [(Wish, f64)],
-    load: Load,
     /// Of a peer, whose compressed replies are not counted otherwise.
     sizes: Option<Sizes>,
+}
+
+/// At which rate: so many times what a proxy does in a closed loop just before, since what a core does changes from
+/// one minute to the next.
+struct Of<'a> {
+    times: f64,
+    stand: &'a Stand,
+    wishes: &'static [(Wish, f64)],
 }
 
 #[derive(Clone, Copy)]
@@ -73,8 +80,8 @@ enum Load {
 }
 
 /// The rates of the open loops, over what they are multiples of.
-pub(super) const BEYOND: f64 = 1.5;
-pub(super) const AT_EASE: f64 = 0.7;
+const BEYOND: f64 = 1.5;
+const AT_EASE: f64 = 0.7;
 
 /// Names of what is measured, in records and sentences.
 pub(super) const GATE: [&str; 2] = ["beyond: threshold", "beyond: HAProxy's gate"];
@@ -84,6 +91,7 @@ pub(super) const SATURATED: [&str; 2] = ["saturated: half leave it open", "satur
 pub(super) const ASKED: [&str; 2] = ["saturated: a third asks", "saturated: exactly the askers"];
 pub(super) const TAILS: [&str; 3] = ["at ease: gateway", "at ease: HAProxy", "at ease: nginx"];
 
+const ASKS: &[(Wish, f64)] = &[(Wish::Always, 1.0)];
 const OPEN: &[(Wish, f64)] = &[(Wish::Unstated, 1.0)];
 const REFUSE: &[(Wish, f64)] = &[(Wish::Never, 1.0)];
 const HALF: &[(Wish, f64)] = &[(Wish::Never, 0.5), (Wish::Unstated, 0.5)];
@@ -114,7 +122,7 @@ fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
         beside: Table::new(BESIDE),
     };
     let folder = Folder::new();
-    let complete = bench.all(&folder, &mut records)?;
+    let complete = bench.all(&folder)?;
     records.set_number("complete", f64::from(u8::from(complete)));
     records.set_table("runs", bench.table);
     records.set_table("beside", bench.beside);
@@ -134,7 +142,7 @@ struct Promises<'a> {
 
 impl Promises<'_> {
     /// Everything, one question after another; whether it came to the end.
-    fn all(&mut self, folder: &Folder, records: &mut Records) -> Result<bool, Failure> {
+    fn all(&mut self, folder: &Folder) -> Result<bool, Failure> {
         // A proxy for each question: what it went through in one must not show in the next.
         let open = || self.rig.gateway(1, GATEWAY, "");
         let [gateway, decides, refuses, plain_path] = [open()?, open()?, open()?, open()?];
@@ -143,41 +151,43 @@ impl Promises<'_> {
         let peer = |peer: Peer| peer.start(self.rig, &folder.0);
         let [gate, all] = [peer(Peer::Haproxy)?, peer(Peer::HaproxyAll)?];
         let [haproxy, nginx] = [peer(Peer::HaproxyPlain)?, peer(Peer::NginxPlain)?];
-        let asks: &[(Wish, f64)] = &[(Wish::Always, 1.0)];
-        let packing = self.throughput(all.as_ref().unwrap_or(&gateway), asks)?;
-        let plain = self.throughput(&gateway, REFUSE)?;
-        records.set_number("compress all", packing);
-        records.set_number("plain", plain);
-        let trial = |who, stand, wishes, load| Trial {
+        let trial = |who, stand, wishes| Trial {
             who,
             stand,
             wishes,
-            load,
             sizes: None,
         };
-        let beyond = Load::Open(BEYOND * packing);
-        let mut trials = vec![trial(GATE[0], &gateway, OPEN, beyond)];
+        let beyond = Of {
+            times: BEYOND,
+            stand: all.as_ref().unwrap_or(&gateway),
+            wishes: ASKS,
+        };
+        let mut trials = vec![trial(GATE[0], &gateway, OPEN)];
         if let Some(gate) = &gate {
             let sizes = Some(Sizes::of(self.rig, gate, self.conditions.stop)?);
             trials.push(Trial {
                 sizes,
-                ..trial(GATE[1], gate, OPEN, beyond)
+                ..trial(GATE[1], gate, OPEN)
             });
         }
-        trials.push(trial(REPEATED, &caching, OPEN, beyond));
-        trials.push(trial(PLAIN_BEYOND, &gateway, REFUSE, beyond));
+        trials.push(trial(REPEATED, &caching, OPEN));
+        trials.push(trial(PLAIN_BEYOND, &gateway, REFUSE));
         let saturated = [(&decides, HALF), (&refuses, REFUSE)];
         let asked = [(&decides, THIRDS), (&exactly, THIRDS)];
-        let at_ease = Load::Open(AT_EASE * plain);
+        let at_ease = Of {
+            times: AT_EASE,
+            stand: &plain_path,
+            wishes: REFUSE,
+        };
         let stands = [Some(&plain_path), haproxy.as_ref(), nginx.as_ref()];
         let tails = TAILS.into_iter().zip(stands);
         let tails: Vec<Trial<'_>> = tails
-            .filter_map(|(who, stand)| Some(trial(who, stand?, REFUSE, at_ease)))
+            .filter_map(|(who, stand)| Some(trial(who, stand?, REFUSE)))
             .collect();
-        Ok(self.turns(0, &trials)?
+        Ok(self.turns(0, &beyond, &trials)?
             && self.pairs(SATURATED, saturated)?
             && self.pairs(ASKED, asked)?
-            && self.turns(1, &tails)?)
+            && self.turns(1, &at_ease, &tails)?)
     }
 
     /// Replies per second in a closed loop; not a number where it was stopped.
@@ -188,13 +198,16 @@ impl Promises<'_> {
     }
 
     /// One after another, so many times over; whether it came to the end.
-    fn turns(&mut self, question: u64, trials: &[Trial<'_>]) -> Result<bool, Failure> {
+    fn turns(&mut self, question: u64, of: &Of<'_>, trials: &[Trial<'_>]) -> Result<bool, Failure> {
         let rounds = self.case.rounds;
         for round in 1..=rounds {
-            for trial in trials {
+            let load = Load::Open(of.times * self.throughput(of.stand, of.wishes)?);
+            // Another one is first in each round: what a core does depends on what it has just done.
+            let turn = trials.iter().cycle().skip(round as usize);
+            for trial in turn.take(trials.len()) {
                 let done = question * rounds + round - 1;
                 self.conditions.progress.step(done, 2 * rounds, trial.who);
-                let plan = |length| self.plan(trial.stand, trial.wishes, trial.load, length);
+                let plan = |length| self.plan(trial.stand, trial.wishes, load, length);
                 let settled = self.measure(trial.stand, &plan(self.case.settle))?;
                 let measured = self.measure(trial.stand, &plan(self.case.length))?;
                 let Some(measured) = measured.filter(|_| settled.is_some()) else {
