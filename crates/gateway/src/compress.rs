@@ -80,7 +80,8 @@ impl Compression<'_> {
         Ok((Response::from_parts(head, body), reason))
     }
 
-    /// Decides, and finds what became of the same reply before, where it has come whole.
+    /// Decides, and finds what became of the same reply before; `None` where it was not looked for, since it has not
+    /// come whole or is not to be compressed.
     fn decide(&self, reply: Reply, source: &mut Source) -> (Decision, Option<Versions>) {
         let (now, mut known) = (now(), None);
         let mut question = Question {
@@ -99,7 +100,7 @@ impl Compression<'_> {
         };
         let policy = self.route.policy;
         if policy != Policy::Never && question.obstacle().is_none() {
-            known = source.whole().and_then(|message| self.find(&message));
+            known = source.whole().map(|message| self.find(&message));
         }
         question.at_hand = known.as_ref().map(Versions::steps).unwrap_or_default();
         let mut purse = self.workshop.purse.borrow_mut();
@@ -110,8 +111,9 @@ impl Compression<'_> {
     }
 
     /// What became of `message` before.
-    fn find(&self, message: &[u8]) -> Option<Versions> {
-        self.cache.borrow().find(message).cloned()
+    fn find(&self, message: &[u8]) -> Versions {
+        let cache = self.cache.borrow();
+        cache.find(message).cloned().unwrap_or_default()
     }
 
     /// What the kernel knows of the client's line: asked only where somebody wants to know.
@@ -168,8 +170,8 @@ impl Compression<'_> {
         known: Option<Versions>,
     ) -> Result<Option<Bytes>, Failure> {
         let step = job.step;
-        let known = known.or_else(|| self.find(message));
-        if let Some(packed) = known.as_ref().and_then(|known| known.by(step)) {
+        let known = known.unwrap_or_else(|| self.find(message));
+        if let Some(packed) = known.by(step) {
             let metrics = &self.workshop.house.metrics;
             metrics.cached(message.len(), packed.len());
             return Ok(Some(packed.clone()));
