@@ -239,14 +239,15 @@ impl Promises<'_> {
             both
         };
         // Who watches the load has to see it first.
-        let settled = side_by_side([one, other], &both(self.case.settle), stop)?.is_some();
+        if side_by_side([one, other], &both(self.case.settle), stop)?.is_none() {
+            return Ok(false);
+        }
         let mut both = both(self.case.beside);
         for turn in 0..self.case.pairs {
             let progress = &self.conditions.progress;
             progress.step(turn, self.case.pairs, whos[0]);
             both.seed = Seed(self.conditions.seed.0.wrapping_add(turn));
-            let parts = side_by_side([one, other], &both, stop)?;
-            let Some(parts) = parts.filter(|_| settled) else {
+            let Some(parts) = side_by_side([one, other], &both, stop)? else {
                 return Ok(false);
             };
             for (who, part) in whos.iter().zip(parts) {
