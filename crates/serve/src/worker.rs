@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::task::LocalSet;
+use tokio::task::{LocalSet, yield_now};
 use tokio::time::Instant;
 
 use crate::connection::{Connection, Peer};
@@ -20,6 +20,10 @@ use crate::speak;
 
 /// How often time limits are looked at: their accuracy.
 const SWEEP: Duration = Duration::from_millis(250);
+
+/// Connections accepted before those that have been are served. Whoever accepts all that wait has each of them wait for
+/// the others: clients that get no reply open more, and after a crowd of a moment it never catches up.
+const ACCEPTS: u64 = 4;
 
 /// How long to wait after a failed accept before the first and at most before any further try.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
@@ -132,6 +136,9 @@ async fn accept<H: Handler>(
                 };
                 next += 1;
                 serve(stream, Rc::new(peer), slot, handler.clone());
+                if next % ACCEPTS == 0 {
+                    yield_now().await;
+                }
             }
             Err(error) if is_the_peers(&error) => {
                 add_one(&thread.server.counters.accept_errors);
@@ -202,7 +209,7 @@ async fn drain(thread: &Rc<Thread>) {
         connection.end();
     }
     // One turn of the loop for the ended ones to close.
-    tokio::task::yield_now().await;
+    yield_now().await;
 }
 
 /// A time limit in sweeps, at least one.

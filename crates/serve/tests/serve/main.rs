@@ -1,5 +1,6 @@
 //! Servers over real sockets: limits of time and number, TLS, and the end.
 
+mod crowd;
 mod echo;
 mod http2;
 mod marks;

@@ -1,0 +1,54 @@
+//! Many connections at once: who has been accepted comes before those who wait.
+
+use std::io::{Read, Write};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::{Request, Response};
+use posthaste_serve::{Counters, Handler, Peer, Server, listen};
+
+use crate::connect;
+use crate::echo::Whole;
+
+/// Notes how many connections had been accepted when the first request was served.
+struct First {
+    counters: Arc<Counters>,
+    accepted: Arc<AtomicU64>,
+}
+
+impl Handler for First {
+    type Body = Whole;
+
+    async fn handle(self: Rc<Self>, _: Request<Incoming>, _: Rc<Peer>) -> Response<Whole> {
+        let accepted = self.counters.snapshot().accepted;
+        let _ = self.accepted.compare_exchange(0, accepted, SeqCst, SeqCst);
+        Response::new(Whole(Some(Bytes::new())))
+    }
+}
+
+#[test]
+fn a_crowd_that_waits_does_not_hold_up_who_has_been_accepted() {
+    let listener = listen(([127, 0, 0, 1], 0).into(), 128).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut crowd: Vec<_> = (0..100).map(|_| connect(address)).collect();
+    for client in &mut crowd {
+        let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+        client.write_all(request).unwrap();
+    }
+    let server = Server::default();
+    let (counters, accepted) = (server.counters.clone(), Arc::<AtomicU64>::default());
+    let noted = accepted.clone();
+    let make = move |_| First {
+        counters: counters.clone(),
+        accepted: noted.clone(),
+    };
+    let _running = server.start(listener, make).unwrap();
+    for client in &mut crowd {
+        assert!(client.read(&mut [0; 256]).unwrap() > 0);
+    }
+    // Those of a turn, and of the turn in which their requests are found.
+    assert!((1..=8).contains(&accepted.load(SeqCst)), "{accepted:?}");
+}
