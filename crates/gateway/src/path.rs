@@ -153,7 +153,7 @@ fn receive(
 fn forward(site: &Site, mut head: Parts, body: Outgoing, peer: &Peer) -> Request<Outgoing> {
     strip_hop(&mut head.headers);
     let https = site.plan.config.tls.is_some();
-    say_for_whom(&mut head.headers, peer.address, https);
+    say_for_whom(&mut head.headers, peer, https);
     Request::from_parts(head, body)
 }
 

@@ -3,7 +3,7 @@
 //! The phase and the tick at which it began are two cells; the thread's sweep reads them. Nothing is
 //! armed or disarmed per request, which is why this is used and not hyper's own timer.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::pin::Pin;
@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::HeaderValue;
 
 use crate::counters::add_one;
 use crate::mark::Marking;
@@ -31,11 +32,21 @@ pub struct Peer {
     pub number: u64,
     /// For the handler to keep something with the connection; 0 at first.
     pub note: Cell<u64>,
+    pub(crate) ip: OnceCell<HeaderValue>,
     pub(crate) connection: Rc<Connection>,
     pub(crate) thread: Rc<Thread>,
 }
 
 impl Peer {
+    /// Its IP address as a field's value, written once for all requests of the connection.
+    pub fn ip(&self) -> &HeaderValue {
+        self.ip.get_or_init(|| {
+            let text = self.address.ip().to_string();
+            // An address is a value; RFC 7239, section 6, has this name for one that could not be told.
+            HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("unknown"))
+        })
+    }
+
     /// Starts or ends the time in which a request's body must arrive, for handlers that read it themselves.
     pub fn reading(&self, reading: bool) {
         self.connection

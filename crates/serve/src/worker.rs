@@ -1,6 +1,6 @@
 //! One thread's event loop: accept, serve, sweep, drain.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
@@ -131,6 +131,7 @@ async fn accept<H: Handler>(
                     address,
                     number: next,
                     note: Cell::new(0),
+                    ip: OnceCell::new(),
                     connection,
                     thread: thread.clone(),
                 };
