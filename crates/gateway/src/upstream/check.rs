@@ -11,7 +11,6 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use super::line::Line;
-use super::patience::Patience;
 use super::target::Target;
 use crate::body::Outgoing;
 use crate::config::Health;
@@ -77,6 +76,6 @@ async fn is_well(target: &Target, path: &Uri, limit: Duration) -> bool {
     request.headers_mut().insert(HOST, host);
     let agent = HeaderValue::from_static("posthaste health check");
     request.headers_mut().insert(USER_AGENT, agent);
-    let reply = line.send(request, Patience::new(limit)).await;
+    let reply = line.send(request, limit).await;
     reply.is_ok_and(|reply| reply.status().as_u16() < 500)
 }

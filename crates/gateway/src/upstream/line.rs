@@ -6,6 +6,7 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -29,6 +30,7 @@ pub(super) struct Line {
     pub(super) mark: Dscp,
     sender: SendRequest<Outgoing>,
     connection: Driven,
+    patience: Patience,
 }
 
 /// What moves the bytes, for as long as there is a connection.
@@ -58,6 +60,7 @@ impl Line {
             mark,
             sender,
             connection: Driven(Some(Box::pin(connection))),
+            patience: Patience::new(),
         })
     }
 
@@ -66,19 +69,20 @@ impl Line {
         self.connection.poll(cx).is_pending() && self.sender.is_ready()
     }
 
-    /// Sends `request` and waits for the head of the reply, as long as `patience` lasts while neither
-    /// the request nor the reply gets on by the upstream's fault.
+    /// Sends `request` and waits for the head of the reply, for `limit` while neither the request nor the
+    /// reply gets on by the upstream's fault.
     ///
     /// The request comes back where nothing of it was sent.
     pub(super) async fn send(
         &mut self,
         request: Request<Outgoing>,
-        mut patience: Patience,
+        limit: Duration,
     ) -> Result<Response<Incoming>, (Failure, Option<Request<Outgoing>>)> {
         let progress = request.body().progress();
         let mut sent = 0;
         let mut reply = std::pin::pin!(self.sender.try_send_request(request));
-        let connection = &mut self.connection;
+        let (connection, patience) = (&mut self.connection, &mut self.patience);
+        patience.begin(limit);
         std::future::poll_fn(|cx| {
             let _ = connection.poll(cx);
             if let Poll::Ready(reply) = reply.as_mut().poll(cx) {
@@ -109,16 +113,16 @@ pub(crate) struct Passing {
     /// None once it is over.
     line: Option<Line>,
     home: Home,
-    patience: Patience,
 }
 
 impl Passing {
-    pub(super) fn new(body: Incoming, line: Line, home: Home, patience: Patience) -> Self {
+    /// The rest may take `limit` from one piece to the next.
+    pub(super) fn new(body: Incoming, mut line: Line, home: Home, limit: Duration) -> Self {
+        line.patience.begin(limit);
         Self {
             body,
             line: Some(line),
             home,
-            patience,
         }
     }
 
@@ -145,12 +149,16 @@ impl Body for Passing {
         let outcome = match this.poll_body(cx) {
             Poll::Ready(frame) => frame.map(|frame| frame.map_err(Failure::Broken)),
             Poll::Pending => {
-                ready!(this.patience.poll(cx));
+                if let Some(line) = &mut this.line {
+                    ready!(line.patience.poll(cx));
+                }
                 this.line = None;
                 Some(Err(Failure::Stalled))
             }
         };
-        this.patience.renew();
+        if let Some(line) = &mut this.line {
+            line.patience.renew();
+        }
         if let Some(Err(failure)) = &outcome {
             this.home.count(failure);
         }

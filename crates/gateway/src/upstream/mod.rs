@@ -23,7 +23,6 @@ use thiserror::Error;
 use tokio::time::timeout;
 
 use self::line::Line;
-use self::patience::Patience;
 use self::pool::{Home, Pool};
 use crate::body::Outgoing;
 use crate::config::Timeouts;
@@ -158,7 +157,7 @@ impl Upstreams {
         let home = pool.enter();
         while let Some(mut line) = poll_fn(|cx| Poll::Ready(pool.take(cx, mark))).await {
             let again = copy_to_repeat(&request);
-            match line.send(request, Patience::new(self.reply)).await {
+            match line.send(request, self.reply).await {
                 Ok(reply) => return Ok(self.received(reply, line, home)),
                 Err((Failure::ReplyTimeout, _)) => return Err(Failure::ReplyTimeout),
                 Err((failure, unsent)) => request = unsent.or(again).ok_or(failure)?,
@@ -166,7 +165,7 @@ impl Upstreams {
         }
         // In a box: few requests need a new connection, and each would hold room for it.
         let mut line = Box::pin(self.connect(target, mark)).await?;
-        match line.send(request, Patience::new(self.reply)).await {
+        match line.send(request, self.reply).await {
             Ok(reply) => Ok(self.received(reply, line, home)),
             Err((failure, _)) => Err(failure),
         }
@@ -217,7 +216,7 @@ impl Upstreams {
         line: Line,
         home: Home,
     ) -> Response<Passing> {
-        reply.map(|body| Passing::new(body, line, home, Patience::new(self.reply_body)))
+        reply.map(|body| Passing::new(body, line, home, self.reply_body))
     }
 }
 
