@@ -67,8 +67,10 @@ impl Compression<'_> {
                     None => (decision.reason, ReplyBody::Ahead(Box::new(source))),
                     Some(step) => {
                         let headers = &mut head.headers;
-                        self.pack(headers, step, facts.length, decision, source, known)
-                            .await?
+                        let packed =
+                            self.pack(headers, step, facts.length, decision, source, known);
+                        // In a box: a reply that stays as it is would hold and move room for it.
+                        Box::pin(packed).await?
                     }
                 }
             }
