@@ -17,6 +17,7 @@ mod proxies;
 mod reply;
 mod schedule;
 mod simulate;
+mod tails;
 mod visible;
 mod witness;
 
@@ -123,6 +124,11 @@ const BENCHMARKS: &[Benchmark] = &[
         name: "proxies",
         about: "the gateway's CPU time per request beside HAProxy's, nginx's and Envoy's, plain and gzip",
         run: proxies::proxies,
+    },
+    Benchmark {
+        name: "tails",
+        about: "how soon replies come through the gateway, HAProxy and nginx where it is 70 % busy, at work and just begun",
+        run: tails::tails,
     },
     Benchmark {
         name: "gate",

@@ -319,9 +319,12 @@ pub(super) fn origin(bench: &Bench) -> Outcome<Server> {
 
 /// What `posthaste load` is told: fifty clients that call with this body, for so long.
 pub(super) fn calls<'a>(body: &'a str, length: &'a str) -> Vec<&'a str> {
+    [vec!["--clients", "50"], posts(body, length)].concat()
+}
+
+/// The same without the clients.
+pub(super) fn posts<'a>(body: &'a str, length: &'a str) -> Vec<&'a str> {
     vec![
-        "--clients",
-        "50",
         "--duration",
         length,
         "--method",
