@@ -4,12 +4,16 @@ use std::io::{self, Write};
 
 use posthaste_coding::Decoder;
 use posthaste_soap::reply::{self, Inspection};
+use posthaste_wsqos::Coding;
 
 use crate::http::{Content, ReplyReader};
 use crate::outcome::Outcome;
 
 /// As much of a coded reply is looked into: the first child of Body is near its start.
 const LOOK: usize = 16 * 1024;
+
+/// And so many coded bytes of it at first: of a reply without a long SOAP header they hold what is looked for.
+const FIRST: usize = 512;
 
 /// The outcome of a complete reply, and for a fault or an error its reason.
 pub(crate) fn judge(reader: &ReplyReader) -> (Outcome, Option<String>) {
@@ -26,22 +30,34 @@ pub(crate) fn judge(reader: &ReplyReader) -> (Outcome, Option<String>) {
 }
 
 fn fault(body: &[u8], content: &Content) -> Option<String> {
-    let mut beginning = Beginning(Vec::new());
-    let body = match content {
-        Content::Plain => body,
+    let inspection = match content {
+        Content::Plain => reply::inspect(body),
+        Content::Coded(coding) => inspect_coded(body, *coding),
         Content::Unknown(_) => return None,
-        Content::Coded(coding) => {
-            // A reply cut off at what is kept ends in an error; what was decoded is enough.
-            if let Ok(mut decoder) = Decoder::new(*coding, &mut beginning) {
-                let _ = decoder.push(body).and_then(|()| decoder.finish());
-            }
-            &beginning.0
-        }
     };
-    match reply::inspect(body) {
+    match inspection {
         Inspection::Fault { code, reason, .. } => Some(format!("{code}: {reason}")),
         Inspection::Reply(_) | Inspection::NotSoap(_) => None,
     }
+}
+
+/// Decodes no more than it takes to see that a reply is no fault: all of it would cost a generator more than the request did.
+fn inspect_coded(body: &[u8], coding: Coding) -> Inspection {
+    let first = &body[..body.len().min(FIRST)];
+    match reply::inspect(&beginning(first, coding)) {
+        Inspection::Reply(version) => Inspection::Reply(version),
+        _ => reply::inspect(&beginning(body, coding)),
+    }
+}
+
+/// What a reply begins with that was `coded` so, as far as it has come and can be read.
+fn beginning(coded: &[u8], coding: Coding) -> Vec<u8> {
+    let mut beginning = Beginning(Vec::new());
+    // What is cut off ends in an error; what was decoded is enough.
+    if let Ok(mut decoder) = Decoder::new(coding, &mut beginning) {
+        let _ = decoder.push(coded).and_then(|()| decoder.finish());
+    }
+    beginning.0
 }
 
 /// Keeps the first [`LOOK`] bytes, and refuses more.

@@ -161,22 +161,27 @@ fn in_a_closed_loop_the_next_request_waits_until_the_reply_is_decoded() {
 
 #[test]
 fn a_fault_shows_in_any_coding_whether_or_not_it_is_decoded() {
-    let fault = b"<s:Envelope xmlns:s='http://schemas.xmlsoap.org/soap/envelope/'><s:Body><s:Fault>\
-        <faultcode>s:Server</faultcode><faultstring>closed</faultstring></s:Fault></s:Body></s:Envelope>";
-    let zstd = zstd::encode_all(&fault[..], 3).unwrap();
-    for (coding, body) in [("gzip", gzip(fault)), ("br", brotli(fault)), ("zstd", zstd)] {
-        let fields = format!("Content-Type: text/xml\r\nContent-Encoding: {coding}\r\n");
-        for decoding in [None, Some(1)] {
-            let mut plan = plan(answering(reply(&fields, &body), false), 100.0, 50);
-            plan.decoding = decoding;
-            let run = carried_out(&plan);
-            assert_eq!(
-                run.outcomes[Outcome::SoapFault],
-                5,
-                "{coding} {:?}",
-                run.outcomes
-            );
-            assert_eq!(run.reasons[&Outcome::SoapFault], "Server: closed");
+    // One that is longer, coded, than what is looked at first.
+    let numbers = (0..500_u32).map(|n| n.wrapping_mul(2_654_435_761).to_string());
+    let long = format!("<s:Header>{}</s:Header>", numbers.collect::<String>());
+    for header in ["", &long] {
+        let fault = format!(
+            "<s:Envelope xmlns:s='http://schemas.xmlsoap.org/soap/envelope/'>{header}<s:Body><s:Fault>\
+             <faultcode>s:Server</faultcode><faultstring>closed</faultstring></s:Fault></s:Body></s:Envelope>"
+        );
+        let fault = fault.as_bytes();
+        let zstd = zstd::encode_all(fault, 3).unwrap();
+        for (coding, body) in [("gzip", gzip(fault)), ("br", brotli(fault)), ("zstd", zstd)] {
+            assert!(header.is_empty() || body.len() > 2_000, "{}", body.len());
+            let fields = format!("Content-Type: text/xml\r\nContent-Encoding: {coding}\r\n");
+            for decoding in [None, Some(1)] {
+                let mut plan = plan(answering(reply(&fields, &body), false), 100.0, 50);
+                plan.decoding = decoding;
+                let run = carried_out(&plan);
+                let outcomes = &run.outcomes;
+                assert_eq!(outcomes[Outcome::SoapFault], 5, "{coding} {outcomes:?}");
+                assert_eq!(run.reasons[&Outcome::SoapFault], "Server: closed");
+            }
         }
     }
 }
