@@ -1,6 +1,7 @@
 //! Upstreams that die, lie, stall and say nothing.
 
 use std::net::TcpListener;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 use posthaste_gateway::start;
@@ -123,6 +124,28 @@ fn a_silent_upstream_is_a_timeout_and_a_stalled_one_is_cut_off() {
         .collect();
     let gateway = start(config(&[address], limits)).unwrap();
     assert_eq!(get(&gateway, "/", "").status, 504);
+}
+
+#[test]
+fn each_request_on_a_kept_connection_has_the_whole_of_its_time() {
+    let origin = Origin::start(|line| {
+        for _ in 0..2 {
+            line.request();
+            std::thread::sleep(Duration::from_millis(600));
+            line.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+        }
+        // The third gets no answer.
+        line.request();
+        line.request();
+    });
+    let gateway = start(config(&[origin.address], "[timeouts]\nreply = \"1s\"")).unwrap();
+    for status in [200, 200, 504] {
+        let begin = Instant::now();
+        assert_eq!(get(&gateway, "/", "").status, status);
+        let least = if status == 504 { 1000 } else { 600 };
+        assert!(begin.elapsed() >= Duration::from_millis(least));
+    }
+    assert_eq!(origin.connections.load(SeqCst), 1);
 }
 
 #[test]
