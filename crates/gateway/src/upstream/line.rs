@@ -60,7 +60,7 @@ impl Line {
             mark,
             sender,
             connection: Driven(Some(Box::pin(connection))),
-            patience: Patience::new(),
+            patience: Patience::default(),
         })
     }
 

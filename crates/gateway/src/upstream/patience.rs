@@ -9,6 +9,7 @@ use tokio::time::{Instant, Sleep, sleep};
 /// A time limit that begins when something is first waited for, and anew with each progress.
 ///
 /// It lives as long as a connection: a timer that stays and is put off costs less than one for each request.
+#[derive(Default)]
 pub(super) struct Patience {
     limit: Duration,
     waits: bool,
@@ -16,14 +17,6 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    pub(super) fn new() -> Self {
-        Self {
-            limit: Duration::MAX,
-            waits: false,
-            timer: None,
-        }
-    }
-
     /// Something else is waited for from now on, for `limit` at most.
     pub(super) fn begin(&mut self, limit: Duration) {
         self.limit = limit;
