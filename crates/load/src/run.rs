@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use posthaste_stats::{Histogram, Recorder};
 use posthaste_units::{Instant, Rate, Span};
-use rustix::process::{Resource, Rlimit};
 use thiserror::Error;
 
 use crate::buying::{Followed, QuoteUse};
@@ -249,18 +248,9 @@ fn prepare<'r>(plan: &'r Plan, stop: &'r AtomicBool) -> Result<(Shared<'r>, Vec<
     Ok((shared, dns))
 }
 
-/// Raises the limit of descriptors as far as the system allows, and shares it out.
+/// The connections that each thread may have.
 fn connection_limit(plan: &Plan) -> usize {
-    let limit = rustix::process::getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
-    // Where it cannot be raised the limit stays what it was, and is read again below.
-    let _ = rustix::process::setrlimit(Resource::Nofile, raised);
-    let descriptors = rustix::process::getrlimit(Resource::Nofile)
-        .current
-        .unwrap_or(u64::MAX);
+    let descriptors = posthaste_serve::open_files();
     let room = descriptors.saturating_sub(SPARE_DESCRIPTORS).max(1);
     let limit = plan
         .connection_limit

@@ -147,6 +147,7 @@ impl Server {
         if self.concurrency == Some(0) {
             return Err(StartError::Zero("the number of connections in service"));
         }
+        crate::open_files();
         let addr = listener.local_addr()?;
         let slots = self
             .concurrency

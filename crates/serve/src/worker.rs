@@ -146,7 +146,7 @@ async fn accept<H: Handler>(
             }
             Err(error) => {
                 add_one(&thread.server.counters.accept_errors);
-                tracing::warn!(%error, ?wait, "accept failed: raise the limit of open files (ulimit -n)");
+                tracing::warn!(%error, ?wait, "accept failed: raise the hard limit of open files (ulimit -Hn, or LimitNOFILE= of the service)");
                 drop(slot);
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(BACK_OFF.1);
