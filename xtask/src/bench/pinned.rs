@@ -59,6 +59,18 @@ impl Bench {
             .finish_search(seconds)
     }
 
+    /// A load, and the server's CPU time for it.
+    pub(crate) fn served(
+        &self,
+        server: &Server,
+        options: &[&str],
+        url: &str,
+    ) -> Outcome<(Report, Duration)> {
+        let before = server.running.cpu()?;
+        let report = self.load(url, options, 120)?;
+        Ok((report, server.running.cpu()? - before))
+    }
+
     /// A server's CPU time per ok reply in µs under this load, and the replies per second.
     pub(crate) fn server_cost(
         &self,
@@ -66,9 +78,7 @@ impl Bench {
         options: &[&str],
         url: &str,
     ) -> Outcome<(f64, f64)> {
-        let before = server.running.cpu()?;
-        let report = self.load(url, options, 120)?;
-        let used = server.running.cpu()? - before;
+        let (report, used) = self.served(server, options, url)?;
         let (ok, all) = (report.outcome("ok"), report.intended()?);
         // At the end of a closed loop, each client may be in the middle of a request.
         check(ok > 0 && ok + report.outcome("in-flight") == all, || {
