@@ -160,6 +160,10 @@ fn marks(out: &mut DescriptorEncoder, metrics: &Metrics, snapshot: &Snapshot) ->
 }
 
 fn upstreams(out: &mut DescriptorEncoder, house: &House) -> Result<(), Error> {
+    let help = "Requests that waited because enough were under way";
+    let queued = load(&house.metrics.queued);
+    counters(out, "queued", help, [([], queued)])?;
+
     let failures = Failure::KINDS.iter().zip(&house.metrics.failures);
     let rows = failures.map(|(kind, n)| ([("kind", *kind)], load(n)));
     let help = "Replies that upstreams did not give, by kind";

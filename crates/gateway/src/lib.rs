@@ -21,6 +21,7 @@ mod marking;
 mod metrics;
 mod packed;
 mod path;
+mod places;
 mod preference;
 mod protection;
 mod refusal;
@@ -53,6 +54,7 @@ use crate::demand::{Watcher, look_after};
 use crate::house::House;
 use crate::metrics::Metrics;
 use crate::path::Gateway;
+use crate::places::Places;
 use crate::protection::{Protection, start_pricing};
 pub use crate::site::PlanError;
 use crate::site::{Plan, Site};
@@ -215,7 +217,14 @@ fn gateway(house: &Arc<House>, thread: usize) -> Gateway {
     };
     tokio::task::spawn_local(follow(house.clone(), site.clone(), thread == 0));
     tokio::task::spawn_local(sweep(site.clone()));
-    Gateway { site, workshop }
+    let places = Rc::new(Places::new());
+    let own = places.clone();
+    tokio::task::spawn_local(async move { own.look_after().await });
+    Gateway {
+        site,
+        workshop,
+        places,
+    }
 }
 
 /// Serves each new plan from the moment it comes.

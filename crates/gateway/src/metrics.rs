@@ -13,6 +13,7 @@ use posthaste_wsqos::{
     Mark, MarkOrigin, Origin, Outlook, Preference, REASONS, Reason, STEPS, Seen, Step, Wish, Work,
 };
 
+use crate::places::Place;
 use crate::preference::Wishes;
 use crate::upstream::Failure;
 
@@ -37,6 +38,8 @@ pub(crate) struct Metrics {
     pub(crate) packed: [PackedBy; STEPS.len()],
     /// Replies whose compressed form was at hand.
     pub(crate) cached: PackedBy,
+    /// Requests that waited for a place.
+    pub(crate) queued: AtomicU64,
     pub(crate) failures: [AtomicU64; Failure::KINDS.len()],
     /// From a request's head to the head of its reply, and the upstreams' part of it.
     pub(crate) service: Times,
@@ -87,6 +90,7 @@ impl Metrics {
             marks_refused: AtomicU64::new(0),
             packed: Default::default(),
             cached: PackedBy::default(),
+            queued: AtomicU64::new(0),
             failures: Default::default(),
             service: Times::default(),
             upstream: Times::default(),
@@ -129,6 +133,12 @@ impl Metrics {
     pub(crate) fn mark_refused(&self, error: &io::Error) {
         if self.marks_refused.fetch_add(1, Relaxed) == 0 {
             tracing::warn!(%error, "the kernel refuses to mark packets to an upstream");
+        }
+    }
+
+    pub(crate) fn queued(&self, place: &Place<'_>) {
+        if place.waited {
+            add(&self.queued, 1);
         }
     }
 

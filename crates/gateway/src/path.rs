@@ -17,6 +17,7 @@ use crate::config::Watch;
 use crate::decode::Decoder;
 use crate::headers::{say_for_whom, strip_hop};
 use crate::marking;
+use crate::places::Places;
 use crate::preference::Wishes;
 use crate::refusal::Refusal;
 use crate::site::Site;
@@ -29,6 +30,7 @@ pub(crate) struct Gateway {
     /// Replaced when the configuration is; a request keeps the one it began with.
     pub(crate) site: Rc<RefCell<Rc<Site>>>,
     pub(crate) workshop: Rc<Workshop>,
+    pub(crate) places: Rc<Places>,
 }
 
 impl Handler for Gateway {
@@ -99,8 +101,11 @@ impl Gateway {
         let onward = onward.map_or(Dscp::DEFAULT, |mark| mark.dscp);
         let method = head.method.clone();
         let request = forward(&site, head, body, &peer);
+        let place = self.places.take().await;
+        metrics.queued(&place);
         let asked = now();
         let reply = route.upstreams.ask(request, onward).await;
+        drop(place);
         metrics.upstream.add(now().since(asked));
         let status = reply.as_ref().ok().map(|(reply, _)| reply.status());
         pass.ended(status);

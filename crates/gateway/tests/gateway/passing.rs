@@ -1,10 +1,11 @@
 //! What passes through unchanged, and what of it must change.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use crate::support::{Client, Origin, config, field, gateway, get};
+use crate::watching::{told, value};
 
 const HELLO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Type: text/plain\r\n\r\nhello";
 
@@ -95,6 +96,29 @@ fn one_connection_to_the_upstream_serves_many_requests() {
     }
     assert_eq!(origin.asked(), 25);
     assert_eq!(origin.connections.load(SeqCst), 1);
+}
+
+#[test]
+fn a_crowd_goes_on_to_an_upstream_that_waits_for_all_of_it() {
+    const CROWD: usize = 100;
+    let all = Barrier::new(CROWD);
+    let origin = Origin::start(move |line| {
+        while line.request().is_some() {
+            all.wait();
+            line.write(HELLO);
+        }
+    });
+    let gateway = gateway(&origin);
+    let mut crowd: Vec<_> = (0..CROWD).map(|_| Client::new(&gateway)).collect();
+    for client in &mut crowd {
+        client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
+    }
+    for client in &mut crowd {
+        assert_eq!(client.reply(false).unwrap().status, 200);
+    }
+    // All but those for whom there are places without need.
+    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    assert_eq!(value(&text, "posthaste_gateway_queued_total"), 68.0);
 }
 
 #[test]
