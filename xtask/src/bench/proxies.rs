@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::bench::pinned::{generator, server};
+use crate::bench::pinned::{generator, real_time, server};
 use crate::bench::{Bench, Row, median};
 use crate::peers::generators::first_isbn;
 use crate::site::{Server, Site, free_address};
@@ -304,7 +304,11 @@ pub(super) fn origin(bench: &Bench) -> Outcome<Server> {
     let values = [("listen", listen.to_string())];
     let file = fill(site, "origin.conf", values.into_iter(), &folder)?;
     let words = nginx(site, &folder, &file)?;
-    let words: Vec<String> = self::words(generator()).chain(words).collect();
+    // The generator, which shares its core, does not hold it up: its turns are of milliseconds.
+    let words: Vec<String> = self::words(real_time())
+        .chain(self::words(generator()))
+        .chain(words)
+        .collect();
     let mut command = Command::new(&words[0]);
     let origin = site.serve(
         "origin",
