@@ -218,8 +218,7 @@ fn gateway(house: &Arc<House>, thread: usize) -> Gateway {
     tokio::task::spawn_local(follow(house.clone(), site.clone(), thread == 0));
     tokio::task::spawn_local(sweep(site.clone()));
     let places = Rc::new(Places::new());
-    let own = places.clone();
-    tokio::task::spawn_local(async move { own.look_after().await });
+    tokio::task::spawn_local(places.clone().look_after());
     Gateway {
         site,
         workshop,

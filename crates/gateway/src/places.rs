@@ -1,12 +1,13 @@
 //! How many requests of one thread are under way at upstreams: as many as keep it busy, and no more.
 //!
-//! The more are under way, the more each costs: a connection on which a thousand others have gone before has left the
-//! processor's caches, and had to be opened first. What a stall has gathered is then served more slowly than more of it
-//! comes. So a crowd waits here, in the order in which it came, and few connections that stay warm serve it. An
-//! upstream that takes its time needs more of them: whenever the event loop has gone round without a reply, one more
-//! request goes on, so that none waits for a thread that has nothing to do.
+//! The more are under way, the more each costs: each has a connection to its upstream, which has to be opened and,
+//! among a thousand, has left the processor's caches by the time its reply comes. What a stall has gathered is then
+//! served more slowly than more of it comes. So a crowd waits here, in the order in which it came, and few connections
+//! that stay warm serve it. An upstream that takes its time needs more of them: whenever the event loop has gone round
+//! without a reply, one more request goes on, so that none waits for a thread that has nothing to do.
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::yield_now;
@@ -59,7 +60,7 @@ impl Places {
     }
 
     /// Adds places where requests wait and no reply comes. Never ends.
-    pub(crate) async fn look_after(&self) {
+    pub(crate) async fn look_after(self: Rc<Self>) {
         loop {
             self.crowd.notified().await;
             while self.waiting.get() > 0 {
@@ -104,7 +105,6 @@ impl Drop for Place<'_> {
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
-    use std::rc::Rc;
     use std::task::Poll;
 
     use tokio::task::{JoinSet, LocalSet};
@@ -122,8 +122,7 @@ mod tests {
     impl Thread {
         fn begin() -> Self {
             let places = Rc::new(Places::new());
-            let own = places.clone();
-            tokio::task::spawn_local(async move { own.look_after().await });
+            tokio::task::spawn_local(places.clone().look_after());
             Self {
                 places,
                 under_way: Rc::default(),
@@ -175,7 +174,7 @@ mod tests {
         run(async {
             let mut thread = Thread::begin();
             thread.ask(1_000, usize::MAX);
-            for _ in 0..1_000_000 {
+            for _ in 0..100_000 {
                 if thread.under_way.get() == 1_000 {
                     return;
                 }

@@ -116,7 +116,7 @@ fn a_crowd_goes_on_to_an_upstream_that_waits_for_all_of_it() {
     for client in &mut crowd {
         assert_eq!(client.reply(false).unwrap().status, 200);
     }
-    // All but those for whom there are places without need.
+    // All but the 32 that need not.
     let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
     assert_eq!(value(&text, "posthaste_gateway_queued_total"), 68.0);
 }
