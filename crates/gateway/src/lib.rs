@@ -252,7 +252,7 @@ async fn sweep(site: Rc<RefCell<Rc<Site>>>) {
 }
 
 impl Running {
-    /// Serves by `config` from now on; requests in service end as they began.
+    /// Serves by `config`, each thread from its next turn on; requests in service end as they began.
     pub fn reload(&self, config: Config) -> Result<(), Error> {
         let now = self.house.plan();
         let fixed = [
