@@ -162,7 +162,7 @@ const BENCHMARKS: &[Benchmark] = &[
     },
 ];
 
-/// A site with a release build, and how thorough to be.
+/// A site with a release build, plain or profiled, and how thorough to be.
 pub(crate) struct Bench {
     pub(crate) site: Site,
     pub(crate) quick: bool,
@@ -218,7 +218,12 @@ pub(crate) fn list() {
 }
 
 /// Runs all benchmarks or one; fails when a bar is missed.
-pub(crate) fn run(checkout: Checkout, name: Option<&str>, quick: bool) -> Outcome<ExitCode> {
+pub(crate) fn run(
+    checkout: Checkout,
+    build: Build,
+    name: Option<&str>,
+    quick: bool,
+) -> Outcome<ExitCode> {
     let chosen: Vec<&Benchmark> = BENCHMARKS
         .iter()
         .filter(|benchmark| name.is_none_or(|name| name == benchmark.name))
@@ -231,7 +236,7 @@ pub(crate) fn run(checkout: Checkout, name: Option<&str>, quick: bool) -> Outcom
         )));
     }
     let bench = Bench {
-        site: Site::new(checkout, Build::Release)?,
+        site: Site::new(checkout, build)?,
         quick,
     };
     let mut all_hold = true;

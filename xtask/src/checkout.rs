@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::pgo;
 use crate::process;
 use crate::trouble::{Outcome, Trouble};
 
@@ -14,6 +15,10 @@ use crate::trouble::{Outcome, Trouble};
 pub(crate) enum Build {
     Dev,
     Release,
+    /// The release, which counts what it does.
+    Counting,
+    /// The release, optimised by what was counted.
+    Profiled,
 }
 
 /// The checkout that this program was built from.
@@ -49,7 +54,12 @@ impl Checkout {
 
     /// A folder under `target/peers`, made when absent.
     pub(crate) fn peer_folder(&self, name: &str) -> Outcome<PathBuf> {
-        let folder = self.target.join("peers").join(name);
+        self.folder(&format!("peers/{name}"))
+    }
+
+    /// A folder under `target`, made when absent.
+    pub(crate) fn folder(&self, name: &str) -> Outcome<PathBuf> {
+        let folder = self.target.join(name);
         std::fs::create_dir_all(&folder).map_err(|error| Trouble::at(&folder, error))?;
         Ok(folder)
     }
@@ -69,14 +79,16 @@ impl Checkout {
         let mut cargo = cargo(self);
         cargo.arg("build").args(what);
         let folder = match build {
-            Build::Dev => "debug",
+            Build::Dev => self.target.join("debug"),
             Build::Release => {
                 cargo.arg("--release");
-                "release"
+                self.target.join("release")
             }
+            Build::Counting => pgo::counting(self, &mut cargo)?,
+            Build::Profiled => pgo::profiled(self, &mut cargo)?,
         };
         process::pass_through("cargo build", &mut cargo, Duration::from_secs(1200), |_| ())?;
-        Ok(self.target.join(folder).join(program))
+        Ok(folder.join(program))
     }
 }
 
