@@ -16,6 +16,11 @@ use crate::config::Watch;
 use crate::house::House;
 use crate::upstream::Failure;
 
+/// One in so many whole messages is measured once their price is settled, and the others are booked at that
+/// price: to look at the processor's clock takes the kernel 0.4 µs before and after, a tenth of what compressing
+/// a short reply takes.
+const MEASURED: u32 = 8;
+
 /// One thread's workshop.
 pub(crate) struct Workshop {
     pub(crate) purse: RefCell<Purse>,
@@ -24,6 +29,8 @@ pub(crate) struct Workshop {
     pub(crate) outlook: Cell<Outlook>,
     pub(crate) house: Arc<House>,
     press: RefCell<Press>,
+    /// Whole messages since one was measured.
+    booked: Cell<u32>,
     thread: usize,
     /// Where a slower machine is acted.
     slowness: Option<Slowness>,
@@ -54,6 +61,7 @@ impl Workshop {
             prices: RefCell::default(),
             outlook: Cell::new(Outlook::UNKNOWN),
             press: RefCell::default(),
+            booked: Cell::default(),
             house,
             thread,
         }
@@ -70,6 +78,15 @@ impl Workshop {
         if let Some(slowness) = &self.slowness {
             slowness.pay();
         }
+    }
+
+    /// What a whole message is booked at that need not be measured.
+    fn settled_price(&self, step: Step, length: Size) -> Option<Span> {
+        let prices = self.prices.borrow();
+        let booked = (self.booked.get() + 1) % MEASURED;
+        let measured = booked == 0 || !prices.are_settled(step, length);
+        self.booked.set(booked);
+        (!measured).then(|| prices.of(step, length).cpu)
     }
 
     /// Processor time of `work`, as on the machine that is acted.
@@ -103,9 +120,12 @@ impl Job {
     /// Compresses a message at once.
     pub(crate) fn pack(mut self, message: &[u8]) -> Result<Bytes, Failure> {
         let (workshop, step) = (self.workshop.clone(), self.step);
-        let packed = self.part(message.len(), || {
-            workshop.press.borrow_mut().pack(step, message)
-        })?;
+        let work = || workshop.press.borrow_mut().pack(step, message);
+        let length = Size::from_bytes(message.len() as u64);
+        if let Some(price) = workshop.settled_price(step, length) {
+            return self.book(message.len(), work(), price);
+        }
+        let packed = self.part(message.len(), work)?;
         self.finish();
         Ok(packed)
     }
@@ -117,6 +137,11 @@ impl Job {
         work: impl FnOnce() -> io::Result<Bytes>,
     ) -> Result<Bytes, Failure> {
         let (out, spent) = self.workshop.time(work);
+        self.book(read, out, spent)
+    }
+
+    /// Enters a part and what it took.
+    fn book(&mut self, read: usize, out: io::Result<Bytes>, spent: Span) -> Result<Bytes, Failure> {
         let out = out.map_err(Failure::Codec);
         let out = out.inspect_err(|failure| self.workshop.house.metrics.failed(failure))?;
         self.read += read as u64;

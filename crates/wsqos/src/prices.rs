@@ -108,6 +108,11 @@ impl Prices {
         }
     }
 
+    /// Whether so many replies of this length were reported that one more changes little.
+    pub fn are_settled(&self, step: Step, length: Size) -> bool {
+        self.cells[step.index()][class(length)].seen >= MEMORY
+    }
+
     /// Takes notice that `step` made `out` of `length` in `cpu` of processor time.
     pub fn learn(&mut self, step: Step, length: Size, out: Size, cpu: Span) {
         if length.as_bytes() == 0 {
@@ -251,6 +256,9 @@ mod tests {
         for _ in 0..100 {
             prices.learn(Step::Gzip1, size(16_000), size(5000), Span::from_micros(35));
         }
+        assert!(prices.are_settled(Step::Gzip1, size(16_000)));
+        assert!(!prices.are_settled(Step::Gzip1, size(32_000)));
+        assert!(!prices.are_settled(Step::Gzip6, size(16_000)));
         prices.learn(Step::Gzip1, size(16_000), size(5000), Span::from_secs(3));
         let after = prices.of(Step::Gzip1, size(16_000)).cpu.as_micros_f64();
         assert!((35.0..39.0).contains(&after), "{after}");

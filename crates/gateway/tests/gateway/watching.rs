@@ -73,6 +73,32 @@ fn what_happened_is_counted_by_its_reason() {
 }
 
 #[test]
+fn messages_that_are_not_measured_one_by_one_are_booked_all_the_same() {
+    let origin = Origin::answering(answer());
+    let anew = "[compression]\npolicy = \"always\"\ncache = \"0B\"";
+    let gateway = start(config(&[origin.address], anew)).unwrap();
+    let mut client = Client::new(&gateway);
+    let mut spent_after = |messages| {
+        for _ in 0..messages {
+            client.send("GET / HTTP/1.1\r\nHost: s\r\nAccept-Encoding: gzip\r\n\r\n");
+            client.reply(false).unwrap();
+        }
+        let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+        let at = |name: &str| value(&text, &format!("posthaste_gateway_{name}"));
+        assert_eq!(
+            at("packed_bytes_read_total{coding=\"gzip\""),
+            3000.0 * at("packed_total{coding=\"gzip\"")
+        );
+        at("packed_cpu_seconds_total{coding=\"gzip\"")
+    };
+    // Each of the first is measured, then one of eight.
+    let measured = spent_after(32) / 32.0;
+    let booked = (spent_after(320) - measured * 32.0) / 320.0;
+    let ratio = booked / measured;
+    assert!((0.3..3.0).contains(&ratio), "{booked} for {measured}");
+}
+
+#[test]
 fn the_page_says_it_in_words() {
     let origin = Origin::answering(answer());
     let gateway = start(config(&[origin.address], "")).unwrap();
