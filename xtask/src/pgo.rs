@@ -125,3 +125,16 @@ impl Toolchain {
         Err(Trouble::Missing(remedy.to_owned()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::FIGURES;
+
+    #[test]
+    fn what_is_run_is_in_the_study() {
+        let study = include_str!("../../docs/figures.md");
+        for figure in FIGURES {
+            assert!(study.contains(&format!("`{figure}`")), "{figure}");
+        }
+    }
+}
