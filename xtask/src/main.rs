@@ -60,7 +60,7 @@ enum Chore {
         #[arg(long)]
         pgo: bool,
     },
-    /// Build the release by what it did in the study (profile-guided optimisation): a tenth less processor time
+    /// Build the release by what it did in the study (profile-guided optimisation); needs rustup's llvm-tools
     Pgo,
     /// Write the generated docs: docs/cli.md and the README's table of figures
     Docs {
