@@ -1,8 +1,8 @@
 //! `cargo xtask pgo`: the release again, optimised by what it did in the study.
 //!
 //! Profile-guided optimisation takes three steps: a build that counts which way each branch goes, a run of
-//! it, and a build that lays out its code by those counts. The run is the study itself, which has every
-//! command at work in one process; a figure more is one line more in [`FIGURES`].
+//! it, and a build that lays out its code by those counts. The run is figures of the study, which has load,
+//! lines, gateways and brokers at work in one process; one more is a line more in [`FIGURES`].
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -25,7 +25,8 @@ const FIGURES: [&str; 7] = [
 
 /// Longest time for all of them; they take four minutes on two cores.
 const TRAINING: Duration = Duration::from_secs(1200);
-const MERGING: Duration = Duration::from_secs(60);
+/// Longest time for what takes a moment.
+const MOMENT: Duration = Duration::from_secs(60);
 
 /// Counts anew and builds by it.
 pub(crate) fn run(checkout: &Checkout) -> Outcome<()> {
@@ -56,7 +57,7 @@ pub(crate) fn run(checkout: &Checkout) -> Outcome<()> {
         .args(["merge", "--output"])
         .arg(profile(checkout)?)
         .arg(&counts);
-    process::run("llvm-profdata", &mut merge, MERGING, &logs)?;
+    process::run("llvm-profdata", &mut merge, MOMENT, &logs)?;
     println!("{}", checkout.binary(Build::Profiled)?.display());
     Ok(())
 }
@@ -103,7 +104,7 @@ impl Toolchain {
             .args(["--print", "target-libdir"])
             .current_dir(checkout.root());
         let logs = checkout.folder("pgo/logs")?;
-        let said = process::run("rustc", &mut rustc, MERGING, &logs)?.stdout;
+        let said = process::run("rustc", &mut rustc, MOMENT, &logs)?.stdout;
         let mut folder = PathBuf::from(said.trim());
         folder.pop();
         Ok(Self(folder))

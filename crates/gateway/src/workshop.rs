@@ -16,11 +16,6 @@ use crate::config::Watch;
 use crate::house::House;
 use crate::upstream::Failure;
 
-/// One in so many whole messages is measured once their price is settled, and the others are booked at that
-/// price: to look at the processor's clock takes the kernel 0.4 µs before and after, a tenth of what compressing
-/// a short reply takes.
-const MEASURED: u32 = 8;
-
 /// One thread's workshop.
 pub(crate) struct Workshop {
     pub(crate) purse: RefCell<Purse>,
@@ -29,8 +24,6 @@ pub(crate) struct Workshop {
     pub(crate) outlook: Cell<Outlook>,
     pub(crate) house: Arc<House>,
     press: RefCell<Press>,
-    /// Whole messages since one was measured.
-    booked: Cell<u32>,
     thread: usize,
     /// Where a slower machine is acted.
     slowness: Option<Slowness>,
@@ -61,7 +54,6 @@ impl Workshop {
             prices: RefCell::default(),
             outlook: Cell::new(Outlook::UNKNOWN),
             press: RefCell::default(),
-            booked: Cell::default(),
             house,
             thread,
         }
@@ -78,15 +70,6 @@ impl Workshop {
         if let Some(slowness) = &self.slowness {
             slowness.pay();
         }
-    }
-
-    /// What a whole message is booked at that need not be measured.
-    fn settled_price(&self, step: Step, length: Size) -> Option<Span> {
-        let prices = self.prices.borrow();
-        let booked = (self.booked.get() + 1) % MEASURED;
-        let measured = booked == 0 || !prices.are_settled(step, length);
-        self.booked.set(booked);
-        (!measured).then(|| prices.of(step, length).cpu)
     }
 
     /// Processor time of `work`, as on the machine that is acted.
@@ -122,7 +105,8 @@ impl Job {
         let (workshop, step) = (self.workshop.clone(), self.step);
         let work = || workshop.press.borrow_mut().pack(step, message);
         let length = Size::from_bytes(message.len() as u64);
-        if let Some(price) = workshop.settled_price(step, length) {
+        let settled = workshop.prices.borrow_mut().settled(step, length);
+        if let Some(price) = settled {
             return self.book(message.len(), work(), price);
         }
         let packed = self.part(message.len(), work)?;

@@ -91,7 +91,7 @@ fn messages_that_are_not_measured_one_by_one_are_booked_all_the_same() {
         );
         at("packed_cpu_seconds_total{coding=\"gzip\"")
     };
-    // Each of the first is measured, then one of eight.
+    // Each of the first is measured, then one of seven.
     let measured = spent_after(32) / 32.0;
     let booked = (spent_after(320) - measured * 32.0) / 320.0;
     let ratio = booked / measured;
