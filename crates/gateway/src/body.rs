@@ -12,12 +12,14 @@ use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use posthaste_serve::Peer;
+use posthaste_units::{Instant, Span};
 use thiserror::Error;
 
 use crate::decode::{DecodeError, Decoder};
 use crate::packed::Packed;
 use crate::source::Source;
 use crate::upstream::{Failure, Passing};
+use crate::workshop::now;
 
 /// A request's body towards the upstream.
 pub(crate) enum Outgoing {
@@ -42,7 +44,9 @@ pub(crate) struct Streaming {
 /// How a request's body gets on: for whoever must know at whose fault it does not.
 #[derive(Default)]
 pub(crate) struct Progress {
-    waits_for_client: Cell<bool>,
+    /// While the client's next piece has not come.
+    waits_since: Cell<Option<Instant>>,
+    waited: Cell<Span>,
     pieces: Cell<u64>,
 }
 
@@ -135,7 +139,7 @@ impl Streaming {
         let frame = Pin::new(&mut self.rest).poll_frame(cx);
         // Each piece begins the time for the next one anew.
         self.peer.reading(frame.is_pending());
-        self.progress.waits_for_client.set(frame.is_pending());
+        self.progress.waits(frame.is_pending());
         let frame = ready!(frame).transpose().map_err(BodyError::Broken)?;
         self.progress.pieces.set(self.progress.pieces.get() + 1);
         if let (Some(data), None) = (frame.as_ref().and_then(Frame::data_ref), &self.decoder) {
@@ -162,7 +166,25 @@ impl From<DecodeError> for BodyError {
 impl Progress {
     /// The client's next piece has not come.
     pub(crate) fn waits_for_client(&self) -> bool {
-        self.waits_for_client.get()
+        self.waits_since.get().is_some()
+    }
+
+    /// For how long it was waited for, so far.
+    pub(crate) fn waited(&self) -> Span {
+        let waits = self.waits_since.get().map(|since| now().since(since));
+        self.waited.get() + waits.unwrap_or_default()
+    }
+
+    /// Whether it is waited for from now on.
+    fn waits(&self, waits: bool) {
+        match (waits, self.waits_since.get()) {
+            (true, None) => self.waits_since.set(Some(now())),
+            (false, Some(_)) => {
+                self.waited.set(self.waited());
+                self.waits_since.set(None);
+            }
+            _ => {}
+        }
     }
 
     /// Pieces that were asked for and came.

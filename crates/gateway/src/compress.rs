@@ -10,7 +10,7 @@ use hyper::header::{
     ETAG, HeaderMap, HeaderName, HeaderValue, VARY,
 };
 use hyper::http::response::Parts;
-use hyper::{Method, Response};
+use hyper::{Method, Response, StatusCode};
 use posthaste_serve::Peer;
 use posthaste_soap::Limits;
 use posthaste_units::Size;
@@ -31,6 +31,8 @@ use crate::source::Source;
 use crate::upstream::{Failure, Passing};
 use crate::workshop::{Job, Workshop, now};
 
+const NOT_MODIFIED: u16 = StatusCode::NOT_MODIFIED.as_u16();
+
 /// Why a reply was compressed or not, for those who ask.
 const DECISION: HeaderName = HeaderName::from_static("compression-decision");
 
@@ -42,6 +44,8 @@ pub(crate) struct Compression<'a> {
     pub(crate) method: &'a Method,
     pub(crate) wishes: &'a Wishes,
     pub(crate) peer: &'a Peer,
+    /// The request's If-None-Match.
+    pub(crate) none_match: Option<&'a HeaderValue>,
 }
 
 impl Compression<'_> {
@@ -53,7 +57,10 @@ impl Compression<'_> {
         let (mut head, body) = reply.into_parts();
         let mut facts = facts(&head, body.size_hint().exact(), self.method);
         let (reason, body) = match facts.obstacle(&self.route.rules) {
-            Some(reason) => (reason, ReplyBody::Passing(body)),
+            Some(reason) => {
+                self.say_as_whole(facts, &mut head.headers);
+                (reason, ReplyBody::Passing(body))
+            }
             None => {
                 vary(&mut head.headers);
                 let mut source = Source::new(body);
@@ -80,6 +87,28 @@ impl Compression<'_> {
             head.headers.insert(DECISION, reason);
         }
         Ok((Response::from_parts(head, body), reason))
+    }
+
+    /// What a 304 and a reply to HEAD say of the whole reply, caches take for what holds of the one that they
+    /// keep, which was ours (RFC 9110, sections 9.3.2 and 15.4.5).
+    fn say_as_whole(&self, reply: Reply, headers: &mut HeaderMap) {
+        let rules = &self.route.rules;
+        let got = Reply {
+            to_head: false,
+            length: None,
+            ..reply
+        };
+        if reply.status == NOT_MODIFIED && !rules.opted_out {
+            vary(headers);
+            if self
+                .none_match
+                .is_some_and(|list| knows_as_weak(list, headers))
+            {
+                weaken(headers);
+            }
+        } else if reply.to_head && got.obstacle(rules).is_none() {
+            vary(headers);
+        }
     }
 
     /// Decides, and finds what became of the same reply before; `None` where it was not looked for, since it has not
@@ -248,6 +277,11 @@ fn become_coded(headers: &mut HeaderMap, coding: Coding) {
 fn become_another(headers: &mut HeaderMap) {
     headers.remove(CONTENT_LENGTH);
     headers.remove(ACCEPT_RANGES);
+    weaken(headers);
+}
+
+/// Makes a strong validator a weak one.
+fn weaken(headers: &mut HeaderMap) {
     let strong = headers
         .get(ETAG)
         .filter(|tag| tag.as_bytes().starts_with(b"\""));
@@ -256,4 +290,15 @@ fn become_another(headers: &mut HeaderMap) {
     if let Some(weak) = weak {
         headers.insert(ETAG, weak);
     }
+}
+
+/// Whether a list of If-None-Match has the reply's validator as a weak one only: as it was in what was
+/// compressed here.
+fn knows_as_weak(list: &HeaderValue, headers: &HeaderMap) -> bool {
+    let tag = headers.get(ETAG).and_then(|tag| tag.to_str().ok());
+    let (Some(tag), Ok(list)) = (tag, list.to_str()) else {
+        return false;
+    };
+    let weak = list.matches(&format!("W/{tag}")).count();
+    weak > 0 && list.matches(tag).count() == weak
 }

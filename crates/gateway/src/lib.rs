@@ -215,7 +215,7 @@ fn gateway(house: &Arc<House>, thread: usize) -> Gateway {
         Watch::Workers => tokio::task::spawn_local(look_after(workshop.clone())),
         _ => tokio::task::spawn_local(look_out(house.outlook.subscribe(), workshop.clone())),
     };
-    tokio::task::spawn_local(follow(house.clone(), site.clone(), thread == 0));
+    tokio::task::spawn_local(follow(house.clone(), plans, site.clone(), thread == 0));
     tokio::task::spawn_local(sweep(site.clone()));
     let places = Rc::new(Places::new());
     tokio::task::spawn_local(places.clone().look_after());
@@ -227,8 +227,12 @@ fn gateway(house: &Arc<House>, thread: usize) -> Gateway {
 }
 
 /// Serves each new plan from the moment it comes.
-async fn follow(house: Arc<House>, site: Rc<RefCell<Rc<Site>>>, checks: bool) {
-    let mut plans = house.plan.subscribe();
+async fn follow(
+    house: Arc<House>,
+    mut plans: watch::Receiver<Arc<Plan>>,
+    site: Rc<RefCell<Rc<Site>>>,
+    checks: bool,
+) {
     while plans.changed().await.is_ok() {
         let plan = plans.borrow_and_update().clone();
         site.replace(Rc::new(Site::new(&house, plan, checks)));
@@ -255,6 +259,7 @@ impl Running {
     /// Serves by `config`, each thread from its next turn on; requests in service end as they began.
     pub fn reload(&self, config: Config) -> Result<(), Error> {
         let now = self.house.plan();
+        let (old, new) = (now.config.timeouts, config.timeouts);
         let fixed = [
             ("admin", now.config.admin == config.admin),
             ("access_log", now.config.access_log == config.access_log),
@@ -268,11 +273,18 @@ impl Running {
             ("backlog", now.config.backlog == config.backlog),
             ("connections", now.config.connections == config.connections),
             ("tls", now.config.tls == config.tls),
+            ("timeouts.idle", old.idle == new.idle),
+            ("timeouts.head", old.head == new.head),
+            ("timeouts.body", old.body == new.body),
+            ("timeouts.write", old.write == new.write),
+            ("timeouts.grace", old.grace == new.grace),
         ];
         if let Some((name, _)) = fixed.iter().find(|(_, same)| !same) {
             return Err(Error::Fixed(name));
         }
-        self.house.plan.send_replace(Arc::new(Plan::new(config)?));
+        let mut plan = Plan::new(config)?;
+        plan.remember(&now);
+        self.house.plan.send_replace(Arc::new(plan));
         Ok(())
     }
 

@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use hyper::body::{Body, Incoming};
+use hyper::header::{CONTENT_LENGTH, HeaderValue, IF_NONE_MATCH, TRANSFER_ENCODING};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, Response, StatusCode, Version};
 use posthaste_serve::{Handler, Peer};
-use posthaste_units::Dscp;
+use posthaste_units::{Dscp, Span};
 
 use crate::access::{Decided, Entry};
 use crate::admit::admit;
@@ -22,7 +23,7 @@ use crate::preference::Wishes;
 use crate::refusal::Refusal;
 use crate::site::Site;
 use crate::traces::Trace;
-use crate::upstream::{Passing, Target};
+use crate::upstream::{Failure, Passing, Target};
 use crate::workshop::{Workshop, now};
 
 /// One thread's gateway.
@@ -100,6 +101,10 @@ impl Gateway {
         let onward = mark.filter(|_| site.plan.config.marking.upstream);
         let onward = onward.map_or(Dscp::DEFAULT, |mark| mark.dscp);
         let method = head.method.clone();
+        let none_match = head.headers.get(IF_NONE_MATCH).cloned();
+        let progress = body.progress();
+        let upload = || progress.as_ref().map_or(Span::ZERO, |body| body.waited());
+        let before = upload();
         let request = forward(&site, head, body, &peer);
         let place = self.places.take().await;
         metrics.queued(&place);
@@ -108,7 +113,9 @@ impl Gateway {
         drop(place);
         metrics.upstream.add(now().since(asked));
         let status = reply.as_ref().ok().map(|(reply, _)| reply.status());
-        pass.ended(status);
+        if reply.as_ref().err().and_then(Failure::of_client).is_none() {
+            pass.ended(status, upload().saturating_sub(before));
+        }
         if let Some(trace) = trace {
             trace.asked(asked, status);
         }
@@ -121,6 +128,7 @@ impl Gateway {
             method: &method,
             wishes: &wishes,
             peer: &peer,
+            none_match: none_match.as_ref(),
         };
         let mut reply = send(reply);
         pass.tell(reply.headers_mut());
@@ -159,6 +167,11 @@ fn forward(site: &Site, mut head: Parts, body: Outgoing, peer: &Peer) -> Request
     strip_hop(&mut head.headers);
     let https = site.plan.config.tls.is_some();
     say_for_whom(&mut head.headers, peer, https);
+    // With GET, hyper takes a body that says nothing of its length for none.
+    if matches!(body, Outgoing::Streaming(_)) && !head.headers.contains_key(CONTENT_LENGTH) {
+        let chunked = HeaderValue::from_static("chunked");
+        head.headers.insert(TRANSFER_ENCODING, chunked);
+    }
     Request::from_parts(head, body)
 }
 

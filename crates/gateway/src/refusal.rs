@@ -1,7 +1,5 @@
 //! What a client is told when its request gets no reply from an upstream.
 
-use std::error::Error;
-
 use bytes::Bytes;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
@@ -80,16 +78,12 @@ impl From<Failure> for Refusal {
             Failure::ConnectTimeout | Failure::ReplyTimeout | Failure::Stalled => {
                 StatusCode::GATEWAY_TIMEOUT
             }
-            Failure::Broken(error) => match blame(error) {
-                Some(error) => error.status(),
-                None => StatusCode::BAD_GATEWAY,
-            },
+            Failure::Broken(_) => StatusCode::BAD_GATEWAY,
         };
-        let reason = match &failure {
-            Failure::Broken(error) => blame(error).map(ToString::to_string),
-            _ => None,
-        };
-        Self::new(status, reason.unwrap_or_else(|| failure.to_string()))
+        match failure.of_client() {
+            Some(error) => Self::new(error.status(), error.to_string()),
+            None => Self::new(status, failure.to_string()),
+        }
     }
 }
 
@@ -97,9 +91,4 @@ impl From<BodyError> for Refusal {
     fn from(error: BodyError) -> Self {
         Self::new(error.status(), error.to_string())
     }
-}
-
-/// The client's part in a failed exchange: its body is what broke the request off.
-fn blame(error: &hyper::Error) -> Option<&BodyError> {
-    error.source()?.downcast_ref()
 }

@@ -74,6 +74,16 @@ impl Plan {
         })
     }
 
+    /// Takes over what the plan before knew of the upstreams that stay.
+    pub(crate) fn remember(&mut self, before: &Self) {
+        for target in self.targets.iter_mut().flatten() {
+            let known = before.targets().find(|known| known.is_same(target));
+            if let (Some(known), Some(target)) = (known, Arc::get_mut(target)) {
+                target.health = known.health.clone();
+            }
+        }
+    }
+
     /// Every route as it was written, with its upstreams.
     pub(crate) fn routes(&self) -> impl Iterator<Item = (&config::Route, &[Arc<Target>])> {
         let targets = self.targets.iter().map(Vec::as_slice);

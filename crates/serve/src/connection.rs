@@ -288,6 +288,11 @@ impl<B: Body + Unpin> Body for Replying<B> {
             Poll::Pending => Phase::Service { reading: false },
             Poll::Ready(_) => Phase::Replying,
         });
+        let connection = &self.in_service.peer().connection;
+        if matches!(frame, Poll::Ready(Some(Err(_)))) && !connection.is_http2() {
+            // A client of HTTP/1.0 takes an orderly end for the end of the reply.
+            connection.end();
+        }
         frame
     }
 

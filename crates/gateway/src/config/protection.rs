@@ -138,6 +138,9 @@ impl Protection {
         if self.least == 0 || self.least > self.most {
             return wrong("protection.least is at least 1, and at most protection.most".to_owned());
         }
+        if let Err(error) = self.limiter.check() {
+            return wrong(format!("protection.limiter: {error}"));
+        }
         match &self.client {
             Some(field) if field.parse::<HeaderName>().is_err() => wrong(format!(
                 "protection.client: {field:?} is not the name of a header field"

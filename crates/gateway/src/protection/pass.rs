@@ -2,7 +2,7 @@
 
 use hyper::http::StatusCode;
 use hyper::{HeaderMap, header::HeaderValue};
-use posthaste_units::Instant;
+use posthaste_units::{Instant, Span};
 use posthaste_wsqos::market::{By as Ground, Delivery};
 use posthaste_wsqos::qos::Priorities;
 
@@ -42,13 +42,14 @@ impl<'p> Pass<'p> {
         }
     }
 
-    /// It is over: with the status of its reply, or without one.
-    pub(crate) fn ended(&self, status: Option<StatusCode>) {
+    /// It is over: with the status of its reply, or without one. So long the client took over its request,
+    /// which says nothing about the service.
+    pub(crate) fn ended(&self, status: Option<StatusCode>, upload: Span) {
         let Some((began, entered, client)) = &self.entered else {
             return;
         };
         let at = now();
-        let time = at.since(*began);
+        let time = at.since(*began).saturating_sub(upload);
         let failed = status.is_none_or(|status| status.is_server_error());
         let mut door = self.protection.door();
         if !failed {

@@ -118,14 +118,21 @@ impl Protection {
         let offers = door.monitor.offers();
         let mut offers: Vec<String> = offers.map(|(name, _)| name.to_owned()).collect();
         offers.sort_unstable();
-        let mut told = |client: Option<&str>| -> Vec<Value> {
-            let reports = offers.iter().filter_map(|offer| {
+        let mut known = |client: Option<&str>| -> Vec<(String, Report)> {
+            let report = |offer: &String| {
                 let report = door.monitor.report(at, offer, client)?;
-                (report.seen.asked() > 0).then(|| self.outcome(offer, &report))
-            });
-            reports.collect()
+                (report.seen.asked() > 0).then(|| (offer.clone(), report))
+            };
+            offers.iter().filter_map(report).collect()
         };
-        let (yours, all) = (told(Some(&client)), told(None));
+        let (yours, all) = (known(Some(&client)), known(None));
+        // What takes longer than looking does not hold up requests.
+        drop(door);
+        let told = |reports: Vec<(String, Report)>| -> Vec<Value> {
+            let outcome = |(offer, report): &(String, Report)| self.outcome(offer, report);
+            reports.iter().map(outcome).collect()
+        };
+        let (yours, all) = (told(yours), told(all));
         let text =
             json!({ "current": current, "open": open, "you": yours, "all": all }).to_string();
         let mut reply = Response::new(ReplyBody::Whole(text.into()));

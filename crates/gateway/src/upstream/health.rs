@@ -10,6 +10,8 @@ use crate::config;
 pub(crate) struct Health {
     failures_to_leave: u32,
     out_for: Duration,
+    /// Checks ask for more than a connection.
+    is_checked: bool,
     start: Instant,
     failures: AtomicU32,
     /// Milliseconds since `start` until which it is not asked.
@@ -20,8 +22,10 @@ impl Health {
     /// So many failures in a row take it out. Without checks a request tries it again after a while;
     /// with checks one of them does, and each that fails puts the time off.
     pub(crate) fn new(config: &config::Health) -> Self {
-        let patience = if config.path.is_some() { 3 } else { 1 };
+        let is_checked = config.path.is_some();
+        let patience = if is_checked { 3 } else { 1 };
         Self {
+            is_checked,
             failures_to_leave: config.failures,
             out_for: Duration::from(config.every) * patience,
             start: Instant::now(),
@@ -30,10 +34,23 @@ impl Health {
         }
     }
 
+    /// Whether both are judged by the same rules.
+    pub(crate) fn is_judged_as(&self, other: &Self) -> bool {
+        let rules = |health: &Self| (health.failures_to_leave, health.out_for, health.is_checked);
+        rules(self) == rules(other)
+    }
+
     /// Whether it is asked.
     pub(crate) fn is_up(&self) -> bool {
         let until = self.out_until.load(Relaxed);
         until == 0 || self.start.elapsed().as_millis() as u64 >= until
+    }
+
+    /// It took a request's connection, which is enough where no check asks for more.
+    pub(crate) fn connected(&self) {
+        if !self.is_checked {
+            self.succeeded();
+        }
     }
 
     /// It answered.

@@ -113,6 +113,8 @@ pub(crate) struct Passing {
     /// None once it is over.
     line: Option<Line>,
     home: Home,
+    /// Its end has come: of chunks hyper knows no other sign.
+    ended: bool,
 }
 
 impl Passing {
@@ -123,6 +125,7 @@ impl Passing {
             body,
             line: Some(line),
             home,
+            ended: false,
         }
     }
 
@@ -159,14 +162,17 @@ impl Body for Passing {
         if let Some(line) = &mut this.line {
             line.patience.renew();
         }
-        if let Some(Err(failure)) = &outcome {
-            this.home.count(failure);
+        match &outcome {
+            None => this.ended = true,
+            // Nothing comes behind trailers (RFC 9112, section 7.1).
+            Some(Ok(frame)) => this.ended |= frame.is_trailers(),
+            Some(Err(failure)) => this.home.count(failure),
         }
         Poll::Ready(outcome)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.ended || self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -177,7 +183,7 @@ impl Body for Passing {
 impl Drop for Passing {
     /// A connection whose reply was not taken whole is closed: its rest would be the next one's head.
     fn drop(&mut self) {
-        if let Some(line) = self.line.take().filter(|_| self.body.is_end_stream()) {
+        if let Some(line) = self.line.take().filter(|_| self.is_end_stream()) {
             self.home.keep(line);
         }
     }

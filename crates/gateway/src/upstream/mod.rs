@@ -8,6 +8,7 @@ mod pool;
 mod reported;
 mod target;
 
+use std::error::Error;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
@@ -19,12 +20,11 @@ use hyper::header::HOST;
 use hyper::{Method, Request, Response};
 use posthaste_units::Dscp;
 use rustix::io::Errno;
-use thiserror::Error;
 use tokio::time::timeout;
 
 use self::line::Line;
 use self::pool::{Home, Pool};
-use crate::body::Outgoing;
+use crate::body::{BodyError, Outgoing};
 use crate::config::Timeouts;
 use crate::house::House;
 
@@ -34,7 +34,7 @@ pub(crate) use self::target::Target;
 pub use self::target::TargetError;
 
 /// Why there is no reply, or no more of it.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// Every upstream of the route is out.
     #[error("no upstream is healthy")]
@@ -70,6 +70,23 @@ impl Failure {
         "codec",
         "stalled",
     ];
+
+    /// What the client has done to its own request, where that is what broke the exchange off.
+    pub(crate) fn of_client(&self) -> Option<&BodyError> {
+        let Self::Broken(error) = self else {
+            return None;
+        };
+        error.source()?.downcast_ref()
+    }
+
+    /// Whether the upstream closed the connection instead of answering.
+    fn is_close(&self) -> bool {
+        let Self::Broken(error) = self else {
+            return false;
+        };
+        let cause = error.source();
+        error.is_incomplete_message() || cause.is_some_and(|cause| cause.is::<io::Error>())
+    }
 
     /// Whether it says nothing about the upstream: this process or machine is out of what it takes to ask.
     fn is_ours(&self) -> bool {
@@ -126,8 +143,9 @@ impl Upstreams {
 
     /// Sends `request` to the least busy upstream, in packets with that mark.
     ///
-    /// A request is sent twice only where its upstream closed an old connection before it answered,
-    /// and either nothing had been sent or the request changes nothing and has no body.
+    /// A request is sent twice only where its upstream closed an old connection before it answered: once
+    /// more, on a new one, if it changes nothing and has no body. One of which nothing was sent goes on to
+    /// the next.
     pub(crate) async fn ask(
         &self,
         request: Request<Outgoing>,
@@ -140,7 +158,11 @@ impl Upstreams {
             }
             None => Err(Failure::NoneHealthy),
         };
-        outcome.inspect_err(|failure| self.house.metrics.failed(failure))
+        outcome.inspect_err(|failure| {
+            if failure.of_client().is_none() {
+                self.house.metrics.failed(failure);
+            }
+        })
     }
 
     async fn ask_one(
@@ -159,8 +181,13 @@ impl Upstreams {
             let again = copy_to_repeat(&request);
             match line.send(request, self.reply).await {
                 Ok(reply) => return Ok(self.received(reply, line, home)),
-                Err((Failure::ReplyTimeout, _)) => return Err(Failure::ReplyTimeout),
-                Err((failure, unsent)) => request = unsent.or(again).ok_or(failure)?,
+                Err((_, Some(unsent))) => request = unsent,
+                Err((failure, None)) => {
+                    let again = again.filter(|_| failure.is_close());
+                    request = again.ok_or(failure)?;
+                    // Whatever ended it there may end other connections, too.
+                    break;
+                }
             }
         }
         // In a box: few requests need a new connection, and each would hold room for it.
@@ -200,7 +227,7 @@ impl Upstreams {
             Err(_) => Err(Failure::ConnectTimeout),
         };
         match &outcome {
-            Ok(_) => target.health.succeeded(),
+            Ok(_) => target.health.connected(),
             Err(failure) => {
                 if !failure.is_ours() && target.health.failed() {
                     tracing::warn!(upstream = target.name, %failure, "left out for a while");

@@ -40,7 +40,7 @@ pub(crate) struct Target {
     pub(super) host: HeaderValue,
     address: SocketAddr,
     tls: Option<ClientTls>,
-    pub(crate) health: Health,
+    pub(crate) health: Arc<Health>,
     pub(crate) reported: Reported,
 }
 
@@ -83,9 +83,15 @@ impl Target {
             host: HeaderValue::from_str(url.authority()).map_err(|_| spelling())?,
             address,
             tls,
-            health: Health::new(&route.health),
+            health: Arc::new(Health::new(&route.health)),
             reported: Reported::default(),
         })
+    }
+
+    /// Whether what is known of the other's health holds for this one.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (&self.name, self.address) == (&other.name, other.address)
+            && self.health.is_judged_as(&other.health)
     }
 
     pub(crate) async fn connect(&self) -> io::Result<Stream> {

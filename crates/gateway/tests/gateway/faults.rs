@@ -1,6 +1,8 @@
 //! Upstreams that die, lie, stall and say nothing.
 
+use std::io::{ErrorKind, Read};
 use std::net::TcpListener;
+use std::sync::Barrier;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
@@ -73,6 +75,21 @@ fn a_reply_that_ends_early_does_not_look_whole() {
         reset(line);
     });
     assert!(!get(&gateway(&origin), "/", "").whole);
+}
+
+#[test]
+fn an_old_client_whose_reply_ends_early_is_reset() {
+    let origin = once("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n");
+    let gateway = gateway(&origin);
+    let mut client = Client::new(&gateway);
+    client.send("GET / HTTP/1.0\r\n\r\n");
+    let mut reply = Vec::new();
+    let ended = client.clone_stream().read_to_end(&mut reply);
+    // Where the fault comes with the head, that is not sent and another one says what happened.
+    match ended {
+        Ok(_) => assert!(reply.starts_with(b"HTTP/1.1 502"), "{reply:?}"),
+        Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
+    }
 }
 
 #[test]
@@ -245,6 +262,33 @@ fn a_request_that_changes_something_is_not_repeated() {
         "asked again, on a new connection"
     );
     assert_eq!(origin.asked(), 5);
+}
+
+#[test]
+fn a_request_that_its_upstream_cannot_answer_is_not_tried_on_every_connection() {
+    const LINES: usize = 5;
+    for (answer, status, most) in [("nonsense\r\n\r\n", 502, 1), ("", 502, 2)] {
+        let all = Barrier::new(LINES);
+        let origin = Origin::start(move |line| {
+            while let Some(request) = line.request() {
+                if request.starts_with("GET /bad") {
+                    return line.write(answer);
+                }
+                all.wait();
+                line.write(OK);
+            }
+        });
+        let gateway = gateway(&origin);
+        let mut clients: Vec<_> = (0..LINES).map(|_| Client::new(&gateway)).collect();
+        for client in &mut clients {
+            client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
+        }
+        for client in &mut clients {
+            assert_eq!(client.reply(false).unwrap().status, 200);
+        }
+        assert_eq!(get(&gateway, "/bad", "").status, status);
+        assert_eq!(origin.asked() - LINES, most, "{answer:?}");
+    }
 }
 
 #[test]

@@ -81,21 +81,40 @@ fn bodies_reach_the_upstream_in_either_framing() {
         request.ends_with("3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n"),
         "{request}"
     );
+    client.send("GET / HTTP/1.1\r\nHost: s\r\nTransfer-Encoding: chunked\r\n\r\n");
+    client.send("3\r\nabc\r\n0\r\n\r\n");
+    assert_eq!(client.reply(false).unwrap().status, 200);
+    let request = origin.last_request();
+    assert!(request.ends_with("3\r\nabc\r\n0\r\n\r\n"), "{request}");
 }
 
 #[test]
 fn one_connection_to_the_upstream_serves_many_requests() {
-    let origin = Origin::answering(HELLO);
-    let gateway = gateway(&origin);
-    for _ in 0..5 {
-        let mut client = Client::new(&gateway);
+    let chunks = |media: &str, trailers: &str| {
+        format!(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: {media}\r\n\r\n5\r\nhello\r\n0\r\n{trailers}\r\n"
+        )
+    };
+    for reply in [
+        HELLO.to_owned(),
+        chunks("image/png", ""),
+        chunks("image/png", "X-Sum: 7\r\n"),
+        // Read ahead, since it might be compressed.
+        chunks("text/xml", ""),
+        chunks("text/xml", "X-Sum: 7\r\n"),
+    ] {
+        let origin = Origin::answering(reply);
+        let gateway = gateway(&origin);
         for _ in 0..5 {
-            client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
-            assert_eq!(client.reply(false).unwrap().body, b"hello");
+            let mut client = Client::new(&gateway);
+            for _ in 0..5 {
+                client.send("GET / HTTP/1.1\r\nHost: s\r\nTE: trailers\r\n\r\n");
+                assert!(client.reply(false).unwrap().body.starts_with(b"hello"));
+            }
         }
+        assert_eq!(origin.asked(), 25);
+        assert_eq!(origin.connections.load(SeqCst), 1);
     }
-    assert_eq!(origin.asked(), 25);
-    assert_eq!(origin.connections.load(SeqCst), 1);
 }
 
 #[test]
@@ -267,15 +286,17 @@ fn the_less_busy_upstream_is_asked_and_a_dead_one_is_left_out() {
 fn a_health_check_leaves_an_upstream_out_and_takes_it_back() {
     let well = Arc::new(AtomicBool::new(false));
     let state = well.clone();
+    // Each request connects anew, which proves nothing where a check asks for more.
     let sick = Origin::start(move |line| {
-        while let Some(request) = line.request() {
-            let fails = request.starts_with("GET /health") && !state.load(SeqCst);
-            line.write(if fails {
-                "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"
-            } else {
-                HELLO
-            });
-        }
+        let Some(request) = line.request() else {
+            return;
+        };
+        let fails = request.starts_with("GET /health") && !state.load(SeqCst);
+        line.write(if fails {
+            "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"
+        } else {
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
+        });
     });
     let other = Origin::answering(HELLO);
     let text = format!(
@@ -291,7 +312,15 @@ fn a_health_check_leaves_an_upstream_out_and_takes_it_back() {
             .filter(|request| request.starts_with("GET /x"))
             .count()
     };
-    crate::support::wait_until("two checks have failed", || sick.asked() >= 3);
+    let is_up = format!(
+        "posthaste_gateway_upstream_up{{upstream=\"{}\"}}",
+        sick.address
+    );
+    crate::support::wait_until("two checks have failed", || {
+        assert_eq!(get(&gateway, "/x", "").status, 200);
+        let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+        value(&text, &is_up) == 0.0
+    });
     let before = asked(&sick);
     for _ in 0..10 {
         assert_eq!(get(&gateway, "/x", "").status, 200);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use posthaste_gateway::start;
 
 use crate::priced::{DEAR, Priced, metrics};
-use crate::support::{Origin, config, field, get, wait_until};
+use crate::support::{Client, Origin, config, field, get, wait_until};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 #[test]
@@ -55,6 +55,42 @@ fn no_more_are_in_service_than_the_limit_and_the_others_do_not_wait() {
     assert!(quickest < Duration::from_millis(400), "{quickest:?}");
     wait_until("all have ended", || metrics(&gateway)("in_service ") == 0.0);
     assert_eq!(get(&gateway, "/", "").status, 200);
+}
+
+#[test]
+fn what_a_client_does_to_its_own_request_is_not_held_against_the_service() {
+    let origin = Origin::answering(OK);
+    let more = "[protection]\npolicy = \"limit\"\nleast = 1\nlimiter = { policy = \"aimd\", timeout = \"100ms\" }\n";
+    let gateway = start(config(&[origin.address], more)).unwrap();
+    let limit = || metrics(&gateway)("in_service_limit ");
+    let ask = |request: &str| {
+        Client::new(&gateway)
+            .send(request)
+            .reply(false)
+            .unwrap()
+            .status
+    };
+    for _ in 0..30 {
+        assert_eq!(ask("GET / HTTP/1.1\r\nHost: s\r\n\r\n"), 200);
+    }
+    assert_eq!(limit(), 3.0);
+    // Not what it says.
+    for _ in 0..20 {
+        let garbage = "POST / HTTP/1.1\r\nHost: s\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nplain";
+        assert_eq!(ask(garbage), 400);
+    }
+    // Slower than the service may be.
+    for _ in 0..10 {
+        let mut client = Client::new(&gateway);
+        client.send("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 2\r\n\r\nx");
+        thread::sleep(Duration::from_millis(150));
+        assert_eq!(client.send("y").reply(false).unwrap().status, 200);
+    }
+    assert_eq!(limit(), 3.0);
+    assert_eq!(
+        metrics(&gateway)("upstream_failures_total{kind=\"broken\"}"),
+        0.0
+    );
 }
 
 #[test]
@@ -224,6 +260,10 @@ fn what_cannot_be_configured_is_refused_with_the_remedy() {
         ("[protection]\npolicy = \"rate\"", "protection.rate"),
         ("[protection]\npolicy = \"prises\"", "`prices`"),
         ("[protection]\nleast = 0", "at least 1"),
+        (
+            "[protection]\nlimiter = { policy = \"gradient\", tolerance = 0.1 }",
+            "protection.limiter: tolerance",
+        ),
         (
             "[protection]\npolicy = \"prices\"\n[prices]\noffer = \"a@b\"",
             "letters, digits",

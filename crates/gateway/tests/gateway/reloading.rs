@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use posthaste_gateway::{Error, start};
 
-use crate::support::{Client, Origin, config, get, wait_until};
+use crate::support::{Client, Origin, closed_port, config, get, wait_until};
 
 const OLD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nold";
 const NEW: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nnew";
@@ -73,6 +73,35 @@ fn what_cannot_change_is_named() {
     other.threads = 2;
     let error = gateway.reload(other).unwrap_err();
     assert!(matches!(error, Error::Fixed("threads")), "{error}");
+    for name in ["idle", "head", "body", "write", "grace"] {
+        let other = config(&[origin.address], &format!("[timeouts]\n{name} = \"7s\""));
+        let error = gateway.reload(other).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("timeouts.{name} ")), "{error}");
+    }
+    let other = config(&[origin.address], "[timeouts]\nreply = \"7s\"");
+    gateway.reload(other).unwrap();
+}
+
+#[test]
+fn what_is_known_of_an_upstream_outlives_the_configuration() {
+    let well = Origin::answering(NEW);
+    let first = config(&[closed_port(), well.address], "");
+    let gateway = start(first.clone()).unwrap();
+    let lost = || {
+        (0..5)
+            .filter(|_| get(&gateway, "/", "").status == 502)
+            .count()
+    };
+    assert_eq!(lost(), 3);
+    gateway.reload(first.clone()).unwrap();
+    // Until the thread has taken it, and then.
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(lost(), 0);
+    // Judged by other rules it begins anew.
+    let mut other = first;
+    other.routes[0].health.failures = 2;
+    gateway.reload(other).unwrap();
+    wait_until("it is asked again", || lost() == 2);
 }
 
 #[test]
