@@ -197,6 +197,9 @@ fn demand(out: &mut DescriptorEncoder, outlook: Outlook) -> Result<(), Error> {
     gauge(out, "busy_ratio", help, outlook.busy.into())?;
     let is_high = f64::from(u8::from(outlook.is_high));
     gauge(out, "demand_high", "Whether demand is high", is_high)?;
+    let help = "Whether demand is known: nothing optional is compressed where it is not";
+    let is_known = f64::from(u8::from(outlook.is_known));
+    gauge(out, "demand_known", help, is_known)?;
     let help = "Processors that optional compression may take";
     gauge(out, "allowance_ratio", help, outlook.allowance.into())
 }

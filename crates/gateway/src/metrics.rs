@@ -181,7 +181,7 @@ impl Outlooks {
         all[thread] = outlook;
     }
 
-    /// What it looks like over all: sums and means, and high where one thread's demand is.
+    /// What it looks like over all: sums and means; high and known where one thread's demand is.
     pub(crate) fn all(&self) -> Outlook {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = all.len() as f32;
@@ -191,6 +191,7 @@ impl Outlooks {
             sum.plenty += outlook.plenty / count;
             sum.busy += outlook.busy / count;
             sum.is_high |= outlook.is_high;
+            sum.is_known |= outlook.is_known;
         }
         sum
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use posthaste_units::Size;
-use posthaste_wsqos::{REASONS, STEPS, Step, Wish};
+use posthaste_wsqos::{Outlook, REASONS, STEPS, Step, Wish};
 
 use crate::config::Guard;
 use crate::house::House;
@@ -17,7 +17,7 @@ pub(crate) fn page(house: &House) -> String {
     let outlook = house.outlook();
     let compression = &plan.config.compression;
     let busy = f64::from(outlook.busy) * 100.0;
-    let demand = if outlook.is_high { "high" } else { "low" };
+    let demand = demand(&outlook);
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -80,6 +80,14 @@ pub(crate) fn page(house: &House) -> String {
         }
     };
     page.into_string()
+}
+
+const fn demand(outlook: &Outlook) -> &'static str {
+    match (outlook.is_known, outlook.is_high) {
+        (false, _) => "not known",
+        (true, true) => "high",
+        (true, false) => "low",
+    }
 }
 
 /// Who is let in; nothing where everybody is.

@@ -85,6 +85,7 @@ fn decide(policy: Policy, times: u64) {
                 plenty: 3.0,
                 busy: 0.3,
                 is_high: false,
+                is_known: true,
             },
             backlog: Span::ZERO,
             line: Some(Line {

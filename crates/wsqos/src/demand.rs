@@ -58,6 +58,8 @@ pub struct Outlook {
     pub busy: f32,
     /// Demand is high.
     pub is_high: bool,
+    /// Something was measured: the rest is not just what there is before that.
+    pub is_known: bool,
 }
 
 /// From samples to an outlook.
@@ -115,6 +117,7 @@ impl Outlook {
         plenty: 0.0,
         busy: 0.0,
         is_high: false,
+        is_known: false,
     };
 }
 
@@ -177,6 +180,7 @@ impl Demand {
             plenty: (room / self.wanted.max(1e-6)) as f32,
             busy: self.busy as f32,
             is_high: self.gate.is_high(),
+            is_known: self.is_settled,
         }
     }
 }

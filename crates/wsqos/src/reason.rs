@@ -26,6 +26,8 @@ pub enum Reason {
     NoEnvelope,
     /// Plain: the client left it open and the demand is high.
     DemandHigh,
+    /// Plain: the client left it open and the demand is not known yet, or cannot be.
+    DemandUnknown,
     /// Plain: the client left it open and work has piled up on this thread.
     Backlog,
     /// Plain: on the client's line compressing takes longer than it saves.
@@ -55,7 +57,7 @@ pub enum Reason {
 }
 
 /// Every reason, those of compressing first.
-pub const REASONS: [Reason; 22] = [
+pub const REASONS: [Reason; 23] = [
     Reason::Asked,
     Reason::Affordable,
     Reason::SavesTime,
@@ -65,6 +67,7 @@ pub const REASONS: [Reason; 22] = [
     Reason::NotAcceptable,
     Reason::NoEnvelope,
     Reason::DemandHigh,
+    Reason::DemandUnknown,
     Reason::Backlog,
     Reason::SavesNoTime,
     Reason::PolicyNever,
@@ -93,6 +96,7 @@ impl Reason {
             Self::NotAcceptable => "not-acceptable",
             Self::NoEnvelope => "no-envelope",
             Self::DemandHigh => "demand-high",
+            Self::DemandUnknown => "demand-unknown",
             Self::Backlog => "backlog",
             Self::SavesNoTime => "saves-no-time",
             Self::PolicyNever => "policy-never",

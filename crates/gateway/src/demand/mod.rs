@@ -28,9 +28,13 @@ struct Controller {
 }
 
 impl Controller {
-    fn new(threshold: Threshold, processors: f64) -> Self {
+    /// The count begins now, with so much work done.
+    fn new(threshold: Threshold, processors: f64, work: Work) -> Self {
+        let mut demand = Demand::new(threshold, processors);
+        let (at, busy) = (now(), 0.0);
+        demand.push(Sample { at, busy, work });
         Self {
-            demand: Demand::new(threshold, processors),
+            demand,
             threshold,
             processors,
         }
@@ -38,7 +42,7 @@ impl Controller {
 
     fn push(&mut self, threshold: Threshold, busy: f64, work: Work) -> Outlook {
         if threshold != self.threshold {
-            *self = Self::new(threshold, self.processors);
+            *self = Self::new(threshold, self.processors, work);
         }
         let at = now();
         self.demand.push(Sample { at, busy, work })

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{JoinHandle, park_timeout};
 
 use posthaste_units::{Instant, Span};
-use posthaste_wsqos::Outlook;
+use posthaste_wsqos::{Outlook, Work};
 
 use super::{Controller, EVERY, share};
 use crate::config::{Process, Watch};
@@ -56,7 +56,7 @@ impl Drop for Watcher {
 
 fn run(watch: &Watch, house: &House, over: &AtomicBool) {
     let when = house.plan().config.compression.when();
-    let mut controller = Controller::new(when, processors(watch));
+    let mut controller = Controller::new(when, processors(watch), Work::default());
     let mut last = None;
     let (mut known, mut answered) = (true, 0);
     while !over.load(Relaxed) {

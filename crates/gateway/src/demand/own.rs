@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
 use posthaste_units::{Instant, Span};
+use posthaste_wsqos::Work;
 
 use super::{Controller, EVERY, idle, share};
 use crate::workshop::{Workshop, now, processor_time};
@@ -12,7 +13,8 @@ use crate::workshop::{Workshop, now, processor_time};
 /// Looks after the calling thread for as long as it serves.
 pub(crate) async fn look_after(workshop: Rc<Workshop>) {
     let house = workshop.house.clone();
-    let mut controller = Controller::new(house.plan().config.compression.when(), 1.0);
+    let when = house.plan().config.compression.when();
+    let mut controller = Controller::new(when, 1.0, Work::default());
     let schedule = File::open("/proc/thread-self/schedstat").ok();
     let look = || Look {
         at: now(),

@@ -107,14 +107,10 @@ fn the_page_says_it_in_words() {
         "/",
         "Accept-Encoding: gzip\r\nPrefer: compression=always\r\n",
     );
-    let page = String::from_utf8(told(&gateway, "/status").body).unwrap();
-    for words in [
-        "Demand is low",
-        "threshold",
-        "asked",
-        "gzip-1",
-        &origin.address.to_string(),
-    ] {
+    let page = || String::from_utf8(told(&gateway, "/status").body).unwrap();
+    wait_until("demand is known", || page().contains("Demand is low"));
+    let page = page();
+    for words in ["threshold", "asked", "gzip-1", &origin.address.to_string()] {
         assert!(page.contains(words), "{words}: {page}");
     }
     assert_eq!(told(&gateway, "/healthz").body, b"ok\n");
@@ -188,6 +184,7 @@ fn an_upstream_that_says_it_is_busy_is_spared() {
             .unwrap()
             .to_owned()
     };
+    wait_until("its report is heard", || reason() == "demand-high");
     // Long enough for the first report to be heard, and smoothed.
     for _ in 0..30 {
         assert_eq!(reason(), "demand-high");
@@ -197,6 +194,25 @@ fn an_upstream_that_says_it_is_busy_is_spared() {
     wait_until("it is not busy any more", || reason() == "affordable");
     *busy.lock().unwrap() = "0.97";
     wait_until("it is busy again", || reason() == "demand-high");
+}
+
+#[test]
+fn what_cannot_be_watched_leaves_demand_unknown_and_says_so() {
+    let origin = Origin::answering(answer());
+    let watch = "[demand]\nwatch = { process = \"nobody-is-called-this\" }";
+    let gateway = start(config(&[origin.address], watch)).unwrap();
+    let fields = "Accept-Encoding: gzip\r\nPrefer: compression-reason\r\n";
+    // Longer than it takes to know what can be watched.
+    for _ in 0..30 {
+        let reply = get(&gateway, "/", fields);
+        let reason = field(&reply.head, "compression-decision");
+        assert_eq!(reason, Some("demand-unknown"));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    assert_eq!(value(&text, "posthaste_gateway_demand_known"), 0.0);
+    let page = String::from_utf8(told(&gateway, "/status").body).unwrap();
+    assert!(page.contains("Demand is not known."), "{page}");
 }
 
 #[test]

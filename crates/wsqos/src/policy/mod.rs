@@ -239,6 +239,10 @@ impl Question<'_> {
         match purse.pay(wish, self.backlog, cheapest, choice.cpu) {
             Ok(bill) => Decision::compressed(choice.step, affordable, Some(bill)),
             Err(reason) => {
+                let reason = match self.outlook.is_known {
+                    true => reason,
+                    false => Reason::DemandUnknown,
+                };
                 let at_hand = self.choices().find(|choice| self.is_at_hand(choice));
                 at_hand.map_or(Decision::plain(reason), cached)
             }

@@ -14,6 +14,7 @@ const IDLE: Outlook = Outlook {
     plenty: 1e6,
     busy: 0.0,
     is_high: false,
+    is_known: true,
 };
 
 const BOOK: Reply = Reply {
@@ -112,6 +113,7 @@ fn high_demand_leaves_the_askers() {
         plenty: 0.0,
         busy: 0.9,
         is_high: true,
+        is_known: true,
     };
     for policy in [Policy::Threshold, Policy::Ladder, Policy::Link] {
         let mut case = Case {
@@ -121,6 +123,8 @@ fn high_demand_leaves_the_askers() {
         assert_eq!(case.of(policy), (None, Reason::DemandHigh), "{policy}");
         case.wish = Wish::IfPossible;
         assert_eq!(case.of(policy), (None, Reason::DemandHigh), "{policy}");
+        case.outlook = Outlook::UNKNOWN;
+        assert_eq!(case.of(policy), (None, Reason::DemandUnknown), "{policy}");
         case.wish = Wish::Always;
         let (step, reason) = case.of(policy);
         assert_eq!(reason, Reason::Asked, "{policy}");
@@ -151,6 +155,7 @@ fn what_is_at_hand_costs_nothing() {
         allowance: 0.0,
         busy: 0.9,
         is_high: true,
+        is_known: true,
         ..Outlook::UNKNOWN
     };
     let at_hand = |step: Step, outlook| Case {
@@ -345,6 +350,7 @@ const SCARCE: Outlook = Outlook {
     plenty: 0.5,
     busy: 0.79,
     is_high: true,
+    is_known: true,
 };
 
 /// The share of [`BOOK`]s that [`SCARCE`] pays for, one every 100 µs.
@@ -490,6 +496,7 @@ fn question() -> impl Strategy<Value = Case> {
             plenty,
             busy,
             is_high,
+            is_known: true,
         },
     );
     let line =

@@ -1,7 +1,7 @@
 //! The controller against a server: what it promises about shares, load, queues and changes of state.
 
 use posthaste_units::{Instant, Seed, Span};
-use posthaste_wsqos::{Gate, Policy, Threshold};
+use posthaste_wsqos::{Demand, Gate, Outlook, Policy, Sample, Threshold, Work};
 use proptest::prelude::*;
 
 use crate::server::{Server, World};
@@ -11,6 +11,20 @@ const SETTLED: Span = Span::from_secs(4);
 
 /// Load by load, 1 being what the server could do if it compressed every reply.
 const LOADS: [f64; 9] = [0.2, 0.5, 0.7, 0.9, 1.1, 1.5, 2.0, 2.5, 3.0];
+
+#[test]
+fn demand_is_known_as_soon_as_something_was_measured() {
+    let mut demand = Demand::new(Threshold::default(), 1.0);
+    let mut push = |millis| {
+        let at = Instant::default() + Span::from_millis(millis);
+        let (busy, work) = (0.1, Work::default());
+        demand.push(Sample { at, busy, work })
+    };
+    // It begins the count; what comes too soon says nothing.
+    assert_eq!([push(0), push(10)], [Outlook::UNKNOWN; 2]);
+    let outlook = push(200);
+    assert!(outlook.is_known && outlook.allowance > 0.6, "{outlook:?}");
+}
 
 #[test]
 fn the_share_falls_with_the_load_and_is_what_fits() {
