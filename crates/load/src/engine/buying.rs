@@ -9,6 +9,9 @@ use crate::outcome::Outcome;
 /// Statuses with which a service refuses what it has quoted: too dear, too often, no room.
 const REFUSALS: [u16; 3] = [402, 429, 503];
 
+/// That of a SOAP fault, whatever it is for.
+const FAULT: u16 = 500;
+
 impl Engine<'_> {
     /// Chooses an offer for a request, where clients choose; false where it is not sent.
     pub(super) fn buy(&mut self, exchange: &Exchange) -> bool {
@@ -44,7 +47,10 @@ impl Engine<'_> {
             let now = self.shared.clock.now();
             buyer.quotes.take(value, exchange.moments.written, now)
         });
-        let is_refusal = REFUSALS.contains(&reader.status());
+        let is_refusal = match reader.status() {
+            FAULT => reader.offer().is_some(),
+            status => REFUSALS.contains(&status),
+        };
         let offer = reader.offer().filter(|_| is_refusal);
         let offer = offer.is_none_or(|value| buyer.learn(value));
         if self.is_recorded(exchange) {
