@@ -17,6 +17,9 @@ const PACKET: f64 = 1500.0;
 /// How far a rate may be from what was set, and from HTB's.
 const APART: f64 = 0.02;
 
+/// HTB is tried so often: where it misses what was set itself, others had the processor.
+const TRIES: usize = 3;
+
 /// Two classes and what is sent to each.
 struct Case {
     what: &'static str,
@@ -64,9 +67,15 @@ pub(crate) fn htb(site: &Site) -> Outcome<()> {
     tools::debian(&site.checkout, "tc", "iproute2")?;
     for case in &CASES {
         let ours = ours(site, case)?;
-        let theirs = theirs(site, case)?;
+        let mut theirs = theirs(site, case)?;
+        for _ in 1..TRIES {
+            if (0..2).all(|class| is_near(theirs[class], case.expected(class))) {
+                break;
+            }
+            theirs = self::theirs(site, case)?;
+        }
         for (place, class) in ["AF11", "the rest"].into_iter().enumerate() {
-            let expected = case.expected[place] * PACKET / (PACKET + OVERHEAD);
+            let expected = case.expected(place);
             let (ours, theirs) = (ours[place], theirs[place]);
             println!(
                 "  {}, {class}: ours {:.1} kB/s, HTB {:.1}, set {:.1}",
@@ -76,7 +85,7 @@ pub(crate) fn htb(site: &Site) -> Outcome<()> {
                 expected / 1e3
             );
             for (other, whose) in [(expected, "what was set"), (theirs, "HTB's")] {
-                check((ours - other).abs() <= APART * other, || {
+                check(is_near(ours, other), || {
                     format!(
                         "{}, {class}: ours is {ours:.0} B/s, {whose} {other:.0}",
                         case.what
@@ -86,6 +95,17 @@ pub(crate) fn htb(site: &Site) -> Outcome<()> {
         }
     }
     Ok(())
+}
+
+impl Case {
+    /// Bytes a second of IP packets that come through, of a class.
+    fn expected(&self, class: usize) -> f64 {
+        self.expected[class] * PACKET / (PACKET + OVERHEAD)
+    }
+}
+
+fn is_near(rate: f64, other: f64) -> bool {
+    (rate - other).abs() <= APART * other
 }
 
 fn ours(site: &Site, case: &Case) -> Outcome<[f64; 2]> {
