@@ -34,15 +34,24 @@ pub(super) fn stock(kind: Kind) -> (Stock, Receiver<Socket>) {
 }
 
 impl Stock {
-    /// Fills the shelf from a thread of its own, until nobody takes from it any more.
+    /// Fills the shelf, and keeps it full from a thread of its own until nobody takes from it any more.
     pub(super) fn serve(self) -> io::Result<()> {
-        // The first is made here: what is wrong with it is wrong with all.
-        let mut next = make(self.kind)?;
+        // Here, so that the first packets find sockets however late that thread gets a processor.
+        for socket in 0..READY {
+            match make(self.kind) {
+                // There is room: nobody else fills it.
+                Ok(made) => drop(self.shelf.try_send(made)),
+                // What is wrong with the first is wrong with all.
+                Err(error) if socket == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
         let fill = move || {
-            while self.shelf.send(next).is_ok() {
-                // Out of descriptors: what is refused for want of a socket is counted by the gate.
-                let Ok(socket) = make(self.kind) else { return };
-                next = socket;
+            // Out of descriptors: what is refused for want of a socket is counted by the gate.
+            while let Ok(socket) = make(self.kind) {
+                if self.shelf.send(socket).is_err() {
+                    return;
+                }
             }
         };
         thread::Builder::new()
