@@ -48,6 +48,7 @@ pub(crate) struct Progress {
     waits_since: Cell<Option<Instant>>,
     waited: Cell<Span>,
     pieces: Cell<u64>,
+    is_over: Cell<bool>,
 }
 
 /// Why a request's body did not reach the upstream whole.
@@ -149,6 +150,12 @@ impl Streaming {
     }
 }
 
+impl Drop for Streaming {
+    fn drop(&mut self) {
+        self.progress.is_over.set(true);
+    }
+}
+
 /// What may still come after so many bytes more.
 fn take_off(allowed: u64, length: usize) -> Result<u64, BodyError> {
     allowed.checked_sub(length as u64).ok_or(BodyError::TooLong)
@@ -173,6 +180,11 @@ impl Progress {
     pub(crate) fn waited(&self) -> Span {
         let waits = self.waits_since.get().map(|since| now().since(since));
         self.waited.get() + waits.unwrap_or_default()
+    }
+
+    /// Nobody wants more of it: it was sent, or cannot be.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.get()
     }
 
     /// Whether it is waited for from now on.

@@ -170,9 +170,12 @@ fn upstreams(out: &mut DescriptorEncoder, house: &House) -> Result<(), Error> {
     counters(out, "upstream_failures", help, rows)?;
 
     let plan = house.plan();
-    let rows = plan.targets().map(|target| {
-        let is_up = f64::from(u8::from(target.health.is_up()));
-        ([("upstream", &*target.name)], is_up)
+    let rows = plan.routes().flat_map(|(route, targets)| {
+        targets.iter().map(|target| {
+            let is_up = f64::from(u8::from(target.health.is_up()));
+            let labels = [("route", &*route.path), ("upstream", &*target.name)];
+            (labels, is_up)
+        })
     });
     gauges(out, "upstream_up", "Whether an upstream is asked", rows)
 }

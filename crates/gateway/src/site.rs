@@ -74,12 +74,20 @@ impl Plan {
         })
     }
 
-    /// Takes over what the plan before knew of the upstreams that stay.
+    /// Takes over what the plan before knew of the upstreams of routes that stay and ask as they did.
     pub(crate) fn remember(&mut self, before: &Self) {
-        for target in self.targets.iter_mut().flatten() {
-            let known = before.targets().find(|known| known.is_same(target));
-            if let (Some(known), Some(target)) = (known, Arc::get_mut(target)) {
-                target.health = known.health.clone();
+        for (route, targets) in self.config.routes.iter().zip(&mut self.targets) {
+            let stays = |known: &config::Route| {
+                known.path == route.path
+                    && known.health == route.health
+                    && known.authority == route.authority
+            };
+            let known = before.routes().find(|(known, _)| stays(known));
+            for target in targets.iter_mut().filter_map(Arc::get_mut) {
+                let mut known = known.iter().flat_map(|(_, known)| known.iter());
+                if let Some(known) = known.find(|known| known.is_same(target)) {
+                    target.health = known.health.clone();
+                }
             }
         }
     }

@@ -30,6 +30,8 @@ impl Background {
                     _ = stopped => {}
                 }
             });
+            // A name that is being resolved is waited for by nobody.
+            runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new()
             .name(name.to_owned())
@@ -80,6 +82,22 @@ mod tests {
         assert!(!is_over.load(Relaxed));
         drop(work);
         assert!(is_over.load(Relaxed));
+    }
+
+    #[test]
+    fn what_cannot_be_interrupted_is_not_waited_for() {
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let work = Background::start("test", || async move {
+            let _ = tokio::task::spawn_blocking(move || {
+                let _ = begun.send(());
+                std::thread::sleep(Duration::from_secs(20));
+            })
+            .await;
+        });
+        has_begun.recv().unwrap();
+        let start = std::time::Instant::now();
+        drop(work.unwrap());
+        assert!(start.elapsed() < Duration::from_secs(10));
     }
 
     #[test]

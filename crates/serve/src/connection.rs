@@ -14,7 +14,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::HeaderValue;
 
 use crate::counters::add_one;
-use crate::mark::Marking;
+use crate::mark::{Marking, unacknowledged};
 use crate::network_path::{self, NetworkPath};
 use crate::worker::{Thread, in_ticks};
 
@@ -65,6 +65,8 @@ pub(crate) struct Connection {
     since: Cell<u32>,
     /// While something waits to be written: the tick at which the peer last took some of it.
     blocked: Cell<Option<u32>>,
+    /// While it is idle: bytes that the peer had not acknowledged when that was last looked at.
+    left: Cell<u32>,
     over: Cell<bool>,
     /// Whether it is to rest, or does.
     resting: Cell<bool>,
@@ -95,6 +97,7 @@ impl Connection {
             phase: Cell::new(Phase::Idle),
             since: Cell::new(now),
             blocked: Cell::new(None),
+            left: Cell::new(u32::MAX),
             over: Cell::new(false),
             resting: Cell::new(false),
             http2: Cell::new(false),
@@ -119,7 +122,16 @@ impl Connection {
             // While it writes, nothing else is late.
             (Some(_), _) => return,
             (None, Phase::Replying) if passed(since, limits.write) => &counters.timed_out_writing,
-            (None, Phase::Idle) if passed(since, limits.idle) => &counters.timed_out_idle,
+            (None, Phase::Idle) if passed(since, limits.idle) => {
+                let left = self.socket.get().map_or(0, unacknowledged);
+                match left < self.left.replace(left) {
+                    // The kernel has its reply, and the peer has not yet.
+                    true if left > 0 => return self.since.set(thread.ticks.get()),
+                    _ if left == 0 => &counters.timed_out_idle,
+                    _ if passed(since, limits.write) => &counters.timed_out_writing,
+                    _ => return,
+                }
+            }
             (None, Phase::Head) if passed(since, limits.head) => &counters.timed_out_reading,
             (None, Phase::Service { reading: true }) if passed(since, limits.body) => {
                 &counters.timed_out_reading
@@ -228,6 +240,7 @@ impl Connection {
     fn enter(&self, phase: Phase, now: u32) {
         self.phase.set(phase);
         self.since.set(now);
+        self.left.set(u32::MAX);
     }
 }
 

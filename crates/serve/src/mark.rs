@@ -104,7 +104,7 @@ pub(crate) fn set_mark(socket: impl AsFd, peer: IpAddr, mark: Dscp) -> io::Resul
 }
 
 /// Bytes that a TCP socket was given and its peer has not acknowledged (SIOCOUTQ, tcp(7)).
-fn unacknowledged(socket: RawFd) -> u32 {
+pub(crate) fn unacknowledged(socket: RawFd) -> u32 {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the call writes one int, which outlives it.
     let outcome = unsafe { libc::ioctl(socket, libc::TIOCOUTQ, &raw mut bytes) };

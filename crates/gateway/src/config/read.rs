@@ -2,8 +2,15 @@
 
 use hyper::header::HeaderName;
 use posthaste_serve::{ConfigError, read_config};
+use posthaste_units::Span;
 
-use super::{Config, Guard, Route, Watch};
+use super::{Config, Guard, Route, Timeouts, Watch};
+
+/// A shorter time limit would refuse what is not there already.
+const SHORTEST: Span = Span::from_millis(1);
+
+/// A check may take so long, too.
+const SHORTEST_BETWEEN_CHECKS: Span = Span::from_millis(10);
 
 impl Config {
     /// Reads a `gateway.toml`.
@@ -28,6 +35,7 @@ impl Config {
                 "compression.release, {release}, is above compression.threshold, {threshold}: write a release that is not"
             )));
         }
+        self.timeouts.check()?;
         self.protection.check()?;
         match &self.prices {
             Some(_) if self.protection.policy != Guard::Prices => {
@@ -69,6 +77,27 @@ impl Config {
     }
 }
 
+impl Timeouts {
+    fn check(&self) -> Result<(), ConfigError> {
+        let all = [
+            ("idle", self.idle),
+            ("head", self.head),
+            ("body", self.body),
+            ("write", self.write),
+            ("connect", self.connect),
+            ("reply", self.reply),
+            ("reply_body", self.reply_body),
+            ("upstream_idle", self.upstream_idle),
+        ];
+        match all.iter().find(|(_, limit)| *limit < SHORTEST) {
+            Some((name, limit)) => Err(ConfigError::of(format!(
+                "timeouts.{name}, {limit}, leaves no time: write 1ms or more; there is no word for no limit"
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Route {
     fn check(&self) -> Result<(), String> {
         if !self.path.starts_with('/') {
@@ -86,6 +115,10 @@ impl Route {
             .is_some_and(|path| !path.starts_with('/'))
         {
             return Err("health.path begins with /".to_owned());
+        }
+        if self.health.every < SHORTEST_BETWEEN_CHECKS {
+            let shortest = SHORTEST_BETWEEN_CHECKS;
+            return Err(format!("health.every is at least {shortest}"));
         }
         if self.health.failures == 0 {
             return Err("health.failures must be at least 1".to_owned());
@@ -137,6 +170,14 @@ mod tests {
             (
                 format!("{listen}threads = 0{ROUTE}"),
                 "threads must be at least 1",
+            ),
+            (
+                format!("{listen}[timeouts]\nreply = \"0s\"{ROUTE}"),
+                "timeouts.reply, 0s, leaves no time",
+            ),
+            (
+                format!("{listen}{ROUTE}\n[route.health]\nevery = \"1ms\""),
+                "health.every is at least 10ms",
             ),
         ] {
             let error = wrong(&text);

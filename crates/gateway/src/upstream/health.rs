@@ -34,12 +34,6 @@ impl Health {
         }
     }
 
-    /// Whether both are judged by the same rules.
-    pub(crate) fn is_judged_as(&self, other: &Self) -> bool {
-        let rules = |health: &Self| (health.failures_to_leave, health.out_for, health.is_checked);
-        rules(self) == rules(other)
-    }
-
     /// Whether it is asked.
     pub(crate) fn is_up(&self) -> bool {
         let until = self.out_until.load(Relaxed);

@@ -5,6 +5,7 @@
 //! that it has been closed shows when it is next taken.
 
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use posthaste_units::Dscp;
 use super::Failure;
 use super::patience::Patience;
 use super::pool::Home;
-use crate::body::Outgoing;
+use crate::body::{Outgoing, Progress};
 
 /// The head of a reply at most.
 const MAX_HEAD: usize = 64 << 10;
@@ -31,6 +32,8 @@ pub(super) struct Line {
     sender: SendRequest<Outgoing>,
     connection: Driven,
     patience: Patience,
+    /// Of the last request's body.
+    progress: Option<Rc<Progress>>,
 }
 
 /// What moves the bytes, for as long as there is a connection.
@@ -61,7 +64,13 @@ impl Line {
             sender,
             connection: Driven(Some(Box::pin(connection))),
             patience: Patience::default(),
+            progress: None,
         })
+    }
+
+    /// Whether all of the last request has been sent: an upstream may answer before that.
+    fn has_sent(&self) -> bool {
+        self.progress.as_ref().is_none_or(|body| body.is_over())
     }
 
     /// Whether it takes a request; `false` once the upstream has closed it or has not finished.
@@ -78,7 +87,8 @@ impl Line {
         request: Request<Outgoing>,
         limit: Duration,
     ) -> Result<Response<Incoming>, (Failure, Option<Request<Outgoing>>)> {
-        let progress = request.body().progress();
+        self.progress = request.body().progress();
+        let progress = &self.progress;
         let mut sent = 0;
         let mut reply = std::pin::pin!(self.sender.try_send_request(request));
         let (connection, patience) = (&mut self.connection, &mut self.patience);
@@ -91,7 +101,7 @@ impl Line {
                     (Failure::Broken(error.into_error()), request)
                 }));
             }
-            if let Some(progress) = &progress {
+            if let Some(progress) = progress {
                 if progress.waits_for_client() || progress.pieces() != sent {
                     sent = progress.pieces();
                     patience.renew();
@@ -181,9 +191,11 @@ impl Body for Passing {
 }
 
 impl Drop for Passing {
-    /// A connection whose reply was not taken whole is closed: its rest would be the next one's head.
+    /// A connection whose reply was not taken whole is closed: its rest would be the next one's head. So is
+    /// one that still has some of the request to send, which nobody would any more.
     fn drop(&mut self) {
-        if let Some(line) = self.line.take().filter(|_| self.is_end_stream()) {
+        let is_over = self.is_end_stream();
+        if let Some(line) = self.line.take().filter(|line| is_over && line.has_sent()) {
             self.home.keep(line);
         }
     }

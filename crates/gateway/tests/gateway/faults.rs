@@ -78,6 +78,34 @@ fn a_reply_that_ends_early_does_not_look_whole() {
 }
 
 #[test]
+fn an_upstream_that_answers_before_it_has_the_request_costs_its_connection_and_nobody_else() {
+    let origin = Origin::start(|line| {
+        // The head alone, as one does that refuses; then it goes on reading.
+        let mut some = [0; 1024];
+        while line.stream.read(&mut some).is_ok_and(|length| length > 0) {
+            if some.starts_with(b"POST") || some.starts_with(b"GET") {
+                line.write("HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\nno");
+            }
+        }
+    });
+    let gateway = gateway(&origin);
+    let mut client = Client::new(&gateway);
+    client.send("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 1000000\r\n\r\nbeginning");
+    assert_eq!(client.reply(false).unwrap().status, 401);
+    // The rest of it has nobody to go to: not at the end of some time limit.
+    let ended = client
+        .clone_stream()
+        .read(&mut [0])
+        .map_err(|error| error.kind());
+    assert!(
+        matches!(ended, Ok(0) | Err(ErrorKind::ConnectionReset)),
+        "{ended:?}"
+    );
+    assert_eq!(get(&gateway, "/", "").status, 401);
+    assert_eq!(origin.connections.load(SeqCst), 2);
+}
+
+#[test]
 fn an_old_client_whose_reply_ends_early_is_reset() {
     let origin = once("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n");
     let gateway = gateway(&origin);

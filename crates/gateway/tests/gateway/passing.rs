@@ -313,7 +313,7 @@ fn a_health_check_leaves_an_upstream_out_and_takes_it_back() {
             .count()
     };
     let is_up = format!(
-        "posthaste_gateway_upstream_up{{upstream=\"{}\"}}",
+        "posthaste_gateway_upstream_up{{route=\"/\",upstream=\"{}\"}}",
         sick.address
     );
     crate::support::wait_until("two checks have failed", || {

@@ -276,6 +276,10 @@ fn what_cannot_be_configured_is_refused_with_the_remedy() {
             "[protection]\npolicy = \"prices\"\n[prices]\ndiscount = \"95%\"",
             "at most 90%",
         ),
+        (
+            "[protection]\npolicy = \"prices\"\n[prices]\ncontroller = { policy = \"rajomon\", most = \"0.005\" }",
+            "tick must be a number from 0.000001 to 0.005",
+        ),
     ] {
         let text =
             format!("{route}{more}\n[[route]]\npath = \"/\"\nupstream = [\"127.0.0.1:9\"]\n");

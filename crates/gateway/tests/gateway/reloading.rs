@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use posthaste_gateway::{Error, start};
 
+use posthaste_units::Span;
+
 use crate::support::{Client, Origin, closed_port, config, get, wait_until};
 
 const OLD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nold";
@@ -80,6 +82,36 @@ fn what_cannot_change_is_named() {
     }
     let other = config(&[origin.address], "[timeouts]\nreply = \"7s\"");
     gateway.reload(other).unwrap();
+}
+
+#[test]
+fn routes_to_one_server_keep_apart_what_is_known_of_each() {
+    let origin = Origin::start(|line| {
+        while let Some(request) = line.request() {
+            line.write(match request.starts_with("GET /sick/health") {
+                true => "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n",
+                false => NEW,
+            });
+        }
+    });
+    let mut both = config(&[origin.address], "");
+    both.routes[0].health.every = Span::from_millis(20);
+    both.routes[0].health.failures = 2;
+    both.routes.push(both.routes[0].clone());
+    for (route, path) in both.routes.iter_mut().zip(["/sick", "/well"]) {
+        route.path = path.to_owned();
+        route.health.path = Some(format!("{path}/health"));
+    }
+    let gateway = start(both.clone()).unwrap();
+    wait_until("it is left out", || {
+        get(&gateway, "/sick", "").status == 503
+    });
+    gateway.reload(both).unwrap();
+    for _ in 0..30 {
+        assert_eq!(get(&gateway, "/well", "").status, 200);
+        assert_eq!(get(&gateway, "/sick", "").status, 503);
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]

@@ -192,6 +192,30 @@ fn a_reader_that_is_slow_but_reads_gets_everything() {
 }
 
 #[test]
+fn what_the_kernel_has_of_a_reply_is_not_idle_while_the_reader_takes_it() {
+    let running = start_with(Timeouts {
+        idle: Span::from_millis(300),
+        write: Span::from_secs(5),
+        ..quick()
+    });
+    let mut stream = connect(running.addr);
+    stream
+        .write_all(b"GET /bytes/1048576 HTTP/1.1\r\nHost: x\r\n\r\n")
+        .unwrap();
+    // Both kernels hold all of it long before it is read.
+    let mut reply = vec![0; 1 << 20];
+    for piece in reply.chunks_mut(1 << 16) {
+        std::thread::sleep(Duration::from_millis(100));
+        stream.read_exact(piece).unwrap();
+    }
+    assert_eq!(running.counters.snapshot().timed_out_writing, 0);
+    // And idle is idle again.
+    let mut rest = Vec::new();
+    let _ = stream.read_to_end(&mut rest);
+    assert_eq!(running.counters.snapshot().timed_out_idle, 1);
+}
+
+#[test]
 fn a_reply_that_comes_slowly_is_not_idle() {
     let running = start_with(quick());
     let reply = exchange(
