@@ -117,9 +117,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether part of a request waits for room in the socket (TLS keeps its own).
-    pub(crate) const fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty()
+    /// Whether part of a request waits for room in the socket.
+    pub(crate) fn has_unsent(&self) -> bool {
+        let secure = self.secure.as_ref();
+        secure.map_or(!self.unsent.is_empty(), |secure| secure.has_unsent())
     }
 
     /// Whether the connection is to be encrypted.

@@ -135,6 +135,11 @@ impl Secure {
         self.0.is_handshaking()
     }
 
+    /// Whether something waits to be sent.
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.0.wants_write()
+    }
+
     /// Hands over bytes to be sent encrypted.
     pub(crate) fn queue(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.0.writer().write_all(bytes)

@@ -17,9 +17,11 @@ impl Engine<'_> {
     /// Opens a connection for an exchange.
     pub(super) fn connect(&mut self, origin: usize, exchange: Exchange) {
         let keep_alive = self.shared.plan.connections == Connections::KeepAlive;
+        // TLS writes record by record, of which Nagle's algorithm would hold the second back.
+        let no_delay = keep_alive || self.shared.names.contains_key(&origin);
         let address = &self.shared.origins[origin].address;
         let now = exchange.moments.sent;
-        let (outcome, errno) = match socket::connect(address, keep_alive) {
+        let (outcome, errno) = match socket::connect(address, no_delay) {
             Attempt::Started(socket) => {
                 self.note_sent(&exchange);
                 let loopback = address.ip().is_loopback();

@@ -104,8 +104,19 @@ impl Engine<'_> {
     /// Sends the rest of a request; false when the connection has failed.
     fn flush(&mut self, slot: u32) -> bool {
         let connection = &mut self.connections[slot as usize];
+        let waited = connection.has_unsent();
         match connection.flush() {
-            Ok(_) => true,
+            Ok(()) => {
+                if waited
+                    && !connection.has_unsent()
+                    && let Some(exchange) = &mut connection.exchange
+                    && exchange.moments.first_byte.is_none()
+                {
+                    // Only now has the kernel all of it.
+                    exchange.moments.written = self.shared.clock.now();
+                }
+                true
+            }
             Err(errno) => {
                 self.fail(slot, Outcome::Reset, || errno.to_string());
                 false
@@ -167,6 +178,8 @@ impl Engine<'_> {
         let connection = &mut self.connections[slot as usize];
         let status = connection.reader.status();
         let reusable = connection.reader.keep_alive() && !closed;
+        // A server may answer before it has read all: the rest would stand before the next request.
+        let is_sent = !connection.has_unsent();
         let origin = connection.origin;
         if self.is_recorded(&exchange) {
             *self.tally.statuses.entry(status).or_default() += 1;
@@ -181,7 +194,7 @@ impl Engine<'_> {
         let connection = &mut self.connections[slot as usize];
         if closed {
             self.remove(slot);
-        } else if reusable && self.shared.plan.connections == Connections::KeepAlive {
+        } else if reusable && is_sent && self.shared.plan.connections == Connections::KeepAlive {
             connection.state = State::Idle;
             self.idle[origin].push(slot);
         } else if reusable {

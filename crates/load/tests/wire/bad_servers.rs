@@ -197,3 +197,40 @@ fn large_requests_between_small_ones_are_sent_whole_on_one_connection() {
     assert!(run.requests[1].part.outcomes.total() > 0);
     assert_eq!(run.connections, 1);
 }
+
+/// A server may refuse a request before it has read it, and read it then: nothing of it stands before the next one.
+#[test]
+fn what_a_server_did_not_wait_for_is_not_sent_to_it_before_the_next_request() {
+    use std::io::Read as _;
+    const LARGE: usize = 12_000_000;
+    let address = serve(|mut stream| {
+        let mut first = [0];
+        while stream.read_exact(&mut first).is_ok() && read_request(&mut stream) {
+            if first == *b"P" {
+                let _ = stream.write_all(ok("enough").as_bytes());
+                pause(50);
+                let mut body = (&stream).take(LARGE as u64);
+                let _ = std::io::copy(&mut body, &mut std::io::sink());
+            } else {
+                let _ = stream.write_all(ok("fine").as_bytes());
+            }
+        }
+    });
+    let mut plan = crate::server::plan(address, 1.0, 1);
+    plan.pace = Pace::Closed {
+        clients: 1,
+        length: Span::from_millis(400),
+    };
+    let url = format!("http://{address}/");
+    plan.requests
+        .push(RequestSpec::post(url, "text/plain", "x".repeat(LARGE)));
+    let run = crate::server::carried_out(&plan);
+    assert_eq!(run.outcomes[Outcome::Ok], run.intended, "{:?}", run.reasons);
+    let large = run.requests[1].part.outcomes.total();
+    // Each costs its connection.
+    assert!(
+        large > 0 && run.connections >= large,
+        "{large} of {}",
+        run.connections
+    );
+}

@@ -4,7 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use posthaste_load::{Outcome, RequestSpec, TlsOptions};
+use posthaste_load::{Connections, Outcome, RequestSpec, TlsOptions};
+use posthaste_units::Span;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
@@ -33,6 +34,7 @@ fn serving(names: impl Into<Vec<String>>, length: u64, reply: String) -> Server 
         .unwrap();
     let config = Arc::new(config);
     let address = serve(move |stream| {
+        stream.set_nodelay(true).unwrap();
         let connection = ServerConnection::new(config.clone()).unwrap();
         let mut stream = StreamOwned::new(connection, stream);
         while read_request(&mut stream) {
@@ -90,6 +92,20 @@ fn only_a_trusted_certificate_is_accepted() {
         ..TlsOptions::default()
     };
     assert_eq!(outcome_with(&server, trusted), Outcome::Ok);
+}
+
+/// What TLS sends in several records does not wait for an acknowledgement that is delayed by 40 ms.
+#[test]
+fn a_new_connection_each_time_costs_no_delayed_acknowledgement() {
+    let server = server();
+    let mut plan = plan(server.address, 50.0, 400);
+    plan.connections = Connections::New;
+    plan.requests[0].url = format!("https://{}/", server.address);
+    plan.tls.insecure = true;
+    let run = carried_out(&plan);
+    assert_eq!(run.outcomes[Outcome::Ok], 20, "{:?}", run.reasons);
+    let median = run.service.histogram().quantile(0.5);
+    assert!(median < Span::from_millis(35), "{median}");
 }
 
 #[test]
