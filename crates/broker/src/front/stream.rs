@@ -23,7 +23,7 @@ use hyper::http::request::Parts;
 use posthaste_wsqos::index::Found;
 use posthaste_wsqos::qos::Offer;
 use serde::Serialize;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::mpsc;
 
 use super::Front;
@@ -103,8 +103,14 @@ impl Teller {
             match tokio::time::timeout(BEAT, changes.recv()).await {
                 Ok(Ok(change)) => {
                     self.change(&change);
-                    while let Ok(change) = changes.try_recv() {
-                        self.change(&change);
+                    loop {
+                        match changes.try_recv() {
+                            Ok(change) => self.change(&change),
+                            Err(TryRecvError::Empty) => break,
+                            Err(TryRecvError::Lagged(_) | TryRecvError::Closed) => {
+                                return Err(Over);
+                            }
+                        }
                         self.flush_full().await?;
                     }
                 }

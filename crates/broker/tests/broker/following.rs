@@ -1,6 +1,6 @@
 //! The stream of changes, and brokers that follow.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read as _, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -89,6 +89,39 @@ fn the_stream_tells_what_there_is_and_what_happens() {
     assert_eq!(reader.next(), told("put", Some(2), Some("Silver")));
     shop.send("DELETE", "/v1/offers/books/ada/Gold", &[], "");
     assert_eq!(reader.next(), told("withdrawn", Some(3), Some("Gold")));
+}
+
+/// More changes than are kept for it pass while it does not read: at first it has some of what waits, and then
+/// not enough.
+#[test]
+fn a_reader_that_falls_behind_is_cut_off_and_never_skips_a_change() {
+    const OFFERS: u32 = 500;
+    let shop = Shop::open();
+    let mut reader = Reader::new(shop.broker.addr, None);
+    let place = format!("http://books.example/{}", "x".repeat(450));
+    while reader.next().event != "ready" {}
+    let change_all = |cents| {
+        let changed = |number| {
+            let mut offer = offer(&format!("offer-{number}"), cents, 100);
+            offer.endpoint = Some(place.clone());
+            offer
+        };
+        let offers: Vec<_> = (0..OFFERS).map(changed).collect();
+        let body = serde_json::json!({ "offers": offers }).to_string();
+        let reply = shop.send("PUT", "/v1/offers/books/ada", &[], &body);
+        assert!(reply.status < 300, "{}", reply.body);
+    };
+    let id = |line: String| line.strip_prefix("id: ")?.parse::<u64>().ok();
+    (0..25).for_each(change_all);
+    let mut lines = reader.0.by_ref().lines().map(Result::unwrap);
+    let mut ids: Vec<u64> = lines.by_ref().filter_map(id).take(2000).collect();
+    (25..70).for_each(change_all);
+    // Until the chunk that ends it, or there is nothing more to be told.
+    let goes_on = |line: &String| !["0", "event: alive"].contains(&line.as_str());
+    ids.extend(lines.take_while(goes_on).filter_map(id));
+    let expected: Vec<u64> = (1..).take(ids.len()).collect();
+    assert!(ids == expected, "{} of them", ids.len());
+    assert!((2000..70 * OFFERS as usize).contains(&ids.len()));
 }
 
 #[test]
