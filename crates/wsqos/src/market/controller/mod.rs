@@ -11,6 +11,7 @@ mod window;
 use posthaste_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
 
+use crate::market::parameter::within;
 use crate::market::{Amount, WrongParameter};
 use crate::qos::{Currency, Money};
 
@@ -133,6 +134,12 @@ impl Pricing {
     pub const fn turns(&self) -> u64 {
         self.turns
     }
+}
+
+/// That there is a price besides none: what is off by less than a part of a tick moves nothing.
+fn ticks(tick: Amount, most: Amount) -> Result<(), WrongParameter> {
+    let units = |amount: Amount| amount.micros() as f64 / 1e6;
+    within("tick", units(tick), 1e-6, units(most))
 }
 
 /// Moves only where the wanted price is well off the present one, and then to a whole number of ticks: a

@@ -11,6 +11,7 @@
 use posthaste_units::{Instant, Ratio, Span};
 use serde::{Deserialize, Serialize};
 
+use super::ticks;
 use super::{Observed, quantised};
 use crate::market::Amount;
 use crate::market::parameter::{WrongParameter, positive, within};
@@ -59,6 +60,7 @@ impl ProportionalIntegral {
         positive("delay", !self.delay.is_zero())?;
         positive("tick", self.tick > Amount::ZERO)?;
         positive("most", self.most > Amount::ZERO)?;
+        ticks(self.tick, self.most)?;
         within("proportional", self.proportional, 0.0, 100.0)?;
         within("integral", self.integral, 0.0, 100.0)
     }

@@ -10,6 +10,7 @@
 use posthaste_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
 
+use super::ticks;
 use super::{Observed, quantised};
 use crate::market::Amount;
 use crate::market::parameter::{WrongParameter, positive};
@@ -52,7 +53,8 @@ impl Rajomon {
         positive("up", self.up > Amount::ZERO)?;
         positive("down", self.down > Amount::ZERO)?;
         positive("tick", self.tick > Amount::ZERO)?;
-        positive("most", self.most > Amount::ZERO)
+        positive("most", self.most > Amount::ZERO)?;
+        ticks(self.tick, self.most)
     }
 }
 
