@@ -1,7 +1,8 @@
 //! One connection: who is at its other end, and which phase it is in since when.
 //!
-//! The phase and the tick at which it began are two cells; the thread's sweep reads them. Nothing is
-//! armed or disarmed per request, which is why this is used and not hyper's own timer.
+//! The phase and the tick at which it began are two cells ([`Timer`]); the thread's sweep reads them. Nothing is
+//! armed or disarmed per request, which is why this is used and not hyper's own timer. With HTTP/2 each
+//! stream has a pair of its own: what one of them does must not hide that another stands still.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
@@ -31,10 +32,12 @@ pub struct Peer {
     /// The connection's number on this thread, from 0.
     pub number: u64,
     /// For the handler to keep something with the connection; 0 at first.
-    pub note: Cell<u64>,
+    pub note: Rc<Cell<u64>>,
     pub(crate) ip: OnceCell<HeaderValue>,
     pub(crate) connection: Rc<Connection>,
     pub(crate) thread: Rc<Thread>,
+    /// The connection's, or that of one of its streams.
+    pub(crate) timer: Rc<Timer>,
 }
 
 impl Peer {
@@ -49,8 +52,24 @@ impl Peer {
 
     /// Starts or ends the time in which a request's body must arrive, for handlers that read it themselves.
     pub fn reading(&self, reading: bool) {
-        self.connection
-            .enter(Phase::Service { reading }, self.thread.ticks.get());
+        self.enter(Phase::Service { reading });
+    }
+
+    /// The same for one stream of an HTTP/2 connection.
+    pub(crate) fn of_stream(&self) -> Self {
+        Self {
+            address: self.address,
+            number: self.number,
+            note: self.note.clone(),
+            ip: self.ip.clone(),
+            connection: self.connection.clone(),
+            thread: self.thread.clone(),
+            timer: Rc::default(),
+        }
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.timer.enter(phase, self.thread.ticks.get());
     }
 
     /// What the kernel knows of the way there; none once the connection is over.
@@ -61,8 +80,9 @@ impl Peer {
 
 /// What the sweep knows of a connection.
 pub(crate) struct Connection {
-    phase: Cell<Phase>,
-    since: Cell<u32>,
+    pub(crate) timer: Rc<Timer>,
+    /// Of HTTP/2 streams in service.
+    streams: RefCell<Vec<Rc<Timer>>>,
     /// While something waits to be written: the tick at which the peer last took some of it.
     blocked: Cell<Option<u32>>,
     /// While it is idle: bytes that the peer had not acknowledged when that was last looked at.
@@ -79,9 +99,17 @@ pub(crate) struct Connection {
     waker: RefCell<Option<Waker>>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// A phase, and the tick at which it began or last got on.
+#[derive(Default)]
+pub(crate) struct Timer {
+    phase: Cell<Phase>,
+    since: Cell<u32>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Phase {
     /// Waiting for a request.
+    #[default]
     Idle,
     /// A request has begun and its header is not complete.
     Head,
@@ -91,11 +119,24 @@ enum Phase {
     Replying,
 }
 
+impl Timer {
+    fn enter(&self, phase: Phase, now: u32) {
+        self.phase.set(phase);
+        self.since.set(now);
+    }
+
+    fn get(&self) -> (Phase, u32) {
+        (self.phase.get(), self.since.get())
+    }
+}
+
 impl Connection {
     pub(crate) fn new(now: u32) -> Self {
+        let timer = Timer::default();
+        timer.enter(Phase::Idle, now);
         Self {
-            phase: Cell::new(Phase::Idle),
-            since: Cell::new(now),
+            timer: Rc::new(timer),
+            streams: RefCell::default(),
             blocked: Cell::new(None),
             left: Cell::new(u32::MAX),
             over: Cell::new(false),
@@ -116,26 +157,38 @@ impl Connection {
         let (limits, counters) = (&thread.server.timeouts, &thread.server.counters);
         let lasted = |since: u32| thread.ticks.get().saturating_sub(since);
         let passed = |since: u32, limit| lasted(since) > in_ticks(limit);
-        let since = self.since.get();
-        let ended = match (self.blocked.get(), self.phase.get()) {
+        let late = |timer: &Timer| match timer.get() {
+            (Phase::Replying, since) if passed(since, limits.write) => {
+                Some(&counters.timed_out_writing)
+            }
+            (Phase::Service { reading: true }, since) if passed(since, limits.body) => {
+                Some(&counters.timed_out_reading)
+            }
+            _ => None,
+        };
+        let (phase, since) = self.timer.get();
+        let late_stream = || self.streams.borrow().iter().find_map(|timer| late(timer));
+        let ended = match (self.blocked.get(), phase) {
             (Some(since), _) if passed(since, limits.write) => &counters.timed_out_writing,
             // While it writes, nothing else is late.
             (Some(_), _) => return,
-            (None, Phase::Replying) if passed(since, limits.write) => &counters.timed_out_writing,
+            (None, Phase::Replying | Phase::Service { .. }) => {
+                match late(&self.timer).or_else(late_stream) {
+                    Some(counter) => counter,
+                    None => return,
+                }
+            }
             (None, Phase::Idle) if passed(since, limits.idle) => {
                 let left = self.socket.get().map_or(0, unacknowledged);
                 match left < self.left.replace(left) {
                     // The kernel has its reply, and the peer has not yet.
-                    true if left > 0 => return self.since.set(thread.ticks.get()),
+                    true if left > 0 => return self.timer.since.set(thread.ticks.get()),
                     _ if left == 0 => &counters.timed_out_idle,
                     _ if passed(since, limits.write) => &counters.timed_out_writing,
                     _ => return,
                 }
             }
             (None, Phase::Head) if passed(since, limits.head) => &counters.timed_out_reading,
-            (None, Phase::Service { reading: true }) if passed(since, limits.body) => {
-                &counters.timed_out_reading
-            }
             (None, Phase::Idle) if lasted(since) >= RESTS_AFTER && !self.http2.get() => {
                 return self.rest();
             }
@@ -153,7 +206,7 @@ impl Connection {
 
     /// Whether it is to rest now: a request that has begun meanwhile comes first.
     pub(crate) fn may_rest(&self) -> bool {
-        self.resting.get() && self.phase.get() == Phase::Idle
+        self.resting.get() && self.timer.phase.get() == Phase::Idle
     }
 
     /// It rests no more, or not yet.
@@ -188,7 +241,7 @@ impl Connection {
     /// requests, and an idle connection has its own limit.
     pub(crate) fn received(&self, now: u32) {
         self.resting.set(false);
-        if !self.http2.get() && self.phase.get() == Phase::Idle {
+        if !self.http2.get() && self.timer.phase.get() == Phase::Idle {
             self.enter(Phase::Head, now);
         }
     }
@@ -201,8 +254,12 @@ impl Connection {
         } else if taken > 0 || self.blocked.get().is_none() {
             self.blocked.set(Some(now));
         }
-        if taken > PONG && matches!(self.phase.get(), Phase::Idle | Phase::Replying) {
-            self.since.set(now);
+        if taken > PONG {
+            let streams = self.streams.borrow();
+            let timers = std::iter::once(&self.timer).chain(&*streams);
+            timers
+                .filter(|timer| matches!(timer.phase.get(), Phase::Idle | Phase::Replying))
+                .for_each(|timer| timer.since.set(now));
         }
     }
 
@@ -238,8 +295,7 @@ impl Connection {
     }
 
     fn enter(&self, phase: Phase, now: u32) {
-        self.phase.set(phase);
-        self.since.set(now);
+        self.timer.enter(phase, now);
         self.left.set(u32::MAX);
     }
 }
@@ -250,8 +306,13 @@ pub(crate) struct InService(Rc<Peer>);
 
 impl InService {
     pub(crate) fn begin(peer: Rc<Peer>) -> Self {
-        let in_service = &peer.connection.in_service;
-        in_service.set(in_service.get() + 1);
+        let connection = &peer.connection;
+        connection.in_service.set(connection.in_service.get() + 1);
+        if connection.is_http2() {
+            connection.streams.borrow_mut().push(peer.timer.clone());
+            let phase = Phase::Service { reading: false };
+            connection.enter(phase, peer.thread.ticks.get());
+        }
         peer.reading(false);
         Self(peer)
     }
@@ -266,18 +327,19 @@ impl InService {
     }
 
     fn enter(&self, phase: Phase) {
-        self.0.connection.enter(phase, self.0.thread.ticks.get());
+        self.0.enter(phase);
     }
 }
 
 impl Drop for InService {
     fn drop(&mut self) {
-        let in_service = &self.0.connection.in_service;
-        in_service.set(in_service.get() - 1);
-        self.enter(match in_service.get() {
-            0 => Phase::Idle,
-            _ => Phase::Service { reading: false },
-        });
+        let connection = &self.0.connection;
+        connection.in_service.set(connection.in_service.get() - 1);
+        let mut streams = connection.streams.borrow_mut();
+        streams.retain(|timer| !Rc::ptr_eq(timer, &self.0.timer));
+        if connection.in_service.get() == 0 {
+            connection.enter(Phase::Idle, self.0.thread.ticks.get());
+        }
     }
 }
 

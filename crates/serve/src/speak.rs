@@ -191,8 +191,12 @@ impl<H: Handler> Service<Request<Incoming>> for Serving<H> {
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>>>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let in_service = InService::begin(self.peer.clone());
-        let (peer, handler) = (self.peer.clone(), self.handler.clone());
+        let peer = match self.peer.connection.is_http2() {
+            true => Rc::new(self.peer.of_stream()),
+            false => self.peer.clone(),
+        };
+        let in_service = InService::begin(peer.clone());
+        let handler = self.handler.clone();
         // The handler's future begins inside: brought along, it would be held twice and moved.
         Box::pin(async move {
             let mut reply = handler.handle(request, peer).await;

@@ -130,8 +130,9 @@ async fn accept<H: Handler>(
                 let peer = Peer {
                     address,
                     number: next,
-                    note: Cell::new(0),
+                    note: Rc::default(),
                     ip: OnceCell::new(),
+                    timer: connection.timer.clone(),
                     connection,
                     thread: thread.clone(),
                 };

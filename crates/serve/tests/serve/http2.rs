@@ -45,7 +45,7 @@ async fn open(address: SocketAddr) -> (SendRequest<Whole>, JoinHandle<hyper::Res
     let stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let (sender, connection) = http2::Builder::new(OnThisThread)
         .initial_stream_window_size(WINDOW)
-        .initial_connection_window_size(WINDOW)
+        .initial_connection_window_size(2 * WINDOW)
         .handshake(TokioIo::new(stream))
         .await
         .unwrap();
@@ -116,6 +116,31 @@ fn a_reader_that_stalls_is_cut_off() {
     assert_eq!(stalled.timed_out_writing, 1);
     let idle = cut(idle_for_a_second(), "/pieces/1");
     assert_eq!(idle.timed_out_idle, 1);
+}
+
+#[test]
+fn a_stream_that_stalls_is_not_hidden_by_one_that_gets_on() {
+    let running = start_with(write_for_a_second());
+    run(async {
+        let (mut sender, connection) = open(running.addr).await;
+        let mut body = ask(&mut sender, "/pieces/2").await;
+        assert!(body.frame().await.unwrap().is_ok());
+        // One after the other, for as long as there is a connection.
+        let others = async {
+            loop {
+                let request = Request::get("http://s/drops").body(Whole(None)).unwrap();
+                let Ok(reply) = sender.send_request(request).await else {
+                    return;
+                };
+                let mut body = reply.into_body();
+                while let Some(Ok(_)) = body.frame().await {}
+            }
+        };
+        let over = timeout(Duration::from_secs(10), others).await;
+        assert!(over.is_ok(), "the connection stays open");
+        drop(connection);
+    });
+    assert_eq!(running.counters.snapshot().timed_out_writing, 1);
 }
 
 #[test]
