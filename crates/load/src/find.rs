@@ -43,7 +43,7 @@ pub enum FindError {
     },
     /// The generator, not the server, was the limit.
     #[error(
-        "the generator itself was the limit at {rate}: give it more --threads or a machine of its own"
+        "the generator itself was the limit at {rate}: give it more --threads, --max-connections or a machine of its own"
     )]
     Generator {
         /// The rate it could not send.
@@ -247,7 +247,7 @@ impl Search<'_> {
         })
     }
 
-    /// One trial; `None` when it failed and was sent too late to say anything.
+    /// One trial; `None` when it failed and was sent too late, or not at all, to say anything.
     fn trial(&mut self, rate: f64, seconds: f64) -> Result<Option<Trial>, FindError> {
         let length = Span::from_secs_f64(seconds);
         let step = Step::steady(Rate::per_second(rate).unwrap_or_default(), length);
@@ -275,6 +275,9 @@ impl Search<'_> {
         // Without a complete reply there is no time to compare with, and the server is to blame.
         let late = report.response_time_ms.count > 0
             && report.send_lateness_ms.p99 > LATE * report.response_time_ms.p99;
+        // What was never sent says as little.
+        let unsent = report.outcomes[Outcome::Dropped] + report.outcomes[Outcome::ClientFailed];
+        let late = late || unsent as f64 >= FAILED * report.intended.max(1) as f64;
         Ok((held || !late).then_some(Trial {
             rate,
             seconds,

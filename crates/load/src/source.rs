@@ -105,6 +105,11 @@ impl Source {
         }
     }
 
+    /// Takes the next request of a schedule if it is due. Clients of a closed loop ask when they are ready.
+    pub(crate) fn overdue(&mut self, now: Instant) -> Option<Due> {
+        matches!(self, Self::Open(_)).then(|| self.take(now))?
+    }
+
     /// A request has ended; in a closed loop its client sends the next after `pause`.
     pub(crate) fn ended(&mut self, client: u32, now: Instant, pause: Span) {
         if let Self::Closed(clients) = self {

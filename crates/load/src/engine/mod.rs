@@ -144,6 +144,12 @@ impl<'r> Engine<'r> {
 
     fn is_over(&mut self) -> bool {
         if self.shared.stop.load(Ordering::Relaxed) {
+            let now = self.shared.clock.now();
+            // What became due was asked for, whether or not this loop came to it.
+            while let Some(due) = self.source.overdue(now) {
+                let exchange = self.intend(due);
+                self.settle(&exchange, Outcome::InFlight, now);
+            }
             self.source.stop();
             return true;
         }
@@ -159,8 +165,8 @@ impl<'r> Engine<'r> {
         }
     }
 
-    /// Sends a request on a connection that is ready, or on a new one.
-    fn begin(&mut self, due: Due) {
+    /// Counts a request that is due.
+    fn intend(&mut self, due: Due) -> Exchange {
         let request = self.shared.mix.pick(due.number);
         let sent = self.shared.clock.now();
         let moments = Moments {
@@ -182,6 +188,13 @@ impl<'r> Engine<'r> {
         } else {
             self.tally.warm_up += 1;
         }
+        exchange
+    }
+
+    /// Sends a request on a connection that is ready, or on a new one.
+    fn begin(&mut self, due: Due) {
+        let exchange = self.intend(due);
+        let (request, sent) = (exchange.request, exchange.moments.sent);
         if !self.buy(&exchange) {
             return;
         }

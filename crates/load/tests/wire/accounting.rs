@@ -1,7 +1,9 @@
 //! The identity, the three times and the clean end.
 
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use posthaste_load::{Arrivals, Connections, Data, Outcome, Pace, Portion, RequestSpec, Step, run};
 use posthaste_units::{Rate, Span};
@@ -27,6 +29,25 @@ fn a_stopped_run_counts_what_was_in_flight() {
     assert_eq!(run.intended, run.outcomes.total());
     assert_eq!(run.outcomes[Outcome::InFlight], run.intended);
     assert!(run.intended >= 20, "{}", run.intended);
+}
+
+#[test]
+fn a_stopped_run_counts_what_was_due_and_could_not_be_sent_in_time() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    // More than one loop can do.
+    let mut plan = plan(silent.local_addr().unwrap(), 2_000_000.0, 60_000);
+    plan.connections = Connections::New;
+    let stop = AtomicBool::new(false);
+    let run = thread::scope(|scope| {
+        let running = scope.spawn(|| run(&plan, &stop, &mut ()).unwrap());
+        thread::sleep(Duration::from_millis(200));
+        stop.store(true, Ordering::Relaxed);
+        running.join().unwrap()
+    });
+    // Some ten thousand were begun.
+    assert!(run.intended > 100_000, "{}", run.intended);
+    assert_eq!(run.outcomes.total(), run.intended);
+    assert!(run.outcomes[Outcome::InFlight] > 0);
 }
 
 #[test]

@@ -17,7 +17,8 @@ const ERRORS_APART: f64 = 3.0;
 /// Compare two runs that were kept with --out, with a verdict that respects noise.
 ///
 /// Exit code 1 when the second run is worse: in the mean or p99 of its response times beyond
-/// their 95 % intervals, or in its share of errors beyond three standard errors.
+/// their 95 % intervals, or because they grow for as long as it lasts, or in its share of errors beyond three
+/// standard errors. Too short a run has no interval: that too shows as `no verdict`.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  posthaste compare lastweek today")]
 pub(crate) struct Args {
@@ -69,6 +70,10 @@ impl Outcome {
             .filter(|c| DECISIVE.contains(&c.statistic) && c.verdict == Verdict::Worse)
             .map(|c| format!("{} of the response time", c.statistic.key()))
             .collect();
+        let grown = DECISIVE
+            .into_iter()
+            .filter(|s| has_no_end(*s, before, after));
+        worse.extend(grown.map(|s| format!("{} of the response time, which grows", s.key())));
         if more_errors(before, after) {
             worse.push("share of errors".to_owned());
         }
@@ -99,6 +104,18 @@ impl Outcome {
         out.push_str(&format!("\nerrors         {old:>8.3}%  {new:>8.3}%\n"));
         out
     }
+}
+
+/// Whether what was steady has become so unsteady that it has no interval, beyond where it was: so does a
+/// queue that grows for as long as the run lasts.
+fn has_no_end(statistic: Statistic, before: &Report, after: &Report) -> bool {
+    // A run of another length may have none for that.
+    let same = before.plan.pace == after.plan.pace;
+    let (before, after) = (&before.response_time_ms, &after.response_time_ms);
+    let was = before.interval(statistic).filter(|_| same);
+    was.is_some_and(|[_, high]| {
+        after.interval(statistic).is_none() && after.value(statistic) > high
+    })
 }
 
 /// Whether the share of errors has grown by more than chance (difference of two binomial

@@ -185,11 +185,17 @@ fn runs_are_compared_with_their_noise_in_mind() {
         ("before", 10.0, 0.2),
         ("worse", 12.0, 0.2),
         ("unsure", 12.0, 3.0),
+        ("grows", 12.0, 0.0),
+        ("shrinks", 9.0, 0.0),
     ] {
         let mut report = json(&text);
         let times = &mut report["response_time_ms"];
         times["mean"] = mean.into();
-        times["mean_interval"] = vec![mean - noise, mean + noise].into();
+        // One that grows as long as it is looked at has none.
+        times["mean_interval"] = match noise > 0.0 {
+            true => vec![mean - noise, mean + noise].into(),
+            false => Value::Null,
+        };
         fs::create_dir_all(folder.path().join(name)).unwrap();
         let file = folder.path().join(name).join("report.json");
         fs::write(file, report.to_string()).unwrap();
@@ -209,7 +215,10 @@ fn runs_are_compared_with_their_noise_in_mind() {
         "{}",
         worse.err
     );
-    for same in ["unsure", "before"] {
+    let grows = compare("grows");
+    assert_eq!(grows.code, Some(1), "{}{}", grows.out, grows.err);
+    assert!(grows.err.contains("which grows"), "{}", grows.err);
+    for same in ["unsure", "shrinks", "before"] {
         let same = compare(same);
         assert_eq!(same.code, Some(0), "{}", same.err);
         assert_eq!(json(&same.out)["worse"], Value::Array(Vec::new()));
