@@ -150,6 +150,17 @@ impl Config {
                 )));
             }
         }
+        for (index, source) in config.sources.iter().enumerate() {
+            let same = |other: &&Source| {
+                (&other.kind, &other.provider) == (&source.kind, &source.provider)
+            };
+            if let Some(other) = config.sources[..index].iter().find(same) {
+                return Err(ConfigError::of(format!(
+                    "sources {:?} and {:?} have one type and one provider, and each would withdraw what the other offers: have one document include the other",
+                    other.url, source.url
+                )));
+            }
+        }
         if let Some(uddi) = &config.uddi {
             uddi.check()?;
         }

@@ -62,7 +62,7 @@ pub(crate) async fn offers_at(url: &str) -> Result<Option<Vec<Offer>>, String> {
                 .map_err(|error| at(error.to_string()))?;
             if !included.is_beside(&first) {
                 return Err(at(format!(
-                    "includes {url:?}, which is elsewhere: name it as a source of its own"
+                    "includes {url:?}, which is elsewhere: documents of one origin alone are read together"
                 )));
             }
             if seen.len() == DOCUMENTS {

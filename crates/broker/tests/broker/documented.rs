@@ -80,3 +80,19 @@ fn what_is_wrong_is_named_with_the_remedy() {
         assert!(error.contains(words), "{text}: {error}");
     }
 }
+
+#[test]
+fn sources_that_would_withdraw_each_others_offers_are_refused() {
+    let source = |place: &str, provider: &str| {
+        format!(
+            "[[source]]\nurl = \"http://{place}.example/offers\"\ntype = \"books\"\nprovider = \"{provider}\"\n"
+        )
+    };
+    let read = |text: String| Config::read(&text, Path::new("."));
+    assert!(read(source("one", "ada") + &source("two", "eva")).is_ok());
+    let error = read(source("one", "ada") + &source("two", "ada")).unwrap_err();
+    assert!(
+        error.to_string().contains("one type and one provider"),
+        "{error}"
+    );
+}
