@@ -349,7 +349,7 @@ fn header_name(number: usize) -> String {
 
 /// Percent-encodes what would end the request line or is not ASCII; leaves `/?&=%` alone.
 fn escape_in_path(c: char) -> Vec<char> {
-    if c.is_ascii_graphic() && !matches!(c, '"' | '<' | '>') {
+    if c.is_ascii_graphic() && !matches!(c, '"' | '<' | '>' | '#') {
         return vec![c];
     }
     let mut bytes = [0; 4];
@@ -376,6 +376,22 @@ mod tests {
             .write(data, row, &mut bytes)
             .unwrap();
         String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn filters_write_json_and_parts_of_queries() {
+        let data = Data::read("title\n\"5\"\" disk & C#\"\n".as_bytes()).unwrap();
+        let url = "http://127.0.0.1:9/{{title}}?q={{title|urlencode}}";
+        let mut spec = RequestSpec::post(url, "application/json", "{\"title\": {{title|tojson}}}");
+        spec.name = "json".to_owned();
+        let wire = written(&spec, &data, 0);
+        assert!(
+            wire.starts_with("POST /5%22%20disk%20&%20C%23?q=5%22%20disk%20%26%20C%23 HTTP"),
+            "{wire}"
+        );
+        let (_, body) = wire.split_once("\r\n\r\n").unwrap();
+        let read: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(read["title"], "5\" disk & C#");
     }
 
     #[test]

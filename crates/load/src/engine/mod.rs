@@ -205,11 +205,21 @@ impl<'r> Engine<'r> {
             self.connections[index].exchange = Some(exchange);
             self.replying.push(slot, sent + self.shared.plan.timeout);
             self.write_request(slot);
-        } else if self.connections.len() >= self.shared.limit {
+        } else if self.connections.len() >= self.shared.limit && !self.make_room() {
             self.settle(&exchange, Outcome::Dropped, sent);
         } else {
             self.connect(origin, exchange);
         }
+    }
+
+    /// Closes a connection to another origin that has nothing to do, the one that has had nothing for longest.
+    fn make_room(&mut self) -> bool {
+        let mut idle = self.idle.iter_mut().filter(|idle| !idle.is_empty());
+        let Some(slot) = idle.next().map(|idle| idle.remove(0)) else {
+            return false;
+        };
+        self.remove(slot);
+        true
     }
 
     /// Waits for the kernel's reports and acts on them; whether these were all there are.

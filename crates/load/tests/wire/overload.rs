@@ -2,11 +2,11 @@
 
 use std::net::SocketAddr;
 
-use posthaste_load::{Connections, Outcome};
+use posthaste_load::{Connections, Outcome, RequestSpec};
 use posthaste_units::Span;
 use rustix::net::{AddressFamily, SocketType};
 
-use crate::server::{carried_out, plan};
+use crate::server::{answering, carried_out, ok, plan};
 
 /// A socket that listens with this backlog and never accepts; Linux queues one more.
 fn never_accepting(backlog: i32) -> (rustix::fd::OwnedFd, SocketAddr) {
@@ -43,6 +43,22 @@ fn the_generators_own_limit_drops_and_says_so() {
     assert_eq!(run.outcomes[Outcome::Dropped], 30, "{:?}", run.outcomes);
     assert_eq!(run.outcomes[Outcome::TimedOut], 20, "{:?}", run.outcomes);
     assert_eq!(run.outcomes.attempted(), 20);
+}
+
+#[test]
+fn connections_with_nothing_to_do_make_room_for_other_origins() {
+    let addresses = [ok("one"), ok("two")].map(|reply| answering(reply, false));
+    let mut plan = plan(addresses[0], 100.0, 200);
+    let url = format!("http://{}/", addresses[1]);
+    plan.requests.push(RequestSpec::get(url));
+    plan.connection_limit = 1;
+    let run = carried_out(&plan);
+    assert!(
+        run.requests
+            .iter()
+            .all(|part| part.part.outcomes.total() > 0)
+    );
+    assert_eq!(run.outcomes[Outcome::Ok], 20, "{:?}", run.outcomes);
 }
 
 #[test]

@@ -107,7 +107,8 @@ pub(crate) struct Args {
     /// A header field, 'Name: value'; may be repeated
     #[arg(short = 'H', long, value_name = "H", help_heading = "Request")]
     header: Vec<Header>,
-    /// A file to send as body; placeholders {{column}} are filled from --data
+    /// A file to send as body; placeholders {{column}} are filled from --data, escaped where it is XML;
+    /// write {{column|tojson}} in JSON, and {{column|urlencode}} for a part of a query
     #[arg(long, value_name = "FILE", help_heading = "Request")]
     body: Option<PathBuf>,
     /// Send --body as the content of a SOAP Body
