@@ -1,10 +1,10 @@
 //! Every way in which a server can misbehave has an outcome of its own.
 
 use std::io::Write as _;
-use std::net::{Shutdown, TcpListener};
+use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::sync::atomic::AtomicBool;
 
-use posthaste_load::{Effort, FindError, Outcome, Pace, RequestSpec, RunError, Trial};
+use posthaste_load::{Effort, FindError, Outcome, Pace, RequestSpec, Run, RunError, Trial};
 use posthaste_units::Span;
 
 use crate::server::{all_end_as, answering, ok, pause, read_request, serve};
@@ -167,11 +167,26 @@ fn a_large_request_is_sent_whole_to_a_slow_reader() {
     assert_eq!(run.outcomes[Outcome::Ok], 2, "{:?}", run.reasons);
 }
 
-/// Larger than what any socket takes at once, so that the rest waits for the kernel's report.
+/// More than what any socket takes at once, so that the rest waits for the kernel's report.
+const LARGE: usize = 12_000_000;
+
+/// One client, whose requests are small ones and large ones.
+fn large_and_small_in_turns(address: SocketAddr) -> Run {
+    let mut plan = crate::server::plan(address, 1.0, 1);
+    plan.timeout = Span::from_secs(10);
+    plan.pace = Pace::Closed {
+        clients: 1,
+        length: Span::from_millis(400),
+    };
+    let url = format!("http://{address}/");
+    let large = RequestSpec::post(url, "text/plain", "x".repeat(LARGE));
+    plan.requests.push(large);
+    crate::server::carried_out(&plan)
+}
+
 #[test]
 fn large_requests_between_small_ones_are_sent_whole_on_one_connection() {
     use std::io::Read as _;
-    const LARGE: usize = 12_000_000;
     let address = serve(|mut stream| {
         let mut first = [0];
         while stream.read_exact(&mut first).is_ok() && read_request(&mut stream) {
@@ -183,26 +198,18 @@ fn large_requests_between_small_ones_are_sent_whole_on_one_connection() {
             let _ = stream.write_all(ok("all of it").as_bytes());
         }
     });
-    let mut plan = crate::server::plan(address, 1.0, 1);
-    plan.timeout = Span::from_secs(10);
-    plan.pace = Pace::Closed {
-        clients: 1,
-        length: Span::from_millis(400),
-    };
-    let url = format!("http://{address}/");
-    plan.requests
-        .push(RequestSpec::post(url, "text/plain", "x".repeat(LARGE)));
-    let run = crate::server::carried_out(&plan);
+    let run = large_and_small_in_turns(address);
     assert_eq!(run.outcomes[Outcome::Ok], run.intended, "{:?}", run.reasons);
     assert!(run.requests[1].part.outcomes.total() > 0);
     assert_eq!(run.connections, 1);
+    // The server begins to read after 30 ms, and until it has the request is being sent.
+    assert!(run.phases.send.max() > Span::from_millis(20));
 }
 
 /// A server may refuse a request before it has read it, and read it then: nothing of it stands before the next one.
 #[test]
 fn what_a_server_did_not_wait_for_is_not_sent_to_it_before_the_next_request() {
     use std::io::Read as _;
-    const LARGE: usize = 12_000_000;
     let address = serve(|mut stream| {
         let mut first = [0];
         while stream.read_exact(&mut first).is_ok() && read_request(&mut stream) {
@@ -216,15 +223,7 @@ fn what_a_server_did_not_wait_for_is_not_sent_to_it_before_the_next_request() {
             }
         }
     });
-    let mut plan = crate::server::plan(address, 1.0, 1);
-    plan.pace = Pace::Closed {
-        clients: 1,
-        length: Span::from_millis(400),
-    };
-    let url = format!("http://{address}/");
-    plan.requests
-        .push(RequestSpec::post(url, "text/plain", "x".repeat(LARGE)));
-    let run = crate::server::carried_out(&plan);
+    let run = large_and_small_in_turns(address);
     assert_eq!(run.outcomes[Outcome::Ok], run.intended, "{:?}", run.reasons);
     let large = run.requests[1].part.outcomes.total();
     // Each costs its connection.

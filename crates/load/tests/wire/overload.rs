@@ -1,12 +1,14 @@
 //! Past the limit: a connection that does not come about is aborted after one SYN.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
 
-use posthaste_load::{Connections, Outcome, RequestSpec};
+use posthaste_load::{Connections, Effort, FindError, Outcome, RequestSpec, Trial, find};
 use posthaste_units::Span;
 use rustix::net::{AddressFamily, SocketType};
 
-use crate::server::{answering, carried_out, ok, plan};
+use crate::server::{answering, carried_out, ok, pause, plan, read_request, serve};
 
 /// A socket that listens with this backlog and never accepts; Linux queues one more.
 fn never_accepting(backlog: i32) -> (rustix::fd::OwnedFd, SocketAddr) {
@@ -43,6 +45,31 @@ fn the_generators_own_limit_drops_and_says_so() {
     assert_eq!(run.outcomes[Outcome::Dropped], 30, "{:?}", run.outcomes);
     assert_eq!(run.outcomes[Outcome::TimedOut], 20, "{:?}", run.outcomes);
     assert_eq!(run.outcomes.attempted(), 20);
+}
+
+/// A server that takes 300 ms and could go on for ever, and two connections to it.
+#[test]
+fn a_search_does_not_take_the_generators_limit_for_the_servers() {
+    let address = serve(|mut stream| {
+        while read_request(&mut stream) {
+            pause(300);
+            let _ = stream.write_all(ok("at last").as_bytes());
+        }
+    });
+    let mut plan = plan(address, 1.0, 1);
+    plan.connection_limit = 2;
+    plan.timeout = Span::from_secs(5);
+    let effort = Effort {
+        budget: Span::from_secs(3),
+        ..Effort::default()
+    };
+    let objective = "p99<2s".parse().unwrap();
+    let stop = AtomicBool::new(false);
+    let found = find(&plan, &objective, effort, &stop, &mut |_: &Trial| ());
+    assert!(
+        matches!(found, Err(FindError::Generator { .. })),
+        "{found:?}"
+    );
 }
 
 #[test]
