@@ -106,17 +106,26 @@ fn an_upstream_that_answers_before_it_has_the_request_costs_its_connection_and_n
 }
 
 #[test]
-fn an_old_client_whose_reply_ends_early_is_reset() {
-    let origin = once("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n");
+fn a_client_whose_reply_ends_early_is_reset() {
+    let origin = Origin::start(|line| {
+        line.request();
+        line.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n");
+        // Later than the head goes on.
+        std::thread::sleep(Duration::from_millis(50));
+    });
     let gateway = gateway(&origin);
-    let mut client = Client::new(&gateway);
-    client.send("GET / HTTP/1.0\r\n\r\n");
-    let mut reply = Vec::new();
-    let ended = client.clone_stream().read_to_end(&mut reply);
-    // Where the fault comes with the head, that is not sent and another one says what happened.
-    match ended {
-        Ok(_) => assert!(reply.starts_with(b"HTTP/1.1 502"), "{reply:?}"),
-        Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
+    // The end of the connection is that of the reply in the older.
+    for version in ["1.0", "1.1"] {
+        let mut client = Client::new(&gateway);
+        client.send(format!("GET / HTTP/{version}\r\nHost: s\r\n\r\n"));
+        let mut reply = Vec::new();
+        let ended = client.clone_stream().read_to_end(&mut reply);
+        let ended = ended.map_err(|error| error.kind());
+        assert_eq!(
+            ended,
+            Err(ErrorKind::ConnectionReset),
+            "HTTP/{version}: {reply:?}"
+        );
     }
 }
 
@@ -295,7 +304,7 @@ fn a_request_that_changes_something_is_not_repeated() {
 #[test]
 fn a_request_that_its_upstream_cannot_answer_is_not_tried_on_every_connection() {
     const LINES: usize = 5;
-    for (answer, status, most) in [("nonsense\r\n\r\n", 502, 1), ("", 502, 2)] {
+    for (answer, most) in [("nonsense\r\n\r\n", 1), ("", 2)] {
         let all = Barrier::new(LINES);
         let origin = Origin::start(move |line| {
             while let Some(request) = line.request() {
@@ -314,7 +323,7 @@ fn a_request_that_its_upstream_cannot_answer_is_not_tried_on_every_connection() 
         for client in &mut clients {
             assert_eq!(client.reply(false).unwrap().status, 200);
         }
-        assert_eq!(get(&gateway, "/bad", "").status, status);
+        assert_eq!(get(&gateway, "/bad", "").status, 502);
         assert_eq!(origin.asked() - LINES, most, "{answer:?}");
     }
 }
