@@ -31,8 +31,6 @@ use crate::source::Source;
 use crate::upstream::{Failure, Passing};
 use crate::workshop::{Job, Workshop, now};
 
-const NOT_MODIFIED: u16 = StatusCode::NOT_MODIFIED.as_u16();
-
 /// Why a reply was compressed or not, for those who ask.
 const DECISION: HeaderName = HeaderName::from_static("compression-decision");
 
@@ -98,7 +96,7 @@ impl Compression<'_> {
             length: None,
             ..reply
         };
-        if reply.status == NOT_MODIFIED && !rules.opted_out {
+        if reply.status == StatusCode::NOT_MODIFIED && !rules.opted_out {
             vary(headers);
             if self
                 .none_match

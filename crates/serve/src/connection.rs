@@ -55,7 +55,7 @@ impl Peer {
         self.enter(Phase::Service { reading });
     }
 
-    /// The same for one stream of an HTTP/2 connection.
+    /// This peer, for one stream of its HTTP/2 connection.
     pub(crate) fn of_stream(&self) -> Self {
         Self {
             address: self.address,

@@ -11,8 +11,7 @@
 use posthaste_units::{Instant, Ratio, Span};
 use serde::{Deserialize, Serialize};
 
-use super::ticks;
-use super::{Observed, quantised};
+use super::{Observed, quantised, ticks};
 use crate::market::Amount;
 use crate::market::parameter::{WrongParameter, positive, within};
 

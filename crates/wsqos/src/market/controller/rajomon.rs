@@ -10,8 +10,7 @@
 use posthaste_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
 
-use super::ticks;
-use super::{Observed, quantised};
+use super::{Observed, quantised, ticks};
 use crate::market::Amount;
 use crate::market::parameter::{WrongParameter, positive};
 
