@@ -91,6 +91,8 @@ pub(crate) struct Connection {
     /// Whether it is to rest, or does.
     resting: Cell<bool>,
     http2: Cell<bool>,
+    /// Whether its last request had a body, of which some may not have been read.
+    had_body: Cell<bool>,
     pub(crate) marking: Marking,
     /// While there is one.
     socket: Cell<Option<RawFd>>,
@@ -142,6 +144,7 @@ impl Connection {
             over: Cell::new(false),
             resting: Cell::new(false),
             http2: Cell::new(false),
+            had_body: Cell::new(false),
             marking: Marking::default(),
             socket: Cell::new(None),
             in_service: Cell::new(0),
@@ -235,6 +238,21 @@ impl Connection {
     /// The TLS handshake has begun.
     pub(crate) fn shake_hands(&self, now: u32) {
         self.enter(Phase::Head, now);
+    }
+
+    /// A request has come, with or without a body.
+    pub(crate) fn has_body(&self, has: bool) {
+        self.had_body.set(has);
+    }
+
+    /// Whether the last request had a body.
+    pub(crate) fn had_body(&self) -> bool {
+        self.had_body.get()
+    }
+
+    /// All that is to be sent has been, and the peer is waited for.
+    pub(crate) fn lingers(&self, now: u32) {
+        self.enter(Phase::Idle, now);
     }
 
     /// Bytes have come: of a request, if it waited for one. With HTTP/2 there are frames between

@@ -2,13 +2,15 @@
 
 use std::convert::Infallible;
 use std::future::poll_fn;
+use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::{http1, http2};
 use hyper::service::Service;
 use hyper::{Request, Response};
@@ -16,6 +18,7 @@ use hyper_util::rt::TokioIo;
 use posthaste_units::Dscp;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::connection::{InService, Peer, Replying};
@@ -32,6 +35,13 @@ const MAX_HEAD: usize = 64 << 10;
 /// How a client begins that speaks HTTP/2 without having been asked (RFC 9113, section 3.3). No
 /// method of HTTP/1.1 begins so.
 const HTTP2_START: &[u8; 4] = b"PRI ";
+
+/// How long at most what comes after a refusal is read, and how long without any of it.
+const LINGER: Duration = Duration::from_secs(30);
+const LINGER_SILENCE: Duration = Duration::from_secs(2);
+
+/// Bytes of it that are read, and dropped, at a time.
+const LINGER_BUFFER: usize = 16 << 10;
 
 /// Serves a connection to its end.
 pub(crate) async fn run<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler: Rc<H>) {
@@ -134,23 +144,47 @@ async fn speak_http1<H: Handler>(
         .half_close(false)
         .serve_connection(TokioIo::new(stream), Serving::of(peer, handler));
     let (mut told, mut rests) = (false, false);
-    poll_fn(|cx| {
+    let outcome = poll_fn(|cx| {
         rests |= !told && connection.may_rest();
         if (rests || thread.draining.get()) && !std::mem::replace(&mut told, true) {
             Pin::new(&mut http).graceful_shutdown();
         }
         http.poll_without_shutdown(cx)
     })
-    .await?;
+    .await;
     let parts = http.into_parts();
     let mut stream = parts.io.into_inner();
-    if rests {
+    if rests && outcome.is_ok() {
         stream.ahead = parts.read_buf;
         return Ok(Some(stream));
     }
     // The peer may be gone already.
     let _ = stream.shutdown().await;
-    Ok(None)
+    if outcome.is_err() || connection.had_body() {
+        connection.lingers(thread.ticks.get());
+        Box::pin(linger(stream.stream.socket())).await;
+    }
+    outcome.map(|()| None)
+}
+
+/// Reads and drops what a peer still sends that has been answered already, until it has closed its side, too. To close
+/// before it has would reset the connection, and the answer could be lost on its way (RFC 9112, section 9.6).
+async fn linger(socket: &TcpStream) {
+    let mut dropped = vec![0; LINGER_BUFFER];
+    let drained = async {
+        while timeout(LINGER_SILENCE, socket.readable())
+            .await
+            .is_ok_and(|is| is.is_ok())
+        {
+            match socket.try_read(&mut dropped) {
+                Ok(1..) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                _ => return,
+            }
+        }
+    };
+    // What it may have lost after so long it did not want.
+    let _ = timeout(LINGER, drained).await;
 }
 
 async fn speak_http2<H: Handler>(
@@ -195,6 +229,7 @@ impl<H: Handler> Service<Request<Incoming>> for Serving<H> {
             true => Rc::new(self.peer.of_stream()),
             false => self.peer.clone(),
         };
+        peer.connection.has_body(!request.body().is_end_stream());
         let in_service = InService::begin(peer.clone());
         let handler = self.handler.clone();
         // The handler's future begins inside: brought along, it would be held twice and moved.

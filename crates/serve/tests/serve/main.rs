@@ -122,6 +122,28 @@ fn bodies_come_in_pieces_and_are_bounded() {
     assert!(nonsense.starts_with("HTTP/1.1 400"), "{nonsense}");
 }
 
+/// A client that sends all it has before it reads, as many do: what is too long for the server's buffers and the
+/// network's.
+#[test]
+fn a_refusal_reaches_a_client_that_is_still_sending() {
+    let running = start(Server::default(), 64);
+    let body = vec![b'y'; 32 << 20];
+    let head = format!(
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let garbage = "GET / HTTP/1.1\r\nbad header\r\n\r\n".to_owned();
+    for (head, words) in [(head, "longer than 1000 bytes"), (garbage, "HTTP/1.1 400")] {
+        let mut client = connect(running.addr);
+        client.write_all(head.as_bytes()).unwrap();
+        client.write_all(&body).unwrap();
+        let mut reply = String::new();
+        client.read_to_string(&mut reply).unwrap();
+        assert!(reply.contains(words), "{reply}");
+    }
+    eventually("closing", || running.counters.snapshot().open == 0);
+}
+
 #[test]
 fn every_phase_has_its_time_limit() {
     let running = start_with(quick());
