@@ -55,6 +55,10 @@ fn write(event: &Event) -> String {
         Event::Begin => ("begin", None, json!(null)),
         Event::Ready(number) => ("ready", Some(*number), json!(null)),
         Event::Alive => ("alive", None, json!(null)),
+        Event::Late(age) => {
+            let milliseconds = age.as_millis() as u64;
+            ("late", None, json!({ "milliseconds": milliseconds }))
+        }
         Event::Changed { number, put } => {
             let name = match put.offer {
                 Some(_) => "put",

@@ -1,6 +1,7 @@
 //! Following another broker: its changes, as they happen.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use posthaste_offers::{Client, Event, Follower, News, Put};
@@ -37,6 +38,7 @@ pub(crate) fn follow(url: &str, registry: Arc<Registry>) -> Result<Follower, cra
 
 impl Told {
     fn take(&mut self, event: Event) {
+        let mut ago = Duration::ZERO;
         match event {
             Event::Begin => self.beginning = Some(Filling::of(self.registry.empty())),
             Event::Ready(number) => {
@@ -47,9 +49,10 @@ impl Told {
             }
             Event::Changed { number, put } => self.change(number, *put),
             Event::Alive => {}
+            Event::Late(age) => ago = age,
         }
         if self.beginning.is_none() {
-            self.registry.in_step();
+            self.registry.in_step(ago);
         }
     }
 

@@ -3,7 +3,7 @@
 //! Only the keeper changes it; every thread reads it.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
@@ -21,13 +21,16 @@ const KEPT: usize = 1 << 14;
 /// Lookups say how old they are once the index has been out of step for longer; a keeper looks every second.
 const IN_STEP: Duration = Duration::from_secs(3);
 
+/// In place of when the index was last in step.
+const NEVER: i64 = i64::MIN;
+
 /// What the threads of a broker share.
 #[derive(Debug)]
 pub(crate) struct Registry {
     seen: RwLock<Seen>,
     grants: RwLock<HashMap<Hash, Arc<Grant>>>,
-    /// When the index was last in step with what it follows, in milliseconds since `start`.
-    in_step: AtomicU64,
+    /// When the index was last in step with what it follows, in milliseconds since `start`, or [`NEVER`].
+    in_step: AtomicI64,
     start: Instant,
 }
 
@@ -52,7 +55,7 @@ impl Registry {
         Self {
             seen: RwLock::new(seen),
             grants: RwLock::default(),
-            in_step: AtomicU64::new(0),
+            in_step: AtomicI64::new(NEVER),
             start: Instant::now(),
         }
     }
@@ -77,18 +80,24 @@ impl Registry {
             .collect()
     }
 
-    /// How long ago the index was in step, where that is longer than it should be.
+    /// How long ago the index was in step, where that is longer than it should be; since the start where it never was.
     pub(crate) fn age(&self) -> Option<Duration> {
-        let last = Duration::from_millis(self.in_step.load(Relaxed));
-        let age = self.start.elapsed().saturating_sub(last);
-        (age > IN_STEP).then_some(age)
+        let now = self.start.elapsed();
+        match self.in_step.load(Relaxed) {
+            NEVER => Some(now),
+            last => {
+                let age = in_millis(now).saturating_sub(last).max(0);
+                let age = Duration::from_millis(age.unsigned_abs());
+                (age > IN_STEP).then_some(age)
+            }
+        }
     }
 
-    /// The index is in step now.
-    pub(crate) fn in_step(&self) {
-        let now = self.start.elapsed().as_millis();
+    /// The index was in step so long ago: what it follows says how old its own word is.
+    pub(crate) fn in_step(&self, ago: Duration) {
+        let now = in_millis(self.start.elapsed());
         self.in_step
-            .store(u64::try_from(now).unwrap_or(u64::MAX), Relaxed);
+            .store(now.saturating_sub(in_millis(ago)), Relaxed);
     }
 
     /// Those whose tokens are valid from now on.
@@ -166,6 +175,10 @@ impl Seen {
         // Nobody may be listening.
         let _ = self.changes.send(Arc::new(change));
     }
+}
+
+fn in_millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// An offer in the store that this broker cannot compare: one with other rates took it.

@@ -134,7 +134,7 @@ async fn follow(broker: String, offers: Rc<Offers>) {
                         None => drop(offers.remove(&key)),
                     }
                 }
-                Event::Ready(_) | Event::Alive => {}
+                Event::Ready(_) | Event::Alive | Event::Late(_) => {}
             }
             ControlFlow::<Infallible>::Continue(())
         });

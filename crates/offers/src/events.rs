@@ -36,6 +36,8 @@ pub enum Event {
     Ready(u64),
     /// Nothing has happened; the broker is there.
     Alive,
+    /// The broker is there, and has not heard for so long what happens where it has its offers from.
+    Late(Duration),
 }
 
 /// What an offer says.
@@ -54,6 +56,11 @@ pub struct Put {
     /// The offer; none where it is withdrawn.
     #[serde(default)]
     pub offer: Option<Offer>,
+}
+
+#[derive(Deserialize)]
+struct Late {
+    milliseconds: u64,
 }
 
 impl Client {
@@ -104,6 +111,10 @@ impl Event {
             "begin" => Self::Begin,
             "ready" => Self::Ready(number.unwrap_or_default()),
             "alive" => Self::Alive,
+            "late" => {
+                let late: Late = serde_json::from_str(data).map_err(senseless)?;
+                Self::Late(Duration::from_millis(late.milliseconds))
+            }
             "put" | "withdrawn" => Self::Changed {
                 number,
                 put: Box::new(serde_json::from_str(data).map_err(senseless)?),

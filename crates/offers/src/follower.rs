@@ -103,7 +103,7 @@ impl Place {
                 number: Some(number),
                 ..
             } if !self.beginning => self.last = Some(*number),
-            Event::Changed { .. } | Event::Alive => {}
+            Event::Changed { .. } | Event::Alive | Event::Late(_) => {}
         }
     }
 }

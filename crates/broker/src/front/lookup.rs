@@ -1,6 +1,7 @@
 //! What there is, and the best of it.
 
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 use std::sync::PoisonError;
 
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use hyper::http::request::Parts;
 use jiff::Timestamp;
 use posthaste_serve::Peer;
 use posthaste_wsqos::index::{Found, Index};
-use posthaste_wsqos::qos::{Offer, Ranking, Requirement, objections};
+use posthaste_wsqos::qos::{Offer, Ranking, Requirement, compare};
 use serde::{Deserialize, Serialize};
 
 use super::problem::Problem;
@@ -24,6 +25,10 @@ const QUESTION: usize = 256 << 10;
 
 /// Of how many offers, the cheapest first, it is said what speaks against them.
 const EXPLAINED: usize = 10;
+
+/// Bytes of all that is said against them: a question of [`QUESTION`] may be unmet in as many ways as it has bytes, each
+/// with a list as long.
+const EXPLANATIONS: usize = 64 << 10;
 
 /// Adequate offers, the cheapest first, that a ranking other than by price compares with each other.
 const RANKED: usize = 1_000;
@@ -91,7 +96,7 @@ impl Front {
 
     /// The best offer, by the index or by what stands in its place.
     pub(super) fn find<'i>(&self, index: &'i Index, question: &Question) -> Answer<'i> {
-        self.demand(index, &question.kind);
+        self.demand(&question.kind);
         let now = Timestamp::now();
         let Some(prototype) = &self.house.prototype else {
             return answer(index, question, now);
@@ -116,11 +121,9 @@ impl Front {
         }
     }
 
-    /// Has the registry be asked for a type that nobody has offers for.
-    pub(super) fn demand(&self, index: &Index, kind: &str) {
-        if let Some(directory) = &self.house.directory
-            && index.len_of(kind) == 0
-        {
+    /// Has the registry be asked for a type, whatever there is of it here: what is remembered may be old.
+    pub(super) fn demand(&self, kind: &str) {
+        if let Some(directory) = &self.house.directory {
             directory.demand(kind);
         }
     }
@@ -207,9 +210,22 @@ fn nothing<'i>(index: &'i Index, question: &Question, now: Timestamp) -> Answer<
 
 fn against<'i>(index: &'i Index, question: &Question, now: Timestamp) -> Vec<Against<'i>> {
     let world = index.world(now);
+    let mut room = EXPLANATIONS;
     let explain = |Found { provider, offer }: Found<'i>| {
-        let found = objections(&offer, &question.requirements.qos, &world);
-        let objections = found.iter().map(ToString::to_string).collect();
+        let mut objections = Vec::new();
+        let wanted = &question.requirements.qos;
+        let told = compare(&offer, wanted, &world, &mut |mismatch| {
+            let words = mismatch.to_string();
+            match room.checked_sub(words.len()) {
+                Some(left) => room = left,
+                None => return ControlFlow::Break(()),
+            }
+            objections.push(words);
+            ControlFlow::Continue(())
+        });
+        if told.is_break() {
+            objections.push("and more".to_owned());
+        }
         Against {
             provider,
             name: offer.name,

@@ -169,7 +169,7 @@ impl Front {
     fn available_offers_info(&self, asked: &Asked<'_>, out: &mut String) -> Result<(), Fault> {
         let kind = asked.kind()?;
         let seen = self.house.registry.seen();
-        self.demand(&seen.index, &kind);
+        self.demand(&kind);
         let now = Timestamp::now();
         for found in seen
             .index

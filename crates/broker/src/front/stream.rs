@@ -7,6 +7,7 @@
 //! | `withdrawn` | a change without one | it is no more |
 //! | `ready` | | you have all there is: what follows happens from now on |
 //! | `alive` | | nothing has happened for [`BEAT`] |
+//! | `late` | for how many milliseconds | the same, and what is told is that old: its source is out of reach |
 //!
 //! Changes that happen have their number as the event's id; a reader that comes back with it (`Last-Event-ID`) gets
 //! what it has missed, or a `begin` where that has been forgotten.
@@ -98,6 +99,9 @@ impl Teller {
             self.begin().await?;
         }
         self.event("ready", Some(number), &());
+        if self.house.registry.age().is_some() {
+            self.beat();
+        }
         self.flush().await?;
         loop {
             match tokio::time::timeout(BEAT, changes.recv()).await {
@@ -116,7 +120,7 @@ impl Teller {
                 }
                 // It is late by more than is kept, or all has begun anew.
                 Ok(Err(RecvError::Lagged(_) | RecvError::Closed)) => return Err(Over),
-                Err(_) => self.event("alive", None, &()),
+                Err(_) => self.beat(),
             }
             self.flush().await?;
         }
@@ -173,6 +177,17 @@ impl Teller {
         Ok(())
     }
 
+    /// That nothing has happened, as far as is known here.
+    fn beat(&mut self) {
+        match self.house.registry.age() {
+            None => self.event("alive", None, &()),
+            Some(age) => {
+                let milliseconds = age.as_millis();
+                self.event("late", None, &Late { milliseconds });
+            }
+        }
+    }
+
     fn change(&mut self, change: &Change) {
         let name = match change.offer {
             Some(_) => "put",
@@ -207,6 +222,12 @@ struct There {
     #[serde(flatten)]
     key: Key,
     offer: Offer,
+}
+
+/// How old what is told is.
+#[derive(Serialize)]
+struct Late {
+    milliseconds: u128,
 }
 
 /// Appends an event. JSON has no line ends of its own.

@@ -211,7 +211,7 @@ impl Run {
                         self.registry.apply(changes);
                     }
                     if !full {
-                        self.registry.in_step();
+                        self.registry.in_step(Duration::ZERO);
                         return Ok(());
                     }
                 }

@@ -72,7 +72,7 @@ impl Directory {
         }
     }
 
-    /// A client has asked for a type of which there are no offers.
+    /// A client has asked for a type.
     pub(crate) fn demand(&self, kind: &str) {
         if !is_key(kind) {
             return;

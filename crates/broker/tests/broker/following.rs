@@ -218,4 +218,25 @@ fn a_follower_goes_on_when_the_other_is_gone_and_says_how_old_its_word_is() {
     };
     assert!((3..30).contains(&old), "{old} s");
     assert_eq!(send(follower.addr, "GET", "/healthz", &[], "").status, 503);
+    // Who follows it hears so at once, and takes nothing from it for new.
+    let second = start(Config {
+        follow: Some(format!("http://{}", follower.addr)),
+        ..Config::default()
+    });
+    until(&second, Some("Good"));
+    let reply = send(second.addr, "POST", "/v1/best-offer", &[], &question(300));
+    let age: u64 = reply.field("Age").unwrap().parse().unwrap();
+    assert!(age >= old, "{age} s, {old} s before");
+}
+
+#[test]
+fn a_follower_that_has_heard_nothing_yet_says_so() {
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let follower = start(Config {
+        follow: Some(format!("http://{}", gone.local_addr().unwrap())),
+        ..Config::default()
+    });
+    assert_eq!(send(follower.addr, "GET", "/healthz", &[], "").status, 503);
+    let reply = send(follower.addr, "POST", "/v1/best-offer", &[], &question(300));
+    assert_eq!(reply.field("Age"), Some("0"));
 }

@@ -51,6 +51,35 @@ fn where_none_is_enough_it_is_said_what_speaks_against_each() {
     );
 }
 
+/// What is required of every operation by default is lacking in each: words by the product of the two.
+#[test]
+fn what_is_said_against_offers_is_bounded() {
+    let shop = Shop::open();
+    for name in ["One", "Two"] {
+        shop.put(&offer(name, 10, 100));
+    }
+    let term = |n: usize| json!({ "name": format!("{n:0>400}"), "ontology": "http://x" });
+    let group = json!({ "protocol": (0..32).map(term).collect::<Vec<_>>(), "requires": "all" });
+    let name = |n: usize| (format!("operation{n}"), json!({}));
+    let operations: serde_json::Map<_, _> = (0..128).map(name).collect();
+    let qos = json!({
+        "defaultQoSInfo": { "securityAndTransaction": [group.clone(), group] },
+        "operationQoSInfo": operations,
+    });
+    let question = json!({ "type": "books", "requirements": { "qos": qos } }).to_string();
+    let reply = shop.send("POST", "/v1/best-offer", &[], &question);
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    let answer = reply.json();
+    let told = |n: usize| answer["reasons"][n]["objections"].as_array().unwrap();
+    assert!(
+        told(0).len() > 1 && told(1).len() == 1,
+        "{}",
+        reply.body.len()
+    );
+    assert!([0, 1].map(|n| told(n).last().unwrap()) == ["and more"; 2]);
+    assert!(reply.body.len() < 70 << 10, "{}", reply.body.len());
+}
+
 #[test]
 fn the_best_can_be_chosen_by_weights() {
     let shop = Shop::open();

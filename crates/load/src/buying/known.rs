@@ -128,7 +128,7 @@ impl Known {
     }
 
     fn event(&mut self, event: Event, buying: &Buying) -> bool {
-        let changes = !matches!(event, Event::Alive);
+        let changes = !matches!(event, Event::Alive | Event::Late(_));
         match event {
             Event::Begin => self.beginning = Some(empty(buying)),
             Event::Ready(_) => {
@@ -138,7 +138,7 @@ impl Known {
                 self.ready = true;
             }
             Event::Changed { put, .. } => self.put(*put, buying),
-            Event::Alive => {}
+            Event::Alive | Event::Late(_) => {}
         }
         // What is being told counts once it has been.
         let in_step = self.beginning.is_none();

@@ -22,7 +22,7 @@ pub use definition::{
     Server, Term,
 };
 pub use document::{Document, Offer, Offers, Requirement};
-pub use matching::{Amount, Mismatch, Side, World, is_adequate, objections};
+pub use matching::{Amount, Mismatch, Side, World, compare, is_adequate, objections};
 pub use money::{Currency, Money, MoneyError, Rates};
 pub(crate) use money::{decimal_text, micros};
 pub use ontology::{Direction, Metric, Ontologies, Ontology};

@@ -2,7 +2,7 @@
 
 use crate::fetching::Provider;
 use crate::support::{offer, send};
-use crate::uddi::stand_in::{KIND, Mood, Registry, broker, counted, offers, until};
+use crate::uddi::stand_in::{KIND, Mood, Registry, broker, broker_in, counted, offers, until};
 
 fn found(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs
@@ -252,6 +252,26 @@ fn what_is_known_stands_while_the_registry_is_away_and_goes_when_it_says_so() {
     assert!(!page().contains("It does not answer"));
     registry.holds(&[]);
     until("none", || offers(&broker).is_empty());
+}
+
+#[test]
+fn what_a_broker_remembers_is_fetched_again_once_a_client_asks() {
+    let (registry, provider) = (Registry::open(3), Provider::open());
+    let document = Some(format!("http://{}/a", provider.address));
+    let at = "http://a.example/";
+    provider.has("/a", &[], vec![offer("Gold", 40, 100)]);
+    registry.holds(&[("a", "uddi:ada", at.to_owned(), document)]);
+    let (first, folder) = broker(&registry, &[provider.address], &[]);
+    assert_eq!(ask(first.addr)["considered"], 0);
+    until("the offer", || offers(&first) == found(&[("Gold", at)]));
+    first.stop();
+    first.join();
+    provider.has("/a", &[], vec![offer("Silver", 20, 100)]);
+    let second = broker_in(folder.path(), &registry, &[provider.address], &[]);
+    assert_eq!(ask(second.addr)["offer"]["name"], "Gold");
+    until("what is offered now", || {
+        offers(&second) == found(&[("Silver", at)])
+    });
 }
 
 #[test]

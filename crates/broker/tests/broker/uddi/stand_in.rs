@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -294,6 +295,17 @@ pub(super) fn broker(
     from: &[SocketAddr],
     types: &[&str],
 ) -> (Broker, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    (broker_in(folder.path(), registry, from, types), folder)
+}
+
+/// The same, with its offers in a folder where there may be some already.
+pub(super) fn broker_in(
+    folder: &Path,
+    registry: &Registry,
+    from: &[SocketAddr],
+    types: &[&str],
+) -> Broker {
     let text = format!(
         "[uddi]\ninquiry = {:?}\nversion = {}\nbusinesses = [\"uddi:ada\"]\ncategory = {{ tmodel = \"uddi:c\", value = \"yes\" }}\nfrom = {:?}\ntypes = {types:?}\n",
         registry.url(),
@@ -302,23 +314,19 @@ pub(super) fn broker(
             .map(|at| format!("http://{at}"))
             .collect::<Vec<_>>(),
     );
-    let folder = tempfile::tempdir().unwrap();
-    let config = Config::read(&text, folder.path()).unwrap();
+    let config = Config::read(&text, folder).unwrap();
     let often = "50ms".parse().unwrap();
     let uddi = config.uddi.map(|uddi| Uddi {
         ask_every: often,
         fetch_every: often,
         ..uddi
     });
-    let store = Place::Sqlite(folder.path().join("offers.db"));
-    (
-        start(Config {
-            store,
-            uddi,
-            ..Config::default()
-        }),
-        folder,
-    )
+    let store = Place::Sqlite(folder.join("offers.db"));
+    start(Config {
+        store,
+        uddi,
+        ..Config::default()
+    })
 }
 
 /// Waits until this holds.

@@ -53,11 +53,12 @@ pub fn objections<'d>(
     found
 }
 
-fn compare<'d>(
+/// Calls `object` with what speaks against `offer`, one after the other, until there is no more or it says so.
+pub fn compare<'d>(
     offer: &'d Offer,
     wanted: &'d Definition,
     world: &World<'_>,
-    object: Objector<'_, 'd>,
+    object: &mut dyn FnMut(Mismatch<'d>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     if offer.expires <= world.now {
         object(Mismatch::Expired(offer.expires))?;
