@@ -33,7 +33,7 @@ impl Aimd {
 
     /// The limit after a round.
     pub(super) fn close(&self, round: &Round, limit: f64) -> f64 {
-        match round.failures > 0 || round.longest > self.timeout {
+        match round.failed.count > 0 || round.longest > self.timeout {
             true => limit * self.backoff.get(),
             false if round.was_needed(limit) => limit + 1.0,
             false => limit,

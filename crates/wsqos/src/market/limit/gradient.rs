@@ -79,7 +79,9 @@ impl Running {
 
     /// The limit after a round.
     pub(super) fn close(&mut self, round: &Round, limit: f64) -> f64 {
-        let mean = round.mean();
+        let Some(mean) = round.mean(self.alone) else {
+            return limit;
+        };
         match self.stage {
             Stage::Working(rounds) if rounds >= self.gradient.probe => {
                 self.stage = Stage::Draining {
@@ -93,7 +95,7 @@ impl Running {
                 let alone = self.alone.unwrap_or(mean);
                 let alone = alone + (mean - alone).min(0.0) * self.gradient.smoothing;
                 self.alone = Some(alone);
-                self.weigh(alone, round, limit)
+                self.weigh(alone, mean, round, limit)
             }
             // As long as more are in service than the limit allows, they are from before, or the caller
             // lets some pass: then nothing can be learned.
@@ -122,7 +124,7 @@ impl Running {
         }
     }
 
-    fn weigh(&self, alone: f64, round: &Round, limit: f64) -> f64 {
+    fn weigh(&self, alone: f64, mean: f64, round: &Round, limit: f64) -> f64 {
         let Gradient {
             tolerance,
             queue,
@@ -132,7 +134,7 @@ impl Running {
         if !round.was_needed(limit) {
             return limit;
         }
-        let gradient = (tolerance * alone / round.mean().max(1e-9)).clamp(0.5, 1.0);
+        let gradient = (tolerance * alone / mean.max(1e-9)).clamp(0.5, 1.0);
         let wanted = limit * gradient + f64::from(queue);
         limit + (wanted - limit) * smoothing
     }

@@ -44,13 +44,19 @@ enum Running {
 /// The replies since the last change.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    replies: u32,
-    failures: u32,
-    /// In seconds.
-    latencies: f64,
+    served: Latencies,
+    failed: Latencies,
     longest: Span,
     /// The most requests that were in service when a reply came.
     in_flight: u32,
+}
+
+/// How long some replies took.
+#[derive(Clone, Copy, Debug, Default)]
+struct Latencies {
+    count: u32,
+    /// In seconds.
+    sum: f64,
 }
 
 impl Default for Limiter {
@@ -101,12 +107,13 @@ impl Limit {
     /// itself included, and whether it failed.
     pub fn push(&mut self, latency: Span, in_flight: u32, failed: bool) {
         let round = &mut self.round;
-        round.replies += 1;
-        round.failures += u32::from(failed);
-        round.latencies += latency.as_secs_f64();
+        match failed {
+            false => round.served.push(latency),
+            true => round.failed.push(latency),
+        }
         round.longest = round.longest.max(latency);
         round.in_flight = round.in_flight.max(in_flight);
-        if round.replies < self.now().max(ROUND) {
+        if round.served.count + round.failed.count < self.now().max(ROUND) {
             return;
         }
         let round = std::mem::take(&mut self.round);
@@ -129,8 +136,25 @@ impl Round {
         f64::from(self.in_flight) >= limit / 2.0
     }
 
-    /// Mean latency in seconds.
-    fn mean(&self) -> f64 {
-        self.latencies / f64::from(self.replies.max(1))
+    /// Mean latency in seconds, where a reply usually takes `usual` if none has been served in this round. Failures
+    /// that are quicker than what is served do not say that a queue has become shorter; those that are slower have
+    /// waited in it.
+    fn mean(&self, usual: Option<f64>) -> Option<f64> {
+        let Self { served, failed, .. } = self;
+        let usual = served.mean().or(usual)?;
+        let failures = f64::from(failed.count);
+        let failed = failed.sum.max(failures * usual);
+        Some((served.sum + failed) / (f64::from(served.count) + failures))
+    }
+}
+
+impl Latencies {
+    fn push(&mut self, latency: Span) {
+        self.count += 1;
+        self.sum += latency.as_secs_f64();
+    }
+
+    fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / f64::from(self.count))
     }
 }

@@ -135,6 +135,37 @@ fn a_gradient_finds_out_when_the_service_has_become_slower() {
     assert!(seen.highest <= 80, "{}", seen.highest);
 }
 
+/// They took no time, and say nothing of how long a reply takes without a queue.
+#[test]
+fn quick_failures_leave_a_gradient_as_it_was() {
+    let gradient = Gradient {
+        probe: 10_000,
+        ..Gradient::default()
+    };
+    let mut service = Service::new(Limiter::Gradient(gradient), 32, 0.05);
+    service.run(2.0, 60.0);
+    for _ in 0..20_000 {
+        service.limit.push(Span::from_millis(1), 40, true);
+    }
+    let seen = service.run(2.0, 10.0);
+    let goodput = seen.served as f64 / 10.0 / service.capacity();
+    assert!(goodput > 0.95, "{goodput}");
+}
+
+/// A timeout for each: there is more in service than the service can do.
+#[test]
+fn slow_failures_lower_a_gradient() {
+    let mut limit = Limit::new(gradient(), 4, 100);
+    for _ in 0..10_000 {
+        limit.push(Span::from_millis(50), limit.now(), false);
+    }
+    assert_eq!(limit.now(), 100);
+    for _ in 0..20_000 {
+        limit.push(Span::from_secs(5), 100, true);
+    }
+    assert!(limit.now() < 20, "{}", limit.now());
+}
+
 #[test]
 fn a_limit_that_is_not_needed_does_not_grow_and_never_leaves_its_bounds() {
     for limiter in [gradient(), Limiter::Aimd(Aimd::default())] {
