@@ -20,6 +20,13 @@ pub struct Key {
     pub name: String,
 }
 
+/// All that a provider offers for a type of interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Of {
+    pub(crate) kind: String,
+    pub(crate) provider: String,
+}
+
 /// One entry of a store's log: what happened, in the order of its number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
@@ -47,6 +54,13 @@ impl Key {
             provider: provider.to_owned(),
             name: name.to_owned(),
         }
+    }
+}
+
+impl Of {
+    /// Whether an offer is one of them.
+    pub(crate) fn has(&self, key: &Key) -> bool {
+        (&key.kind, &key.provider) == (&self.kind, &self.provider)
     }
 }
 

@@ -1,12 +1,13 @@
-//! What a provider offers: whether it can be taken, and what changes by it.
+//! What a provider offers: whether it can be taken, and what it is to become.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use jiff::Timestamp;
 use posthaste_wsqos::qos::{Offer, bounds};
 
-use crate::change::Key;
+use crate::change::{Key, Of};
 use crate::registry::Registry;
+use crate::store::{Condition, Write};
 
 /// Why something is no name of a type, a provider or an offer; for people.
 pub(crate) fn fault_of_name(name: &str) -> Option<String> {
@@ -59,27 +60,30 @@ pub(crate) fn check(registry: &Registry, offers: &[Offer]) -> Result<(), String>
     Ok(())
 }
 
-/// What has to change so that `offers`, which have been checked, are all that a provider offers for a type.
-pub(crate) fn changes(
-    registry: &Registry,
-    kind: &str,
-    provider: &str,
-    offers: &[Offer],
-) -> Vec<(Key, Option<Offer>)> {
-    let names: BTreeSet<&str> = offers.iter().map(|offer| &*offer.name).collect();
+/// How many of a provider's offers for a type are not as in `offers`, as far as is known here.
+pub(crate) fn differing(registry: &Registry, of: &Of, offers: &[Offer]) -> usize {
     let seen = registry.seen();
-    let index = &seen.index;
-    let own = index
-        .offers(kind)
-        .filter(|found| found.provider == provider);
-    let gone = own
-        .map(|found| found.offer.name)
-        .filter(|name| !names.contains(&**name));
-    let gone: Vec<_> = gone
-        .map(|name| (Key::new(kind, provider, &name), None))
+    let own = seen.index.offers(&of.kind);
+    let own = own.filter(|found| found.provider == of.provider);
+    let mut own: HashMap<String, Offer> = own
+        .map(|found| (found.offer.name.clone(), found.offer))
         .collect();
-    let as_it_is = |offer: &Offer| index.get(kind, provider, &offer.name).as_ref() == Some(offer);
-    let put = offers.iter().filter(|offer| !as_it_is(offer));
-    let put = put.map(|offer| (Key::new(kind, provider, &offer.name), Some(offer.clone())));
-    put.chain(gone).collect()
+    let changed = offers
+        .iter()
+        .filter(|offer| own.remove(&offer.name).as_ref() != Some(offer));
+    changed.count() + own.len()
+}
+
+/// Has these, which have been checked, be all that a provider offers for a type, by the token of this number.
+pub(crate) fn all(of: Of, offers: Vec<Offer>, by: u64) -> Write {
+    let change = |offer: Offer| {
+        let key = Key::new(&of.kind, &of.provider, &offer.name);
+        (key, Some(offer))
+    };
+    Write {
+        by,
+        changes: offers.into_iter().map(change).collect(),
+        only_if: Condition::Any,
+        alone: Some(of),
+    }
 }

@@ -9,10 +9,10 @@ use jiff::Timestamp;
 use posthaste_units::Span;
 use posthaste_wsqos::qos::{Offer, bounds};
 
+use crate::change::Of;
 use crate::fetching::Means;
-use crate::offered::{changes, check};
+use crate::offered::{all, check, differing};
 use crate::sources::{Source, offers_at};
-use crate::store::{Condition, Write};
 
 /// In the log, for what the broker has fetched itself.
 const NO_TOKEN: u64 = 0;
@@ -111,17 +111,13 @@ impl Shelf {
         }
         let standing = self.standing(&offers, &unheard, means);
         offers.extend(standing);
-        let changed = changes(&means.registry, &self.kind, &self.provider, &offers);
-        let changes = changed.len();
-        if changes > 0 {
-            let write = Write {
-                by: NO_TOKEN,
-                changes: changed,
-                only_if: Condition::Any,
-            };
-            if let Err(error) = means.keeper.write(write).await {
-                failed.push(error.to_string());
-            }
+        let (kind, provider) = (self.kind.clone(), self.provider.clone());
+        let of = Of { kind, provider };
+        let changes = differing(&means.registry, &of, &offers);
+        if changes > 0
+            && let Err(error) = means.keeper.write(all(of, offers, NO_TOKEN)).await
+        {
+            failed.push(error.to_string());
         }
         Turn { changes, failed }
     }

@@ -3,7 +3,7 @@
 use percent_encoding::percent_decode_str;
 
 use super::problem::Problem;
-use crate::change::Key;
+use crate::change::{Key, Of};
 use crate::offered::fault_of_name;
 
 /// What a request is about.
@@ -29,13 +29,6 @@ pub(super) enum Path {
     Metrics,
     /// `/healthz`
     Health,
-}
-
-/// A provider's offers for a type of interface.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Of {
-    pub(super) kind: String,
-    pub(super) provider: String,
 }
 
 impl Path {

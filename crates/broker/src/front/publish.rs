@@ -12,13 +12,12 @@ use serde::Deserialize;
 
 use super::Front;
 use super::lookup::from_json;
-use super::path::Of;
 use super::problem::{Also, Problem};
 use super::reply::Reply;
-use crate::change::{Key, Tag};
+use crate::change::{Key, Of, Tag};
 use crate::keeper::{Keeper, WriteError};
-use crate::offered::{changes, check, fault};
-use crate::store::{Condition, Outcome, Write};
+use crate::offered::{all, check, fault};
+use crate::store::{Condition, Made, Outcome, Write};
 
 /// Offers as JSON has them.
 #[derive(Deserialize)]
@@ -54,14 +53,15 @@ impl Front {
             return Err(Problem::senseless(words));
         }
         let tag = Tag::of(&offer);
-        let replaced = self
+        let made = self
             .write(Write {
                 by,
                 changes: vec![(key, Some(offer))],
                 only_if,
+                alone: None,
             })
             .await?;
-        let status = match replaced {
+        let status = match made.replaced {
             0 => StatusCode::CREATED,
             _ => StatusCode::NO_CONTENT,
         };
@@ -88,15 +88,7 @@ impl Front {
         let kept = offers.len();
         let registry = &self.house.registry;
         check(registry, &offers).map_err(Problem::senseless)?;
-        let changes = changes(registry, &of.kind, &of.provider, &offers);
-        let withdrawn = changes.iter().filter(|(_, offer)| offer.is_none()).count();
-        // The store has the last word, also where there seems to be nothing to change: what is seen here may be old.
-        self.write(Write {
-            by,
-            changes,
-            only_if: Condition::Any,
-        })
-        .await?;
+        let Made { withdrawn, .. } = self.write(all(of, offers, by)).await?;
         Ok(Reply::of(
             &serde_json::json!({ "offers": kept, "withdrawn": withdrawn }),
         ))
@@ -113,6 +105,7 @@ impl Front {
             by,
             changes: vec![(key, None)],
             only_if,
+            alone: None,
         };
         match self.write(write).await {
             Err(problem)
@@ -173,10 +166,10 @@ impl Front {
         Ok(grant.number)
     }
 
-    /// Has the keeper make it durable; how many offers there had been before.
-    async fn write(&self, write: Write) -> Result<usize, Problem> {
+    /// Has the keeper make it durable.
+    async fn write(&self, write: Write) -> Result<Made, Problem> {
         match self.keeper()?.write(write).await {
-            Ok(Outcome::Made { replaced }) => Ok(replaced),
+            Ok(Outcome::Made(made)) => Ok(made),
             Ok(Outcome::Refused) => {
                 let words = "the offer is not as the request demands (If-Match, If-None-Match): get it and look";
                 Err(Problem::new(StatusCode::PRECONDITION_FAILED, words))

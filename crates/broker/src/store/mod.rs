@@ -19,7 +19,7 @@ use thiserror::Error;
 
 pub use self::place::{Place, PlaceError};
 
-use crate::change::{Change, Key, Tag};
+use crate::change::{Change, Key, Of, Tag};
 use crate::token::{Grant, Hash};
 
 /// What keeps offers.
@@ -83,6 +83,8 @@ pub(crate) struct Write {
     pub(crate) changes: Vec<(Key, Option<Offer>)>,
     /// What must hold of the offer, or of each.
     pub(crate) only_if: Condition,
+    /// Of these there are no others from then on, and what is as it should be already is no change.
+    pub(crate) alone: Option<Of>,
 }
 
 /// What must hold of an offer before it is changed (RFC 9110, section 13).
@@ -102,13 +104,19 @@ pub(crate) enum Condition {
 /// What became of a [`Write`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It is made; how many of its offers had been there before.
-    Made {
-        /// So many.
-        replaced: usize,
-    },
+    /// It is made.
+    Made(Made),
     /// Its condition does not hold.
     Refused,
+}
+
+/// What a [`Write`] has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Made {
+    /// How many of its offers had been there before.
+    pub(crate) replaced: usize,
+    /// How many others are there no more.
+    pub(crate) withdrawn: usize,
 }
 
 /// What a store has of its log behind a number.

@@ -232,6 +232,28 @@ fn offers_can_be_put_together_and_the_others_are_withdrawn() {
     );
 }
 
+/// The other broker looks once a second.
+#[test]
+fn what_another_broker_has_just_taken_is_withdrawn_too() {
+    let shop = Shop::open();
+    let other = crate::support::broker(&shop.place);
+    shop.put(&offer("Gold", 40, 100));
+    let token = format!("Authorization: Bearer {}", shop.token);
+    let all = |offers: &[_]| {
+        let text = json!({ "offers": offers }).to_string();
+        let path = "/v1/offers/books/ada";
+        crate::support::send(other.addr, "PUT", path, &[&token], &text).json()
+    };
+    let silver = offer("Silver", 20, 300);
+    assert_eq!(
+        all(std::slice::from_ref(&silver)),
+        json!({ "offers": 1, "withdrawn": 1 })
+    );
+    assert_eq!(all(&[silver]), json!({ "offers": 1, "withdrawn": 0 }));
+    let log = posthaste_broker::Admin::open(&shop.place).unwrap().log(9);
+    assert_eq!(log.unwrap().len(), 3, "what has not changed is no change");
+}
+
 #[test]
 fn an_offer_ends_when_it_says() {
     let shop = Shop::open();

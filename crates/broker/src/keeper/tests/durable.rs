@@ -59,6 +59,7 @@ fn write(number: u64) -> Write {
         by: 0,
         changes: offers.map(|(key, offer)| (key, Some(offer))).collect(),
         only_if: Condition::Absent,
+        alone: None,
     }
 }
 
@@ -84,7 +85,7 @@ fn publisher() {
                 for turn in 0.. {
                     let number = first + turn * AT_ONCE + writer;
                     // What a publisher before has left unacknowledged may be there.
-                    if let Ok(Outcome::Made { .. }) = keeper.write(write(number)).await {
+                    if let Ok(Outcome::Made(_)) = keeper.write(write(number)).await {
                         println!("acknowledged {number}.");
                     }
                 }

@@ -12,7 +12,7 @@ use super::{Kept, ask, put_valid, soon, wait};
 use crate::change::{Change, Key};
 use crate::keeper::{OFFERS, WriteError};
 use crate::store::tests::{World, put};
-use crate::store::{Condition, Log, Outcome, Store, StoreError, Token, Write};
+use crate::store::{Condition, Log, Made, Outcome, Store, StoreError, Token, Write};
 use crate::token::{Grant, Hash};
 
 /// Of one write.
@@ -113,7 +113,10 @@ fn a_store_that_takes_no_writes_is_tried_by_each() {
     faults.writes(None);
     assert_eq!(
         kept.write(put_valid("Silver")),
-        Ok(Outcome::Made { replaced: 0 })
+        Ok(Outcome::Made(Made {
+            replaced: 0,
+            withdrawn: 0
+        }))
     );
     assert_eq!(kept.names(), ["Gold", "Silver"]);
 }

@@ -5,7 +5,7 @@ use tokio::task::JoinSet;
 
 use super::{Kept, all_at_once, ask, ends, put_valid, soon, valid, wait};
 use crate::store::tests::{World, over_all_stores, put, withdraw};
-use crate::store::{Condition, Log, Outcome};
+use crate::store::{Condition, Log, Made, Outcome};
 use crate::token::Hash;
 
 over_all_stores! {
@@ -22,11 +22,20 @@ fn what_is_written_is_seen_at_once(world: &World) {
     let kept = Kept::of(world);
     let gold = valid("Gold");
     let done = kept.write(put(gold.clone(), Condition::Absent));
-    assert_eq!(done, Ok(Outcome::Made { replaced: 0 }));
+    assert_eq!(
+        done,
+        Ok(Outcome::Made(Made {
+            replaced: 0,
+            withdrawn: 0
+        }))
+    );
     assert_eq!(kept.offers(), [gold]);
     assert_eq!(
         kept.write(put_valid("Gold")),
-        Ok(Outcome::Made { replaced: 1 })
+        Ok(Outcome::Made(Made {
+            replaced: 1,
+            withdrawn: 0
+        }))
     );
     assert_eq!(
         kept.write(put(valid("Gold"), Condition::Absent)),
@@ -65,11 +74,23 @@ fn many_writers_are_answered_each_with_its_own(world: &World) {
     };
     assert_eq!(
         count(Outcome::Refused)
-            + count(Outcome::Made { replaced: 0 })
-            + count(Outcome::Made { replaced: 1 }),
+            + count(Outcome::Made(Made {
+                replaced: 0,
+                withdrawn: 0
+            }))
+            + count(Outcome::Made(Made {
+                replaced: 1,
+                withdrawn: 0
+            })),
         3_000
     );
-    assert_eq!(count(Outcome::Made { replaced: 0 }), 1_499);
+    assert_eq!(
+        count(Outcome::Made(Made {
+            replaced: 0,
+            withdrawn: 0
+        })),
+        1_499
+    );
     assert_eq!(kept.names().len(), 1_500);
 }
 

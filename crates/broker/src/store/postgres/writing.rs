@@ -1,13 +1,14 @@
 //! Transactions that write, in as few round trips as there can be: three.
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::super::StoreError;
-use super::super::plan::{Body, Standing, Step, keys, tags_count};
+use super::super::plan::{Body, Standing, Standings, Step, alone, keys, tags_count};
 use super::number;
 use super::session::Session;
 use crate::change::{Key, Tag};
@@ -37,25 +38,33 @@ impl Session {
     pub(super) async fn standing<'w>(
         &self,
         writes: &'w [Write],
-    ) -> Result<HashMap<&'w Key, Standing>, StoreError> {
+    ) -> Result<Standings<'w>, StoreError> {
         let Self { client, statements } = self;
         let asked: HashMap<[&str; 3], &Key> = keys(writes).map(|key| (names(key), key)).collect();
         let [kinds, providers, names] = columns(asked.values().copied());
         let tagged = tags_count(writes);
         let values: [Value<'_>; 4] = [&kinds, &providers, &names, &tagged];
-        let rows = client.query(&statements.standing, &values).await?;
+        let mut rows = client.query(&statements.standing, &values).await?;
+        let alone: BTreeSet<[&str; 2]> =
+            alone(writes).map(|of| [&*of.kind, &*of.provider]).collect();
+        if !alone.is_empty() {
+            let [kinds, providers] =
+                [0, 1].map(|name| Vec::from_iter(alone.iter().map(|of| of[name])));
+            let values: [Value<'_>; 2] = [&kinds, &providers];
+            rows.extend(client.query(&statements.all_of, &values).await?);
+        }
         let standing = |row: &Row| {
-            let key = *asked.get(&[row.get(2), row.get(3), row.get(4)])?;
+            let names = [row.get(2), row.get(3), row.get(4)];
+            let key = match asked.get(&names) {
+                Some(key) => Cow::Borrowed(*key),
+                None => Cow::Owned(Key::new(names[0], names[1], names[2])),
+            };
             let body: Option<&str> = row.get(1);
-            Some((
-                key,
-                Standing {
-                    expires: row.get(0),
-                    tag: body.map(|body| Tag::of_json(body.as_bytes())),
-                },
-            ))
+            let tag = body.map(|body| Tag::of_json(body.as_bytes()));
+            let expires = row.get(0);
+            (key, Standing { expires, tag })
         };
-        Ok(rows.iter().filter_map(standing).collect())
+        Ok(rows.iter().map(standing).collect())
     }
 
     /// Makes `steps`, of which the first has the number behind `last`, and commits.
@@ -69,7 +78,7 @@ impl Session {
         // Of several steps with one offer the last counts.
         let ends: BTreeMap<&Key, Option<&Body>> = steps
             .iter()
-            .map(|step| (step.key, step.body.as_ref()))
+            .map(|step| (&*step.key, step.body.as_ref()))
             .collect();
         let put: Vec<(&Key, &Body)> = ends
             .iter()
@@ -82,7 +91,7 @@ impl Session {
         let [gone_kinds, gone_providers, gone_names] = columns(gone.map(|(key, _)| *key));
         let numbers: Vec<i64> = (last as i64 + 1..).take(steps.len()).collect();
         let tokens: Vec<i64> = steps.iter().map(|step| step.by as i64).collect();
-        let [kinds, providers, names] = columns(steps.iter().map(|step| step.key));
+        let [kinds, providers, names] = columns(steps.iter().map(|step| &*step.key));
         let logged: Vec<Option<&str>> = steps
             .iter()
             .map(|step| step.body.as_ref().map(|body| &*body.json))

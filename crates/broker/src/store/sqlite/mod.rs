@@ -5,7 +5,7 @@
 
 mod schema;
 
-use std::collections::HashMap;
+use std::borrow::Cow;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use rusqlite::{
     Connection, ErrorCode, OptionalExtension as _, Row, Transaction, TransactionBehavior, params,
 };
 
-use super::plan::{self, Plan, Standing, Step, keys, tags_count};
+use super::plan::{self, Plan, Standing, Standings, Step, alone, keys, tags_count};
 use super::row::{self, Entry};
 use super::{AT_ONCE, Log, Outcome, Store, StoreError, Token, Write, expired_by};
-use crate::change::{Change, Key, Tag};
+use crate::change::{Change, Key, Of, Tag};
 use crate::token::{Grant, Hash};
 
 /// How long another process may keep us from writing.
@@ -166,22 +166,32 @@ impl Store for Sqlite {
 fn standing<'w>(
     transaction: &Transaction<'_>,
     writes: &'w [Write],
-) -> rusqlite::Result<HashMap<&'w Key, Standing>> {
+) -> rusqlite::Result<Standings<'w>> {
     let tagged = tags_count(writes);
+    let standing = |row: &Row<'_>| {
+        let body: Option<&str> = row.get_ref(1)?.as_str_or_null()?;
+        Ok(Standing {
+            expires: row.get(0)?,
+            tag: body.map(|body| Tag::of_json(body.as_bytes())),
+        })
+    };
     let sql = "SELECT expires, CASE WHEN ?4 THEN body END FROM offers
                WHERE kind = ?1 AND provider = ?2 AND name = ?3";
     let mut find = transaction.prepare_cached(sql)?;
-    let mut there = HashMap::new();
+    let mut there = Standings::new();
     for key in keys(writes) {
-        let found = find.query_row(params![key.kind, key.provider, key.name, tagged], |row| {
-            let body: Option<&str> = row.get_ref(1)?.as_str_or_null()?;
-            Ok(Standing {
-                expires: row.get(0)?,
-                tag: body.map(|body| Tag::of_json(body.as_bytes())),
-            })
-        });
-        if let Some(standing) = found.optional()? {
-            there.insert(key, standing);
+        let names = params![key.kind, key.provider, key.name, tagged];
+        if let Some(standing) = find.query_row(names, standing).optional()? {
+            there.insert(Cow::Borrowed(key), standing);
+        }
+    }
+    let sql = "SELECT expires, body, name FROM offers WHERE kind = ?1 AND provider = ?2";
+    let mut find = transaction.prepare_cached(sql)?;
+    for Of { kind, provider } in alone(writes) {
+        let mut rows = find.query(params![kind, provider])?;
+        while let Some(row) = rows.next()? {
+            let name: String = row.get(2)?;
+            there.insert(Cow::Owned(Key::new(kind, provider, &name)), standing(row)?);
         }
     }
     Ok(there)
@@ -209,7 +219,7 @@ fn make(transaction: &Transaction<'_>, steps: &[Step<'_>], now: Timestamp) -> ru
             kind,
             provider,
             name,
-        } = key;
+        } = &**key;
         let json = body.as_ref().map(|body| &body.json);
         match body {
             Some(body) => put.execute(params![kind, provider, name, body.expires, json])?,

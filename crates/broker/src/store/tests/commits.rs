@@ -5,7 +5,7 @@ use posthaste_wsqos::qos::Offer;
 
 use super::{World, at, later, offer, put, withdraw};
 use crate::change::{Key, Tag};
-use crate::store::{Condition, Outcome, Store, Write};
+use crate::store::{Condition, Made, Outcome, Store, Write};
 
 super::over_all_stores! {
     what_was_committed_is_there_when_it_is_opened_again,
@@ -30,8 +30,14 @@ fn offers(store: &mut dyn Store) -> Vec<Offer> {
     all.map(|(_, offer)| offer).collect()
 }
 
-const MADE: Outcome = Outcome::Made { replaced: 0 };
-const REPLACED: Outcome = Outcome::Made { replaced: 1 };
+const MADE: Outcome = Outcome::Made(Made {
+    replaced: 0,
+    withdrawn: 0,
+});
+const REPLACED: Outcome = Outcome::Made(Made {
+    replaced: 1,
+    withdrawn: 0,
+});
 
 fn what_was_committed_is_there_when_it_is_opened_again(world: &World) {
     let (gold, silver) = (offer("Gold", 40, 60), offer("Silver", 20, 60));
@@ -173,6 +179,7 @@ fn names_are_kept_as_they_are(world: &World) {
         by: 0,
         changes: vec![(key.clone(), Some(offer.clone()))],
         only_if: Condition::Absent,
+        alone: None,
     };
     let writes: Vec<Write> = wanted.iter().map(write).collect();
     store.commit(&writes, at()).unwrap();

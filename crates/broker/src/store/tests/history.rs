@@ -10,14 +10,14 @@ use proptest::test_runner::{Config, TestRunner};
 use super::commits::all;
 use super::logs::changes;
 use super::{World, later, offer};
-use crate::change::{Key, Tag};
-use crate::store::{Condition, Outcome, Write};
+use crate::change::{Key, Of, Tag};
+use crate::store::{Condition, Made, Outcome, Write};
 
 super::over_all_stores! {
     a_store_does_what_is_said_of_it,
 }
 
-/// One write: its changes (key, cents, end; no cents withdraw) and its condition by number.
+/// One write: its changes (key, cents, end; no cents withdraw) and its condition by number, or of whose it is all there is.
 type Drawn = (Vec<(u8, Option<u64>, i64)>, u8);
 
 fn key(number: u8) -> Key {
@@ -41,11 +41,16 @@ fn write((changes, only_if): &Drawn) -> Write {
             0..=3 => Condition::Any,
             4 => Condition::There,
             5 => Condition::Absent,
-            price => {
-                let cents = u64::from(price % 3);
+            6..=8 => {
+                let cents = u64::from(only_if % 3);
                 Condition::Says(Tag::of(&offer(&key(0).name, cents, 5)))
             }
+            _ => Condition::Any,
         },
+        alone: (*only_if > 8).then(|| {
+            let Key { kind, provider, .. } = key(*only_if);
+            Of { kind, provider }
+        }),
     }
 }
 
@@ -81,17 +86,37 @@ impl Model {
                 Some(offer) => self.offers.insert(key.clone(), offer.clone()),
                 None => self.offers.remove(key),
             };
-            if before.is_some() || offer.is_some() {
+            let same = write.alone.is_some() && before == *offer;
+            if (before.is_some() || offer.is_some()) && !same {
                 self.log.push((key.clone(), offer.clone()));
             }
         }
-        Outcome::Made { replaced }
+        let others: Vec<Key> = self
+            .offers
+            .keys()
+            .filter(|key| {
+                let of = write.alone.as_ref();
+                of.is_some_and(|of| (&of.kind, &of.provider) == (&key.kind, &key.provider))
+                    && write.changes.iter().all(|(own, _)| own != *key)
+            })
+            .cloned()
+            .collect();
+        let mut withdrawn = 0;
+        for key in others {
+            let before = self.offers.remove(&key);
+            withdrawn += usize::from(before.is_some_and(|offer| offer.expires > later(second)));
+            self.log.push((key, None));
+        }
+        Outcome::Made(Made {
+            replaced,
+            withdrawn,
+        })
     }
 }
 
 fn a_store_does_what_is_said_of_it(world: &World) {
     let change = (0u8..8, proptest::option::weighted(0.7, 0u64..3), 3i64..9);
-    let drawn = (vec(change, 0..4), 0u8..9);
+    let drawn = (vec(change, 0..4), 0u8..13);
     let histories = vec(vec(drawn, 0..5), 1..8);
     let mut runner = TestRunner::new(Config {
         cases: 48,

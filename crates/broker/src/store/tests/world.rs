@@ -136,6 +136,7 @@ pub(crate) fn put(offer: Offer, only_if: Condition) -> Write {
         by: 7,
         changes: vec![(key, Some(offer))],
         only_if,
+        alone: None,
     }
 }
 
