@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use posthaste_serve::{Server, Timeouts};
+use posthaste_serve::{Certificate, Server, ServerTls, Timeouts};
 use posthaste_units::Seed;
 use thiserror::Error;
 
@@ -120,7 +120,10 @@ impl Default for Config {
 pub fn start(config: Config) -> Result<Running, Error> {
     let config = check(config)?;
     let tls = match &config.tls {
-        Some((certificate, key)) => Some(posthaste_serve::load_tls(certificate, key)?),
+        Some((certificate, key)) => {
+            let certificate = Certificate::read(certificate, key)?;
+            Some(Arc::new(ServerTls::new(certificate)?))
+        }
         None => None,
     };
     let idle = Arc::<law::Idle>::default();

@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use posthaste_offers::Follower;
-use posthaste_serve::{Background, Server, Slowness};
+use posthaste_serve::{Background, Certificate, Server, ServerTls, Slowness};
 use thiserror::Error;
 
 use self::fetching::Means;
@@ -98,7 +98,7 @@ pub fn check(config: &Config) -> Result<(), Error> {
     config.check()?;
     config.ontologies()?;
     if let Some(Tls { certificate, key }) = &config.tls {
-        posthaste_serve::load_tls(certificate, key)?;
+        Certificate::read(certificate, key)?;
     }
     if let Some(url) = &config.follow {
         posthaste_offers::Client::new(url)?;
@@ -114,7 +114,10 @@ pub fn start(config: Config) -> Result<Broker, Error> {
     config.check()?;
     let registry = Arc::new(Registry::new(config.rates()?, config.ontologies()?));
     let tls = match &config.tls {
-        Some(Tls { certificate, key }) => Some(posthaste_serve::load_tls(certificate, key)?),
+        Some(Tls { certificate, key }) => {
+            let certificate = Certificate::read(certificate, key)?;
+            Some(Arc::new(ServerTls::new(certificate)?))
+        }
         None => None,
     };
     let listener = posthaste_serve::listen(config.listen, config.backlog)?;

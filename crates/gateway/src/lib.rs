@@ -41,7 +41,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use posthaste_offers::Sink;
-use posthaste_serve::{Background, Server, StartError, Timeouts};
+use posthaste_serve::{Background, Certificate, Server, ServerTls, StartError, Timeouts};
 use posthaste_wsqos::Outlook;
 use thiserror::Error;
 use tokio::sync::watch;
@@ -105,6 +105,7 @@ pub struct Running {
     pub addr: SocketAddr,
     /// Where `/status`, `/metrics` and `/healthz` are.
     pub admin: SocketAddr,
+    tls: Option<Arc<ServerTls>>,
     // In this order: clients first, those who watch last.
     server: posthaste_serve::Running,
     _watcher: Option<Watcher>,
@@ -115,9 +116,7 @@ pub struct Running {
 
 /// Says whether `config` could be started: its upstreams resolve and its files can be read.
 pub fn check(config: Config) -> Result<(), Error> {
-    if let Some(tls) = &config.tls {
-        posthaste_serve::load_tls(&tls.certificate, &tls.key)?;
-    }
+    certificate(&config)?;
     config.traces.as_ref().map(collector).transpose()?;
     Plan::new(config)?;
     Ok(())
@@ -165,11 +164,13 @@ pub fn start(config: Config) -> Result<Running, Error> {
     let watched = house.clone();
     let admin = Server::default().start(admin, move |_| Admin(watched.clone()))?;
     let shared = house.clone();
+    let tls = server.tls.clone();
     let server = server.start(listener, move |thread| gateway(&shared, thread))?;
     tracing::info!(address = %server.addr, admin = %admin.addr, "the gateway is open");
     Ok(Running {
         addr: server.addr,
         admin: admin.addr,
+        tls,
         server,
         _watcher: watcher,
         _pricing: pricing,
@@ -178,11 +179,13 @@ pub fn start(config: Config) -> Result<Running, Error> {
     })
 }
 
+fn certificate(config: &Config) -> Result<Option<Certificate>, Error> {
+    let read = |tls: &config::Tls| Certificate::read(&tls.certificate, &tls.key);
+    Ok(config.tls.as_ref().map(read).transpose()?)
+}
+
 fn server(config: &Config) -> Result<Server, Error> {
-    let tls = match &config.tls {
-        Some(tls) => Some(posthaste_serve::load_tls(&tls.certificate, &tls.key)?),
-        None => None,
-    };
+    let tls = certificate(config)?.map(ServerTls::new).transpose()?;
     let limits = config.timeouts;
     Ok(Server {
         threads: config.threads,
@@ -195,7 +198,7 @@ fn server(config: &Config) -> Result<Server, Error> {
             write: limits.write,
             grace: limits.grace,
         },
-        tls,
+        tls: tls.map(Arc::new),
         hooks: demand::idle::hooks(),
         ..Server::default()
     })
@@ -256,7 +259,8 @@ async fn sweep(site: Rc<RefCell<Rc<Site>>>) {
 }
 
 impl Running {
-    /// Serves by `config`, each thread from its next turn on; requests in service end as they began.
+    /// Serves by `config`, each thread from its next turn on; requests in service end as they began. The certificate is
+    /// read again, and shown to those who connect from then on.
     pub fn reload(&self, config: Config) -> Result<(), Error> {
         let now = self.house.plan();
         let (old, new) = (now.config.timeouts, config.timeouts);
@@ -272,7 +276,7 @@ impl Running {
             ("cpus", now.config.cpus == config.cpus),
             ("backlog", now.config.backlog == config.backlog),
             ("connections", now.config.connections == config.connections),
-            ("tls", now.config.tls == config.tls),
+            ("tls", now.config.tls.is_some() == config.tls.is_some()),
             ("timeouts.idle", old.idle == new.idle),
             ("timeouts.head", old.head == new.head),
             ("timeouts.body", old.body == new.body),
@@ -282,9 +286,13 @@ impl Running {
         if let Some((name, _)) = fixed.iter().find(|(_, same)| !same) {
             return Err(Error::Fixed(name));
         }
+        let certificate = certificate(&config)?;
         let mut plan = Plan::new(config)?;
         plan.remember(&now);
         self.house.plan.send_replace(Arc::new(plan));
+        if let (Some(tls), Some(certificate)) = (&self.tls, certificate) {
+            tls.present(certificate);
+        }
         Ok(())
     }
 

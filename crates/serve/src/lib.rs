@@ -40,4 +40,4 @@ pub use server::{Handler, Hooks, Running, Server, StartError, Timeouts};
 pub use signal::{Signal, Signals};
 pub use slow::Slowness;
 pub use stream::Stream;
-pub use tls::{TlsError, load_tls};
+pub use tls::{Certificate, ServerTls, TlsError};

@@ -16,6 +16,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::connection::Peer;
 use crate::counters::Counters;
+use crate::tls::ServerTls;
 use crate::worker;
 
 /// Answers the requests of one thread; never moved to another, so it may hold `Rc` and `Cell`.
@@ -75,7 +76,7 @@ pub struct Server {
     /// Time limits.
     pub timeouts: Timeouts,
     /// Certificate and key, where the service speaks TLS.
-    pub tls: Option<Arc<rustls::ServerConfig>>,
+    pub tls: Option<Arc<ServerTls>>,
     /// Calls around waiting.
     pub hooks: Hooks,
     /// The counters to count in.

@@ -70,9 +70,9 @@ async fn serve<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler: Rc<H>) {
     let (stream, http2): (Stream, _) = match &thread.server.tls {
         _ if started == 0 => return,
         None => (stream.into(), start == *HTTP2_START),
-        Some(config) => {
+        Some(tls) => {
             connection.shake_hands(thread.ticks.get());
-            match Box::pin(TlsAcceptor::from(config.clone()).accept(stream)).await {
+            match Box::pin(TlsAcceptor::from(tls.config.clone()).accept(stream)).await {
                 Ok(stream) => {
                     let stream = Stream::from(Box::new(stream));
                     let http2 = stream.agreed_on_http2();

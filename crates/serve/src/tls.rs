@@ -1,9 +1,12 @@
 //! TLS from PEM files.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::ServerConfig;
+use rustls::crypto::ring::default_provider;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use thiserror::Error;
@@ -29,27 +32,72 @@ pub enum TlsError {
     Unusable(#[from] rustls::Error),
 }
 
-/// Reads a certificate chain and its private key.
-pub fn load_tls(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
-    let file = |path: &Path, wanted, reason: String| TlsError::File {
-        file: path.to_owned(),
-        reason,
-        wanted,
-    };
-    let wanted = "a certificate chain, the server's own first";
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
-        .and_then(Iterator::collect)
-        .map_err(|e| file(certificate, wanted, e.to_string()))?;
-    if chain.is_empty() {
-        return Err(file(certificate, wanted, "no certificate in it".to_owned()));
+/// A certificate chain and its private key.
+#[derive(Clone, Debug)]
+pub struct Certificate(Arc<CertifiedKey>);
+
+impl Certificate {
+    /// Reads them from PEM files.
+    pub fn read(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
+        let file = |path: &Path, wanted, reason: String| TlsError::File {
+            file: path.to_owned(),
+            reason,
+            wanted,
+        };
+        let wanted = "a certificate chain, the server's own first";
+        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
+            .and_then(Iterator::collect)
+            .map_err(|e| file(certificate, wanted, e.to_string()))?;
+        if chain.is_empty() {
+            return Err(file(certificate, wanted, "no certificate in it".to_owned()));
+        }
+        let key = PrivateKeyDer::from_pem_file(key)
+            .map_err(|e| file(key, "a private key", e.to_string()))?;
+        let certified = CertifiedKey::from_der(chain, key, &default_provider())?;
+        Ok(Self(Arc::new(certified)))
     }
-    let key =
-        PrivateKeyDer::from_pem_file(key).map_err(|e| file(key, "a private key", e.to_string()))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+}
+
+/// What a server needs for TLS: HTTP/2 and HTTP/1.1 by ALPN, and a certificate that may change while it runs.
+#[derive(Debug)]
+pub struct ServerTls {
+    pub(crate) config: Arc<ServerConfig>,
+    presented: Arc<Presented>,
+}
+
+/// What new connections are shown.
+#[derive(Debug)]
+struct Presented(RwLock<Arc<CertifiedKey>>);
+
+impl ServerTls {
+    /// With a certificate to begin with.
+    pub fn new(Certificate(first): Certificate) -> Result<Self, TlsError> {
+        let presented = Arc::new(Presented(RwLock::new(first)));
+        let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_cert_resolver(presented.clone());
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Self {
+            config: Arc::new(config),
+            presented,
+        })
+    }
+
+    /// Shows this certificate to those who connect from now on.
+    pub fn present(&self, Certificate(next): Certificate) {
+        let presented = self.presented.0.write();
+        *presented.unwrap_or_else(PoisonError::into_inner) = next;
+    }
+}
+
+impl ResolvesServerCert for Presented {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(
+            self.0
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
+        )
+    }
 }

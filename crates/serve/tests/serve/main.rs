@@ -11,7 +11,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use posthaste_serve::{Running, Server, StartError, Timeouts, listen};
+use posthaste_serve::{Certificate, Running, Server, ServerTls, StartError, Timeouts, listen};
 use posthaste_units::Span;
 
 use crate::echo::Echo;
@@ -403,18 +403,18 @@ fn tls_from_pem_files_and_failed_handshakes_counted() {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     std::fs::write(&certificate, made.cert.pem()).unwrap();
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    let swapped = posthaste_serve::load_tls(&key, &certificate)
+    let swapped = Certificate::read(&key, &certificate)
         .unwrap_err()
         .to_string();
     assert!(
         swapped.contains("key.pem") && swapped.contains("certificate chain"),
         "{swapped}"
     );
-    let config = posthaste_serve::load_tls(&certificate, &key).unwrap();
+    let tls = ServerTls::new(Certificate::read(&certificate, &key).unwrap()).unwrap();
     std::fs::remove_dir_all(&directory).unwrap();
     let running = start(
         Server {
-            tls: Some(config),
+            tls: Some(Arc::new(tls)),
             timeouts: quick(),
             ..Server::default()
         },
@@ -521,10 +521,10 @@ fn a_request_that_comes_with_the_end_of_the_handshake_is_answered() {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     std::fs::write(&certificate, made.cert.pem()).unwrap();
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    let config = posthaste_serve::load_tls(&certificate, &key).unwrap();
+    let tls = ServerTls::new(Certificate::read(&certificate, &key).unwrap()).unwrap();
     std::fs::remove_dir_all(&directory).unwrap();
     let server = Server {
-        tls: Some(config),
+        tls: Some(Arc::new(tls)),
         ..Server::default()
     };
     let running = start(server, 64);
