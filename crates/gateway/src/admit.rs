@@ -7,7 +7,7 @@
 
 use hyper::header::{COOKIE, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING};
 use hyper::http::request::Parts;
-use hyper::http::uri::PathAndQuery;
+use hyper::http::uri::{Authority, PathAndQuery};
 use hyper::{Method, StatusCode, Uri, Version};
 
 use crate::refusal::Refusal;
@@ -30,8 +30,14 @@ pub(crate) fn admit(head: &mut Parts) -> Result<(), Refusal> {
     if hosts > 1 {
         return refuse("a request has one Host");
     }
+    if !head.headers.get(HOST).is_none_or(is_host) {
+        return refuse("the Host is no name or address with or without a port");
+    }
     // An absolute target, and HTTP/2's :authority, stand above the Host field (RFC 9112, section 3.2.2).
     if let Some(authority) = head.uri.authority() {
+        if head.uri.scheme().is_none() {
+            return refuse("a target is a path or a whole URL");
+        }
         if authority.as_str().contains('@') {
             return refuse("a target names no user");
         }
@@ -47,6 +53,12 @@ pub(crate) fn admit(head: &mut Parts) -> Result<(), Refusal> {
     join_cookies(&mut head.headers);
     head.version = Version::HTTP_11;
     Ok(())
+}
+
+/// Whether a value is that of a Host field (RFC 9110, section 7.2): it may be empty.
+fn is_host(value: &HeaderValue) -> bool {
+    let value = value.as_bytes();
+    value.is_empty() || !value.contains(&b'@') && Authority::try_from(value).is_ok()
 }
 
 /// HTTP/2 may send a field for each cookie; HTTP/1.1 has one for all (RFC 9113, section 8.2.3).

@@ -15,7 +15,7 @@ use posthaste_serve::Peer;
 use posthaste_units::{Instant, Span};
 use thiserror::Error;
 
-use crate::decode::{DecodeError, Decoder};
+use crate::decode::{DecodeError, Decoder, PIECE};
 use crate::packed::Packed;
 use crate::source::Source;
 use crate::upstream::{Failure, Passing};
@@ -37,6 +37,10 @@ pub(crate) struct Streaming {
     allowed: u64,
     /// Takes off the coding that it came in.
     decoder: Option<Decoder>,
+    /// What has come and still has its coding.
+    coded: Bytes,
+    /// What comes behind all data.
+    trailers: Option<Frame<Bytes>>,
     progress: Rc<Progress>,
     peer: Rc<Peer>,
 }
@@ -89,6 +93,8 @@ impl Streaming {
             rest,
             allowed,
             decoder,
+            coded: Bytes::new(),
+            trailers: None,
             progress: Rc::default(),
             peer,
         }
@@ -111,28 +117,31 @@ impl Streaming {
 
     /// What comes next, without the coding that it came in.
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        loop {
-            let frame = ready!(self.poll_raw(cx)).transpose()?;
-            let Some(decoder) = &mut self.decoder else {
-                return Poll::Ready(frame.map(Ok));
-            };
-            let data = match &frame {
-                Some(frame) => frame.data_ref().map(|data| decoder.push(data)),
-                None => Some(decoder.finish()),
-            };
-            if frame.is_none() {
-                self.decoder = None;
-            }
-            let Some(data) = data.transpose()? else {
-                return Poll::Ready(frame.map(Ok));
+        while let Some(decoder) = &mut self.decoder {
+            let data = if self.coded.is_empty() {
+                let frame = ready!(self.poll_raw(cx)).transpose()?;
+                match frame.map(Frame::into_data) {
+                    Some(Ok(data)) => {
+                        self.coded = data;
+                        continue;
+                    }
+                    Some(Err(trailers)) => self.trailers = Some(trailers),
+                    None => {}
+                }
+                let decoder = self.decoder.take();
+                decoder.map_or(Ok(Bytes::new()), |mut decoder| decoder.finish(self.allowed))?
+            } else {
+                let piece = self.coded.split_to(PIECE.min(self.coded.len()));
+                decoder.push(&piece, self.allowed)?
             };
             if !data.is_empty() {
                 self.allowed = take_off(self.allowed, data.len())?;
                 return Poll::Ready(Some(Ok(Frame::data(data))));
             }
-            if frame.is_none() {
-                return Poll::Ready(None);
-            }
+        }
+        match self.trailers.take() {
+            Some(trailers) => Poll::Ready(Some(Ok(trailers))),
+            None => self.poll_raw(cx),
         }
     }
 
@@ -247,7 +256,10 @@ impl Body for Outgoing {
         match self {
             Self::Nothing => true,
             Self::Streaming(body) => {
-                body.read.is_empty() && body.decoder.is_none() && body.rest.is_end_stream()
+                body.read.is_empty()
+                    && body.decoder.is_none()
+                    && body.trailers.is_none()
+                    && body.rest.is_end_stream()
             }
         }
     }

@@ -18,6 +18,11 @@ const FREE: u64 = 1 << 20;
 /// Bytes that may come of one: XML rarely gets 30 times smaller.
 const RATIO: u64 = 100;
 
+/// Bytes that are decoded at once, and what may come of them: all that gzip can make of so many, 1,032 times as much. What
+/// another coding makes of them is held in memory as well.
+pub(crate) const PIECE: usize = 16 << 10;
+const AT_ONCE: u64 = 17 << 20;
+
 /// Takes a coding off a body.
 pub(crate) struct Decoder {
     inner: posthaste_coding::Decoder<Bounded>,
@@ -66,16 +71,24 @@ impl Decoder {
         })
     }
 
-    /// What comes of the next piece, which may be nothing.
-    pub(crate) fn push(&mut self, piece: &[u8]) -> Result<Bytes, DecodeError> {
+    /// What comes of the next piece, of at most [`PIECE`] bytes; it may be nothing, and is `allowed` bytes at most.
+    pub(crate) fn push(&mut self, piece: &[u8], allowed: u64) -> Result<Bytes, DecodeError> {
         self.read += piece.len() as u64;
-        self.inner.writer().most = FREE.max(self.read.saturating_mul(RATIO));
+        self.bound(allowed);
         let pushed = self.inner.push(piece);
         self.fetch(pushed)
     }
 
+    fn bound(&mut self, allowed: u64) {
+        let most = FREE.max(self.read.saturating_mul(RATIO));
+        let writer = self.inner.writer();
+        let at_once = writer.written.saturating_add(allowed.min(AT_ONCE));
+        writer.most = most.min(at_once);
+    }
+
     /// What comes at the end.
-    pub(crate) fn finish(&mut self) -> Result<Bytes, DecodeError> {
+    pub(crate) fn finish(&mut self, allowed: u64) -> Result<Bytes, DecodeError> {
+        self.bound(allowed);
         let finished = self.inner.finish();
         self.fetch(finished)
     }
@@ -124,8 +137,39 @@ mod tests {
         brotli::BrotliCompress(&mut &*zeros, &mut bomb, &params).unwrap();
         assert!(bomb.len() < 1024, "{}", bomb.len());
         let mut decoder = Decoder::new(Coding::Brotli).unwrap();
-        assert!(matches!(decoder.push(&bomb), Err(DecodeError::Explodes)));
+        assert!(matches!(
+            decoder.push(&bomb, u64::MAX),
+            Err(DecodeError::Explodes)
+        ));
         let kept = decoder.inner.writer().bytes.capacity() as u64;
         assert!(kept <= 2 * FREE, "{kept}");
+    }
+
+    /// A body that has been long earns no more than a bounded piece.
+    #[test]
+    fn what_explodes_late_is_never_kept_either() {
+        let mut state = 1u64;
+        let mut noise = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 56) as u8
+        };
+        let noise: Vec<u8> = (0..1 << 20).map(|_| noise()).collect();
+        let mut body = zstd::encode_all(&*[noise, vec![0; 100 << 20]].concat(), 1).unwrap();
+        let mut decoder = Decoder::new(Coding::Zstd).unwrap();
+        let mut most = 0;
+        let outcome = body.chunks(PIECE).try_for_each(|piece| {
+            let done = decoder.push(piece, u64::MAX).map(drop);
+            most = most.max(decoder.inner.writer().bytes.capacity() as u64);
+            done
+        });
+        assert!(matches!(outcome, Err(DecodeError::Explodes)), "{outcome:?}");
+        assert!(most <= 2 * AT_ONCE, "{most}");
+        // Nor more than may come at all.
+        body.truncate(PIECE);
+        let mut decoder = Decoder::new(Coding::Zstd).unwrap();
+        let outcome = decoder.push(&body, 1000);
+        assert!(matches!(outcome, Err(DecodeError::Explodes)));
     }
 }

@@ -1,7 +1,7 @@
 //! Header fields on their way through a gateway (RFC 9110, section 7.6).
 
 use hyper::HeaderMap;
-use hyper::header::{CONNECTION, HeaderName, HeaderValue, VIA};
+use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING, VIA};
 use posthaste_serve::Peer;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -38,6 +38,28 @@ pub(crate) fn strip_hop(headers: &mut HeaderMap) {
     let gone: Vec<HeaderName> = own.chain(named).collect();
     for name in gone {
         headers.remove(name);
+    }
+}
+
+/// Leaves of a message's lengths the one that it has: none beside a transfer coding (RFC 9112, section 6.3), and one where
+/// it is said several times.
+pub(crate) fn one_length(headers: &mut HeaderMap) {
+    let Some(first) = headers.get(CONTENT_LENGTH) else {
+        return;
+    };
+    let coded = headers.contains_key(TRANSFER_ENCODING);
+    let again = headers.get_all(CONTENT_LENGTH).iter().nth(1).is_some();
+    if !coded && !again && !first.as_bytes().contains(&b',') {
+        return;
+    }
+    let said = headers.get_all(CONTENT_LENGTH).iter();
+    let mut said = said.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    let one = said.next().map(<[u8]>::trim_ascii);
+    let agreed = said.all(|other| Some(other.trim_ascii()) == one);
+    let one = one.and_then(|one| HeaderValue::from_bytes(one).ok());
+    headers.remove(CONTENT_LENGTH);
+    if let (false, true, Some(one)) = (coded, agreed, one) {
+        headers.insert(CONTENT_LENGTH, one);
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct House {
     pub(crate) plan: watch::Sender<Arc<Plan>>,
     /// Of what all workers protect together; each has its own where they protect themselves.
     pub(crate) outlook: watch::Sender<Outlook>,
-    /// The busy share last seen of what is protected, as bits; of workers the [`Outlook`] says it.
+    /// The busy share last seen of what is protected, as bits, not a number before; of workers the [`Outlook`] says it.
     pub(crate) latest: AtomicU64,
     pub(crate) protection: Protection,
     pub(crate) metrics: Metrics,
@@ -45,13 +45,13 @@ impl House {
         }
     }
 
-    /// How busy what is protected was when it was last looked at, 0 to 1.
-    pub(crate) fn busy(&self) -> f64 {
+    /// How busy what is protected was when it was last looked at, 0 to 1; none where it could not be seen.
+    pub(crate) fn busy(&self) -> Option<f64> {
         match self.plan().config.demand.watch {
-            Watch::Workers => self.outlook().busy.into(),
+            Watch::Workers => Some(self.outlook().busy.into()),
             // It is there as soon as a reply has brought it.
-            Watch::Upstream(_) => reported(self).unwrap_or_default(),
-            _ => f64::from_bits(self.latest.load(Relaxed)),
+            Watch::Upstream(_) => reported(self),
+            _ => Some(f64::from_bits(self.latest.load(Relaxed))).filter(|busy| !busy.is_nan()),
         }
     }
 }

@@ -27,6 +27,7 @@ mod protection;
 mod refusal;
 mod site;
 mod source;
+mod spelling;
 mod status;
 mod traces;
 mod upstream;
@@ -149,7 +150,7 @@ pub fn start(config: Config) -> Result<Running, Error> {
     let house = Arc::new(House {
         metrics: Metrics::new(plan.config.threads),
         outlook: watch::Sender::new(Outlook::UNKNOWN),
-        latest: AtomicU64::new(0),
+        latest: AtomicU64::new(f64::NAN.to_bits()),
         protection: Protection::new(&plan),
         plan: watch::Sender::new(Arc::new(plan)),
         counters: server.counters.clone(),

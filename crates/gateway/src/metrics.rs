@@ -24,7 +24,7 @@ pub(crate) const UNREAD: [&str; 3] = ["accept-encoding", "prefer", "transport-pr
 #[derive(Debug)]
 pub(crate) struct Metrics {
     /// By status code less 100.
-    pub(crate) replies: [AtomicU64; 500],
+    pub(crate) replies: [AtomicU64; 900],
     pub(crate) decisions: [[AtomicU64; REASONS.len()]; Wish::ALL.len()],
     pub(crate) origins: [AtomicU64; Origin::ALL.len()],
     pub(crate) scans: [AtomicU64; Seen::NAMES.len()],
@@ -80,7 +80,7 @@ pub(crate) struct Worked {
 impl Metrics {
     pub(crate) fn new(threads: usize) -> Self {
         Self {
-            replies: [const { AtomicU64::new(0) }; 500],
+            replies: [const { AtomicU64::new(0) }; 900],
             decisions: Default::default(),
             origins: Default::default(),
             scans: Default::default(),

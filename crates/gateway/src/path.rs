@@ -16,7 +16,7 @@ use crate::body::{BodyError, Outgoing, ReplyBody, Streaming};
 use crate::compress::Compression;
 use crate::config::Watch;
 use crate::decode::Decoder;
-use crate::headers::{say_for_whom, strip_hop};
+use crate::headers::{one_length, say_for_whom, strip_hop};
 use crate::marking;
 use crate::places::Places;
 use crate::preference::Wishes;
@@ -187,6 +187,7 @@ fn take_report(site: &Site, target: &Target, headers: &mut HeaderMap) {
 
 /// The reply as it would go to the client without more ado.
 fn send(mut reply: Response<Passing>) -> Response<Passing> {
+    one_length(reply.headers_mut());
     strip_hop(reply.headers_mut());
     *reply.version_mut() = Version::HTTP_11;
     reply

@@ -12,6 +12,7 @@ use crate::cache::Cache;
 use crate::config::{self, Config, MarkPolicy};
 use crate::house::House;
 use crate::protection::Offering;
+use crate::spelling::normal;
 use crate::upstream::{Checks, Target, TargetError, Upstreams};
 
 /// A configuration that can be served: names resolved, files read. Shared by all threads.
@@ -193,8 +194,9 @@ impl Site {
         }
     }
 
-    /// The route of a path.
+    /// The route of a path, however that is spelled.
     pub(crate) fn route(&self, path: &str) -> Option<&Route> {
+        let path = &*normal(path);
         self.routes.iter().find(|route| {
             path.strip_prefix(route.path.as_str())
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -158,6 +158,9 @@ async fn speak_http1<H: Handler>(
         stream.ahead = parts.read_buf;
         return Ok(Some(stream));
     }
+    if connection.is_over() {
+        return outcome.map(|()| None);
+    }
     // The peer may be gone already.
     let _ = stream.shutdown().await;
     if outcome.is_err() || connection.had_body() {

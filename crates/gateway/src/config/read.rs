@@ -1,6 +1,9 @@
 //! From a file's text to a [`Config`], or to the place that is wrong.
 
+use std::collections::BTreeSet;
+
 use hyper::header::HeaderName;
+use hyper::http::uri::PathAndQuery;
 use posthaste_serve::{ConfigError, read_config};
 use posthaste_units::Span;
 
@@ -66,7 +69,8 @@ impl Config {
             route.check().map_err(|reason| {
                 wrong(format!("route {} ({:?}): {reason}", index + 1, route.path))
             })?;
-            if self.routes[..index].iter().any(|r| r.path == route.path) {
+            let path = |route: &Route| route.path.trim_end_matches('/').to_owned();
+            if self.routes[..index].iter().any(|r| path(r) == path(route)) {
                 return Err(wrong(format!(
                     "there are two routes for {:?}: give one of them another path",
                     route.path
@@ -108,13 +112,16 @@ impl Route {
                 "upstream needs at least one address, such as \"127.0.0.1:9000\"".to_owned(),
             );
         }
-        if self
-            .health
-            .path
-            .as_ref()
-            .is_some_and(|path| !path.starts_with('/'))
-        {
-            return Err("health.path begins with /".to_owned());
+        let mut names = BTreeSet::new();
+        if let Some(twice) = self.upstream.iter().find(|name| !names.insert(*name)) {
+            return Err(format!("upstream names {twice:?} twice"));
+        }
+        if let Some(path) = &self.health.path {
+            if !path.starts_with('/') {
+                return Err("health.path begins with /".to_owned());
+            }
+            path.parse::<PathAndQuery>()
+                .map_err(|error| format!("health.path is {path:?}: {error}"))?;
         }
         if self.health.every < SHORTEST_BETWEEN_CHECKS {
             let shortest = SHORTEST_BETWEEN_CHECKS;
@@ -170,6 +177,25 @@ mod tests {
             (
                 format!("{listen}threads = 0{ROUTE}"),
                 "threads must be at least 1",
+            ),
+            (
+                format!(
+                    "{listen}{}{}",
+                    ROUTE.replace("\"/\"", "\"/a\""),
+                    ROUTE.replace("\"/\"", "\"/a/\"")
+                ),
+                "two routes for \"/a/\"",
+            ),
+            (
+                format!(
+                    "{listen}{}",
+                    ROUTE.replace("9000\"", "9000\", \"127.0.0.1:9000\"")
+                ),
+                "upstream names \"127.0.0.1:9000\" twice",
+            ),
+            (
+                format!("{listen}{ROUTE}\n[route.health]\npath = \"/a b\""),
+                "health.path is \"/a b\"",
             ),
             (
                 format!("{listen}[timeouts]\nreply = \"0s\"{ROUTE}"),

@@ -67,6 +67,8 @@ async fn look(house: &House, every: Span, out: &watch::Sender<Option<Dated>>) {
 /// What is remembered from one look to the next.
 struct Eye {
     last: Instant,
+    /// The busy share last seen.
+    busy: f64,
     /// Requests per second that the service can do, as far as it has shown it.
     capacity: Option<f64>,
     /// Seconds: the shortest mean time of a reply there has been lately.
@@ -77,6 +79,7 @@ impl Eye {
     const fn new(at: Instant) -> Self {
         Self {
             last: at,
+            busy: 0.0,
             capacity: None,
             least: None,
         }
@@ -91,7 +94,10 @@ impl Eye {
         let served = std::mem::take(&mut door.served) as f64;
         // Whom nobody asks has nothing to do, and no reply in which to say so.
         let is_idle = served == 0.0 && door.in_service == 0;
-        let busy = if is_idle { 0.0 } else { house.busy() };
+        let busy = if is_idle { Some(0.0) } else { house.busy() };
+        // What cannot be seen is not idle for it: a stalled service reports nothing.
+        let busy = busy.unwrap_or(self.busy);
+        self.busy = busy;
         let waited = std::mem::take(&mut door.waited).as_secs_f64();
         let crowded_out = std::mem::take(&mut door.crowded_out) as f64;
         if busy >= BUSY_ENOUGH && passed > 0.0 {

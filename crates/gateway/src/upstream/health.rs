@@ -19,7 +19,7 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// So many failures in a row take it out. Without checks a request tries it again after a while;
+    /// So many failures in a row take it out. Without checks one request tries it again after a while;
     /// with checks one of them does, and each that fails puts the time off.
     pub(crate) fn new(config: &config::Health) -> Self {
         let is_checked = config.path.is_some();
@@ -38,6 +38,23 @@ impl Health {
     pub(crate) fn is_up(&self) -> bool {
         let until = self.out_until.load(Relaxed);
         until == 0 || self.start.elapsed().as_millis() as u64 >= until
+    }
+
+    /// It is asked. Who asks first after it was out finds out for the others, who leave it out meanwhile.
+    pub(crate) fn asked(&self) {
+        let until = self.out_until.load(Relaxed);
+        if until != 0 {
+            let next = self.out_again();
+            let _ = self
+                .out_until
+                .compare_exchange(until, next, Relaxed, Relaxed);
+        }
+    }
+
+    /// Until when it is out from now.
+    fn out_again(&self) -> u64 {
+        let until = self.start.elapsed() + self.out_for;
+        until.as_millis().max(1) as u64
     }
 
     /// It took a request's connection, which is enough where no check asks for more.
@@ -60,9 +77,7 @@ impl Health {
     pub(crate) fn failed(&self) -> bool {
         let out = self.failures.fetch_add(1, Relaxed) + 1 >= self.failures_to_leave;
         if out {
-            let until = self.start.elapsed() + self.out_for;
-            self.out_until
-                .store(until.as_millis().max(1) as u64, Relaxed);
+            self.out_until.store(self.out_again(), Relaxed);
         }
         out
     }

@@ -118,6 +118,9 @@ impl Failure {
     }
 }
 
+/// Why there is no reply, and the request where nothing of it was sent.
+type Unanswered = (Failure, Option<Request<Outgoing>>);
+
 /// The upstreams of a route, as one thread sees them.
 pub(crate) struct Upstreams {
     house: Arc<House>,
@@ -151,13 +154,7 @@ impl Upstreams {
         request: Request<Outgoing>,
         mark: Dscp,
     ) -> Result<(Response<Passing>, &Target), Failure> {
-        let outcome = match self.choose() {
-            Some((target, pool)) => {
-                let reply = self.ask_one(target, pool, request, mark).await;
-                reply.map(|reply| (reply, &**target))
-            }
-            None => Err(Failure::NoneHealthy),
-        };
+        let outcome = self.ask_each(request, mark).await;
         outcome.inspect_err(|failure| {
             if failure.of_client().is_none() {
                 self.house.metrics.failed(failure);
@@ -165,36 +162,69 @@ impl Upstreams {
         })
     }
 
+    /// Asks one after another as long as none takes the connection.
+    async fn ask_each(
+        &self,
+        mut request: Request<Outgoing>,
+        mark: Dscp,
+    ) -> Result<(Response<Passing>, &Target), Failure> {
+        let mut refused = Vec::new();
+        let mut last = Failure::NoneHealthy;
+        while let Some(index) = self.choose(&refused) {
+            let (target, pool) = &self.members[index];
+            match self.ask_one(target, pool, request, mark).await {
+                Ok(reply) => return Ok((reply, target)),
+                Err((failure, None)) => return Err(failure),
+                Err((failure, Some(unsent))) => (last, request) = (failure, unsent),
+            }
+            refused.push(index);
+        }
+        Err(last)
+    }
+
+    /// The reply of one; with the failure the request, where nothing of it was sent.
     async fn ask_one(
         &self,
         target: &Target,
         pool: &Rc<Pool>,
         mut request: Request<Outgoing>,
         mark: Dscp,
-    ) -> Result<Response<Passing>, Failure> {
+    ) -> Result<Response<Passing>, Unanswered> {
         // An upstream's name stands for a Host that HTTP/1.0 did not ask for.
-        if !request.headers().contains_key(HOST) {
+        let names_host = request.headers().contains_key(HOST);
+        if !names_host {
             request.headers_mut().insert(HOST, target.host.clone());
         }
         let home = pool.enter();
         while let Some(mut line) = poll_fn(|cx| Poll::Ready(pool.take(cx, mark))).await {
             let again = copy_to_repeat(&request);
             match line.send(request, self.reply).await {
-                Ok(reply) => return Ok(self.received(reply, line, home)),
+                Ok(reply) => {
+                    target.health.connected();
+                    return Ok(self.received(reply, line, home));
+                }
                 Err((_, Some(unsent))) => request = unsent,
                 Err((failure, None)) => {
                     let again = again.filter(|_| failure.is_close());
-                    request = again.ok_or(failure)?;
+                    request = again.ok_or((failure, None))?;
                     // Whatever ended it there may end other connections, too.
                     break;
                 }
             }
         }
         // In a box: few requests need a new connection, and each would hold room for it.
-        let mut line = Box::pin(self.connect(target, mark)).await?;
+        let mut line = match Box::pin(self.connect(target, mark)).await {
+            Ok(line) => line,
+            Err(failure) => {
+                if !names_host {
+                    request.headers_mut().remove(HOST);
+                }
+                return Err((failure, Some(request)));
+            }
+        };
         match line.send(request, self.reply).await {
             Ok(reply) => Ok(self.received(reply, line, home)),
-            Err((failure, _)) => Err(failure),
+            Err((failure, _)) => Err((failure, None)),
         }
     }
 
@@ -205,11 +235,14 @@ impl Upstreams {
         }
     }
 
-    fn choose(&self) -> Option<&(Arc<Target>, Rc<Pool>)> {
-        self.members
-            .iter()
-            .filter(|(target, _)| target.health.is_up())
-            .min_by_key(|(_, pool)| pool.in_use())
+    /// The place of the least busy upstream that is healthy and not among `refused`.
+    fn choose(&self, refused: &[usize]) -> Option<usize> {
+        let members = self.members.iter().enumerate();
+        let (index, (target, _)) = members
+            .filter(|(index, (target, _))| target.health.is_up() && !refused.contains(index))
+            .min_by_key(|(_, (_, pool))| pool.in_use())?;
+        target.health.asked();
+        Some(index)
     }
 
     async fn connect(&self, target: &Target, mark: Dscp) -> Result<Line, Failure> {

@@ -38,7 +38,8 @@ pub(crate) struct Target {
     pub(crate) name: String,
     /// The Host of those who name none: health checks, and clients of HTTP/1.0.
     pub(super) host: HeaderValue,
-    address: SocketAddr,
+    /// In the resolver's order: the next is tried where one refuses.
+    addresses: Vec<SocketAddr>,
     tls: Option<ClientTls>,
     pub(crate) health: Arc<Health>,
     pub(crate) reported: Reported,
@@ -73,15 +74,17 @@ impl Target {
             name: name.to_owned(),
             error,
         };
-        let address = (host.trim_matches(['[', ']']), port)
+        let addresses: Vec<SocketAddr> = (host.trim_matches(['[', ']']), port)
             .to_socket_addrs()
             .map_err(resolve)?
-            .next()
-            .ok_or_else(|| resolve(io::Error::other("it has no address")))?;
+            .collect();
+        if addresses.is_empty() {
+            return Err(resolve(io::Error::other("it has no address")));
+        }
         Ok(Self {
             name: name.to_owned(),
             host: HeaderValue::from_str(url.authority()).map_err(|_| spelling())?,
-            address,
+            addresses,
             tls,
             health: Arc::new(Health::new(&route.health)),
             reported: Reported::default(),
@@ -90,10 +93,17 @@ impl Target {
 
     /// Whether both lead to the same place.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        (&self.name, self.address) == (&other.name, other.address)
+        (&self.name, &self.addresses) == (&other.name, &other.addresses)
     }
 
     pub(crate) async fn connect(&self) -> io::Result<Stream> {
-        connect(self.address, self.tls.as_ref()).await
+        let mut failure = io::ErrorKind::AddrNotAvailable.into();
+        for address in &self.addresses {
+            match connect(*address, self.tls.as_ref()).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
     }
 }

@@ -20,6 +20,37 @@ fn brotli(data: &[u8]) -> Vec<u8> {
     out
 }
 
+/// What a decoder holds back until the end comes before what is behind the end.
+#[test]
+fn trailers_come_behind_all_that_was_compressed() {
+    let origin = Origin::answering(OK);
+    let gateway = start(config(&[origin.address], "")).unwrap();
+    let text = "{\"book\": 1}";
+    let whole = [
+        gzip(text.as_bytes()),
+        brotli(text.as_bytes()),
+        zstd::encode_all(text.as_bytes(), 3).unwrap(),
+    ];
+    for (coding, body) in ["gzip", "br", "zstd"].into_iter().zip(whole) {
+        let mut send = |body: &[u8]| {
+            let head = format!(
+                "POST / HTTP/1.1\r\nHost: s\r\nContent-Encoding: {coding}\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n",
+                body.len()
+            );
+            let mut client = Client::new(&gateway);
+            client.send([head.as_bytes(), body, b"\r\n0\r\nX-Sum: 1\r\n\r\n"].concat());
+            client.reply(false).unwrap().status
+        };
+        assert_eq!(send(&body), 200);
+        assert!(
+            origin.last_request().contains(text),
+            "{coding}: {}",
+            origin.last_request()
+        );
+        assert_eq!(send(&body[..body.len() - 2]), 400, "{coding}, cut");
+    }
+}
+
 fn post(gateway: &Running, fields: &str, body: &[u8]) -> u16 {
     let head = format!(
         "POST / HTTP/1.1\r\nHost: s\r\n{fields}Content-Length: {}\r\n\r\n",

@@ -278,8 +278,88 @@ fn the_less_busy_upstream_is_asked_and_a_dead_one_is_left_out() {
 
     let gateway = posthaste_gateway::start(config(&[dead, fast.address], "")).unwrap();
     let statuses: Vec<_> = (0..10).map(|_| get(&gateway, "/", "").status).collect();
-    assert_eq!(&statuses[..3], [502; 3], "{statuses:?}");
-    assert_eq!(&statuses[3..], [200; 7], "{statuses:?}");
+    // Of what nothing was sent goes on to the next.
+    assert_eq!(statuses, [200; 10]);
+    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    let up = |at| {
+        let name = format!("posthaste_gateway_upstream_up{{route=\"/\",upstream=\"{at}\"}}");
+        value(&text, &name)
+    };
+    assert_eq!((up(dead), up(fast.address)), (0.0, 1.0));
+}
+
+/// Nothing comes back from it: one waits to find out, and the others need not.
+#[test]
+fn one_request_finds_out_whether_an_upstream_is_back() {
+    let origin = Origin::answering(HELLO);
+    let hole = posthaste_serve::listen(([127, 0, 0, 1], 0).into(), 0).unwrap();
+    let address = hole.local_addr().unwrap();
+    let _full = std::net::TcpStream::connect(address).unwrap();
+    let more = "[timeouts]\nconnect = \"300ms\"";
+    let mut plan = config(&[address, origin.address], more);
+    plan.routes[0].health.failures = 1;
+    plan.routes[0].health.every = "100ms".parse().unwrap();
+    let gateway = posthaste_gateway::start(plan).unwrap();
+    let slow = || {
+        let since = std::time::Instant::now();
+        assert_eq!(get(&gateway, "/", "").status, 200);
+        since.elapsed() > Duration::from_millis(250)
+    };
+    assert!(slow(), "the first finds out");
+    assert!(!slow(), "and then it is known");
+    std::thread::sleep(Duration::from_millis(150));
+    let waited = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..10).map(|_| scope.spawn(slow)).collect();
+        all.into_iter()
+            .map(|one| one.join().unwrap())
+            .filter(|slow| *slow)
+            .count()
+    });
+    assert_eq!(waited, 1);
+}
+
+#[test]
+fn a_reply_in_chunks_has_no_other_length() {
+    let both =
+        "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\nb\r\nhello world\r\n0\r\n\r\n";
+    for media in ["text/plain", "image/png"] {
+        let reply = format!("HTTP/1.1 200 OK\r\nContent-Type: {media}\r\n{both}");
+        let origin = Origin::answering(reply);
+        let gateway = gateway(&origin);
+        let mut client = Client::new(&gateway);
+        for _ in 0..2 {
+            client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
+            let reply = client.reply(false).unwrap();
+            assert_eq!(reply.body, b"hello world", "{media}: {}", reply.head);
+        }
+    }
+    let origin = Origin::answering("HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nok");
+    let reply = get(&gateway(&origin), "/", "");
+    assert_eq!(
+        field(&reply.head, "content-length"),
+        Some("2"),
+        "{}",
+        reply.head
+    );
+}
+
+#[test]
+fn a_route_is_found_however_its_path_is_spelled() {
+    let (open, kept) = (Origin::answering(HELLO), Origin::answering(HELLO));
+    let mut both = config(&[open.address], "");
+    both.routes
+        .push(config(&[kept.address], "").routes.remove(0));
+    both.routes[1].path = "/account".to_owned();
+    let gateway = posthaste_gateway::start(both).unwrap();
+    for path in ["/account?x", "//account", "/%61ccount", "/x/../account/y"] {
+        assert_eq!(get(&gateway, path, "").status, 200);
+        let line = format!("GET {path} HTTP/1.1");
+        assert!(
+            kept.last_request().starts_with(&line),
+            "it goes on as it came"
+        );
+    }
+    assert_eq!((open.asked(), kept.asked()), (0, 4));
 }
 
 #[test]

@@ -27,7 +27,12 @@ pub(super) fn choose(question: &Question<'_>, purse: &mut Purse) -> Decision {
         Wish::Always => 1.0,
         wish => purse.fullness(wish).max(LEAST),
     };
-    let arrives = |choice: &Choice| arrival(&line, choice.cpu, choice.out, idle * left);
+    // What is at hand takes no time to make.
+    let cpu = |choice: &Choice| match question.is_at_hand(choice) {
+        true => Span::ZERO,
+        false => choice.cpu,
+    };
+    let arrives = |choice: &Choice| arrival(&line, cpu(choice), choice.out, idle * left);
     let Some(fastest) = question.choices().min_by_key(arrives) else {
         return Decision::plain(Reason::NotAcceptable);
     };

@@ -284,6 +284,14 @@ fn a_line_decides_what_arrives_earlier() {
         of(line(1_000_000_000, 0), 0.79),
         (None, Reason::SavesNoTime)
     );
+    // What is at hand costs nothing, however busy the processor is.
+    let busy = Case {
+        line: line(1_000_000_000, 0),
+        outlook: Outlook { busy: 0.79, ..IDLE },
+        at_hand: Steps::default().with(Step::Gzip1),
+        ..Case::default()
+    };
+    assert_eq!(busy.of(Policy::Link), (Some(Step::Gzip1), Reason::Cached));
     // Fast and long: one window instead of two saves a round trip.
     assert_eq!(of(line(10_000_000_000, 50), 0.79).1, Reason::SavesTime);
 }

@@ -1,0 +1,59 @@
+//! One spelling of a path, by which routes are found: what a route keeps back must not be had by another spelling.
+
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+
+/// A path without percent-encoding, empty segments and dot segments (RFC 3986, section 6.2.2), as most servers read it.
+pub(crate) fn normal(path: &str) -> Cow<'_, str> {
+    let plain = !path.contains('%') && !path.contains("//") && !path.contains("/.");
+    if plain {
+        return Cow::Borrowed(path);
+    }
+    let decoded = percent_decode_str(path).decode_utf8_lossy();
+    let mut segments = Vec::new();
+    for segment in decoded.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()),
+            other => segments.push(other),
+        }
+    }
+    let end = match decoded.ends_with('/') && !segments.is_empty() {
+        true => "/",
+        false => "",
+    };
+    Cow::Owned(format!("/{}{end}", segments.join("/")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings_of_one_path_are_one() {
+        for path in [
+            "/account",
+            "//account",
+            "/%61ccount",
+            "/./account",
+            "/x/../account",
+            "/%2e%2E/account",
+            "/x%2F..%2faccount",
+        ] {
+            assert_eq!(normal(path), "/account", "{path}");
+        }
+        for (path, wanted) in [
+            ("/", "/"),
+            ("//", "/"),
+            ("/..", "/"),
+            ("/a//", "/a/"),
+            ("/a/b", "/a/b"),
+            ("/%zz", "/%zz"),
+            ("*", "*"),
+            ("/%C3%A4", "/ä"),
+        ] {
+            assert_eq!(normal(path), wanted, "{path}");
+        }
+    }
+}
