@@ -133,9 +133,14 @@ pub fn select<'f>(
     for word in words {
         let id = papers::id_of(word);
         let exact = figures.iter().position(|figure| figure.id == id);
+        let begins = |figure: &Figure| {
+            let mut names = ALIASES.iter().filter(|(_, of)| *of == figure.id);
+            let by_alias = names.any(|(alias, _)| alias.starts_with(word.as_str()));
+            !word.is_empty() && (figure.id.starts_with(id) || by_alias)
+        };
         let mut found = false;
         for (index, figure) in figures.iter().enumerate() {
-            let named = exact.map_or_else(|| figure.id.starts_with(id), |exact| exact == index);
+            let named = exact.map_or_else(|| begins(figure), |exact| exact == index);
             chosen[index] |= named;
             found |= named;
         }

@@ -8,6 +8,7 @@
 mod check;
 mod estimate;
 mod figure;
+mod folder;
 pub mod lab;
 mod manifest;
 mod overload;

@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +17,7 @@ use posthaste_units::{Seed, Size, Span};
 
 use crate::check::Check;
 use crate::figure::{Conditions, Failure, Figure, Plot, Study};
+use crate::folder;
 use crate::lab::Lab;
 use crate::manifest::{Ended, Machine, Manifest, commit};
 use crate::progress::Progress;
@@ -168,9 +169,16 @@ pub fn reproduce<'f>(
                 ..manifest(figure, options, &measured, stopped)
             };
             let dir = options.out.join(figure.id);
-            if let Err(error) = write_results(&dir, &manifest, measured.as_ref().ok()) {
-                progress.say(&format!("{}: {error}", figure.id));
-                unwritten.insert(figure.id, error.to_string());
+            match folder::write(&dir, &manifest, measured.as_ref().ok()) {
+                Ok(None) => {}
+                Ok(Some(kept)) => {
+                    let kept = kept.display();
+                    progress.say(&format!("{}: the run before is in {kept}", figure.id));
+                }
+                Err(error) => {
+                    progress.say(&format!("{}: {error}", figure.id));
+                    unwritten.insert(figure.id, error.to_string());
+                }
             }
             ran.push(figure.id);
         }
@@ -307,27 +315,6 @@ fn manifest(
             .collect(),
         tables: records.columns(),
     }
-}
-
-/// Writes manifest and records; what an earlier run left is removed first.
-fn write_results(dir: &Path, manifest: &Manifest, records: Option<&Records>) -> io::Result<()> {
-    fs::create_dir_all(dir)?;
-    for entry in fs::read_dir(dir)? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let ours = ["manifest.json", "records.csv", "checks.json"].contains(&&*name);
-        if ours || (name.starts_with("figure") && name.ends_with(".svg")) {
-            fs::remove_file(&path)?;
-        }
-    }
-    if let Some(records) = records {
-        let mut file = BufWriter::new(File::create(dir.join("records.csv"))?);
-        records.write_csv(&mut file)?;
-        file.flush()?;
-    }
-    let mut json = serde_json::to_string_pretty(manifest)?;
-    json.push('\n');
-    fs::write(dir.join("manifest.json"), json)
 }
 
 /// Everything in `dir` that belongs to one of `figures`, with its pictures written.

@@ -133,7 +133,13 @@ fn figures_are_chosen_by_id_by_beginning_and_by_alias() {
         chosen(&all, &["overload/fig-09", "overload"]).unwrap(),
         ["overload/fig-08", "overload/fig-09"]
     );
-    assert_eq!(chosen(&all, &["mobile/fig-04"]).unwrap(), ["wsqos/fig-47"]);
+    for word in ["mobile/fig-04", "mobile"] {
+        assert_eq!(chosen(&all, &[word]).unwrap(), ["wsqos/fig-47"]);
+    }
+    assert!(
+        chosen(&all, &[""]).is_err(),
+        "as from a variable that is not set"
+    );
 }
 
 #[test]
@@ -269,6 +275,31 @@ fn what_was_measured_before_a_stop_is_kept() {
     assert_eq!(csv.lines().count(), 4, "{csv}");
     let report = fs::read_to_string(outcome.report).unwrap();
     assert!(report.contains("stopped before it was complete"));
+}
+
+#[test]
+fn a_run_without_an_end_keeps_the_complete_one_before_it() {
+    static ENDS: Figure = figure("overload/fig-08", &SWEEP);
+    static FAILS: Figure = figure("overload/fig-08", &BROKEN);
+    static STOPPED: Figure = figure("overload/fig-08", &STOPS);
+    let dir = tempfile::tempdir().unwrap();
+    let run = |one: &'static Figure| {
+        let stop = AtomicBool::new(false);
+        reproduce(&[one], &[one], &options(dir.path()), &stop, &Silent).unwrap();
+    };
+    let read = |name: &str| fs::read_to_string(dir.path().join("overload/fig-08").join(name));
+    run(&ENDS);
+    let complete = read("records.csv").unwrap();
+    for _ in 0..2 {
+        for one in [&FAILS, &STOPPED] {
+            run(one);
+            assert_eq!(read("previous/records.csv").unwrap(), complete);
+            assert!(!read("manifest.json").unwrap().contains("complete\""));
+        }
+    }
+    run(&ENDS);
+    assert_eq!(read("records.csv").unwrap(), complete);
+    assert!(read("previous/manifest.json").is_err() && read("figure.svg").is_ok());
 }
 
 #[test]

@@ -21,6 +21,14 @@ use crate::outcome::Outcome;
 use crate::run::{Observer, Run};
 use crate::tally::Tick;
 
+/// What is written at the end of a run.
+const ENDS: [&str; 4] = [REPORT, PAGE, METRICS, TIMES];
+
+const REPORT: &str = "report.json";
+const PAGE: &str = "index.html";
+const METRICS: &str = "metrics.prom";
+const TIMES: &str = "times.hlog";
+
 /// Why records could not be written or read.
 #[derive(Debug, Error)]
 #[error("{}: {reason}", path.display())]
@@ -43,6 +51,15 @@ impl Directory {
     /// before the first request.
     pub fn create(path: &Path) -> Result<Self, DirectoryError> {
         fs::create_dir_all(path).map_err(|error| failed(path, &error))?;
+        // What an earlier run has left is not this run's, whatever becomes of this one.
+        for name in ENDS {
+            match fs::remove_file(path.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(failed(&path.join(name), &error));
+                }
+                _ => {}
+            }
+        }
         let file = path.join("seconds.csv");
         let mut seconds = csv::Writer::from_path(&file).map_err(|error| failed(&file, &error))?;
         let columns = ["second", "intended"]
@@ -74,9 +91,9 @@ impl Directory {
         }
         let json =
             serde_json::to_string_pretty(report).map_err(|error| failed(&self.path, &error))?;
-        self.write("report.json", json.as_bytes())?;
-        self.write("index.html", page(report, run).as_bytes())?;
-        self.write("metrics.prom", prometheus(report).as_bytes())?;
+        self.write(REPORT, json.as_bytes())?;
+        self.write(PAGE, page(report, run).as_bytes())?;
+        self.write(METRICS, prometheus(report).as_bytes())?;
         self.log(run)
     }
 
@@ -86,7 +103,7 @@ impl Directory {
     }
 
     fn log(&self, run: &Run) -> Result<(), DirectoryError> {
-        let path = self.path.join("times.hlog");
+        let path = self.path.join(TIMES);
         let whole = |tag, histogram| LogInterval {
             tag,
             start: Span::ZERO,
@@ -134,7 +151,7 @@ impl Observer for Directory {
 
 /// Reads the report of an earlier run.
 pub fn read_report(directory: &Path) -> Result<Report, DirectoryError> {
-    let path = directory.join("report.json");
+    let path = directory.join(REPORT);
     let text = fs::read_to_string(&path).map_err(|error| failed(&path, &error))?;
     serde_json::from_str(&text).map_err(|error| failed(&path, &error))
 }

@@ -70,10 +70,9 @@ impl Outcome {
             .filter(|c| DECISIVE.contains(&c.statistic) && c.verdict == Verdict::Worse)
             .map(|c| format!("{} of the response time", c.statistic.key()))
             .collect();
-        let grown = DECISIVE
-            .into_iter()
-            .filter(|s| has_no_end(*s, before, after));
-        worse.extend(grown.map(|s| format!("{} of the response time, which grows", s.key())));
+        if grows(before, after) {
+            worse.push("mean of the response time, which grows".to_owned());
+        }
         if more_errors(before, after) {
             worse.push("share of errors".to_owned());
         }
@@ -106,15 +105,15 @@ impl Outcome {
     }
 }
 
-/// Whether what was steady has become so unsteady that it has no interval, beyond where it was: so does a
-/// queue that grows for as long as the run lasts.
-fn has_no_end(statistic: Statistic, before: &Report, after: &Report) -> bool {
+/// Whether the mean was steady and has become so unsteady that it has no interval, beyond where it was: so does a queue
+/// that grows for as long as the run lasts. A quantile may have none for want of values beyond it.
+fn grows(before: &Report, after: &Report) -> bool {
     // A run of another length may have none for that.
-    let same = before.plan.pace == after.plan.pace;
+    let same = before.plan.pace == after.plan.pace && !before.stopped && !after.stopped;
     let (before, after) = (&before.response_time_ms, &after.response_time_ms);
-    let was = before.interval(statistic).filter(|_| same);
+    let was = before.interval(Statistic::Mean).filter(|_| same);
     was.is_some_and(|[_, high]| {
-        after.interval(statistic).is_none() && after.value(statistic) > high
+        after.interval(Statistic::Mean).is_none() && after.value(Statistic::Mean) > high
     })
 }
 

@@ -187,6 +187,8 @@ fn runs_are_compared_with_their_noise_in_mind() {
         ("unsure", 12.0, 3.0),
         ("grows", 12.0, 0.0),
         ("shrinks", 9.0, 0.0),
+        ("stopped", 12.0, 0.0),
+        ("stalled", 10.0, 0.2),
     ] {
         let mut report = json(&text);
         let times = &mut report["response_time_ms"];
@@ -196,6 +198,13 @@ fn runs_are_compared_with_their_noise_in_mind() {
             true => vec![mean - noise, mean + noise].into(),
             false => Value::Null,
         };
+        // A quantile has an interval or not for its own reasons.
+        times["p99"] = if name == "stalled" { 90.0 } else { 20.0 }.into();
+        times["p99_interval"] = match name {
+            "stalled" => Value::Null,
+            _ => vec![19.0, 21.0].into(),
+        };
+        report["stopped"] = (name == "stopped").into();
         fs::create_dir_all(folder.path().join(name)).unwrap();
         let file = folder.path().join(name).join("report.json");
         fs::write(file, report.to_string()).unwrap();
@@ -218,7 +227,7 @@ fn runs_are_compared_with_their_noise_in_mind() {
     let grows = compare("grows");
     assert_eq!(grows.code, Some(1), "{}{}", grows.out, grows.err);
     assert!(grows.err.contains("which grows"), "{}", grows.err);
-    for same in ["unsure", "shrinks", "before"] {
+    for same in ["unsure", "shrinks", "stopped", "stalled", "before"] {
         let same = compare(same);
         assert_eq!(same.code, Some(0), "{}", same.err);
         assert_eq!(json(&same.out)["worse"], Value::Array(Vec::new()));

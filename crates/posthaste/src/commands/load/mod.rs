@@ -127,7 +127,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE.csv", help_heading = "Request")]
     data: Option<PathBuf>,
     /// Several requests with weights and think times, as TOML (see the example below)
-    #[arg(long, value_name = "FILE", help_heading = "Request")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["body", "soap"], help_heading = "Request")]
     mix: Option<PathBuf>,
     /// User and password, HTTP Basic
     #[arg(
@@ -255,14 +255,16 @@ impl Args {
         live.finish();
         let run = run.map_err(from_run)?;
         let report = Report::new(plan, &run);
+        // Neither waits for the other: what can be written is.
+        let kept = records.map_or(Ok(()), |records| {
+            records.finish(&report, &run).map_err(Failure::run)
+        });
         if self.json {
             print_json(&report)?;
         } else {
             print(&report::text(&report))?;
         }
-        if let Some(records) = records {
-            records.finish(&report, &run).map_err(Failure::run)?;
-        }
+        kept?;
         if run.stopped {
             return Err(Failure::Run(
                 "stopped; what was measured until then is above".to_owned(),
