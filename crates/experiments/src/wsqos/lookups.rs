@@ -83,6 +83,9 @@ fn study(conditions: &Conditions<'_>, counts: &[usize], seconds: f64) -> Result<
     let mut built = Table::new(["offers", "seconds", "megabytes"]);
     let mut answers = Table::new(["offers", "design", "question", "asked", "as the index"]);
     for (done, &count) in counts.iter().enumerate() {
+        if conditions.stopped() {
+            break;
+        }
         let words = format!("{count} offers");
         let all = counts.len() as u64;
         conditions.progress.step(done as u64, all, &words);

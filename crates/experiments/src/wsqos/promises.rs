@@ -157,11 +157,11 @@ impl Promises<'_> {
             wishes,
             sizes: None,
         };
-        let beyond = Of {
+        let beyond = all.as_ref().map(|stand| Of {
             times: BEYOND,
-            stand: all.as_ref().unwrap_or(&gateway),
+            stand,
             wishes: ASKS,
-        };
+        });
         let mut trials = vec![trial(GATE[0], &gateway, OPEN)];
         if let Some(gate) = &gate {
             let sizes = Some(Sizes::of(self.rig, gate, self.conditions.stop)?);
@@ -184,7 +184,8 @@ impl Promises<'_> {
         let tails: Vec<Trial<'_>> = tails
             .filter_map(|(who, stand)| Some(trial(who, stand?, REFUSE)))
             .collect();
-        Ok(self.turns(0, &beyond, &trials)?
+        let beyond = beyond.map_or(Ok(true), |of| self.turns(0, &of, &trials));
+        Ok(beyond?
             && self.pairs(SATURATED, saturated)?
             && self.pairs(ASKED, asked)?
             && self.turns(1, &at_ease, &tails)?)
@@ -201,7 +202,11 @@ impl Promises<'_> {
     fn turns(&mut self, question: u64, of: &Of<'_>, trials: &[Trial<'_>]) -> Result<bool, Failure> {
         let rounds = self.case.rounds;
         for round in 1..=rounds {
-            let load = Load::Open(of.times * self.throughput(of.stand, of.wishes)?);
+            let throughput = self.throughput(of.stand, of.wishes)?;
+            if throughput.is_nan() {
+                return Ok(false);
+            }
+            let load = Load::Open(of.times * throughput);
             // Another one is first in each round: what a core does depends on what it has just done.
             let turn = trials.iter().cycle().skip(round as usize);
             for trial in turn.take(trials.len()) {
