@@ -14,9 +14,12 @@ use thiserror::Error;
 
 /// The options of a route; the default leaves everything to the kernel.
 ///
-/// Read from words in pairs as `ip route` takes them: `initcwnd`, `initrwnd`, `reordering`,
-/// `cwnd`, `ssthresh`, `window`, `advmss`, `mtu`, `hoplimit` and `quickack` with a number,
-/// `rto_min` with a time, `congctl` with a name. A later pair replaces an earlier one.
+/// Read from words in pairs as `ip route` takes them: `initcwnd`, `initrwnd`, `window`, `advmss`,
+/// `mtu`, `hoplimit` and `quickack` with a number, `rto_min` with a time, `congctl` with a name. A
+/// later pair replaces an earlier one.
+///
+/// Of `cwnd`, `ssthresh` and `reordering` the kernel makes nothing: it takes these from what it
+/// remembers of a host (`tcp_init_metrics`), which in these networks is nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteOptions(Vec<(&'static str, Value)>);
 
@@ -35,6 +38,14 @@ pub enum RouteError {
     Unknown {
         /// The word.
         word: String,
+    },
+    /// An option of `ip route` that changes nothing.
+    #[error("{word} of a route changes nothing in today's kernels; {remedy}")]
+    NoEffect {
+        /// The option.
+        word: &'static str,
+        /// What does.
+        remedy: &'static str,
     },
     /// An option without its value, or with one that it does not take.
     #[error("{option} wants {wanted}, for example `{option} {example}`")]
@@ -59,16 +70,23 @@ enum Form {
 const OPTIONS: &[(&str, Form)] = &[
     ("advmss", Form::Number(RouteMetric::Advmss)),
     ("congctl", Form::Name),
-    ("cwnd", Form::Number(RouteMetric::Cwnd)),
     ("hoplimit", Form::Number(RouteMetric::Hoplimit)),
     ("initcwnd", Form::Number(RouteMetric::InitCwnd)),
     ("initrwnd", Form::Number(RouteMetric::InitRwnd)),
     ("mtu", Form::Number(RouteMetric::Mtu)),
     ("quickack", Form::Number(RouteMetric::QuickAck)),
-    ("reordering", Form::Number(RouteMetric::Reordering)),
     ("rto_min", Form::Time),
-    ("ssthresh", Form::Number(RouteMetric::SsThresh)),
     ("window", Form::Number(RouteMetric::Window)),
+];
+
+/// Options that the kernel does not read, and what to set in their place.
+const WITHOUT_EFFECT: [(&str, &str); 3] = [
+    (
+        "cwnd",
+        "`window N` at the other end, in bytes, limits what is under way",
+    ),
+    ("reordering", "use --sysctl net.ipv4.tcp_reordering=N"),
+    ("ssthresh", "nothing sets it from outside"),
 ];
 
 fn names() -> String {
@@ -112,7 +130,6 @@ impl RouteOptions {
 /// linux/rtnetlink.h; net/ipv4/tcp_output.c and tcp_metrics.c ask for the lock).
 fn lock(name: &str) -> Option<u32> {
     match name {
-        "cwnd" => Some(7),
         "rto_min" => Some(13),
         _ => None,
     }
@@ -130,6 +147,10 @@ impl FromStr for RouteOptions {
         let mut options = Self::default();
         let mut words = text.split_whitespace();
         while let Some(word) = words.next() {
+            let without_effect = WITHOUT_EFFECT.into_iter().find(|(name, _)| *name == word);
+            if let Some((word, remedy)) = without_effect {
+                return Err(RouteError::NoEffect { word, remedy });
+            }
             let &(name, form) =
                 OPTIONS
                     .iter()
@@ -215,6 +236,8 @@ mod tests {
             unknown.contains("initcwind") && unknown.contains("initcwnd"),
             "{unknown}"
         );
+        let idle = read("initcwnd 3 reordering 12").unwrap_err().to_string();
+        assert!(idle.contains("tcp_reordering"), "{idle}");
         for wrong in [
             "initcwnd",
             "initcwnd many",

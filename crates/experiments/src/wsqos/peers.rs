@@ -171,7 +171,7 @@ impl Drop for Folder {
 }
 
 /// Where a program is.
-fn find(program: &str) -> Option<PathBuf> {
+pub(super) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(FURTHER.map(PathBuf::from));
     folders
