@@ -32,7 +32,7 @@ fn trailers_come_behind_all_that_was_compressed() {
         zstd::encode_all(text.as_bytes(), 3).unwrap(),
     ];
     for (coding, body) in ["gzip", "br", "zstd"].into_iter().zip(whole) {
-        let mut send = |body: &[u8]| {
+        let send = |body: &[u8]| {
             let head = format!(
                 "POST / HTTP/1.1\r\nHost: s\r\nContent-Encoding: {coding}\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n",
                 body.len()

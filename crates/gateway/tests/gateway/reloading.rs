@@ -1,15 +1,15 @@
 //! A new configuration and the end, without a lost request.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 use posthaste_gateway::{Error, start};
 
+use posthaste_serve::{ClientTls, Stream};
 use posthaste_units::Span;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::{Client, Origin, closed_port, config, get, wait_until};
 
@@ -70,62 +70,53 @@ fn no_request_is_lost_while_the_configuration_changes_all_the_time() {
     assert!(a.asked() > 10 && b.asked() > 10);
 }
 
-/// Puts a new certificate and its key in place, and says what a client needs to trust it.
-fn renew(folder: &Path) -> Arc<rustls::ClientConfig> {
+/// Puts a new certificate and its key in place, and a copy for those who are to trust it.
+fn renew(folder: &Path, copy: &str) -> PathBuf {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    std::fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
-    std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(made.cert.der().clone()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let client = rustls::ClientConfig::builder_with_provider(provider);
-    let client = client.with_safe_default_protocol_versions().unwrap();
-    let client = client.with_root_certificates(roots);
-    let mut client = client.with_no_client_auth();
-    // A session that is resumed shows no certificate.
-    client.resumption = rustls::client::Resumption::disabled();
-    Arc::new(client)
+    let write = |name: &str, text: String| std::fs::write(folder.join(name), text).unwrap();
+    write("cert.pem", made.cert.pem());
+    write("key.pem", made.signing_key.serialize_pem());
+    write(copy, made.cert.pem());
+    folder.join(copy)
 }
 
 #[test]
 fn a_certificate_that_was_renewed_is_shown_to_those_who_connect_next() {
     let folder = tempfile::tempdir().unwrap();
-    let (cert, key) = (
-        folder.path().join("cert.pem"),
-        folder.path().join("key.pem"),
-    );
+    let place = |name| folder.path().join(name);
+    let (cert, key) = (place("cert.pem"), place("key.pem"));
     let tls = format!("[tls]\ncertificate = {cert:?}\nkey = {key:?}");
     let origin = Origin::answering(OLD);
-    let first = renew(folder.path());
+    let first = renew(folder.path(), "first.pem");
     let gateway = start(config(&[origin.address], &tls)).unwrap();
-    let connect = |trust: &Arc<rustls::ClientConfig>| {
-        let name = "localhost".try_into().unwrap();
-        let session = rustls::ClientConnection::new(trust.clone(), name).unwrap();
-        let socket = TcpStream::connect(gateway.addr).unwrap();
-        rustls::StreamOwned::new(session, socket)
+    let connect = async |trusted: &Path| {
+        let trust = ClientTls::new("localhost", Some(trusted)).unwrap();
+        posthaste_serve::connect(gateway.addr, Some(&trust)).await
     };
-    let ask = |client: &mut rustls::StreamOwned<_, TcpStream>| {
-        client.write_all(b"GET / HTTP/1.1\r\nHost: s\r\n\r\n")?;
-        client.read_exact(&mut [0; 12])
+    let is_served = async |stream: &mut Stream| {
+        let request = b"GET / HTTP/1.1\r\nHost: s\r\n\r\n";
+        stream.write_all(request).await.unwrap();
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).await.unwrap();
+        &status == b"HTTP/1.1 200"
     };
-    let mut before = connect(&first);
-    ask(&mut before).unwrap();
-    // Half of a renewal changes nothing.
-    std::fs::write(&cert, "").unwrap();
-    let error = gateway.reload(config(&[origin.address], &tls)).unwrap_err();
-    assert!(error.to_string().contains("certificate"), "{error}");
-    ask(&mut connect(&first)).unwrap();
-    let second = renew(folder.path());
-    gateway.reload(config(&[origin.address], &tls)).unwrap();
-    ask(&mut connect(&second)).unwrap();
-    ask(&mut connect(&first)).unwrap_err();
-    // Who is connected stays so.
-    before
-        .write_all(b"GET / HTTP/1.1\r\nHost: s\r\nConnection: close\r\n\r\n")
-        .unwrap();
-    let mut rest = String::new();
-    before.read_to_string(&mut rest).unwrap();
-    assert!(rest.contains("HTTP/1.1 200"), "{rest}");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.unwrap().block_on(async {
+        let mut before = connect(&first).await.unwrap();
+        // Half of a renewal changes nothing.
+        std::fs::write(&cert, "").unwrap();
+        let error = gateway.reload(config(&[origin.address], &tls)).unwrap_err();
+        assert!(error.to_string().contains("certificate"), "{error}");
+        assert!(is_served(&mut connect(&first).await.unwrap()).await);
+        let second = renew(folder.path(), "second.pem");
+        gateway.reload(config(&[origin.address], &tls)).unwrap();
+        assert!(is_served(&mut connect(&second).await.unwrap()).await);
+        connect(&first).await.unwrap_err();
+        // Who is connected stays so.
+        assert!(is_served(&mut before).await);
+    });
     let plain = gateway.reload(config(&[origin.address], "")).unwrap_err();
     assert!(matches!(plain, Error::Fixed("tls")), "{plain}");
 }
