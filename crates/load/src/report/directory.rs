@@ -52,12 +52,9 @@ impl Directory {
     pub fn create(path: &Path) -> Result<Self, DirectoryError> {
         fs::create_dir_all(path).map_err(|error| failed(path, &error))?;
         // What an earlier run has left is not this run's, whatever becomes of this one.
-        for name in ENDS {
-            match fs::remove_file(path.join(name)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(failed(&path.join(name), &error));
-                }
-                _ => {}
+        for file in ENDS.map(|name| path.join(name)) {
+            if fs::symlink_metadata(&file).is_ok_and(|of| of.is_file()) {
+                fs::remove_file(&file).map_err(|error| failed(&file, &error))?;
             }
         }
         let file = path.join("seconds.csv");
