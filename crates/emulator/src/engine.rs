@@ -16,7 +16,7 @@ use crate::agent::DuplicateAcks;
 use crate::clock::{Clock, Stamps};
 use crate::device::{Arrival, Device};
 use crate::edge::{self, EdgeRule};
-use crate::flow::{ETHERNET, Flow, Refusal, admit};
+use crate::flow::{ETHERNET, Flow, Refusal, admit, opening};
 use crate::netlink::{Netlink, NetlinkError};
 use crate::outcome::{Bypassed, Outcome, Way};
 use crate::relay::Gate;
@@ -199,7 +199,7 @@ impl Engine {
                     packet.clear();
                     packet.extend_from_slice(bytes);
                     edge::mark(&beside.edge, &flow, &mut packet);
-                    let input = links.push(latest[way], direction, flow, packet);
+                    let input = enter(links, latest[way], direction, flow, packet);
                     pens.inputs.note(|| input);
                 }
                 Err(refusal) => bypassed[way].refuse(refusal),
@@ -238,9 +238,8 @@ impl Engine {
                     agent.push(self.latest[way], direction, &sent.packet);
                 }
                 edge::mark(&self.beside.edge, &sent.flow, &mut sent.packet);
-                let input = self
-                    .links
-                    .push(self.latest[way], direction, sent.flow, sent.packet);
+                let at = self.latest[way];
+                let input = enter(&mut self.links, at, direction, sent.flow, sent.packet);
                 self.pens.inputs.note(|| input);
             }
         }
@@ -329,6 +328,20 @@ impl Engine {
                 .stacks
                 .map(|stack| stack.map(|stack| stack.counters())),
         })
+    }
+}
+
+/// Has a packet enter its link, a new one where it opens a connection.
+fn enter(
+    links: &mut Links,
+    at: Instant,
+    direction: Direction,
+    flow: Flow,
+    packet: Vec<u8>,
+) -> Input {
+    match opening(&flow, &packet) {
+        Some(number) => links.open(at, direction, flow, packet, number),
+        None => links.push(at, direction, flow, packet),
     }
 }
 

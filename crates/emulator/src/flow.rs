@@ -8,7 +8,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use etherparse::IpSlice;
+use etherparse::{IpSlice, TcpHeaderSlice};
 use posthaste_link::Direction;
 use posthaste_tcp::wire::Route;
 
@@ -54,6 +54,17 @@ impl Flow {
             server,
         }
     }
+}
+
+/// The initial sequence number of an IP packet of `flow` that opens a TCP connection: of a SYN without ACK.
+pub(crate) fn opening(flow: &Flow, packet: &[u8]) -> Option<u32> {
+    if flow.protocol != Flow::TCP || flow.client.port() == 0 {
+        return None;
+    }
+    let ip = IpSlice::from_slice(packet).ok()?;
+    let tcp = TcpHeaderSlice::from_slice(ip.payload().payload).ok()?;
+    let opens = tcp.syn() && !tcp.ack() && !tcp.rst();
+    opens.then(|| tcp.sequence_number())
 }
 
 /// A packet that may pass.

@@ -11,9 +11,13 @@ use posthaste_units::{Dscp, Instant, Seed, Span};
 use crate::record::Input;
 use crate::{BackgroundCounters, ClassCounters, Counters, Direction, Link, Packet, Passage, Plan};
 
-/// After so long without a packet, and with nothing on its way, a connection is over: the next
-/// packet of the same key begins a new one.
+/// After so long without a packet, and with nothing on its way, a connection that was not
+/// [opened](Network::open) is over: the next packet of the same key begins a new one.
 pub const IDLE: Span = Span::from_secs(120);
+
+/// The memory of an opened connection is given back after so long: as long as TCP waits until it
+/// asks whether the other end is still there (RFC 9293, section 3.8.4).
+const FORGOTTEN: Span = Span::from_secs(2 * 3600);
 
 /// Who shares a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,7 +69,11 @@ struct Connection {
     number: u64,
     last: Instant,
     slot: usize,
+    opening: Option<Opening>,
 }
+
+/// What opened a connection: the direction, and the number that tells one opening from another.
+type Opening = (Direction, u32);
 
 struct Known<K> {
     key: K,
@@ -149,7 +157,33 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
     /// A packet arrives; see [`Link::push`] for times that lie before those popped at. Returns
     /// what a [record](crate::record) has to say of it: with these values it replays.
     pub fn push(&mut self, now: Instant, direction: Direction, key: K, packet: P) -> Input {
-        let (number, slot) = self.connection(now, direction, &key);
+        self.take(now, direction, key, packet, None)
+    }
+
+    /// The same of a packet that opens a connection: a TCP SYN, with its initial sequence number
+    /// (RFC 9293, section 3.4.1). With another number than the one before in its direction it begins
+    /// a new connection, however soon; with the same it was sent again. What was opened is not over
+    /// for being quiet.
+    pub fn open(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        key: K,
+        packet: P,
+        number: u32,
+    ) -> Input {
+        self.take(now, direction, key, packet, Some((direction, number)))
+    }
+
+    fn take(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        key: K,
+        packet: P,
+        opening: Option<Opening>,
+    ) -> Input {
+        let (number, slot) = self.connection(now, direction, &key, opening);
         let (bytes, dscp) = (packet.bytes(), packet.dscp());
         let mut at = now;
         if let Some(pair) = &mut self.pairs[slot] {
@@ -235,15 +269,32 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
     }
 
     /// The number and links of a connection, new or known.
-    fn connection(&mut self, now: Instant, direction: Direction, key: &K) -> (u64, usize) {
+    fn connection(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        key: &K,
+        opening: Option<Opening>,
+    ) -> (u64, usize) {
         if let Some(connection) = self.connections.get_mut(key) {
-            let Connection { number, last, slot } = *connection;
+            let Connection {
+                number,
+                last,
+                slot,
+                opening: known,
+            } = *connection;
             let at = match &self.pairs[slot] {
                 Some(pair) => pair.links[direction as usize].arrival(now),
                 None => now,
             };
             connection.last = last.max(at);
-            if at.since(last) < IDLE || !self.is_quiet(slot, at) {
+            let is_over = match (known, opening) {
+                (Some((way, _)), Some((new, _))) if way == new => known != opening,
+                (Some(_), _) => false,
+                (None, Some(_)) => true,
+                (None, None) => at.since(last) >= IDLE && self.is_quiet(slot, at),
+            };
+            if !is_over {
                 return (number, slot);
             }
             self.connections.remove(key);
@@ -266,9 +317,13 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
             number,
             slot,
         });
-        let last = now;
-        self.connections
-            .insert(key.clone(), Connection { number, last, slot });
+        let connection = Connection {
+            number,
+            last: now,
+            slot,
+            opening,
+        };
+        self.connections.insert(key.clone(), connection);
         (number, slot)
     }
 
@@ -311,11 +366,19 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
                 return;
             };
             let current = match self.connections.get(&known.key) {
-                Some(connection) if connection.number == known.number => Some(connection.last),
+                Some(connection) if connection.number == known.number => {
+                    let patience = match connection.opening {
+                        Some(_) => FORGOTTEN,
+                        None => IDLE * 2,
+                    };
+                    Some((connection.last, patience))
+                }
                 _ => None,
             };
             let over = match current {
-                Some(last) => now.since(last) >= IDLE * 2 && self.is_quiet(known.slot, now),
+                Some((last, patience)) => {
+                    now.since(last) >= patience && self.is_quiet(known.slot, now)
+                }
                 None => true,
             };
             if !over || !self.is_drained(known.slot) {

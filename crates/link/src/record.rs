@@ -153,7 +153,8 @@ impl Network<u64, Blank> {
         for (input, later) in inputs.iter().zip(later) {
             let Input { bytes, dscp, .. } = *input;
             let packet = Blank { bytes, dscp };
-            self.push(input.at, input.direction, input.connection, packet);
+            // Numbers tell connections apart already: none is over for being quiet.
+            self.open(input.at, input.direction, input.connection, packet, 0);
             let settled = |wake: &Instant| later.is_none_or(|later| *wake < later);
             while let Some(wake) = self.wake().filter(settled) {
                 if let Some(passage) = self.pop(wake) {

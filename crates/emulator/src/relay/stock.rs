@@ -7,6 +7,7 @@
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
+use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -14,6 +15,9 @@ use crate::host::has_ipv6;
 
 /// Sockets that lie ready: so many new destinations can come at once.
 const READY: usize = 64;
+
+/// Until the next try to make one.
+const PAUSE: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
@@ -47,8 +51,13 @@ impl Stock {
             }
         }
         let fill = move || {
-            // Out of descriptors: what is refused for want of a socket is counted by the gate.
-            while let Ok(socket) = make(self.kind) {
+            loop {
+                let Ok(socket) = make(self.kind) else {
+                    // Out of descriptors until some connection ends: what is refused for want of a
+                    // socket is counted by the gate.
+                    thread::sleep(PAUSE);
+                    continue;
+                };
                 if self.shelf.send(socket).is_err() {
                     return;
                 }

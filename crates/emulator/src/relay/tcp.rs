@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use socket2::SockRef;
 use tokio::io::copy_bidirectional_with_sizes;
@@ -42,13 +42,12 @@ pub(super) fn serve(
 }
 
 async fn carry(mut inside: TcpStream, targets: Arc<[SocketAddr]>, counters: Arc<Counters>) {
-    let connected = timeout(CONNECT, TcpStream::connect(&targets[..])).await;
-    let mut outside = match connected {
-        Ok(Ok(outside)) => outside,
-        failed => {
+    let mut outside = match connect(&targets, CONNECT).await {
+        Ok(outside) => outside,
+        Err(error) => {
             // A refusal is another error: who is reset had been connected, be it for a moment.
-            match failed {
-                Ok(Err(error)) if error.kind() == ErrorKind::ConnectionReset => {
+            match error.kind() {
+                ErrorKind::ConnectionReset => {
                     count(&counters.connections);
                     count(&counters.resets);
                 }
@@ -71,8 +70,54 @@ async fn carry(mut inside: TcpStream, targets: Arc<[SocketAddr]>, counters: Arc<
     }
 }
 
+/// A connection to the first of `targets` that answers. One that is silent leaves the others their share of the time.
+async fn connect(targets: &[SocketAddr], within: Duration) -> io::Result<TcpStream> {
+    let end = Instant::now() + within;
+    let mut failure = ErrorKind::TimedOut;
+    for (place, target) in targets.iter().enumerate() {
+        let left = end.saturating_duration_since(Instant::now());
+        let share = left / (targets.len() - place) as u32;
+        match timeout(share, TcpStream::connect(target)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => failure = error.kind(),
+            Err(_) => failure = ErrorKind::TimedOut,
+        }
+    }
+    Err(failure.into())
+}
+
 /// Has the end of this socket be a reset.
 fn reset(stream: &TcpStream) {
     // On a connection that is gone already there is nothing to reset.
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use socket2::{Domain, Socket, Type};
+
+    #[test]
+    fn a_silent_target_leaves_time_for_the_next() {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let hole = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        hole.bind(&any.into()).unwrap();
+        hole.listen(0).unwrap();
+        let silent = hole.local_addr().unwrap().as_socket().unwrap();
+        // Nobody accepts it, and there is no room for another.
+        let _full = std::net::TcpStream::connect(silent).unwrap();
+        let answers = std::net::TcpListener::bind(any).unwrap();
+        let targets = [silent, answers.local_addr().unwrap()];
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime = runtime.unwrap();
+        let within = Duration::from_millis(600);
+        let stream = runtime.block_on(connect(&targets, within)).unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), targets[1]);
+        let error = runtime
+            .block_on(connect(&targets[..1], within))
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+    }
 }

@@ -58,6 +58,10 @@ fn trials() -> Vec<Trial> {
             "exactly_the_eighth_packet_of_each_connection",
             positions::drop_8,
         ),
+        trial(
+            "a_port_that_is_used_again_has_another_connection",
+            positions::same_ports,
+        ),
         trial("a_record_replays_to_the_same_decisions", record::replays),
         trial(
             "a_lossless_transaction_takes_what_is_computed",

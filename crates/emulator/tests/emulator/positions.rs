@@ -2,8 +2,8 @@
 //! receiver's kernel, and by the sender's counters.
 
 use std::collections::HashMap;
-use std::io::{ErrorKind, Read as _};
-use std::net::SocketAddr;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -82,6 +82,38 @@ pub(crate) fn drop_8() {
     let repeated = repeated(&seen, at);
     assert_eq!((after - before).retransmitted_segments, repeated);
     assert!(repeated >= CONNECTIONS as u64);
+}
+
+/// A client that uses its port again at once has another connection, with an eighth packet of its own.
+pub(crate) fn same_ports() {
+    let [up, down] = patterned(&delay(5), "posthaste pattern 1\ndown drop 8\nend\n");
+    let emulation = Emulation::new(up, down).real_time(true);
+    let running = emulation.start().expect("an emulation");
+    let service = Service {
+        request: 10,
+        reply: REPLY,
+        processing: Duration::ZERO,
+        connections: 2,
+    };
+    let (at, served) = service.start(&running, servers()[0]);
+    let client = move || {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        socket.set_reuse_address(true).expect("a setting");
+        let own = SocketAddr::from(([0; 4], 40_000));
+        socket.bind(&own.into()).expect("the same port");
+        socket.connect(&at.into()).expect("connected");
+        // It ends with a RST, which leaves nothing of it behind.
+        socket.set_linger(Some(Duration::ZERO)).expect("a setting");
+        let mut stream = TcpStream::from(socket);
+        stream.write_all(&[b'q'; 10]).expect("sent");
+        stream.read_exact(&mut [0; REPLY]).expect("a reply");
+    };
+    running.client.run(client);
+    running.client.run(client);
+    served.join().expect("served");
+    let outcome = running.finish().expect("an outcome");
+    assert_eq!(outcome.connections, 2);
+    assert_eq!(outcome.down.link.dropped(Reason::Pattern).packets, 2);
 }
 
 /// Segments of the server that begin before the end of what it had sent already.

@@ -165,6 +165,37 @@ fn a_connection_ends_after_two_minutes() {
     assert_eq!(numbers, [1, 1, 2, 2, 3]);
 }
 
+/// The same addresses are another connection as soon as another SYN says so, and only then.
+#[test]
+fn an_opened_connection_lasts_until_another_is_opened() {
+    let mut network = network(&Plan::default(), Sharing::PerConnection);
+    let (syn, data) = (Some, None);
+    let mut now = Instant::ORIGIN;
+    let mut numbers = Vec::new();
+    for (gap, direction, number) in [
+        (Span::ZERO, Direction::Up, syn(7)),
+        // Sent again; the other end's does not count beside it.
+        (Span::from_secs(1), Direction::Up, syn(7)),
+        (Span::from_millis(1), Direction::Down, syn(1)),
+        (IDLE * 3, Direction::Down, data),
+        (Span::from_millis(1), Direction::Up, syn(8)),
+        (Span::from_millis(1), Direction::Up, data),
+    ] {
+        now += gap;
+        let input = match number {
+            Some(number) => network.open(now, direction, 9, parcel(0, 100), number),
+            None => network.push(now, direction, 9, parcel(0, 100)),
+        };
+        numbers.push(input.connection);
+    }
+    assert_eq!(numbers, [1, 1, 1, 1, 2, 2]);
+    // What was known without its beginning is another one from its beginning on.
+    let met = network.push(now, Direction::Up, 5, parcel(0, 100));
+    let opened = network.open(now, Direction::Up, 5, parcel(0, 100), 1);
+    assert_eq!([met.connection, opened.connection], [3, 4]);
+    assert_eq!(network.connections(), 4);
+}
+
 /// What leaves late is not forgotten, and neither is what nobody has asked for.
 #[test]
 fn nothing_is_forgotten_on_its_way() {
