@@ -175,6 +175,7 @@ impl From<DecodeError> for BodyError {
         match error {
             DecodeError::Broken(error) => Self::Coding(error),
             DecodeError::Explodes => Self::Explodes,
+            DecodeError::TooLong => Self::TooLong,
         }
     }
 }

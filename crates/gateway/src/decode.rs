@@ -27,6 +27,8 @@ const AT_ONCE: u64 = 17 << 20;
 pub(crate) struct Decoder {
     inner: posthaste_coding::Decoder<Bounded>,
     read: u64,
+    /// Whether what may come of the piece at hand is all that may still come.
+    at_the_end: bool,
 }
 
 /// What has come of a body and was not fetched yet; refuses what is out of all proportion.
@@ -44,6 +46,8 @@ pub(crate) enum DecodeError {
     Broken(io::Error),
     /// It becomes out of all proportion larger.
     Explodes,
+    /// More comes of it than may.
+    TooLong,
 }
 
 impl Decoder {
@@ -68,6 +72,7 @@ impl Decoder {
         Ok(Self {
             inner: posthaste_coding::Decoder::new(coding, Bounded::default())?,
             read: 0,
+            at_the_end: false,
         })
     }
 
@@ -82,8 +87,9 @@ impl Decoder {
     fn bound(&mut self, allowed: u64) {
         let most = FREE.max(self.read.saturating_mul(RATIO));
         let writer = self.inner.writer();
-        let at_once = writer.written.saturating_add(allowed.min(AT_ONCE));
-        writer.most = most.min(at_once);
+        let in_proportion = most.saturating_sub(writer.written).min(AT_ONCE);
+        writer.most = writer.written + allowed.min(in_proportion);
+        self.at_the_end = allowed <= in_proportion;
     }
 
     /// What comes at the end.
@@ -96,6 +102,7 @@ impl Decoder {
     fn fetch(&mut self, done: io::Result<()>) -> Result<Bytes, DecodeError> {
         match done {
             Ok(()) => Ok(std::mem::take(&mut self.inner.writer().bytes).into()),
+            Err(error) if error.kind() == FULL && self.at_the_end => Err(DecodeError::TooLong),
             Err(error) if error.kind() == FULL => Err(DecodeError::Explodes),
             Err(error) => Err(DecodeError::Broken(error)),
         }
@@ -170,6 +177,6 @@ mod tests {
         body.truncate(PIECE);
         let mut decoder = Decoder::new(Coding::Zstd).unwrap();
         let outcome = decoder.push(&body, 1000);
-        assert!(matches!(outcome, Err(DecodeError::Explodes)));
+        assert!(matches!(outcome, Err(DecodeError::TooLong)));
     }
 }

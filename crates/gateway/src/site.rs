@@ -151,6 +151,14 @@ pub(crate) struct Route {
     pub(crate) mark: Option<Dscp>,
 }
 
+impl Route {
+    /// Whether a path is the route's or below it.
+    fn is_above(&self, path: &str) -> bool {
+        let rest = path.strip_prefix(self.path.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
 impl Site {
     /// `checks` says whether this thread is the one that asks upstreams whether they are well.
     pub(crate) fn new(house: &Arc<House>, plan: Arc<Plan>, checks: bool) -> Self {
@@ -163,7 +171,7 @@ impl Site {
             .zip(&plan.described);
         let mut routes: Vec<_> = routes
             .map(|((route, targets), described)| Route {
-                path: route.path.trim_end_matches('/').to_owned(),
+                path: normal(&route.path).trim_end_matches('/').to_owned(),
                 upstreams: Upstreams::new(house, targets, &plan.config.timeouts),
                 policy: compression.policy,
                 menu: compression.steps,
@@ -194,13 +202,12 @@ impl Site {
         }
     }
 
-    /// The route of a path, however that is spelled.
+    /// The route of a path, however that is spelled: servers behind read it in one way or the other.
     pub(crate) fn route(&self, path: &str) -> Option<&Route> {
-        let path = &*normal(path);
-        self.routes.iter().find(|route| {
-            path.strip_prefix(route.path.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        })
+        let normal = normal(path);
+        self.routes
+            .iter()
+            .find(|route| route.is_above(path) || route.is_above(&normal))
     }
 
     /// Closes connections that nobody has used for long.

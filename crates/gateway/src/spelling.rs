@@ -1,10 +1,11 @@
-//! One spelling of a path, by which routes are found: what a route keeps back must not be had by another spelling.
+//! One spelling of a path, by which routes are found beside the one that came: what a route keeps back must not be had by
+//! another spelling.
 
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// A path without percent-encoding, empty segments and dot segments (RFC 3986, section 6.2.2), as most servers read it.
+/// A path without percent-encoding, then without empty segments, then without dot segments: as nginx matches it.
 pub(crate) fn normal(path: &str) -> Cow<'_, str> {
     let plain = !path.contains('%') && !path.contains("//") && !path.contains("/.");
     if plain {

@@ -165,7 +165,11 @@ async fn speak_http1<H: Handler>(
     let _ = stream.shutdown().await;
     if outcome.is_err() || connection.had_body() {
         connection.lingers(thread.ticks.get());
-        Box::pin(linger(stream.stream.socket())).await;
+        let lingers = Box::pin(linger(stream.stream.socket()));
+        tokio::select! {
+            () = lingers => {}
+            () = draining(thread) => {}
+        }
     }
     outcome.map(|()| None)
 }

@@ -14,6 +14,8 @@ use crate::store::{Log, Outcome, Store, StoreError, Write};
 
 /// About so many offers are written in one transaction.
 const TOGETHER: usize = 1_000;
+/// What it is reckoned to look through all that a provider offers for a type.
+const ALL_OF: usize = 100;
 /// Changes that the registry takes over at once: lookups wait meanwhile.
 const STEP: usize = 256;
 /// How often the store is looked at where nothing happens, and what has expired is dropped.
@@ -93,6 +95,9 @@ impl Run {
             match self.jobs.recv_timeout(patience) {
                 Ok(Job::Write(write, waiting)) => {
                     work += write.changes.len();
+                    if write.alone.is_some() {
+                        work += ALL_OF;
+                    }
                     asked.writes.push((write, waiting));
                 }
                 Ok(Job::Since {

@@ -8,6 +8,7 @@ use posthaste_serve::{ConfigError, read_config};
 use posthaste_units::Span;
 
 use super::{Config, Guard, Route, Timeouts, Watch};
+use crate::spelling::normal;
 
 /// A shorter time limit would refuse what is not there already.
 const SHORTEST: Span = Span::from_millis(1);
@@ -69,7 +70,7 @@ impl Config {
             route.check().map_err(|reason| {
                 wrong(format!("route {} ({:?}): {reason}", index + 1, route.path))
             })?;
-            let path = |route: &Route| route.path.trim_end_matches('/').to_owned();
+            let path = |route: &Route| normal(&route.path).trim_end_matches('/').to_owned();
             if self.routes[..index].iter().any(|r| path(r) == path(route)) {
                 return Err(wrong(format!(
                     "there are two routes for {:?}: give one of them another path",

@@ -64,7 +64,7 @@ async fn check(target: Arc<Target>, path: Rc<Uri>, every: Duration) {
 
 /// Whether it answers with a status below 500, on a connection of its own.
 async fn is_well(target: &Target, path: &Uri, limit: Duration) -> bool {
-    let Ok(stream) = target.connect().await else {
+    let Ok(stream) = target.connect(limit).await else {
         return false;
     };
     let Ok(mut line) = Line::new(stream, Dscp::DEFAULT).await else {

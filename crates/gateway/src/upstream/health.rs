@@ -37,18 +37,25 @@ impl Health {
     /// Whether it is asked.
     pub(crate) fn is_up(&self) -> bool {
         let until = self.out_until.load(Relaxed);
-        until == 0 || self.start.elapsed().as_millis() as u64 >= until
+        until == 0 || self.is_past(until)
     }
 
-    /// It is asked. Who asks first after it was out finds out for the others, who leave it out meanwhile.
-    pub(crate) fn asked(&self) {
+    /// Whether it is asked by this caller. Who comes first after it was out finds out for the others, who leave it out
+    /// meanwhile.
+    pub(crate) fn lets_in(&self) -> bool {
         let until = self.out_until.load(Relaxed);
-        if until != 0 {
+        let is_first = || {
             let next = self.out_again();
-            let _ = self
+            let swapped = self
                 .out_until
                 .compare_exchange(until, next, Relaxed, Relaxed);
-        }
+            swapped.is_ok()
+        };
+        until == 0 || self.is_past(until) && is_first()
+    }
+
+    fn is_past(&self, until: u64) -> bool {
+        self.start.elapsed().as_millis() as u64 >= until
     }
 
     /// Until when it is out from now.
@@ -67,7 +74,7 @@ impl Health {
     /// It answered.
     pub(crate) fn succeeded(&self) {
         // Almost always nothing to write: the line stays in every thread's cache.
-        if self.failures.load(Relaxed) != 0 {
+        if self.failures.load(Relaxed) != 0 || self.out_until.load(Relaxed) != 0 {
             self.failures.store(0, Relaxed);
             self.out_until.store(0, Relaxed);
         }

@@ -20,7 +20,6 @@ use hyper::header::HOST;
 use hyper::{Method, Request, Response};
 use posthaste_units::Dscp;
 use rustix::io::Errno;
-use tokio::time::timeout;
 
 use self::line::Line;
 use self::pool::{Home, Pool};
@@ -172,6 +171,10 @@ impl Upstreams {
         let mut last = Failure::NoneHealthy;
         while let Some(index) = self.choose(&refused) {
             let (target, pool) = &self.members[index];
+            if !target.health.lets_in() {
+                refused.push(index);
+                continue;
+            }
             match self.ask_one(target, pool, request, mark).await {
                 Ok(reply) => return Ok((reply, target)),
                 Err((failure, None)) => return Err(failure),
@@ -196,6 +199,7 @@ impl Upstreams {
             request.headers_mut().insert(HOST, target.host.clone());
         }
         let home = pool.enter();
+        let mut was_sent = false;
         while let Some(mut line) = poll_fn(|cx| Poll::Ready(pool.take(cx, mark))).await {
             let again = copy_to_repeat(&request);
             match line.send(request, self.reply).await {
@@ -207,6 +211,7 @@ impl Upstreams {
                 Err((failure, None)) => {
                     let again = again.filter(|_| failure.is_close());
                     request = again.ok_or((failure, None))?;
+                    was_sent = true;
                     // Whatever ended it there may end other connections, too.
                     break;
                 }
@@ -219,7 +224,7 @@ impl Upstreams {
                 if !names_host {
                     request.headers_mut().remove(HOST);
                 }
-                return Err((failure, Some(request)));
+                return Err((failure, (!was_sent).then_some(request)));
             }
         };
         match line.send(request, self.reply).await {
@@ -238,17 +243,15 @@ impl Upstreams {
     /// The place of the least busy upstream that is healthy and not among `refused`.
     fn choose(&self, refused: &[usize]) -> Option<usize> {
         let members = self.members.iter().enumerate();
-        let (index, (target, _)) = members
+        let least = members
             .filter(|(index, (target, _))| target.health.is_up() && !refused.contains(index))
-            .min_by_key(|(_, (_, pool))| pool.in_use())?;
-        target.health.asked();
-        Some(index)
+            .min_by_key(|(_, (_, pool))| pool.in_use());
+        least.map(|(index, _)| index)
     }
 
     async fn connect(&self, target: &Target, mark: Dscp) -> Result<Line, Failure> {
-        let opened = timeout(self.connect, target.connect()).await;
-        let outcome = match opened {
-            Ok(Ok(stream)) => {
+        let outcome = match target.connect(self.connect).await {
+            Ok(stream) => {
                 if mark != Dscp::DEFAULT
                     && let Err(error) = stream.mark(mark)
                 {
@@ -256,8 +259,8 @@ impl Upstreams {
                 }
                 Ok(Line::new(stream, mark).await.map_err(Failure::Broken)?)
             }
-            Ok(Err(error)) => Err(Failure::Connect(error)),
-            Err(_) => Err(Failure::ConnectTimeout),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(Failure::ConnectTimeout),
+            Err(error) => Err(Failure::Connect(error)),
         };
         match &outcome {
             Ok(_) => target.health.connected(),

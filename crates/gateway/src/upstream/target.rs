@@ -3,10 +3,12 @@
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use hyper::header::HeaderValue;
 use posthaste_serve::{ClientTls, Stream, TlsError, connect};
 use thiserror::Error;
+use tokio::time::timeout;
 use url::Url;
 
 use super::health::Health;
@@ -96,12 +98,18 @@ impl Target {
         (&self.name, &self.addresses) == (&other.name, &other.addresses)
     }
 
-    pub(crate) async fn connect(&self) -> io::Result<Stream> {
-        let mut failure = io::ErrorKind::AddrNotAvailable.into();
-        for address in &self.addresses {
-            match connect(*address, self.tls.as_ref()).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => failure = error,
+    /// A connection to the first of its addresses that answers. One that is silent leaves the others their share of the
+    /// time.
+    pub(crate) async fn connect(&self, within: Duration) -> io::Result<Stream> {
+        let end = Instant::now() + within;
+        let mut failure = io::ErrorKind::TimedOut.into();
+        for (place, address) in self.addresses.iter().enumerate() {
+            let left = end.saturating_duration_since(Instant::now());
+            let share = left / (self.addresses.len() - place) as u32;
+            match timeout(share, connect(*address, self.tls.as_ref())).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) => failure = error,
+                Err(_) => failure = io::ErrorKind::TimedOut.into(),
             }
         }
         Err(failure)

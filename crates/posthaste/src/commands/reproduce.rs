@@ -13,7 +13,7 @@ use super::{Failure, print, stop_on_signal};
 /// Reproduce figures of the papers on this machine, ours beside theirs, as one HTML report.
 ///
 /// Everything runs in a network of its own where the machine allows it; no root is needed.
-/// Ctrl-C stops cleanly and keeps what was measured.
+/// Ctrl-C stops cleanly and keeps what was measured, and the last complete run beside it, in `previous`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 A figure is named as in the list (overload/fig-08), or by the beginning of its name (overload).
