@@ -240,7 +240,7 @@ impl DuplicateAcks {
         }
     }
 
-    /// Forgets connections without a packet for as long as a link remembers one.
+    /// Forgets connections without a packet for so long, sooner than a link does: one that goes on after it is not helped.
     fn sweep(&mut self, now: Instant) {
         if self.swept.is_some_and(|swept| now.since(swept) < SWEEP) {
             return;

@@ -178,7 +178,8 @@ impl Chronicle {
         Some(Step::Reached(seen))
     }
 
-    /// Forgets connections that are over, whenever there are twice as many as the last time.
+    /// Forgets connections that have been quiet for long, whenever there are twice as many as the last time: one that goes
+    /// on after it, which its link still knows, begins here anew.
     fn forget(&mut self, now: Instant) {
         if self.connections.len() >= self.many.max(FEW) {
             self.connections

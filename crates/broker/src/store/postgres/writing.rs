@@ -1,4 +1,4 @@
-//! Transactions that write, in as few round trips as there can be: three.
+//! Transactions that write, in as few round trips as there can be: three, four where a write wants to be all there is.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
