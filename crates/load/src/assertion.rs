@@ -61,6 +61,16 @@ pub enum AssertionError {
         /// The parser's word.
         reason: String,
     },
+    /// A share without its sign, which could be meant in two ways.
+    #[error("{figure} is bounded by a share: write {value}%, or {meant} if that is meant")]
+    Bare {
+        /// The figure.
+        figure: String,
+        /// What was given.
+        value: String,
+        /// The same share in percent.
+        meant: String,
+    },
 }
 
 fn figures() -> Vec<&'static str> {
@@ -130,10 +140,18 @@ impl Figure {
                 .parse::<Span>()
                 .map(Span::as_millis_f64)
                 .map_err(|reason| error("a time", reason)),
-            Self::Errors | Self::Share(_) => value
-                .parse::<Ratio>()
-                .map(Ratio::get)
-                .map_err(|reason| error("a share", reason)),
+            Self::Errors | Self::Share(_) => {
+                let share = value.parse::<Ratio>();
+                let share = share.map_err(|reason| error("a share", reason))?;
+                if share.get() > 0.0 && !value.ends_with('%') {
+                    return Err(AssertionError::Bare {
+                        figure: name.to_owned(),
+                        value: value.to_owned(),
+                        meant: share.to_string(),
+                    });
+                }
+                Ok(share.get())
+            }
             Self::Rate => value
                 .parse::<Rate>()
                 .map(Rate::as_per_second)
@@ -189,10 +207,13 @@ impl Assertion {
         Some(report.response_time_ms.value(statistic) / self.bound)
     }
 
-    /// So many times the bound, where it bounds a response time.
-    pub(crate) fn bound_of_time(&self, times: f64) -> Span {
+    /// So many times the bound, where it bounds a time that one reply in a hundred decides: one that has not
+    /// come by then fails it as much as one that never comes.
+    pub(crate) fn hopeless_after(&self, times: f64) -> Span {
         match self.figure {
-            Figure::Response(_) => Span::from_secs_f64(self.bound * times / 1e3),
+            Figure::Response(Statistic::P99 | Statistic::P999 | Statistic::Max) => {
+                Span::from_secs_f64(self.bound * times / 1e3)
+            }
             _ => Span::MAX,
         }
     }
@@ -239,5 +260,7 @@ mod tests {
         assert!(refused("timeout<1%").contains("did you mean timed-out"));
         assert!(refused("p99<200").contains("no unit"));
         assert!(refused("errors<5ms").contains("share"));
+        assert!(refused("errors<1").contains("write 1%, or 100%"));
+        assert!("errors<=0".parse::<Assertion>().is_ok());
     }
 }

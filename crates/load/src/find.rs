@@ -87,8 +87,12 @@ pub struct Capacity {
     pub objective: String,
     /// The highest rate at which it holds, requests per second.
     pub capacity_per_s: f64,
-    /// 95 % interval of the capacity.
-    pub capacity_interval: [f64; 2],
+    /// 95 % interval of the capacity; none where the trials do not say how their times grow with the rate.
+    pub capacity_interval: Option<[f64; 2]>,
+    /// The highest rate that held below all that failed.
+    pub held_at_per_s: f64,
+    /// The lowest rate that failed.
+    pub failed_at_per_s: f64,
     /// Every rate tried, in order.
     pub trials: Vec<Trial>,
 }
@@ -157,10 +161,13 @@ pub fn find(
     let (low, high) = search.double(effort.start)?;
     let centre = search.narrow(low, high, deadline)?;
     let (capacity, interval) = capacity(&search.trials, centre);
+    let [held, failed] = bracket(&search.trials, |trial| !trial.held);
     Ok(Capacity {
         objective: objective.to_string(),
         capacity_per_s: capacity,
         capacity_interval: interval,
+        held_at_per_s: held,
+        failed_at_per_s: failed,
         trials: search.trials,
     })
 }
@@ -261,7 +268,7 @@ impl Search<'_> {
             steps: vec![step],
         };
         plan.warm_up = Span::from_secs_f64(seconds * WARM_UP);
-        plan.timeout = plan.timeout.min(self.objective.bound_of_time(HOPELESS));
+        plan.timeout = plan.timeout.min(self.objective.hopeless_after(HOPELESS));
         self.made += 1;
         plan.seed = plan.seed.child(&format!("trial {}", self.made));
         let run = run(&plan, self.stop, &mut ())?;
@@ -288,9 +295,19 @@ impl Search<'_> {
     }
 }
 
+/// The highest rate that held below all that `fails` speaks of, and the lowest of those.
+fn bracket(trials: &[Trial], fails: impl Fn(&Trial) -> bool) -> [f64; 2] {
+    let failed = trials.iter().filter(|trial| fails(trial));
+    let failed = failed.map(|trial| trial.rate).fold(f64::INFINITY, f64::min);
+    let below = trials
+        .iter()
+        .filter(|trial| trial.held && trial.rate < failed);
+    [below.map(|trial| trial.rate).fold(0.0, f64::max), failed]
+}
+
 /// Where the inverse of the excess crosses 1, with a 95 % interval, from the trials near
-/// `centre`; `centre` itself, and how near they had to be, where they say too little.
-fn capacity(trials: &[Trial], centre: f64) -> (f64, [f64; 2]) {
+/// `centre`; `centre` itself, and no interval, where they say too little.
+fn capacity(trials: &[Trial], centre: f64) -> (f64, Option<[f64; 2]>) {
     let span = centre / NEAR..centre * NEAR;
     let near: Vec<Weighted> = trials
         .iter()
@@ -302,17 +319,19 @@ fn capacity(trials: &[Trial], centre: f64) -> (f64, [f64; 2]) {
             weight: trial.seconds * trial.excess.min(1.0).powi(2),
         })
         .collect();
-    let (estimate, [low, high]) = match crossing(&near) {
-        Some(found) => (centre * found.x, found.interval.map(|x| centre * x)),
-        None => (centre, [span.start, span.end]),
+    let (estimate, interval) = match crossing(&near) {
+        Some(found) => (
+            centre * found.x,
+            Some(found.interval.map(|x| (centre * x).max(0.0))),
+        ),
+        None => (centre, None),
     };
-    // A server that sheds load fails by errors while its times stay good: there it ends.
-    let sheds = trials
-        .iter()
-        .filter(|trial| trial.errors >= FAILED)
-        .map(|trial| trial.rate)
-        .fold(f64::INFINITY, f64::min);
-    (estimate.min(sheds), [low.min(sheds), high.min(sheds)])
+    // A server that sheds load fails by errors while its times stay good: it holds up to there.
+    let [held, sheds] = bracket(trials, |trial| trial.errors >= FAILED);
+    match estimate < sheds {
+        true => (estimate, interval),
+        false => (held, None),
+    }
 }
 
 #[cfg(test)]
@@ -339,7 +358,8 @@ mod tests {
         let trials: Vec<Trial> = [90.0, 95.0, 105.0, 110.0]
             .map(|rate| trial(rate, mm1(rate)))
             .into();
-        let (found, [low, high]) = capacity(&trials, 102.0);
+        let (found, interval) = capacity(&trials, 102.0);
+        let [low, high] = interval.unwrap();
         assert!((found - 100.0).abs() < 1e-6, "{found}");
         assert!(high - low < 1e-3);
     }
@@ -350,7 +370,7 @@ mod tests {
         let rates = [90.0, 94.0, 97.0, 103.0, 106.0, 110.0];
         let noisy = |(rate, noise): (f64, f64)| trial(rate, mm1(rate) * noise);
         let trials: Vec<Trial> = rates.into_iter().zip(noise).map(noisy).collect();
-        let (_, [low, high]) = capacity(&trials, 100.0);
+        let [low, high] = capacity(&trials, 100.0).1.unwrap();
         assert!(low < 100.0 && high > 100.0 && high - low > 0.5 && high - low < 10.0);
     }
 
@@ -360,13 +380,18 @@ mod tests {
             .map(|rate| trial(rate, mm1(rate)))
             .into();
         trials[2].errors = 0.05;
-        let (found, [_, high]) = capacity(&trials, 80.0);
-        assert!(found <= 80.0 && high <= 80.0, "{found} {high}");
+        trials[2].held = false;
+        // 80/s was seen to fail, 75/s to hold.
+        assert_eq!(capacity(&trials, 80.0), (75.0, None));
     }
 
     #[test]
     fn too_little_gives_what_was_known() {
-        let (found, [low, high]) = capacity(&[trial(10.0, 0.5)], 6.0);
-        assert!(found == 6.0 && low < 6.0 && high > 6.0);
+        assert_eq!(capacity(&[trial(10.0, 0.5)], 6.0), (6.0, None));
+        // Times that do not grow with the rate say nothing of where they would be too long.
+        let flat = [95.0, 98.0, 100.0, 102.0, 105.0].map(|rate| trial(rate, 0.5));
+        let mut flat = flat.to_vec();
+        flat[1].excess = 0.51;
+        assert_eq!(capacity(&flat, 100.0), (100.0, None));
     }
 }

@@ -28,7 +28,8 @@ pub struct Crossing {
 }
 
 /// The crossing of the line through `points`; `None` with fewer than three points, points at one
-/// place only, or a line that does not rise.
+/// place only, or a line of which they do not show that it rises: where that is not 95 % sure, the
+/// crossing may be anywhere.
 pub fn crossing(points: &[Weighted]) -> Option<Crossing> {
     let weight: f64 = points.iter().map(|p| p.weight).sum();
     let mean = |value: fn(&Weighted) -> f64| {
@@ -50,9 +51,13 @@ pub fn crossing(points: &[Weighted]) -> Option<Crossing> {
         .iter()
         .map(|p| p.weight * (p.y - y - slope * (p.x - x)).powi(2))
         .sum();
-    let variance = scatter / free * (1.0 / weight + (root - x).powi(2) / spread);
-    let student = StudentsT::new(0.0, 1.0, free).ok()?;
-    let half = student.inverse_cdf(0.975) * variance.sqrt() / slope;
+    let noise = scatter / free;
+    let student = StudentsT::new(0.0, 1.0, free).ok()?.inverse_cdf(0.975);
+    if slope <= student * (noise / spread).sqrt() {
+        return None;
+    }
+    let variance = noise * (1.0 / weight + (root - x).powi(2) / spread);
+    let half = student * variance.sqrt() / slope;
     Some(Crossing {
         x: root,
         interval: [root - half, root + half],
@@ -81,6 +86,9 @@ mod tests {
         assert_eq!(crossing(&[at(1.0, 1.0), at(2.0, 2.0)]), None);
         assert_eq!(crossing(&[1.0, 2.0, 3.0].map(|x| at(x, -x))), None);
         assert_eq!(crossing(&[0.0, 1.0, 2.0].map(|y| at(4.0, y))), None);
+        // Rises by chance as likely as not.
+        let noisy = [(1.0, 5.0), (2.0, -4.0), (3.0, 6.0), (4.0, -3.0), (5.0, 6.0)];
+        assert_eq!(crossing(&noisy.map(|(x, y)| at(x, y))), None);
     }
 
     #[test]
