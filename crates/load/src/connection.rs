@@ -52,10 +52,15 @@ pub(crate) struct Connection {
     unsent: Vec<u8>,
 }
 
+/// Bytes that are taken from one connection before others have their turn.
+const TURN: usize = 256 << 10;
+
 /// What came of reading.
 pub(crate) enum Received {
     /// The reply is not complete.
     Partial,
+    /// Nor is it, and there may be more to read at once.
+    More,
     /// The reply is complete; whether bytes followed it that nobody asked for.
     Complete {
         /// Bytes behind the end of the reply.
@@ -142,8 +147,8 @@ impl Connection {
         Ok(!secure.is_handshaking())
     }
 
-    /// Reads until the socket is empty or the reply complete. `closing` says that the peer is
-    /// known to have closed, so that a short read is not the last. `arrived` is called once,
+    /// Reads until the socket is empty, the reply complete, or others have waited long enough. `closing`
+    /// says that the peer is known to have closed, so that a short read is not the last. `arrived` is called once,
     /// when there are bytes at all, and tells the time.
     pub(crate) fn receive(
         &mut self,
@@ -152,7 +157,8 @@ impl Connection {
         bytes_received: &mut u64,
         arrived: impl Fn() -> Instant,
     ) -> Received {
-        loop {
+        let mut taken = 0;
+        while taken < TURN {
             let read = match &mut self.secure {
                 Some(secure) => match secure.receive(&self.socket, buffer) {
                     Err(error) if error.kind() == io::ErrorKind::InvalidData => {
@@ -171,6 +177,7 @@ impl Connection {
                 Err(_) => return Received::Ended,
             };
             *bytes_received += length as u64;
+            taken += length;
             if let Some(exchange) = &mut self.exchange
                 && exchange.moments.first_byte.is_none()
             {
@@ -189,6 +196,7 @@ impl Connection {
                 return Received::Partial;
             }
         }
+        Received::More
     }
 
     fn end_of_stream(&mut self) -> Received {

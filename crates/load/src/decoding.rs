@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::clock::processor_time;
 use crate::http::{CODED_LIMIT, Content, ReplyReader};
 
+/// Bytes that may come of a reply: while it is decoded nothing else is done.
+const DECODED_LIMIT: u64 = 256 << 20;
+
 /// What was decoded in a run; none of it where the plan leaves replies coded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decoded {
@@ -81,6 +84,10 @@ struct Counted(u64);
 impl Write for Counted {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len() as u64;
+        if self.0 > DECODED_LIMIT {
+            let words = format!("more than {DECODED_LIMIT} bytes come of it");
+            return Err(io::Error::other(words));
+        }
         Ok(bytes.len())
     }
 

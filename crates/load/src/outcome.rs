@@ -115,7 +115,13 @@ impl Outcome {
         }
     }
 
-    /// Whether a request was put on the wire, or at least a SYN for it.
+    /// Whether a reply came whole, whatever it says.
+    pub(crate) const fn is_complete(self) -> bool {
+        matches!(self, Self::Ok | Self::SoapFault | Self::StatusError)
+    }
+
+    /// Whether a request was put on the wire, or at least a SYN for it; of one that was unfinished when
+    /// the run was stopped, whether it was begun is counted apart.
     pub const fn was_attempted(self) -> bool {
         !matches!(self, Self::Dropped | Self::ClientFailed | Self::Declined)
     }
@@ -137,8 +143,8 @@ impl Outcomes {
         self.0.iter().sum()
     }
 
-    /// Requests that were attempted: a SYN or more left this machine for each.
-    pub fn attempted(&self) -> u64 {
+    /// Requests that were attempted, or would have been but for the end of a stopped run.
+    pub(crate) fn attempted(&self) -> u64 {
         self.iter()
             .filter(|(outcome, _)| outcome.was_attempted())
             .map(|(_, count)| count)

@@ -125,13 +125,19 @@ impl Plan {
         }
     }
 
-    /// Until when completions count. A trace says only when it begins: it ends with its last reply.
+    /// Until when completions count. A trace says only when requests are due: it ends a mean gap behind the
+    /// last of them, as a rate would, and one without gaps with its last reply.
     pub(crate) fn end(&self) -> Instant {
         match &self.pace {
             Pace::Open {
-                arrivals: Arrivals::Trace(_),
+                arrivals: Arrivals::Trace(times),
                 ..
-            } => Instant::FAR_FUTURE,
+            } => match (times.last(), times.len() as u64) {
+                (Some(last), count @ 2..) if *last > self.warm_up => {
+                    Instant::ORIGIN + *last + *last / (count - 1)
+                }
+                _ => Instant::FAR_FUTURE,
+            },
             _ => Instant::ORIGIN + self.warm_up + self.length(),
         }
     }

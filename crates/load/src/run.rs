@@ -48,6 +48,9 @@ pub enum RunError {
     /// Nothing to send, or nowhere to run.
     #[error("{0}")]
     Plan(String),
+    /// The system refused a thread for an event loop.
+    #[error("a thread for each event loop: {0}; give fewer --threads")]
+    Thread(std::io::Error),
     /// The system refused what an event loop cannot do without.
     #[error("event loop: {0}")]
     System(#[from] rustix::io::Errno),
@@ -55,6 +58,9 @@ pub enum RunError {
 
 /// A second of the run, as told while it runs.
 pub trait Observer {
+    /// All is prepared, and the first request is sent next.
+    fn begin(&mut self) {}
+
     /// `at` is the time since the start (warm-up included), `tick` what happened since the
     /// last call.
     fn tick(&mut self, at: Span, tick: &Tick);
@@ -65,6 +71,12 @@ impl Observer for () {
 }
 
 impl<O: Observer> Observer for Option<O> {
+    fn begin(&mut self) {
+        if let Some(observer) = self {
+            observer.begin();
+        }
+    }
+
     fn tick(&mut self, at: Span, tick: &Tick) {
         if let Some(observer) = self {
             observer.tick(at, tick);
@@ -73,6 +85,11 @@ impl<O: Observer> Observer for Option<O> {
 }
 
 impl<A: Observer, B: Observer> Observer for (A, B) {
+    fn begin(&mut self) {
+        self.0.begin();
+        self.1.begin();
+    }
+
     fn tick(&mut self, at: Span, tick: &Tick) {
         self.0.tick(at, tick);
         self.1.tick(at, tick);
@@ -80,6 +97,10 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
 }
 
 impl<O: Observer> Observer for &mut O {
+    fn begin(&mut self) {
+        O::begin(self);
+    }
+
     fn tick(&mut self, at: Span, tick: &Tick) {
         O::tick(self, at, tick);
     }
@@ -107,7 +128,12 @@ pub struct Run {
     pub warm_up: u64,
     /// The measured time: as planned, or until the run was stopped.
     pub duration: Span,
-    /// Complete replies that came within that time.
+    /// Requests that were due when the run was stopped, and that the generator had not come to: they are
+    /// [`Outcome::InFlight`].
+    pub unbegun: u64,
+    /// Requests sent within that time.
+    pub sent: u64,
+    /// Complete replies that came within that time, also those to requests of the warm-up.
     pub completed: u64,
     /// Due to last byte, or to decoded, complete replies only.
     pub response: Recorder,
@@ -149,12 +175,18 @@ impl Run {
         self.per_second(self.intended)
     }
 
-    /// Requests attempted per second.
-    pub fn sent_rate(&self) -> f64 {
-        self.per_second(self.outcomes.attempted())
+    /// Requests that were attempted: a SYN or more left this machine for each.
+    pub fn attempted(&self) -> u64 {
+        self.outcomes.attempted() - self.unbegun
     }
 
-    /// Complete replies per second, counted while requests were due.
+    /// Requests sent per second of the measured time: less than what was offered where the generator is
+    /// behind.
+    pub fn sent_rate(&self) -> f64 {
+        self.per_second(self.sent)
+    }
+
+    /// Complete replies per second of the measured time.
     pub fn achieved_rate(&self) -> f64 {
         self.per_second(self.completed)
     }
@@ -163,30 +195,36 @@ impl Run {
 /// Carries out `plan`. Setting `stop` ends it early; what was measured is kept.
 pub fn run(plan: &Plan, stop: &AtomicBool, observer: &mut dyn Observer) -> Result<Run, RunError> {
     let (mut shared, dns) = prepare(plan, stop)?;
+    observer.begin();
     shared.clock = Clock::starting_in(LEAD);
     let (ticks, from_loops) = mpsc::channel();
     let tallies = std::thread::scope(|scope| {
         let shared = &shared;
-        let loops: Vec<_> = (0..plan.threads)
-            .map(|index| {
-                let ticks = ticks.clone();
-                scope.spawn(move || {
-                    settle_thread(plan, index);
-                    let engine = Engine::new(shared, index, ticks)?;
-                    std::thread::sleep(shared.clock.until_origin().into());
-                    engine.run()
-                })
-            })
-            .collect();
+        let begin = |index| {
+            let ticks = ticks.clone();
+            let engine = move || {
+                settle_thread(plan, index);
+                let engine = Engine::new(shared, index, ticks)?;
+                std::thread::sleep(shared.clock.until_origin().into());
+                engine.run()
+            };
+            std::thread::Builder::new().spawn_scoped(scope, engine)
+        };
+        let loops: Vec<_> = (0..plan.threads).map(begin).collect();
+        if loops.iter().any(Result::is_err) {
+            shared.incomplete.store(true, Ordering::Relaxed);
+        }
         drop(ticks);
         watch(&from_loops, shared, observer);
         loops
             .into_iter()
-            .map(|handle| handle.join().expect("an event loop panicked: a bug"))
-            .collect::<Result<Vec<Tally>, _>>()
+            .map(|handle| {
+                let ended = handle.map_err(RunError::Thread)?.join();
+                Ok(ended.expect("an event loop panicked: a bug")?)
+            })
+            .collect::<Result<Vec<Tally>, RunError>>()
     })?;
-    let ended = shared.clock.now();
-    Ok(assemble(plan, &shared, &dns, &tallies, ended))
+    Ok(assemble(plan, &shared, &dns, &tallies))
 }
 
 fn prepare<'r>(plan: &'r Plan, stop: &'r AtomicBool) -> Result<(Shared<'r>, Vec<Span>), RunError> {
@@ -242,6 +280,7 @@ fn prepare<'r>(plan: &'r Plan, stop: &'r AtomicBool) -> Result<(Shared<'r>, Vec<
         clock: Clock::starting_in(Span::ZERO),
         offers: offers.transpose()?,
         stop,
+        incomplete: AtomicBool::new(false),
         limit: connection_limit(plan),
         window: (start, plan.end()),
     };
@@ -289,13 +328,7 @@ fn watch(ticks: &mpsc::Receiver<Tick>, shared: &Shared<'_>, observer: &mut dyn O
     observer.tick(shared.clock.now().since(Instant::ORIGIN), &joined);
 }
 
-fn assemble(
-    plan: &Plan,
-    shared: &Shared<'_>,
-    dns: &[Span],
-    tallies: &[Tally],
-    ended: Instant,
-) -> Run {
+fn assemble(plan: &Plan, shared: &Shared<'_>, dns: &[Span], tallies: &[Tally]) -> Run {
     let mut tally = Tally::new(plan.step_ends(), plan.requests.len());
     for other in tallies {
         tally.merge(other);
@@ -305,7 +338,7 @@ fn assemble(
     let (start, end) = shared.window;
     let is_open_ended = end == Instant::FAR_FUTURE;
     let duration = if stopped || is_open_ended {
-        ended.min(end).since(start)
+        tally.over.min(end).since(start)
     } else {
         end.since(start)
     };
@@ -319,6 +352,8 @@ fn assemble(
         outcomes: tally.outcomes,
         warm_up: tally.warm_up,
         duration,
+        unbegun: tally.unbegun,
+        sent: tally.sent,
         completed: tally.completed,
         response: tally.response,
         service: tally.service,

@@ -99,7 +99,7 @@ impl Phases {
 pub struct Part {
     /// How its requests ended.
     pub outcomes: Outcomes,
-    /// Complete replies that came while requests were still due.
+    /// Complete replies that came in the measured time, also those to requests of the warm-up.
     pub completed: u64,
     /// Those of them that were [`Outcome::Ok`].
     pub served: u64,
@@ -155,6 +155,10 @@ pub(crate) struct Tally {
     pub(crate) intended: u64,
     pub(crate) outcomes: Outcomes,
     pub(crate) warm_up: u64,
+    /// Requests that the loop had not come to when it was stopped.
+    pub(crate) unbegun: u64,
+    /// Requests sent in the measured time, whenever they were due.
+    pub(crate) sent: u64,
     pub(crate) completed: u64,
     pub(crate) response: Recorder,
     pub(crate) service: Recorder,
@@ -172,6 +176,8 @@ pub(crate) struct Tally {
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
     pub(crate) tick: Tick,
+    /// When the loop was told to stop, or had nothing more to do.
+    pub(crate) over: Instant,
 }
 
 /// What is written down of a request's end.
@@ -181,7 +187,8 @@ pub(crate) struct Ending<'m> {
     pub(crate) request: usize,
     pub(crate) moments: &'m Moments,
     pub(crate) done: Instant,
-    /// The end of the window in which completions count towards the achieved rate.
+    /// The measured time: requests due in it are recorded, replies that come in it count towards the
+    /// achieved rate.
     pub(crate) window: (Instant, Instant),
 }
 
@@ -194,6 +201,8 @@ impl Tally {
             intended: 0,
             outcomes: Outcomes::default(),
             warm_up: 0,
+            unbegun: 0,
+            sent: 0,
             completed: 0,
             response: Recorder::new(),
             service: Recorder::new(),
@@ -210,35 +219,42 @@ impl Tally {
             bytes_sent: 0,
             bytes_received: 0,
             tick: Tick::default(),
+            over: Instant::ORIGIN,
         }
     }
 
     /// A request was put on the wire (or its SYN was).
-    pub(crate) fn sent(&mut self, lateness: Span) {
+    pub(crate) fn sent_late(&mut self, lateness: Span) {
         self.lateness.record(lateness);
         self.tick.lateness = self.tick.lateness.max(lateness);
     }
 
-    /// A request has ended.
+    /// A request has ended: who was due in the measured time is recorded, and who was answered in it counts
+    /// towards the rate that was achieved.
     pub(crate) fn ended(&mut self, ending: &Ending<'_>) {
+        let (start, end) = ending.window;
+        if ending.moments.intended >= start {
+            self.record(ending);
+        }
+        let answered = ending.done >= start && ending.done <= end;
+        if answered && ending.outcome.is_complete() {
+            self.count(ending);
+        }
+    }
+
+    fn record(&mut self, ending: &Ending<'_>) {
         let Ending {
             outcome,
             moments,
             done,
-            window: (start, end),
             ..
         } = *ending;
         self.outcomes[outcome] += 1;
         self.tick.outcomes[outcome] += 1;
-        let complete = matches!(
-            outcome,
-            Outcome::Ok | Outcome::SoapFault | Outcome::StatusError
-        );
-        let in_window = complete && done <= end;
+        let complete = outcome.is_complete();
         let response = done.since(moments.intended);
         if complete {
-            let at = moments.intended.since(start);
-            self.completed += u64::from(in_window);
+            let at = moments.intended.since(ending.window.0);
             self.response.record(at, response);
             self.service.record(at, done.since(moments.sent));
             self.phases.record(moments, done);
@@ -258,14 +274,29 @@ impl Tally {
                 part.ok.record(response);
             }
         }
-        if in_window {
-            let during = self.step_ends.partition_point(|end| *end < done);
-            let step = self.steps.get_mut(during);
-            let request = self.requests.get_mut(ending.request);
-            for part in [step, request].into_iter().flatten() {
-                part.completed += 1;
-                part.served += u64::from(outcome == Outcome::Ok);
-            }
+    }
+
+    fn count(&mut self, ending: &Ending<'_>) {
+        self.completed += 1;
+        let during = self.step_ends.partition_point(|end| *end < ending.done);
+        let step = self.steps.get_mut(during);
+        let request = self.requests.get_mut(ending.request);
+        for part in [step, request].into_iter().flatten() {
+            part.completed += 1;
+            part.served += u64::from(ending.outcome == Outcome::Ok);
+        }
+    }
+
+    /// A request was due when the loop was stopped, and not begun.
+    pub(crate) fn unbegun(&mut self, step: usize, request: usize) {
+        self.intended += 1;
+        self.unbegun += 1;
+        self.outcomes[Outcome::InFlight] += 1;
+        self.tick.intended += 1;
+        self.tick.outcomes[Outcome::InFlight] += 1;
+        let parts = [self.steps.get_mut(step), self.requests.get_mut(request)];
+        for part in parts.into_iter().flatten() {
+            part.outcomes[Outcome::InFlight] += 1;
         }
     }
 
@@ -279,6 +310,8 @@ impl Tally {
         self.intended += other.intended;
         self.outcomes += other.outcomes;
         self.warm_up += other.warm_up;
+        self.unbegun += other.unbegun;
+        self.sent += other.sent;
         self.completed += other.completed;
         self.response.merge(&other.response);
         self.service.merge(&other.service);
@@ -301,5 +334,61 @@ impl Tally {
         self.connections += other.connections;
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
+        self.over = self.over.max(other.over);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An instant so many milliseconds from the origin.
+    fn at(millis: u64) -> Instant {
+        Instant::ORIGIN + Span::from_millis(millis)
+    }
+
+    /// Enters the end of a request in a window from 100 to 200 ms.
+    fn end(tally: &mut Tally, intended: u64, sent: u64, done: u64) {
+        let moments = Moments {
+            intended: at(intended),
+            sent: at(sent),
+            written: at(sent),
+            ..Moments::default()
+        };
+        tally.ended(&Ending {
+            outcome: Outcome::Ok,
+            step: 0,
+            request: 0,
+            moments: &moments,
+            done: at(done),
+            window: (at(100), at(200)),
+        });
+    }
+
+    #[test]
+    fn response_time_counts_from_when_a_request_was_due() {
+        let mut tally = Tally::new(vec![at(200)], 1);
+        end(&mut tally, 110, 140, 160);
+        let means = [&tally.response, &tally.service].map(|times| times.histogram().mean());
+        let millis = means.map(|mean| mean.as_millis_f64().round());
+        assert_eq!(millis, [50.0, 20.0]);
+    }
+
+    #[test]
+    fn the_rate_counts_what_comes_in_the_measured_time_whenever_it_was_due() {
+        let mut tally = Tally::new(vec![at(200)], 1);
+        for (intended, done, recorded, completed) in [
+            (50, 99, 0, 0),
+            // A reply to the warm-up is one that the server gave in the measured time.
+            (50, 150, 0, 1),
+            (150, 160, 1, 2),
+            (190, 201, 2, 2),
+        ] {
+            end(&mut tally, intended, intended, done);
+            assert_eq!(
+                (tally.outcomes.total(), tally.completed),
+                (recorded, completed)
+            );
+        }
     }
 }

@@ -22,6 +22,9 @@ pub enum TargetError {
         /// The parser's word on it.
         reason: url::ParseError,
     },
+    /// A user in it, whose password would be in every report.
+    #[error("a user in a URL is not sent: leave it out, and give --user NAME:PASSWORD")]
+    Credentials,
     /// Neither http nor https.
     #[error("{scheme}:// is not supported: use http:// or https://")]
     Scheme {
@@ -142,6 +145,9 @@ impl Target {
                 });
             }
         };
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(TargetError::Credentials);
+        }
         let host = url
             .host_str()
             .ok_or_else(|| not_a_url(url::ParseError::EmptyHost))?
@@ -225,6 +231,17 @@ mod tests {
             (six.origin.port, six.origin.authority().as_str()),
             (443, "[::1]")
         );
+    }
+
+    #[test]
+    fn a_user_in_a_url_is_refused_without_repeating_the_password() {
+        for url in ["http://ada:secret@127.0.0.1/", "ada@127.0.0.1"] {
+            let refused = Target::look_up(url, &[]).unwrap_err().to_string();
+            assert!(
+                refused.contains("--user") && !refused.contains("secret"),
+                "{refused}"
+            );
+        }
     }
 
     #[test]

@@ -279,7 +279,7 @@ impl Measured {
             [
                 seconds,
                 self.run.intended as f64,
-                self.run.outcomes.attempted() as f64,
+                self.run.attempted() as f64,
             ]
             .map(Value::from),
         );

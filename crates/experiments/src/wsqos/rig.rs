@@ -474,7 +474,14 @@ impl Measured {
         let unconnected = outcomes[Outcome::ConnectAborted] + outcomes[Outcome::Unanswered];
         let lasted = self.run.duration.as_secs_f64();
         let mut row: Vec<Value> = vec![who.into(), load.into(), repetition.into()];
-        row.extend([seconds, self.run.intended as f64, all.attempted() as f64].map(Value::from));
+        row.extend(
+            [
+                seconds,
+                self.run.intended as f64,
+                self.run.attempted() as f64,
+            ]
+            .map(Value::from),
+        );
         row.extend(all.iter().map(|(_, count)| Value::from(count)));
         row.extend([
             Value::from(outcomes.total() as f64 / seconds),

@@ -4,12 +4,19 @@ use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
 use super::{CLOSING, Engine};
-use crate::connection::{Exchange, Received, State};
+use crate::connection::{Connection, Exchange, Received, State};
 use crate::decoding;
 use crate::http::Violation;
 use crate::inspect;
 use crate::outcome::Outcome;
 use crate::plan::Connections;
+
+/// A connection with more to read than one turn takes: its events are over, since they tell changes only.
+pub(super) struct Unread {
+    slot: u32,
+    serial: u32,
+    closing: bool,
+}
 
 /// What became of handing a request to the kernel.
 pub(super) enum Transmitted {
@@ -28,11 +35,12 @@ impl Engine<'_> {
             State::Connecting => self.connect_ended(slot),
             State::Securing => self.secure(slot),
             State::Exchanging => {
-                if flags.contains(EventFlags::OUT) && !self.flush(slot) {
-                    return;
-                }
-                if flags.intersects(EventFlags::IN) || gone {
-                    self.receive(slot, gone);
+                let sent = !flags.contains(EventFlags::OUT) || self.flush(slot);
+                // Who does not take the rest of a request may have answered before.
+                if !sent {
+                    self.receive(slot, true, true);
+                } else if flags.intersects(EventFlags::IN) || gone {
+                    self.receive(slot, gone, false);
                 }
             }
             // Room to write is no news; all else is the server's end, or bytes nobody asked for.
@@ -101,7 +109,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Sends the rest of a request; false when the connection has failed.
+    /// Sends the rest of a request; false where the peer takes no more.
     fn flush(&mut self, slot: u32) -> bool {
         let connection = &mut self.connections[slot as usize];
         let waited = connection.has_unsent();
@@ -117,19 +125,46 @@ impl Engine<'_> {
                 }
                 true
             }
-            Err(errno) => {
-                self.fail(slot, Outcome::Reset, || errno.to_string());
-                false
+            Err(_) => false,
+        }
+    }
+
+    /// Goes on reading where a reply was left for the others' sake.
+    pub(super) fn read_on(&mut self) {
+        for Unread {
+            slot,
+            serial,
+            closing,
+        } in std::mem::take(&mut self.unread)
+        {
+            let connection = self.connections.get(slot as usize);
+            let goes_on = |connection: &Connection| {
+                connection.serial == serial && connection.state == State::Exchanging
+            };
+            if connection.is_some_and(goes_on) {
+                self.receive(slot, closing, false);
             }
         }
     }
 
-    fn receive(&mut self, slot: u32, closing: bool) {
+    /// Reads what there is; where the rest of the request was `refused`, that has to be the reply.
+    fn receive(&mut self, slot: u32, closing: bool, refused: bool) {
         let clock = self.shared.clock;
         let connection = &mut self.connections[slot as usize];
         let bytes = &mut self.tally.bytes_received;
         match connection.receive(&mut self.buffer, closing, bytes, || clock.now()) {
+            Received::Partial if refused => self.fail(slot, Outcome::Reset, || {
+                "the connection took a part of the request only".to_owned()
+            }),
             Received::Partial => {}
+            Received::More => {
+                let serial = connection.serial;
+                self.unread.push(Unread {
+                    slot,
+                    serial,
+                    closing,
+                });
+            }
             Received::Complete { surplus: false } => self.complete(slot, closing),
             Received::Complete { surplus: true } => {
                 self.fail(slot, Outcome::ProtocolError, || {

@@ -22,6 +22,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use slab::Slab;
 
+use self::exchange::Unread;
 use self::margin::Margin;
 use crate::buying::{Buyer, Followed};
 use crate::clock::Clock;
@@ -58,6 +59,8 @@ pub(crate) struct Shared<'r> {
     /// Where clients choose by price.
     pub(crate) offers: Option<Followed>,
     pub(crate) stop: &'r AtomicBool,
+    /// A loop of the run could not be started: the others need not begin.
+    pub(crate) incomplete: AtomicBool,
     /// Connections each loop may have open.
     pub(crate) limit: usize,
     pub(crate) window: (Instant, Instant),
@@ -70,6 +73,7 @@ pub(crate) struct Engine<'r> {
     epoll: rustix::fd::OwnedFd,
     connections: Slab<Connection>,
     idle: Vec<Vec<u32>>,
+    unread: Vec<Unread>,
     connecting: Fifo,
     replying: Fifo,
     closing: Fifo,
@@ -96,6 +100,7 @@ impl<'r> Engine<'r> {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             connections: Slab::new(),
             idle: vec![Vec::new(); shared.origins.len()],
+            unread: Vec::new(),
             connecting: Fifo::new(),
             replying: Fifo::new(),
             closing: Fifo::new(),
@@ -130,6 +135,7 @@ impl<'r> Engine<'r> {
             }
             let before = self.shared.clock.now();
             let all = self.poll(&mut events)?;
+            self.read_on();
             // A deadline may belong to a connection whose event is still to come; but not for
             // ever, and a full batch of events at every turn is how saturation looks.
             full_turns = if all { 0 } else { full_turns + 1 };
@@ -143,16 +149,22 @@ impl<'r> Engine<'r> {
     }
 
     fn is_over(&mut self) -> bool {
-        if self.shared.stop.load(Ordering::Relaxed) {
-            let now = self.shared.clock.now();
+        let ordered = [self.shared.stop, &self.shared.incomplete];
+        if ordered.iter().any(|stop| stop.load(Ordering::Relaxed)) {
+            self.tally.over = self.shared.clock.now();
             // What became due was asked for, whether or not this loop came to it.
-            while let Some(due) = self.source.overdue(now) {
-                let exchange = self.intend(due);
-                self.settle(&exchange, Outcome::InFlight, now);
+            while let Some(due) = self.source.overdue(self.tally.over) {
+                match due.at >= self.shared.window.0 {
+                    true => self
+                        .tally
+                        .unbegun(due.step, self.shared.mix.pick(due.number)),
+                    false => self.tally.warm_up += 1,
+                }
             }
             self.source.stop();
             return true;
         }
+        self.tally.over = self.shared.clock.now();
         self.in_flight == 0 && self.source.next_due().is_none()
     }
 
@@ -226,7 +238,11 @@ impl<'r> Engine<'r> {
     fn poll(&mut self, events: &mut Vec<epoll::Event>) -> Result<bool, Errno> {
         events.clear();
         let now = self.shared.clock.now();
-        let until = self.awaited(now);
+        let until = if self.unread.is_empty() {
+            self.awaited(now)
+        } else {
+            now
+        };
         let patience = until.since(now);
         let timeout = rustix::event::Timespec {
             tv_sec: (patience.as_nanos() / 1_000_000_000) as i64,
@@ -305,16 +321,14 @@ impl<'r> Engine<'r> {
     /// Writes an end down and lets the client go on.
     fn settle(&mut self, exchange: &Exchange, outcome: Outcome, done: Instant) {
         self.in_flight -= 1;
-        if self.is_recorded(exchange) {
-            self.tally.ended(&Ending {
-                outcome,
-                step: exchange.due.step,
-                request: exchange.request,
-                moments: &exchange.moments,
-                done,
-                window: self.shared.window,
-            });
-        }
+        self.tally.ended(&Ending {
+            outcome,
+            step: exchange.due.step,
+            request: exchange.request,
+            moments: &exchange.moments,
+            done,
+            window: self.shared.window,
+        });
         let think = self.shared.mix.requests[exchange.request].think;
         let pause = match outcome {
             Outcome::Ok | Outcome::SoapFault | Outcome::StatusError => think,
@@ -324,10 +338,12 @@ impl<'r> Engine<'r> {
     }
 
     fn note_sent(&mut self, exchange: &Exchange) {
+        let Moments { intended, sent, .. } = exchange.moments;
         if self.is_recorded(exchange) {
-            self.tally
-                .sent(exchange.moments.sent.since(exchange.moments.intended));
+            self.tally.sent_late(sent.since(intended));
         }
+        let (start, end) = self.shared.window;
+        self.tally.sent += u64::from(sent >= start && sent <= end);
     }
 
     fn is_recorded(&self, exchange: &Exchange) -> bool {

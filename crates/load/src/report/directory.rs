@@ -24,6 +24,10 @@ use crate::tally::Tick;
 /// What is written at the end of a run.
 const ENDS: [&str; 4] = [REPORT, PAGE, METRICS, TIMES];
 
+/// The seconds of a run that has not begun.
+const NEW: &str = "seconds.csv.new";
+
+const SECONDS: &str = "seconds.csv";
 const REPORT: &str = "report.json";
 const PAGE: &str = "index.html";
 const METRICS: &str = "metrics.prom";
@@ -47,17 +51,11 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Makes the folder and the file of seconds, so that what cannot be written is known
-    /// before the first request.
+    /// Makes the folder and the file of seconds, so that what cannot be written is known before the first
+    /// request. What an earlier run has left goes once this one begins.
     pub fn create(path: &Path) -> Result<Self, DirectoryError> {
         fs::create_dir_all(path).map_err(|error| failed(path, &error))?;
-        // What an earlier run has left is not this run's, whatever becomes of this one.
-        for file in ENDS.map(|name| path.join(name)) {
-            if fs::symlink_metadata(&file).is_ok_and(|of| of.is_file()) {
-                fs::remove_file(&file).map_err(|error| failed(&file, &error))?;
-            }
-        }
-        let file = path.join("seconds.csv");
+        let file = path.join(NEW);
         let mut seconds = csv::Writer::from_path(&file).map_err(|error| failed(&file, &error))?;
         let columns = ["second", "intended"]
             .into_iter()
@@ -79,12 +77,22 @@ impl Directory {
         })
     }
 
+    /// What an earlier run has left is not this run's, whatever becomes of this one.
+    fn replace(&self) -> io::Result<()> {
+        for file in ENDS.map(|name| self.path.join(name)) {
+            if fs::symlink_metadata(&file).is_ok_and(|of| of.is_file()) {
+                fs::remove_file(&file)?;
+            }
+        }
+        fs::rename(self.path.join(NEW), self.path.join(SECONDS))
+    }
+
     /// Writes everything that is known at the end. A second that could not be written
     /// earlier is an error here: records are whole or said not to be.
     pub fn finish(mut self, report: &Report, run: &Run) -> Result<(), DirectoryError> {
         let flushed = self.seconds.flush().map_err(csv::Error::from);
         if let Some(error) = self.failed.take().or(flushed.err()) {
-            return Err(failed(&self.path.join("seconds.csv"), &error));
+            return Err(failed(&self.path.join(SECONDS), &error));
         }
         let json =
             serde_json::to_string_pretty(report).map_err(|error| failed(&self.path, &error))?;
@@ -120,7 +128,20 @@ impl Directory {
     }
 }
 
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // Left where the run could not begin.
+        let _ = fs::remove_file(self.path.join(NEW));
+    }
+}
+
 impl Observer for Directory {
+    fn begin(&mut self) {
+        if let Err(error) = self.replace() {
+            self.failed.get_or_insert(error.into());
+        }
+    }
+
     fn tick(&mut self, at: Span, tick: &Tick) {
         let millis = |span: Span| format!("{:.3}", span.as_millis_f64());
         let counts = tick.outcomes.iter().map(|(_, count)| count.to_string());

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use posthaste_load::{Effort, FindError, Outcome, Pace, RequestSpec, Run, RunError, Trial};
 use posthaste_units::Span;
 
-use crate::server::{all_end_as, answering, ok, pause, read_request, serve};
+use crate::server::{all_end_as, answering, carried_out, ok, pause, plan, read_request, serve};
 
 #[test]
 fn an_ordinary_server_is_ok() {
@@ -232,4 +232,44 @@ fn what_a_server_did_not_wait_for_is_not_sent_to_it_before_the_next_request() {
         "{large} of {}",
         run.connections
     );
+}
+
+/// A server that refuses a large request and closes at once resets the connection: what it said has come before.
+#[test]
+fn an_answer_counts_although_the_request_was_not_taken() {
+    let address = serve(|mut stream| {
+        let _ = read_request(&mut stream);
+        let reply = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n";
+        let _ = stream.write_all(reply.as_bytes());
+    });
+    let mut plan = plan(address, 200.0, 500);
+    let url = format!("http://{address}/");
+    let body = "x".repeat(8 << 20);
+    plan.requests = vec![RequestSpec::post(url, "text/plain", body)];
+    plan.timeout = Span::from_secs(5);
+    let run = carried_out(&plan);
+    assert_eq!(
+        run.outcomes[Outcome::StatusError],
+        run.intended,
+        "{:?}",
+        run.reasons
+    );
+}
+
+/// Others have their turn while a large reply comes, and it comes whole all the same.
+#[test]
+fn a_reply_of_many_turns_comes_whole() {
+    const LENGTH: usize = 24 << 20;
+    let address = serve(|mut stream| {
+        while read_request(&mut stream) {
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {LENGTH}\r\n\r\n");
+            let _ = stream.write_all(head.as_bytes());
+            let _ = stream.write_all(&vec![b'x'; LENGTH]);
+        }
+    });
+    let mut plan = plan(address, 1000.0, 8);
+    plan.timeout = Span::from_secs(20);
+    let run = carried_out(&plan);
+    assert_eq!(run.outcomes[Outcome::Ok], 8, "{:?}", run.reasons);
+    assert!(run.bytes_received > 8 * LENGTH as u64);
 }

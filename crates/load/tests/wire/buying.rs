@@ -198,7 +198,7 @@ fn requests_follow_the_offers_of_the_moment() {
     assert!(reason.contains("price: 0.41 EUR offered"), "{reason}");
     assert!(run.outcomes[Outcome::Declined] > 0);
     assert_eq!(run.intended, run.outcomes.total());
-    let sent = run.outcomes.attempted();
+    let sent = run.attempted();
     let ended = sent - run.outcomes[Outcome::InFlight];
     let seen = heads.lock().unwrap().len() as u64;
     assert!((ended..=sent).contains(&seen), "{seen} of {sent}");

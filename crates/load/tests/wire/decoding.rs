@@ -203,3 +203,16 @@ fn a_coded_reply_may_come_in_pieces() {
     assert_eq!(run.outcomes[Outcome::Ok], 5, "{:?}", run.reasons);
     assert_eq!(run.decoded.bytes, 5 * text().len() as u64);
 }
+
+/// While a reply is decoded nothing else is done: one that explodes is given up.
+#[test]
+fn a_reply_that_explodes_is_undecodable() {
+    let zeros = std::io::Read::take(std::io::repeat(0), 300 << 20);
+    let bomb = zstd::encode_all(zeros, 1).unwrap();
+    let mut plan = plan(answering(coded("zstd", &bomb), false), 10.0, 100);
+    plan.timeout = Span::from_secs(10);
+    plan.decoding = Some(1);
+    let run = carried_out(&plan);
+    let reason = &run.reasons[&Outcome::Undecodable];
+    assert!(reason.contains("more than 268435456 bytes"), "{reason}");
+}

@@ -44,7 +44,7 @@ fn the_generators_own_limit_drops_and_says_so() {
     let run = carried_out(&plan);
     assert_eq!(run.outcomes[Outcome::Dropped], 30, "{:?}", run.outcomes);
     assert_eq!(run.outcomes[Outcome::TimedOut], 20, "{:?}", run.outcomes);
-    assert_eq!(run.outcomes.attempted(), 20);
+    assert_eq!(run.attempted(), 20);
 }
 
 /// A server that takes 300 ms and could go on for ever, and two connections to it.

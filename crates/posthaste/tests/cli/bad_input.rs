@@ -107,6 +107,45 @@ const CASES: &[(&[&str], &str)] = &[
         "leave --rate",
     ),
     (&["load", URL, "--find", "errors<1%"], "p99<200ms"),
+    (
+        &["load", URL, "--rate", "5/s", "--assert", "errors<1"],
+        "write 1%",
+    ),
+    (
+        &["load", "http://ada:secret@127.0.0.1/", "--rate", "5/s"],
+        "--user NAME:PASSWORD",
+    ),
+    (
+        &[
+            "load", "--rate", "5/s", "--mix", "m.toml", "--action", "urn:x",
+        ],
+        "cannot be used with",
+    ),
+    (
+        &[
+            "load",
+            "--rate",
+            "5/s",
+            "--mix",
+            "m.toml",
+            "--operation",
+            "X",
+        ],
+        "cannot be used with",
+    ),
+    (
+        &[
+            "load",
+            URL,
+            "--rate",
+            "5/s",
+            "--user",
+            "a:b",
+            "-H",
+            "authorization: c",
+        ],
+        "leave out -H",
+    ),
     (&["bookshop", "--service", "mm7:5ms"], "mm1:5ms"),
     (
         &["bookshop", "--service", "mm1:5ms", "--threads", "2"],

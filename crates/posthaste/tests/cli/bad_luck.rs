@@ -129,6 +129,30 @@ fn a_full_disk_is_an_error_that_names_the_file() {
 }
 
 #[test]
+fn a_run_that_cannot_begin_leaves_the_records_of_the_one_before() {
+    let shop = Shop::open(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let load = |url: &str| {
+        let options = ["--rate", "50/s", "--duration", "100ms", "--out", out];
+        said(posthaste(&["load", url]).args(options))
+    };
+    let records = || {
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        let read =
+            |file: std::fs::DirEntry| (file.file_name(), std::fs::read(file.path()).unwrap());
+        let mut records: Vec<_> = files.map(|file| read(file.unwrap())).collect();
+        records.sort();
+        records
+    };
+    assert_eq!(load(&shop.url).code, Some(0));
+    let before = records();
+    assert_eq!(before.len(), 5);
+    assert_eq!(load("http://no-such-name.invalid/").code, Some(2));
+    assert!(records() == before, "{:?}", folder.path());
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_crash() {
     let shop = Shop::open(&[]);
     let mut child = posthaste(&["load", &shop.url, "--rate", "50/s", "--duration", "300ms"])

@@ -27,7 +27,8 @@ use super::{Failure, print, stop_on_signal};
 #[command(after_help = EXAMPLES)]
 #[command(group = ArgGroup::new("pace").args(["rate", "clients", "find", "steps", "ramp"]))]
 pub(crate) struct Args {
-    /// What to request; placeholders {{column}} are filled from --data. Not with --mix or --wsdl
+    /// What to request; placeholders {{column}} are filled from --data. With --wsdl: where to send instead of the
+    /// address in it. Not with --mix
     #[arg(required_unless_present_any = ["mix", "wsdl"], conflicts_with_all = ["mix"])]
     url: Option<String>,
 
@@ -115,13 +116,25 @@ pub(crate) struct Args {
     #[arg(long, value_name = "1.1|1.2", value_parser = soap_version, help_heading = "Request")]
     soap: Option<Version>,
     /// The SOAPAction, or the action parameter of SOAP 1.2
-    #[arg(long, value_name = "URI", requires = "soap", help_heading = "Request")]
+    #[arg(
+        long,
+        value_name = "URI",
+        requires = "soap",
+        conflicts_with = "mix",
+        help_heading = "Request"
+    )]
     action: Option<String>,
     /// Make the request from a WSDL (URL or file); the operation's fields come from --data
     #[arg(long, value_name = "URL", requires = "operation", conflicts_with_all = ["mix", "body", "action"], help_heading = "Request")]
     wsdl: Option<String>,
     /// The operation to call
-    #[arg(long, value_name = "NAME", requires = "wsdl", help_heading = "Request")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "wsdl",
+        conflicts_with = "mix",
+        help_heading = "Request"
+    )]
     operation: Option<String>,
     /// CSV whose first line names the columns; rows are used in turn
     #[arg(long, value_name = "FILE.csv", help_heading = "Request")]
@@ -230,6 +243,7 @@ Examples:
 
 /// For how long requests are due unless it is said.
 const DURATION: Span = Span::from_secs(10);
+const AUTHORIZATION: &str = "Authorization";
 /// What is asked for where replies are decoded: all that can be.
 const DECODED: &str = "gzip, br, zstd";
 /// How long a search for capacity takes, give or take its last trial.
@@ -309,9 +323,15 @@ impl Args {
         if self.json {
             return print_json(&capacity);
         }
-        let [low, high] = capacity.capacity_interval;
+        let sure = match capacity.capacity_interval {
+            Some([low, high]) => format!("95 % sure: {low:.1}/s to {high:.1}/s"),
+            None => format!(
+                "held at {:.1}/s, failed at {:.1}/s; times do not say more",
+                capacity.held_at_per_s, capacity.failed_at_per_s
+            ),
+        };
         print(&format!(
-            "{}: {:.1}/s (95 % sure: {low:.1}/s to {high:.1}/s)\n",
+            "{}: {:.1}/s ({sure})\n",
             capacity.objective, capacity.capacity_per_s
         ))
     }
@@ -424,6 +444,13 @@ impl Args {
                 .iter()
                 .any(|h| h.name.eq_ignore_ascii_case(name))
         };
+        let credentials = self.credentials();
+        if credentials.is_some() && given(AUTHORIZATION) {
+            return Err(Failure::Usage(
+                "there can be one Authorization only: leave out -H, or --user and --bearer"
+                    .to_owned(),
+            ));
+        }
         for request in &mut requests {
             request.headers.retain(|(name, _)| !given(name));
             request.headers.extend(
@@ -431,7 +458,13 @@ impl Args {
                     .iter()
                     .map(|h| (h.name.clone(), h.value.clone())),
             );
-            request.headers.extend(self.authorization());
+            if let Some(credentials) = &credentials {
+                let is_other = |name: &str| !name.eq_ignore_ascii_case(AUTHORIZATION);
+                request.headers.retain(|(name, _)| is_other(name));
+                request
+                    .headers
+                    .push((AUTHORIZATION.to_owned(), credentials.clone()));
+            }
             let asks = |(name, _): &(String, String)| name.eq_ignore_ascii_case("accept-encoding");
             if self.decoding().is_some() && !request.headers.iter().any(asks) {
                 let field = ("Accept-Encoding".to_owned(), DECODED.to_owned());
@@ -463,19 +496,15 @@ impl Args {
         self.slowdown.or(self.decode.then_some(1))
     }
 
-    fn authorization(&self) -> Option<(String, String)> {
+    /// What the field Authorization says.
+    fn credentials(&self) -> Option<String> {
         use base64::Engine as _;
-        let credentials = match (&self.user, &self.bearer) {
-            (Some(user), _) => {
-                format!(
-                    "Basic {}",
-                    base64::engine::general_purpose::STANDARD.encode(user)
-                )
-            }
-            (None, Some(token)) => format!("Bearer {token}"),
-            (None, None) => return None,
-        };
-        Some(("Authorization".to_owned(), credentials))
+        let basic = base64::engine::general_purpose::STANDARD;
+        match (&self.user, &self.bearer) {
+            (Some(user), _) => Some(format!("Basic {}", basic.encode(user))),
+            (None, Some(token)) => Some(format!("Bearer {token}")),
+            (None, None) => None,
+        }
     }
 }
 
@@ -488,9 +517,9 @@ fn from_wsdl(error: posthaste_load::WsdlError) -> Failure {
 
 fn from_run(error: posthaste_load::RunError) -> Failure {
     match error {
-        posthaste_load::RunError::System(_) | posthaste_load::RunError::Broker { .. } => {
-            Failure::run(error)
-        }
+        posthaste_load::RunError::System(_)
+        | posthaste_load::RunError::Thread(_)
+        | posthaste_load::RunError::Broker { .. } => Failure::run(error),
         _ => Failure::usage(error),
     }
 }
