@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use crate::manifest::{Ended, Manifest};
@@ -10,17 +11,17 @@ use crate::records::Records;
 /// What is being written; nothing is there between two runs.
 const NEW: &str = ".new";
 
-/// The last complete run, where a later one was stopped or failed.
+/// What was measured before a run that was stopped or failed; further ones are `previous-2` and so on.
 const PREVIOUS: &str = "previous";
 
-/// Writes manifest and records. Where a run that was stopped or has failed follows a complete one, that is kept: in the
-/// folder that is returned.
+/// Writes manifest and records. What was measured before stays until a run comes to its end: beside one that was
+/// stopped or has failed, in the folder that is returned.
 pub(crate) fn write(
     dir: &Path,
     manifest: &Manifest,
     records: Option<&Records>,
 ) -> io::Result<Option<PathBuf>> {
-    let (new, previous) = (dir.join(NEW), dir.join(PREVIOUS));
+    let new = dir.join(NEW);
     remove(&new)?;
     fs::create_dir_all(&new)?;
     if let Err(error) = write_new(&new, manifest, records) {
@@ -28,16 +29,20 @@ pub(crate) fn write(
         let _ = remove(&new);
         return Err(error);
     }
-    let keeps = manifest.ended != Ended::Complete && is_complete(dir);
-    if keeps || manifest.ended == Ended::Complete {
-        remove(&previous)?;
+    let mut kept = None;
+    if manifest.ended == Ended::Complete {
+        earlier(dir)
+            .take_while(|folder| folder.exists())
+            .try_for_each(|folder| remove(&folder))?;
+    } else if dir.join("records.csv").exists() {
+        kept = earlier(dir).find(|folder| !folder.exists());
     }
-    if keeps {
-        fs::create_dir(&previous)?;
+    if let Some(kept) = &kept {
+        fs::create_dir(kept)?;
     }
     for path in results(dir)? {
-        match path.file_name() {
-            Some(name) if keeps => fs::rename(&path, previous.join(name))?,
+        match (path.file_name(), &kept) {
+            (Some(name), Some(kept)) => fs::rename(&path, kept.join(name))?,
             _ => fs::remove_file(&path)?,
         }
     }
@@ -47,7 +52,7 @@ pub(crate) fn write(
         }
     }
     fs::remove_dir(&new)?;
-    Ok(keeps.then_some(previous))
+    Ok(kept)
 }
 
 fn write_new(dir: &Path, manifest: &Manifest, records: Option<&Records>) -> io::Result<()> {
@@ -68,11 +73,11 @@ fn remove(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a folder has the results of a run that came to its end.
-fn is_complete(dir: &Path) -> bool {
-    let json = fs::read(dir.join("manifest.json")).unwrap_or_default();
-    let manifest = serde_json::from_slice::<Manifest>(&json);
-    manifest.is_ok_and(|manifest| manifest.ended == Ended::Complete)
+/// Where earlier results are kept, in the order in which the folders are filled.
+fn earlier(dir: &Path) -> impl Iterator<Item = PathBuf> {
+    let more = (2..).map(|number| format!("{PREVIOUS}-{number}"));
+    let names = iter::once(PREVIOUS.to_owned()).chain(more);
+    names.map(|name| dir.join(name))
 }
 
 /// The files in a folder that are ours.

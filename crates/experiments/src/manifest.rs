@@ -4,8 +4,6 @@
 //! `/proc`; what cannot be read is left out rather than guessed.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::{Command, Stdio};
 
 use posthaste_units::Seed;
 use serde::{Deserialize, Serialize};
@@ -21,7 +19,7 @@ pub struct Manifest {
     pub study: String,
     /// How the run ended.
     pub ended: Ended,
-    /// The commit of the checkout that the program was built in, "-dirty" when changed.
+    /// The commit that the program was built from, "-dirty" where the checkout was changed.
     pub commit: Option<String>,
     /// The release of posthaste.
     pub version: String,
@@ -49,7 +47,7 @@ pub enum Ended {
     Complete,
     /// Early, because it was told to; the records hold what was measured until then.
     Stopped,
-    /// With this error, and without records.
+    /// With this error; records, where there are any, hold what was measured until then.
     Failed(String),
 }
 
@@ -119,38 +117,6 @@ fn memory(meminfo: &str) -> Option<u64> {
         .find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: u64 = total.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
-}
-
-/// The commit that this program was built from: the checkout around the executable, or what the
-/// builder has put into `POSTHASTE_COMMIT`.
-pub(crate) fn commit() -> Option<String> {
-    if let Some(commit) = option_env!("POSTHASTE_COMMIT") {
-        return Some(commit.to_owned());
-    }
-    let executable = std::env::current_exe().ok()?;
-    let checkout = executable
-        .ancestors()
-        .find(|folder| folder.join("crates/experiments/Cargo.toml").exists())?;
-    describe_commit(checkout)
-}
-
-fn describe_commit(checkout: &Path) -> Option<String> {
-    let git = Command::new("git")
-        .arg("-C")
-        .arg(checkout)
-        .args([
-            "describe",
-            "--always",
-            "--dirty",
-            "--abbrev=12",
-            "--exclude=*",
-        ])
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
-    let words = String::from_utf8(git.stdout).ok()?;
-    Some(words.trim().to_owned()).filter(|commit| git.status.success() && !commit.is_empty())
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ pub struct Records {
     tables: BTreeMap<String, Table>,
     numbers: BTreeMap<String, f64>,
     parameters: BTreeMap<String, String>,
+    trouble: Option<String>,
 }
 
 /// Rows under named columns.
@@ -197,6 +198,16 @@ impl Records {
         self.numbers.insert(name.to_owned(), number);
     }
 
+    /// Says what ended the study before its time: what is in here was measured until then.
+    pub fn cut_short(&mut self, error: &impl ToString) {
+        self.trouble = Some(error.to_string());
+    }
+
+    /// What ended the study before its time.
+    pub(crate) fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
     /// Keeps the parameter `name`, printed as a person would write it.
     pub fn set_parameter(&mut self, name: &str, value: impl ToString) {
         self.parameters.insert(name.to_owned(), value.to_string());
@@ -303,6 +314,7 @@ impl Records {
             tables,
             numbers,
             parameters,
+            trouble: None,
         })
     }
 }

@@ -9,7 +9,7 @@ use crate::check::{Check, Kind};
 use crate::figure::{Figure, Plot, planned};
 use crate::manifest::{Ended, Machine, Manifest};
 use crate::papers::PAPERS;
-use crate::run::Drawn;
+use crate::run::{Drawn, plot_name};
 
 /// The report on `drawn`, the figures of one folder; `figures` are all that are built.
 pub(crate) fn page(figures: &[&Figure], drawn: &[Drawn<'_>]) -> Page {
@@ -28,7 +28,7 @@ pub(crate) fn page(figures: &[&Figure], drawn: &[Drawn<'_>]) -> Page {
     Page {
         title: "The papers, reproduced on this machine".to_owned(),
         lead: "Ours beside the paper's. Instrument checks must hold on any machine; claims are \
-               the papers', and where one does not hold here the figure says why."
+               the papers' or goals of our own, and where one does not hold here the figure says why."
             .to_owned(),
         opening: vec![Block::Cards(cards(drawn)), Block::Table(index(drawn))],
         sections,
@@ -68,7 +68,7 @@ fn cards(drawn: &[Drawn<'_>]) -> Vec<Card> {
         card(
             "Claims that hold here",
             share(held(checks(), Kind::Claim)),
-            "the papers', scaled",
+            "the papers', scaled, and goals of our own",
         ),
     ];
     if let Some(manifest) = drawn.iter().find_map(|drawn| drawn.manifest.as_ref()) {
@@ -148,7 +148,7 @@ fn figure_section(drawn: &Drawn<'_>) -> Section {
     }));
     for (kind, label) in [
         (Kind::Instrument, "The instrument."),
-        (Kind::Claim, "The paper's claims, here."),
+        (Kind::Claim, "Claims and goals, here."),
     ] {
         let checks: Vec<&Check> = drawn
             .checks
@@ -194,13 +194,14 @@ fn command(manifest: &Manifest) -> String {
 }
 
 fn links(drawn: &Drawn<'_>) -> Block {
-    let mut names = vec!["manifest.json"];
-    if drawn.error.is_none() {
-        names.insert(0, "records.csv");
-        names.push("figure.svg");
-    }
-    let link = |name: &str| (name.to_owned(), format!("{}/{name}", drawn.figure.id));
-    Block::Links(names.into_iter().map(link).collect())
+    let manifest = drawn.manifest.as_ref();
+    let measured = manifest.is_some_and(|manifest| !manifest.tables.is_empty());
+    let records = measured.then_some("records.csv");
+    let names = records.into_iter().chain(["manifest.json"]);
+    let pictures = (0..drawn.plots.len()).map(plot_name);
+    let link = |name: String| (name.clone(), format!("{}/{name}", drawn.figure.id));
+    let all = names.map(str::to_owned).chain(pictures);
+    Block::Links(all.map(link).collect())
 }
 
 fn particulars(figure: &Figure, manifest: &Manifest) -> Table {

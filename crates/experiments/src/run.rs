@@ -19,7 +19,7 @@ use crate::check::Check;
 use crate::figure::{Conditions, Failure, Figure, Plot, Study};
 use crate::folder;
 use crate::lab::Lab;
-use crate::manifest::{Ended, Machine, Manifest, commit};
+use crate::manifest::{Ended, Machine, Manifest};
 use crate::progress::Progress;
 use crate::records::Records;
 use crate::report;
@@ -34,6 +34,8 @@ pub struct Options {
     pub full: bool,
     /// The seed of everything random.
     pub seed: Seed,
+    /// The commit that the program was built from, where it is known.
+    pub commit: Option<String>,
     /// The folder for the results.
     pub out: PathBuf,
     /// What [`lab::enter`](crate::lab::enter) has reached.
@@ -134,7 +136,6 @@ pub fn reproduce<'f>(
     progress: &dyn Progress,
 ) -> Result<Outcome<'f>, RunError> {
     prepare(&options.out)?;
-    let commit = commit();
     let machine = Machine::here();
     let studies = studies(selection);
     let mut unwritten: BTreeMap<&str, String> = BTreeMap::new();
@@ -163,7 +164,7 @@ pub fn reproduce<'f>(
         progress.end(&ending(&measured, stopped, took));
         for figure in users {
             let manifest = Manifest {
-                commit: commit.clone(),
+                commit: options.commit.clone(),
                 machine: machine.clone(),
                 duration_s: took.as_secs_f64(),
                 ..manifest(figure, options, &measured, stopped)
@@ -265,8 +266,13 @@ fn studies<'f>(selection: &[&'f Figure]) -> Vec<(&'static Study, Vec<&'f Figure>
 
 /// Runs one study; a panic in it is an error of this study alone.
 fn run_study(study: &Study, conditions: &Conditions<'_>) -> Result<Records, Failure> {
-    catch_unwind(AssertUnwindSafe(|| (study.run)(conditions)))
-        .unwrap_or_else(|panic| Err(format!("panicked: {}", panic_words(&*panic)).into()))
+    unless_it_panics(|| (study.run)(conditions)).unwrap_or_else(|panic| Err(panic.into()))
+}
+
+/// What comes of `work`; a panic is an error with its words.
+fn unless_it_panics<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work))
+        .map_err(|panic| format!("panicked: {}", panic_words(&*panic)))
 }
 
 fn panic_words(panic: &(dyn Any + Send)) -> String {
@@ -279,10 +285,22 @@ fn panic_words(panic: &(dyn Any + Send)) -> String {
 }
 
 fn ending(measured: &Result<Records, Failure>, stopped: bool, took: Span) -> String {
-    match measured {
-        Ok(_) if stopped => format!("stopped after {took}; what was measured is kept"),
-        Ok(_) => format!("done in {took}"),
-        Err(error) => format!("failed after {took}: {error}"),
+    match (ended(measured, stopped), measured) {
+        (Ended::Complete, _) => format!("done in {took}"),
+        (Ended::Stopped, _) => format!("stopped after {took}; what was measured is kept"),
+        (Ended::Failed(error), Ok(_)) => {
+            format!("failed after {took}: {error}; what was measured is kept")
+        }
+        (Ended::Failed(error), Err(_)) => format!("failed after {took}: {error}"),
+    }
+}
+
+fn ended(measured: &Result<Records, Failure>, stopped: bool) -> Ended {
+    match measured.as_ref().map(Records::trouble) {
+        Ok(Some(error)) => Ended::Failed(error.to_owned()),
+        Ok(None) if stopped => Ended::Stopped,
+        Ok(None) => Ended::Complete,
+        Err(error) => Ended::Failed(error.to_string()),
     }
 }
 
@@ -298,11 +316,7 @@ fn manifest(
     Manifest {
         figure: figure.id.to_owned(),
         study: figure.study.name.to_owned(),
-        ended: match measured {
-            Ok(_) if stopped => Ended::Stopped,
-            Ok(_) => Ended::Complete,
-            Err(error) => Ended::Failed(error.to_string()),
-        },
+        ended: ended(measured, stopped),
         commit: None,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         seed: options.seed,
@@ -331,8 +345,8 @@ fn draw_figure<'f>(figure: &'f Figure, dir: &Path) -> Drawn<'f> {
         let Some(records) = records else {
             return Ok(());
         };
-        drawn.plots = (figure.plot)(&records);
-        drawn.checks = (figure.checks)(&records);
+        let pictures = || ((figure.plot)(&records), (figure.checks)(&records));
+        (drawn.plots, drawn.checks) = unless_it_panics(pictures)?;
         write_plots(dir, &drawn.plots)
             .and_then(|()| write_checks(dir, &drawn.checks))
             .map_err(|error| error.to_string())
@@ -345,16 +359,16 @@ fn draw_figure<'f>(figure: &'f Figure, dir: &Path) -> Drawn<'f> {
     drawn
 }
 
-/// The manifest, and the records unless the run failed.
+/// The manifest, and the records unless the run failed without any.
 fn read_results(dir: &Path) -> Result<(Manifest, Option<Records>), String> {
     let path = dir.join("manifest.json");
     let json = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let manifest: Manifest = serde_json::from_slice(&json)
         .map_err(|error| format!("{}: {error}; run the figure again", path.display()))?;
-    if matches!(manifest.ended, Ended::Failed(_)) {
+    let path = dir.join("records.csv");
+    if matches!(manifest.ended, Ended::Failed(_)) && !path.exists() {
         return Ok((manifest, None));
     }
-    let path = dir.join("records.csv");
     let file = File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let numbers = manifest.numbers.iter();
     let numbers = numbers.map(|(name, number)| (name.clone(), number.unwrap_or(f64::NAN)));
@@ -370,18 +384,21 @@ fn write_checks(dir: &Path, checks: &[Check]) -> io::Result<()> {
     fs::write(dir.join("checks.json"), text)
 }
 
-/// Writes `figure.svg`, and `figure-2.svg` and so on where there are more.
+/// The file of a figure's picture: `figure.svg`, and `figure-2.svg` and so on where there are more.
+pub(crate) fn plot_name(index: usize) -> String {
+    match index {
+        0 => "figure.svg".to_owned(),
+        more => format!("figure-{}.svg", more + 1),
+    }
+}
+
 fn write_plots(dir: &Path, plots: &[Plot]) -> io::Result<()> {
     for (index, plot) in plots.iter().enumerate() {
-        let name = match index {
-            0 => "figure.svg".to_owned(),
-            more => format!("figure-{}.svg", more + 1),
-        };
         let svg = match plot {
             Plot::Chart(chart) => chart.svg(),
             Plot::Bars(bars) => bars.svg(),
         };
-        fs::write(dir.join(name), svg)?;
+        fs::write(dir.join(plot_name(index)), svg)?;
     }
     Ok(())
 }

@@ -114,6 +114,7 @@ fn options(out: &Path) -> Options {
     Options {
         full: false,
         seed: Seed(7),
+        commit: Some("0123456789ab-dirty".to_owned()),
         out: out.to_owned(),
         lab: Lab::Shared("a test".to_owned()),
     }
@@ -278,7 +279,49 @@ fn what_was_measured_before_a_stop_is_kept() {
 }
 
 #[test]
-fn a_run_without_an_end_keeps_the_complete_one_before_it() {
+fn what_was_measured_before_an_error_is_kept_and_drawn() {
+    static CUT_SHORT: Study = Study {
+        name: "cut short",
+        run: |conditions| {
+            let mut records = sweep(conditions)?;
+            records.cut_short(&"the broker went away");
+            Ok(records)
+        },
+    };
+    static ENDS_EARLY: Figure = figure("overload/fig-08", &CUT_SHORT);
+    let dir = tempfile::tempdir().unwrap();
+    let stop = AtomicBool::new(false);
+    let options = options(dir.path());
+    let outcome = reproduce(&[&ENDS_EARLY], &[&ENDS_EARLY], &options, &stop, &Silent).unwrap();
+    assert_eq!(outcome.exit_code(), 3);
+    let error = outcome.figures[0].error.as_deref();
+    assert_eq!(error, Some("the broker went away"));
+    let report = fs::read_to_string(outcome.report).unwrap();
+    for kept in ["records.csv", "figure.svg"] {
+        let kept = format!("overload/fig-08/{kept}");
+        assert!(dir.path().join(&kept).exists(), "{kept}");
+        assert!(report.contains(&format!("href=\"{kept}\"")), "{kept}");
+    }
+    assert!(report.contains("the broker went away"));
+}
+
+#[test]
+fn a_figure_whose_picture_panics_takes_no_other_with_it() {
+    static PANICS: Figure = Figure {
+        plot: |_| panic!("a bug in a picture"),
+        ..figure("overload/fig-08", &SWEEP)
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let stop = AtomicBool::new(false);
+    let all = [&PANICS, &TWO];
+    let outcome = reproduce(&all, &all, &options(dir.path()), &stop, &Silent).unwrap();
+    let error = outcome.figures[0].error.as_deref();
+    assert_eq!(error, Some("panicked: a bug in a picture"));
+    assert!(outcome.figures[1].error.is_none() && !outcome.figures[1].plots.is_empty());
+}
+
+#[test]
+fn a_run_without_an_end_keeps_what_was_measured_before_it() {
     static ENDS: Figure = figure("overload/fig-08", &SWEEP);
     static FAILS: Figure = figure("overload/fig-08", &BROKEN);
     static STOPPED: Figure = figure("overload/fig-08", &STOPS);
@@ -297,9 +340,20 @@ fn a_run_without_an_end_keeps_the_complete_one_before_it() {
             assert!(!read("manifest.json").unwrap().contains("complete\""));
         }
     }
+    let stopped = read("records.csv").unwrap();
+    assert_ne!(stopped, complete);
+    // The first that was stopped was followed by one that failed, the second by none.
+    assert_eq!(read("previous-2/records.csv").unwrap(), stopped);
+    assert!(read("previous-3/manifest.json").is_err());
+    run(&STOPPED);
+    assert_eq!(read("previous-3/records.csv").unwrap(), stopped);
     run(&ENDS);
     assert_eq!(read("records.csv").unwrap(), complete);
-    assert!(read("previous/manifest.json").is_err() && read("figure.svg").is_ok());
+    for earlier in ["previous", "previous-2", "previous-3"] {
+        let manifest = format!("{earlier}/manifest.json");
+        assert!(read(&manifest).is_err(), "{earlier}");
+    }
+    assert!(read("figure.svg").is_ok());
 }
 
 #[test]

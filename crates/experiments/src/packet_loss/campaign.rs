@@ -53,7 +53,7 @@ impl<'a> Campaign<'a> {
     }
 
     /// Makes these transactions, [`MOST`] at most, and writes them down under `key`; `name` is what a
-    /// person is told. Nothing when stopped.
+    /// person is told. When stopped, what was over by then is written down, and nothing is given back.
     pub(super) fn run(
         &mut self,
         (key, name): (&str, &str),
@@ -70,9 +70,7 @@ impl<'a> Campaign<'a> {
         };
         let seed = format!("{key} {}", self.table.len());
         let seed = self.conditions.seed.child(&seed);
-        let Some(run) = rig::run(ends, jobs, seed, self.conditions, told)? else {
-            return Ok(None);
-        };
+        let run = rig::run(ends, jobs, seed, self.conditions, told)?;
         let outcome = run.outcome;
         self.lateness.merge(&outcome.lateness);
         self.real_time &= outcome.real_time;
@@ -81,9 +79,15 @@ impl<'a> Campaign<'a> {
         }
         self.unseen += outcome.unseen;
         for (job, measured) in jobs.iter().zip(&run.measured) {
+            if measured.ended == Ended::Stopped {
+                continue;
+            }
             let well = measured.ended == Ended::Well;
             let row = account::row((key, ends.segment), job, well, &measured.traced);
             self.table.push(row);
+        }
+        if run.stopped {
+            return Ok(None);
         }
         Ok(Some(Results {
             seed,

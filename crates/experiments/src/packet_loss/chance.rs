@@ -50,9 +50,47 @@ fn study(conditions: &Conditions<'_>, transactions: usize) -> Result<Records, Fa
 #[cfg(test)]
 mod tests {
     use super::super::{instrument, loss_2_percent};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use posthaste_units::Span;
+
     use super::*;
+    use crate::progress::Progress;
     use crate::records::Row;
     use crate::tiny;
+
+    /// Stops what tells it how far it is.
+    struct Stopping<'a>(&'a AtomicBool);
+
+    impl Progress for Stopping<'_> {
+        fn begin(&self, _: usize, _: usize, _: &str, _: Span) {}
+        fn step(&self, _: u64, _: u64, _: &str) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+        fn say(&self, _: &str) {}
+        fn end(&self, _: &str) {}
+    }
+
+    #[test]
+    fn what_was_over_when_it_is_stopped_is_kept() {
+        let stopped = |conditions: &Conditions<'_>| {
+            let progress = &Stopping(conditions.stop);
+            let conditions = Conditions {
+                progress,
+                ..*conditions
+            };
+            study(&conditions, 2000)
+        };
+        let Some(records) = tiny::study(stopped) else {
+            return;
+        };
+        let kept = records.table("transactions").len();
+        assert!((50..2000).contains(&kept), "{kept}");
+        assert!(instrument::well(&records).holds);
+        // Drawn and checked as far as it goes.
+        let figure = &loss_2_percent::FIGURE;
+        assert!(!(figure.plot)(&records).is_empty() && !(figure.checks)(&records).is_empty());
+    }
 
     #[test]
     fn a_tiny_study_loses_by_chance_and_from_the_server_only() {

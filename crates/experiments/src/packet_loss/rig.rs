@@ -70,20 +70,22 @@ pub(super) struct Measured {
 
 /// All of them, in their order, and how far the emulator can be believed.
 pub(super) struct Run {
+    /// Whether it was told to stop: those that were not over have ended so.
+    pub(super) stopped: bool,
     pub(super) measured: Vec<Measured>,
     pub(super) outcome: Outcome,
     /// What the server's kernel has counted.
     pub(super) kernel: TcpCounters,
 }
 
-/// Makes the transactions and tells how many are over; `None` when stopped.
+/// Makes the transactions and tells how many are over.
 pub(super) fn run(
     ends: &Ends,
     jobs: &[Job],
     seed: Seed,
     conditions: &Conditions<'_>,
     told: impl Fn(usize),
-) -> Result<Option<Run>, Failure> {
+) -> Result<Run, Failure> {
     let plans = jobs.iter().map(|job| job.line.plans(job.drops, job.varies));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     let choose = move |flow: &Flow| {
@@ -110,9 +112,11 @@ pub(super) fn run(
     });
     let client = Client::start(&running.client, SERVER, transactions.collect(), COURSE);
     let (mut seen, mut twentieths) = (Seen::keeping(ends.kept), 0);
+    let mut stopped = false;
     while !client.is_finished() {
         if conditions.stopped() {
-            return Ok(None);
+            client.stop();
+            stopped = true;
         }
         std::thread::sleep(GLANCE);
         sightings.drain().for_each(|sighting| seen.note(sighting));
@@ -131,9 +135,10 @@ pub(super) fn run(
         ended,
         traced: traced.remove(&port).unwrap_or_default(),
     });
-    Ok(Some(Run {
+    Ok(Run {
+        stopped,
         measured: measured.collect(),
         outcome,
         kernel,
-    }))
+    })
 }

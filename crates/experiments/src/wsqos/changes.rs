@@ -64,12 +64,23 @@ fn study(conditions: &Conditions<'_>, changes: u64) -> Result<Records, Failure> 
             conditions.progress.step(number, changes, "changes");
         }
         let offer = offer(number);
+        records.set_number("changes", number as f64);
         let begun = Instant::now();
-        wait(publisher.put(KIND, PROVIDER, &offer))??;
-        let mut seen = vec![begun.elapsed()];
-        for (_, sightings) in &streams {
-            seen.push(at(sightings, number)? - begun);
-        }
+        let change = || {
+            wait(publisher.put(KIND, PROVIDER, &offer))??;
+            let mut seen = vec![begun.elapsed()];
+            for (_, sightings) in &streams {
+                seen.push(at(sightings, number)? - begun);
+            }
+            Ok::<_, Failure>(seen)
+        };
+        let seen = match change() {
+            Ok(seen) => seen,
+            Err(error) => {
+                records.cut_short(&error);
+                break;
+            }
+        };
         let counted = PLACES.into_iter().zip(seen).filter(|_| number > 0);
         for (place, time) in counted {
             let ms = time.as_secs_f64() * 1e3;

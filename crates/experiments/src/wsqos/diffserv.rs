@@ -74,8 +74,13 @@ fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
         let words = format!("{rates:?} requests a second");
         conditions.progress.step(done, all, &words);
         let seed = conditions.seed.numbered("turn", repetition);
-        let Some((played, witness)) = side_by_side(conditions, case, rates, seed)? else {
-            break;
+        let (played, witness) = match side_by_side(conditions, case, rates, seed) {
+            Ok(Some(played)) => played,
+            Ok(None) => break,
+            Err(error) => {
+                records.cut_short(&error);
+                break;
+            }
         };
         for one in &played {
             table.push(row(one, repetition, witness));

@@ -99,6 +99,7 @@ fn study(
         .iter()
         .map(open)
         .collect::<Result<Vec<_>, Failure>>()?;
+    let mut records = Records::new();
     let mut table = Table::new([
         "network",
         "reply",
@@ -117,7 +118,13 @@ fn study(
     ]);
     let profiles: Vec<&Profile> = open.iter().map(|open| open.profile).collect();
     for batch in batches(&profiles, sizes) {
-        let (cells, witness) = fetches.make(&open, &batch, conditions)?;
+        let (cells, witness) = match fetches.make(&open, &batch, conditions) {
+            Ok(made) => made,
+            Err(error) => {
+                records.cut_short(&error);
+                break;
+            }
+        };
         for (cell, run) in cells {
             let place = Size::ALL.iter().position(|size| *size == cell.size);
             let profile = open[cell.network].profile;
@@ -126,7 +133,6 @@ fn study(
             table.push(row.into_iter().chain([witness.as_millis_f64().into()]));
         }
     }
-    let mut records = Records::new();
     records.set_parameter("step", STEP.name());
     records.set_parameter("fetches of each reply", count);
     records.set_parameter(

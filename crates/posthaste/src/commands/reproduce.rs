@@ -13,7 +13,8 @@ use super::{Failure, print, stop_on_signal};
 /// Reproduce figures of the papers on this machine, ours beside theirs, as one HTML report.
 ///
 /// Everything runs in a network of its own where the machine allows it; no root is needed.
-/// Ctrl-C stops cleanly and keeps what was measured, and the last complete run beside it, in `previous`.
+/// Ctrl-C stops cleanly and keeps what was measured, and what was measured before beside it, in `previous`,
+/// until a run comes to its end.
 #[derive(clap::Args)]
 #[command(after_help = "\
 A figure is named as in the list (overload/fig-08), or by the beginning of its name (overload).
@@ -59,6 +60,7 @@ impl Args {
         let options = Options {
             full: self.full,
             seed: self.seed,
+            commit: option_env!("POSTHASTE_COMMIT").map(str::to_owned),
             out: self.out,
             // Before any thread starts: only this one and its children move.
             lab: lab::enter(),
