@@ -51,3 +51,28 @@ impl Check {
         self.kind == Kind::Instrument && !self.holds
     }
 }
+
+/// The least of these; not a number where one is none, or where there are none: then no bound holds.
+pub(crate) fn least(values: impl IntoIterator<Item = f64>) -> f64 {
+    let less = |a: f64, b: f64| if b < a || b.is_nan() { b } else { a };
+    values.into_iter().reduce(less).unwrap_or(f64::NAN)
+}
+
+/// The most of these; not a number where one is none, or where there are none: then no bound holds.
+pub(crate) fn most(values: impl IntoIterator<Item = f64>) -> f64 {
+    -least(values.into_iter().map(|value| -value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_neither_least_nor_most() {
+        assert_eq!((least([2.0, 1.0, 3.0]), most([2.0, 3.0, 1.0])), (1.0, 3.0));
+        for unknown in [vec![], vec![f64::NAN, 1.0], vec![1.0, f64::NAN, 0.5]] {
+            assert!(least(unknown.clone()).is_nan(), "{unknown:?}");
+            assert!(most(unknown.clone()).is_nan(), "{unknown:?}");
+        }
+    }
+}

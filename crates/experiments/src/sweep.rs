@@ -1,6 +1,6 @@
 //! Rates from low to past the limit, and what came of them: the load of each, and its points from its runs.
 
-use posthaste_load::{Arrivals, Pace, Step};
+use posthaste_load::{Arrivals, Pace, Plan, Step};
 use posthaste_units::{Rate, Span};
 
 use crate::estimate::estimate;
@@ -22,6 +22,17 @@ pub(crate) fn load(rate: f64, own: f64, fill: f64, length: Span) -> Result<Pace,
     }
     let arrivals = Arrivals::Constant;
     Ok(Pace::Open { arrivals, steps })
+}
+
+/// Requests that a plan has at a constant rate; not a number where chance or clients decide.
+pub(crate) fn planned(plan: &Plan) -> f64 {
+    match &plan.pace {
+        Pace::Open {
+            arrivals: Arrivals::Constant,
+            steps,
+        } => steps.iter().map(Step::expected).sum(),
+        _ => f64::NAN,
+    }
 }
 
 /// The values of `column` in the runs of `who` at loads that are `wanted`.

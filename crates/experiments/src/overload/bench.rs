@@ -17,6 +17,7 @@ use posthaste_units::{Seed, Span};
 use crate::figure::{Conditions, Failure};
 use crate::lab::{Cores, Counters};
 use crate::records::{Records, Table, Value};
+use crate::sweep;
 
 /// The server is a machine this many times slower than the one it runs on.
 pub(super) const SLOWDOWN: u32 = 12;
@@ -58,6 +59,9 @@ pub(super) struct Shop {
 /// One run of the generator.
 pub(super) struct Measured {
     pub(super) run: Run,
+    closed: bool,
+    /// Requests that the plan has.
+    planned: f64,
     /// What the kernel counted meanwhile.
     pub(super) kernel: Counters,
     /// What the server's thread used and waited for.
@@ -169,6 +173,8 @@ impl Bench {
         let run = run(plan, stop, &mut ())?;
         let after = self.server();
         Ok((!run.stopped).then_some(Measured {
+            closed: matches!(plan.pace, Pace::Closed { .. }),
+            planned: sweep::planned(plan),
             run,
             kernel: Counters::read()? - kernel,
             server: Thread {
@@ -252,10 +258,20 @@ impl Measured {
         }
     }
 
-    /// Replies per second: of the requests due in the part that counts.
+    /// Replies per second: of the requests due in the part that counts. In a closed loop, which ends with a
+    /// request of each client under way, of those that came in its time.
     pub(super) fn throughput(&self) -> f64 {
+        if self.closed {
+            return self.run.achieved_rate();
+        }
         let (outcomes, _, seconds) = self.part();
         outcomes[Outcome::Ok] as f64 / seconds
+    }
+
+    /// Replies that came in the part that counts.
+    fn served(&self) -> u64 {
+        let last = self.run.steps.last();
+        last.map_or(self.run.completed, |step| step.part.completed)
     }
 
     /// Requests without a connection or an acknowledgement, per second.
@@ -304,6 +320,8 @@ impl Measured {
             self.kernel.syn_retransmits.into(),
             self.run.bytes_sent.into(),
             self.run.bytes_received.into(),
+            self.planned.into(),
+            (self.served() as f64 / seconds).into(),
         ]);
         row
     }
@@ -348,6 +366,8 @@ pub(super) fn runs() -> Table {
         "syn_retransmits",
         "bytes_sent",
         "bytes_received",
+        "planned",
+        "served_per_s",
     ])
 }
 

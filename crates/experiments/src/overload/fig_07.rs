@@ -7,7 +7,7 @@ use super::bench::Form;
 use super::curves::{THROUGHPUT, plateau};
 use super::fig_06::{chart, places};
 use super::{PAPER, closed, instrument};
-use crate::check::Check;
+use crate::check::{Check, least, most};
 use crate::figure::{Figure, Plot};
 use crate::records::Records;
 
@@ -41,14 +41,8 @@ fn checks(records: &Records) -> Vec<Check> {
     let (service, page) = (curve(Form::Service), curve(Form::Page));
     let mut checks = instrument::accounting(records);
     for (form, curve) in [(Form::Service, &service), (Form::Page, &page)] {
-        let many: Vec<f64> = curve
-            .iter()
-            .filter(|(x, _)| *x >= MANY)
-            .map(|(_, y)| *y)
-            .collect();
-        let (low, high) = many.iter().fold((f64::INFINITY, 0.0f64), |(low, high), y| {
-            (low.min(*y), high.max(*y))
-        });
+        let many = curve.iter().filter(|(x, _)| *x >= MANY).map(|(_, y)| *y);
+        let (low, high) = (least(many.clone()), most(many));
         checks.push(Check::claim(
             high / low < 1.25,
             format!(

@@ -7,7 +7,7 @@ use super::bench::Form;
 use super::curves::{REJECTED, over_rate, places, series};
 use super::open::OVERLOADED;
 use super::{PAPER, instrument, open, paper};
-use crate::check::Check;
+use crate::check::{Check, least, most};
 use crate::figure::{Figure, Plot};
 use crate::records::Records;
 
@@ -52,7 +52,7 @@ fn plot(records: &Records) -> Vec<Plot> {
 
 fn checks(records: &Records) -> Vec<Check> {
     let mut checks = instrument::accounting(records);
-    checks.push(instrument::no_early_rejection(records));
+    checks.extend(instrument::no_early_rejection(records));
     let page = records.number("capacity page");
     let mut begins = [f64::NAN; 2];
     for (begin, form) in begins.iter_mut().zip(Form::PAIR) {
@@ -68,9 +68,7 @@ fn checks(records: &Records) -> Vec<Check> {
             .iter()
             .filter(|(x, _)| *x >= OVERLOADED)
             .map(|(x, y)| y / ((x - own) * page));
-        let (low, high) = slopes.fold((f64::INFINITY, 0.0f64), |(low, high), slope| {
-            (low.min(slope), high.max(slope))
-        });
+        let (low, high) = (least(slopes.clone()), most(slopes));
         checks.push(Check::claim(
             low > 0.85 && high < 1.15,
             format!("{}: then rejections rise steeply: {low:.2} to {high:.2} of each request beyond capacity is rejected.", form.name()),

@@ -67,7 +67,7 @@ fn reply_bytes(records: &Records, form: Form) -> f64 {
 
 fn checks(records: &Records) -> Vec<Check> {
     let mut checks = instrument::accounting(records);
-    checks.push(instrument::no_early_rejection(records));
+    checks.extend(instrument::no_early_rejection(records));
     let [plain, packed] = FORMS.map(|form| reply_bytes(records, form));
     let segments = |bytes: f64| (bytes / SEGMENT).ceil();
     checks.push(Check::claim(

@@ -6,7 +6,7 @@ use super::line::Line;
 use super::service::AUTHOR;
 use super::stack::FREEBSD;
 use super::{OF_FREEBSD_DIFFERS, PAPER, SIMULATED, instrument, one_line, simulated};
-use crate::check::Check;
+use crate::check::{Check, most};
 use crate::figure::Figure;
 use crate::records::Records;
 
@@ -66,10 +66,9 @@ fn handshake(cells: &Cells<'_>) -> Check {
 /// What a loss costs that fast retransmit repairs.
 fn early(cells: &Cells<'_>) -> Check {
     let costs = (2..=7).map(|position| cells.ms(LINE, position) - cells.ms(LINE, 0));
-    let most = costs.clone().fold(0.0, f64::max);
-    let told: Vec<String> = costs.map(|ms| format!("{ms:.0}")).collect();
+    let told: Vec<String> = costs.clone().map(|ms| format!("{ms:.0}")).collect();
     Check::claim(
-        most < 0.5 * PAPER_LATE_MS,
+        most(costs.clone()) < 0.5 * PAPER_LATE_MS,
         format!(
             "At positions 2 to 7 a loss costs {} ms; the paper calls it small.",
             told.join(", ")

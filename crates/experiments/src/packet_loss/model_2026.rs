@@ -107,7 +107,7 @@ fn ticks(records: &Records) -> Check {
     let [at, later, elsewhere] = twin::TIMERS.map(|name| records.number(name));
     let all = at + later + elsewhere;
     Check::claim(
-        at + later >= USEFUL * all,
+        at + later >= USEFUL * all && all > 0.0,
         format!(
             "Of {all} first timeouts in the kernel {:.0} % ran out at the model's tick, {:.0} % at the next, {:.0} % at others.",
             100.0 * at / all,

@@ -96,6 +96,9 @@ pub(super) fn accounted(records: &Records) -> Vec<Check> {
 
 /// How a minute of the thesis is written.
 pub(super) fn clock(minute: f64) -> String {
+    if !minute.is_finite() {
+        return "never".to_owned();
+    }
     let seconds = (minute * 60.0).round() as u64;
     format!("{}:{:02}", seconds / 60, seconds % 60)
 }

@@ -12,8 +12,9 @@ use posthaste_units::{Seed, Span};
 use posthaste_wsqos::qos::{Document, Offer, Requirement};
 
 use super::lookups::QUESTIONS;
+use super::measured::runs;
 use super::qws;
-use super::rig::{Stand, describe, plan_of, runs};
+use super::rig::{Stand, describe, plan_of};
 use crate::figure::{Conditions, Failure, Study};
 use crate::lab::Cores;
 use crate::records::{Records, Table};
@@ -167,7 +168,11 @@ fn sweep_one(
             let Some(measured) = stand.measure(&plan, conditions.stop)? else {
                 return Ok(None);
             };
-            table.push(measured.row(who, load, repetition, f64::NAN));
+            table.push(
+                measured
+                    .acted(SLOWDOWN)
+                    .row(who, load, repetition, f64::NAN),
+            );
         }
     }
     Ok(Some(()))

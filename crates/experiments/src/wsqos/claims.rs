@@ -5,7 +5,7 @@ use posthaste_bookshop::Size;
 use super::handheld::{BLUETOOTH, WLAN};
 use super::paper;
 use super::service_time::{COMPRESSED, Client, Network, PLAIN};
-use crate::check::Check;
+use crate::check::{Check, least, most};
 
 /// On both fast networks.
 pub(super) const WITHOUT_THE_REST: &str = "Ours is what the network, the server and decompression take. The paper's service time has whatever else its handheld did with a reply, and does not say what: with its own 89 ms to compress the largest reply and 1,122 ms to decompress it, 4 % make a service time of at least 30 s, of which 802.11b needs a tenth of a second. So ours shows what compression alone costs a slow processor on a fast line, and beside it what it costs a client of today. The 2 s between the two networks are not explained by rates and delays either.";
@@ -20,15 +20,14 @@ pub(super) fn no_real_difference(network: Network<'_>) -> Vec<Check> {
         (Client::Handheld, "the handheld"),
         (Client::Fast, "a client as fast as this machine"),
     ] {
-        let most = Size::ALL.map(|size| network.over_plain(size, client).abs());
-        let most = most.into_iter().fold(0.0, f64::max);
+        let apart = most(Size::ALL.map(|size| network.over_plain(size, client).abs()));
         let [plain, compressed] =
             [PLAIN, COMPRESSED].map(|form| network.ms(Size::Heavy5, form, client));
         checks.push(Check::claim(
-            most <= paper::APART,
+            apart <= paper::APART,
             format!(
                 "No real difference for {name}: compressed and plain are at most {:.0} % apart (paper: 4); the largest reply takes {compressed:.0} ms compressed and {plain:.0} ms plain.",
-                100.0 * most
+                100.0 * apart
             ),
         ));
     }
@@ -40,16 +39,12 @@ pub(super) fn no_real_difference(network: Network<'_>) -> Vec<Check> {
         (ms(BLUETOOTH) - ms(WLAN)) / 1e3
     };
     let gaps = Size::ALL.map(below);
-    let (least, most) = gaps
-        .iter()
-        .fold((f64::INFINITY, 0.0f64), |(least, most), gap| {
-            (least.min(*gap), most.max(*gap))
-        });
+    let (smallest, largest) = (least(gaps), most(gaps));
     let about = |gap: &f64| (gap / paper::WLAN_BELOW_BLUETOOTH - 1.0).abs() <= 0.25;
     checks.push(Check::claim(
         gaps.iter().all(about),
         format!(
-            "802.11b is about 2 s below Bluetooth at every size: here {least:.3} s for the smallest gap, {most:.3} s for the largest."
+            "802.11b is about 2 s below Bluetooth at every size: here {smallest:.3} s for the smallest gap, {largest:.3} s for the largest."
         ),
     ));
     checks

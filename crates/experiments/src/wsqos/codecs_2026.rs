@@ -7,9 +7,9 @@ use posthaste_wsqos::{Prices, STEPS};
 
 use super::PAPER;
 use super::codecs::{self, NONE, REPLIES, of};
-use crate::check::Check;
+use crate::check::{Check, least, most};
 use crate::figure::{Figure, Plot};
-use crate::records::Records;
+use crate::records::{Records, Row};
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/codecs-2026",
@@ -141,7 +141,13 @@ fn passes(records: &Records, reply: Size, step: &str, bandwidth: f64) -> f64 {
 
 fn checks(records: &Records) -> Vec<Check> {
     let mut checks = Vec::new();
-    let measured = records.table("codecs").len();
+    let rows = records.table("codecs").rows();
+    let known = |row: &Row<'_>| {
+        ["bytes", "microseconds"]
+            .iter()
+            .all(|cell| row.number(cell).is_finite())
+    };
+    let measured = rows.filter(known).count();
     checks.push(Check::instrument(
         measured == REPLIES.len() * (STEPS.len() + 1),
         format!(
@@ -177,14 +183,10 @@ fn checks(records: &Records) -> Vec<Check> {
             of(records, reply, step.name()).1 / assumed.as_secs_f64()
         })
         .collect();
-    let (least, most) = ratios
-        .iter()
-        .fold((f64::INFINITY, 0.0), |(least, most), ratio| {
-            (f64::min(least, *ratio), f64::max(most, *ratio))
-        });
+    let (low, high) = (least(ratios.iter().copied()), most(ratios.iter().copied()));
     checks.push(Check::claim(
-        least > 0.25 && most < 4.0,
-        format!("What the gateway assumes before it has compressed anything is of the right size: measured are {least:.2} to {most:.2} times that, for {} pairs of reply and coding.", ratios.len()),
+        low > 0.25 && high < 4.0,
+        format!("What the gateway assumes before it has compressed anything is of the right size: measured are {low:.2} to {high:.2} times that, for {} pairs of reply and coding.", ratios.len()),
     ));
     checks
 }

@@ -4,7 +4,7 @@ use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 
 use super::diffserv::RATES;
 use super::qos_proxy::{BACKGROUNDS, Marks};
-use crate::check::Check;
+use crate::check::{Check, least, most};
 use crate::estimate::{MEDIANS, estimate};
 use crate::figure::Plot;
 use crate::overload::instrument;
@@ -87,7 +87,7 @@ fn over_rate(records: &Records, title: &str, marks: &[Marks], place: usize) -> V
     };
     chart.series = marks.iter().map(series).collect();
     let rows = records.table("runs").rows();
-    let late = rows.map(|row| row.number("witness_ms")).fold(0.0, f64::max);
+    let late = most(rows.map(|row| row.number("witness_ms")));
     chart.notes = vec![
         MEDIANS.to_owned(),
         format!(
@@ -138,14 +138,11 @@ fn gains(records: &Records, background: u64) -> Check {
         of(Marks::Gateway) - of(Marks::Nobody)
     };
     let gains = RATES.map(gain);
-    let (most, least) = (
-        gains.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        gains.iter().copied().fold(f64::INFINITY, f64::min),
-    );
+    let (worst, best) = (least(gains), most(gains));
     Check::claim(
-        most > 0.0 && least > -0.5,
+        best > 0.0 && worst > -0.5,
         format!(
-            "Marked replies are better off almost everywhere: from {least:+.1} to {most:+.1} replies a second (the thesis: at best +2.8, with 800 kbyte/s at 60/s)."
+            "Marked replies are better off almost everywhere: from {worst:+.1} to {best:+.1} replies a second (the thesis: at best +2.8, with 800 kbyte/s at 60/s)."
         ),
     )
 }

@@ -6,7 +6,7 @@ use posthaste_units::Span;
 use super::sclient::{self, Mix, places};
 use super::sclient_plots::{DIFFERS, accounted, of_paper, over_rate, overloaded};
 use super::{PAPER, paper};
-use crate::check::Check;
+use crate::check::{Check, least, most};
 use crate::figure::{Figure, Plot};
 use crate::overload::curves::nearest;
 use crate::records::Records;
@@ -48,10 +48,10 @@ fn checks(records: &Records) -> Vec<Check> {
     let share = places(records, Mix::Dynamic, "packed");
     let [all, few, none] = paper::DYNAMIC.map(|(rate, share)| (rate / paper::NONE_CAPACITY, share));
     let low = share.iter().filter(|place| place.0 <= all.0);
-    let least = low.map(|place| place.1).fold(f64::INFINITY, f64::min);
+    let fewest = least(low.map(|place| place.1));
     checks.push(Check::claim(
-        least >= 0.98 && least.is_finite(),
-        format!("Up to 60/s, {:.2} of the capacity, every reply that may be is compressed: here {:.1} % of them.", all.0, 100.0 * least),
+        fewest >= 0.98,
+        format!("Up to 60/s, {:.2} of the capacity, every reply that may be is compressed: here {:.1} % of them.", all.0, 100.0 * fewest),
     ));
     let there = nearest(&share, few.0);
     checks.push(Check::claim(
@@ -59,17 +59,17 @@ fn checks(records: &Records) -> Vec<Check> {
         format!("At 120/s, {:.2} of the capacity, some still are: here {:.0} % at the nearest rate (paper: {:.0} %).", few.0, 100.0 * there, 100.0 * few.1),
     ));
     let high = share.iter().filter(|place| place.0 > none.0);
-    let most = high.map(|place| place.1).fold(f64::NEG_INFINITY, f64::max);
+    let rest = most(high.map(|place| place.1));
     checks.push(Check::claim(
-        (0.0..=0.02).contains(&most),
+        (0.0..=0.02).contains(&rest),
         format!(
             "Above 140/s, {:.2} of the capacity, none is: here {:.1} % at most.",
             none.0,
-            100.0 * most
+            100.0 * rest
         ),
     ));
     let rises = share.windows(2).map(|two| two[1].1 - two[0].1);
-    let worst = rises.fold(f64::NEG_INFINITY, f64::max);
+    let worst = most(rises);
     checks.push(Check::claim(
         worst <= WOBBLE,
         format!("The share falls as the rate grows: from one rate to the next it rises by {:.1} points at most.", 100.0 * worst.max(0.0)),

@@ -23,7 +23,7 @@ pub(crate) static FIGURE: Figure = Figure {
 };
 
 fn plot(records: &Records) -> Vec<Plot> {
-    let y = Axis::linear("share of its processor", Unit::Share);
+    let y = Axis::linear("share of the processor that is acted", Unit::Share);
     let chart = over_rate(
         records,
         "The broker's processor, offers in a database",
@@ -38,8 +38,8 @@ fn checks(records: &Records) -> Vec<Check> {
     let mut checks = accounted(records);
     let [low, high] = [lowest, overloaded].map(|at| at(records, DATABASE.who, "busy"));
     checks.push(Check::claim(
-        high >= 2.0 * low,
-        format!("The processor's share grows with the rate, from {:.0} % at the lowest to {:.0} % past the limit, where the broker sleeps off three quarters of its time to be four times slower.", 100.0 * low, 100.0 * high),
+        high >= 0.9 && low < 0.5,
+        format!("Past the limit the processor that the broker acts, four times slower than this machine's, is full: {:.0} % of it, after {:.0} % at the lowest rate.", 100.0 * high, 100.0 * low),
     ));
     checks
 }

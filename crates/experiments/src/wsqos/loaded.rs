@@ -45,8 +45,15 @@ struct Case {
     rates: &'static [f64],
     /// Fetches of the handheld beside each load.
     fetches: u64,
-    /// How long a load lasts: the last fetch has to be answered within it.
+    /// How long a load lasts that the gateway can serve: the last fetch is answered within it.
     length: Span,
+}
+
+impl Case {
+    /// How long one lasts that it cannot: until the last fetch has a connection or has given up.
+    fn length_beyond(&self) -> Span {
+        SETTLE + SPACING * self.fetches + CONNECT_TIMEOUT + LOOK
+    }
 }
 
 const QUICK: Case = Case {
@@ -167,6 +174,7 @@ impl Inside {
         let mut rig = Rig::open(&conditions, REPLY, "gzip")?;
         rig.listen = SERVER.v4;
         rig.describe(&mut records, &conditions);
+        records.set_parameter("network", "two hosts of an emulation, GPRS between them");
         let stand = rig.gateway(SLOWDOWN, GATEWAY, "")?;
         records.set_parameter("gateway", GATEWAY.replace('\n', "; "));
         let words = format!("{SLOWDOWN} times this machine's processor time");
@@ -206,6 +214,8 @@ impl Inside {
         drop(stand);
         let outcome = self.running.finish()?;
         let ways = [&outcome.up, &outcome.down];
+        let granted = ["not granted", "granted"][usize::from(outcome.real_time)];
+        records.set_parameter("real-time priority", granted);
         let lost = ways.map(|way| way.bypassed.overrun + way.bypassed.unsent);
         let late = outcome.lateness.quantile(0.99).as_millis_f64();
         records.set_number("late p99 ms", late);
@@ -244,7 +254,7 @@ impl Inside {
         let syns = || self.running.client.run(TcpCounters::read);
         let before = syns()?.syn_retransmits;
         let handheld = self.handheld(rig, stand);
-        let plan = load(rig, stand, others, rate, capacities, self.case.length)?;
+        let plan = load(rig, stand, others, rate, capacities, self.case)?;
         let measured = rig.measure(stand, &plan, &self.stop)?;
         let fetched = handheld.join().map_err(|_| "a generator panicked")??;
         let again = syns()?.syn_retransmits - before;
@@ -307,7 +317,7 @@ fn load(
     others: Others,
     rate: f64,
     [all, none]: [f64; 2],
-    length: Span,
+    case: &Case,
 ) -> Result<Plan, Failure> {
     let steady = |rate, length| {
         let rate = Rate::per_second(rate).ok_or("the gateway answered nothing")?;
@@ -317,11 +327,15 @@ fn load(
         rate / paper::NONE_CAPACITY * none,
         others.capacity(all, none),
     );
-    let mut steps = vec![steady(rate, length)?];
-    if rate > own {
+    let steps = if rate > own {
         let burst = Span::from_secs_f64(FILL / (3.0 * own));
-        steps.insert(0, steady(4.0 * own, burst)?);
-    }
+        vec![
+            steady(4.0 * own, burst)?,
+            steady(rate, case.length_beyond())?,
+        ]
+    } else {
+        vec![steady(rate, case.length)?]
+    };
     let arrivals = Arrivals::Constant;
     let pace = Pace::Open { arrivals, steps };
     Ok(rig.plan(stand, others.wishes(), Connections::New, pace))

@@ -7,8 +7,9 @@
 use posthaste_load::{Pace, Plan};
 use posthaste_units::{Seed, Span};
 
+use super::measured::runs;
 use super::qos_proxy::{message, request};
-use super::rig::{Rig, Stand, plan_of, runs, side_by_side};
+use super::rig::{Rig, Stand, plan_of, side_by_side};
 use super::sclient::{FILL, SLOWDOWN};
 use crate::estimate::estimate;
 use crate::figure::{Conditions, Failure, Study};

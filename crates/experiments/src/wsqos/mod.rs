@@ -60,6 +60,7 @@ mod lookups;
 pub(crate) mod lookups_2026;
 mod market;
 mod marking_cost;
+mod measured;
 mod origin;
 mod peers;
 mod policies;

@@ -3,10 +3,10 @@
 //! A figure that compares with them is drawn without those that are not there, and says so: to reproduce
 //! needs nothing but this program.
 
-use std::fs;
+use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -96,8 +96,7 @@ impl Peer {
         }
     }
 
-    /// Starts it between generator and origin, with its files in `folder`; none where it is not
-    /// installed or does not come up.
+    /// Starts it between generator and origin, with its files in `folder`; none where it is not installed.
     pub(super) fn start(self, rig: &Rig, folder: &Path) -> Result<Option<Stand>, Failure> {
         let (program, configuration) = match self {
             Self::Haproxy | Self::HaproxyAll | Self::HaproxyPlain => ("haproxy", HAPROXY),
@@ -118,6 +117,7 @@ impl Peer {
             .replace("{gzip}", gzip);
         let file = folder.join("configuration");
         fs::write(&file, configuration)?;
+        let complaints = folder.join("complaints");
         let mut command = Command::new(program);
         match self {
             Self::Haproxy | Self::HaproxyAll | Self::HaproxyPlain => {
@@ -130,10 +130,19 @@ impl Peer {
         let child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(File::create(&complaints)?)
             .spawn()?;
-        pin(&child, rig.cores.server)?;
-        Ok(listening(child, listen))
+        let pid = Pid::from_child(&child);
+        // From here on it ends with the stand.
+        let stand = Stand::peer(child, listen);
+        pin(pid, rig.cores.server)?;
+        if !listens(listen) {
+            let said = fs::read_to_string(&complaints)?;
+            let last = said.lines().last().unwrap_or("it says nothing");
+            let name = self.name();
+            return Err(format!("{name} does not listen within {LISTENING:?}: {last}").into());
+        }
+        Ok(Some(stand.with_threads()))
     }
 }
 
@@ -180,24 +189,23 @@ pub(super) fn find(program: &str) -> Option<PathBuf> {
 }
 
 /// Puts a program that has just been started on a core.
-fn pin(child: &Child, core: Option<usize>) -> Result<(), Failure> {
+fn pin(process: Pid, core: Option<usize>) -> Result<(), Failure> {
     if let Some(core) = core {
         let mut set = CpuSet::new();
         set.set(core);
-        sched_setaffinity(Some(Pid::from_child(child)), &set)?;
+        sched_setaffinity(Some(process), &set)?;
     }
     Ok(())
 }
 
-/// The program once it listens; it is ended where it does not.
-fn listening(child: Child, address: SocketAddr) -> Option<Stand> {
+/// Whether somebody listens there in time.
+fn listens(address: SocketAddr) -> bool {
     let end = Instant::now() + LISTENING;
     while Instant::now() < end {
         if TcpStream::connect(address).is_ok() {
-            return Some(Stand::peer(child, address));
+            return true;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    drop(Stand::peer(child, address));
-    None
+    false
 }

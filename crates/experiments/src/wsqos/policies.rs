@@ -9,9 +9,11 @@ use posthaste_load::{Arrivals, Connections, Pace, Plan, Step};
 use posthaste_units::{Rate, Span};
 use posthaste_wsqos::Wish;
 
+use super::measured::{Measured, runs};
 use super::peers::{Folder, Peer};
-use super::rig::{Measured, REPLY, Rig, Stand, runs};
+use super::rig::{REPLY, Rig, Stand};
 use super::sizes::Sizes;
+use crate::check::most;
 use crate::figure::{Conditions, Failure, Study};
 use crate::records::{Records, Table};
 
@@ -161,14 +163,14 @@ impl Policies<'_> {
     }
 
     /// Every load for every proxy; by how much the shares differ at most that the gateway counts and that
-    /// follow from its bytes. What is stopped is left out.
+    /// follow from its bytes; not a number where nothing was compared. What is stopped is left out.
     fn sweeps(
         &self,
         contenders: &[Contender],
         capacity: f64,
         table: &mut Table,
     ) -> Result<f64, Failure> {
-        let (case, mut done, mut apart) = (self.case, 0, 0.0);
+        let (case, mut done, mut apart) = (self.case, 0, Vec::new());
         let of = case.repetitions * (case.loads.len() * contenders.len()) as u64;
         for repetition in 1..=case.repetitions {
             for &load in case.loads {
@@ -186,7 +188,7 @@ impl Policies<'_> {
                     };
                     let settled = run(case.settle)?.is_some();
                     let Some(measured) = run(case.length)?.filter(|_| settled) else {
-                        return Ok(apart);
+                        return Ok(most(apart));
                     };
                     let by_bytes = one.sizes.share(&measured);
                     let mut share = by_bytes;
@@ -194,13 +196,13 @@ impl Policies<'_> {
                         share = measured.packed();
                     }
                     if one.name == POLICIES[0] {
-                        apart = f64::max(apart, (share - by_bytes).abs());
+                        apart.push((share - by_bytes).abs());
                     }
                     table.push(measured.row(one.name, load, repetition, share));
                 }
             }
         }
-        Ok(apart)
+        Ok(most(apart))
     }
 }
 

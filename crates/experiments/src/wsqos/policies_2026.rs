@@ -6,7 +6,7 @@ use posthaste_units::Span;
 use super::PAPER;
 use super::peers::Peer;
 use super::policies::{self, POLICIES, names};
-use crate::check::Check;
+use crate::check::{Check, most};
 use crate::estimate::{Estimate, MEDIANS, estimate};
 use crate::figure::{Figure, Plot};
 use crate::overload::curves::reservations;
@@ -161,10 +161,7 @@ fn checks(records: &Records) -> Vec<Check> {
             .iter()
             .map(|load| at(records, policy, *load, "packed").median)
             .collect();
-        let worst = shares
-            .windows(2)
-            .map(|two| two[1] - two[0])
-            .fold(f64::NEG_INFINITY, f64::max);
+        let worst = most(shares.windows(2).map(|two| two[1] - two[0]));
         checks.push(Check::claim(
             worst <= WOBBLE,
             format!("`{policy}`: the share falls as the load grows: from one load to the next it rises by {:.1} points at most.", 100.0 * worst.max(0.0)),

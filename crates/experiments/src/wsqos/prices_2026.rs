@@ -184,7 +184,7 @@ fn checks(records: &Records) -> Vec<Check> {
             format!("Each of {intended:.0} intended requests has one outcome."),
         ),
         Check::instrument(
-            sum("quoted_refused") == 0.0,
+            sum("quoted_refused") == 0.0 && sum("quoted") > 0.0,
             format!(
                 "Of {:.0} requests with a quote {:.0} were refused.",
                 sum("quoted"),

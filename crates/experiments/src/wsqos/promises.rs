@@ -10,8 +10,9 @@ use posthaste_load::{Arrivals, Connections, Pace, Plan, Step};
 use posthaste_units::{Rate, Seed, Span};
 use posthaste_wsqos::Wish;
 
+use super::measured::{Measured, runs};
 use super::peers::{Folder, Peer};
-use super::rig::{Measured, REPLY, Rig, Stand, runs, side_by_side};
+use super::rig::{REPLY, Rig, Stand, side_by_side};
 use super::sizes::Sizes;
 use crate::figure::{Conditions, Failure, Study};
 use crate::records::{Records, Table, Value};

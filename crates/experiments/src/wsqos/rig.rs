@@ -10,18 +10,20 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Child;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use posthaste_bookshop::Size;
-use posthaste_load::{Connections, Outcome, Outcomes, Pace, Plan, RequestSpec, Run, RunError, run};
-use posthaste_stats::Histogram;
+use posthaste_load::{Connections, Pace, Plan, RequestSpec, Run, RunError, run};
 use posthaste_units::Span;
 use posthaste_wsqos::Wish;
 
 use super::front::{Front, fetch};
+use super::measured::{Done, Measured};
 use super::origin::Origin;
 use crate::figure::{Conditions, Failure};
 use crate::lab::{Cores, Counters, Lab};
-use crate::records::{Records, Table, Value};
+use crate::records::Records;
+use crate::sweep;
 
 /// The reply: the paper's.
 pub(super) const REPLY: Size = Size::Heavy1;
@@ -69,27 +71,6 @@ pub(super) struct Packed {
     pub(super) bytes: f64,
     /// Seconds of processor time.
     pub(super) seconds: f64,
-}
-
-/// What a proxy has done so far.
-#[derive(Clone, Copy, Debug, Default)]
-struct Done {
-    /// Seconds of processor time, and seconds in which it waited for a processor.
-    used: f64,
-    waited: f64,
-    replies: f64,
-    /// Replies to clients that did not refuse, and those of them that were compressed.
-    open: f64,
-    packed: f64,
-    /// Replies to clients that asked, and were not served compressed.
-    denied: f64,
-}
-
-/// One run of the generator.
-pub(super) struct Measured {
-    pub(super) run: Run,
-    kernel: Counters,
-    done: Done,
 }
 
 impl Rig {
@@ -335,19 +316,37 @@ impl Stand {
         stop: &AtomicBool,
     ) -> Result<Option<Measured>, Failure> {
         let (kernel, done) = (Counters::read()?, self.done()?);
+        let begun = Instant::now();
         let run = making_way(|| run(plan, stop, &mut ()))?;
+        let lasted = begun.elapsed().as_secs_f64();
         let kernel = Counters::read()? - kernel;
         let done = self.done()?.since(done);
-        Ok((!run.stopped).then_some(Measured { run, kernel, done }))
+        let closed = matches!(plan.pace, Pace::Closed { .. });
+        Ok((!run.stopped).then_some(Measured {
+            planned: sweep::planned(plan),
+            run,
+            closed,
+            lasted,
+            kernel,
+            done,
+        }))
     }
 
-    /// A program that listens on `address`.
+    /// A program that is to listen on `address`, and ends with this.
     pub(super) fn peer(child: Child, address: SocketAddr) -> Self {
         Self {
             address,
-            tasks: tasks(&child.id().to_string(), |_| true),
+            tasks: Vec::new(),
             works: Works::Peer(child),
         }
+    }
+
+    /// With the threads that its program has now.
+    pub(super) fn with_threads(mut self) -> Self {
+        if let Works::Peer(child) = &self.works {
+            self.tasks = tasks(&child.id().to_string(), |_| true);
+        }
+        self
     }
 
     /// Labels and values of one of a gateway's counters; nothing of what is none.
@@ -415,128 +414,9 @@ impl Drop for Stand {
     }
 }
 
-impl Done {
-    fn since(self, then: Self) -> Self {
-        Self {
-            used: self.used - then.used,
-            waited: self.waited - then.waited,
-            replies: self.replies - then.replies,
-            open: self.open - then.open,
-            packed: self.packed - then.packed,
-            denied: self.denied - then.denied,
-        }
-    }
-}
-
-impl Measured {
-    /// The part of the run that counts: its last step, or all of it where there is one only.
-    fn part(&self) -> (&Outcomes, &Histogram, f64) {
-        match self.run.steps.last() {
-            Some(step) => (
-                &step.part.outcomes,
-                &step.part.response,
-                step.duration.as_secs_f64(),
-            ),
-            None => (
-                &self.run.outcomes,
-                self.run.response.histogram(),
-                self.run.duration.as_secs_f64(),
-            ),
-        }
-    }
-
-    /// Replies per second: of the requests due in the part that counts.
-    pub(super) fn throughput(&self) -> f64 {
-        let (outcomes, _, seconds) = self.part();
-        outcomes[Outcome::Ok] as f64 / seconds
-    }
-
-    /// Bytes of a reply, its header included, in the mean of the run.
-    pub(super) fn bytes(&self) -> f64 {
-        self.run.bytes_received as f64 / self.run.outcomes[Outcome::Ok] as f64
-    }
-
-    /// Seconds of processor time for each reply.
-    pub(super) fn cost(&self) -> f64 {
-        self.done.used / self.run.outcomes[Outcome::Ok] as f64
-    }
-
-    /// Share of the replies that might be compressed and were, by the gateway's own count.
-    pub(super) fn packed(&self) -> f64 {
-        self.done.packed / self.done.open
-    }
-
-    /// A row of [`runs`]: which run it was, the share compressed, then everything measured.
-    pub(super) fn row(&self, who: &str, load: f64, repetition: u64, packed: f64) -> Vec<Value> {
-        let (outcomes, response, seconds) = self.part();
-        let (summary, lateness) = (response.summary(), self.run.lateness.summary());
-        let all = &self.run.outcomes;
-        let unconnected = outcomes[Outcome::ConnectAborted] + outcomes[Outcome::Unanswered];
-        let lasted = self.run.duration.as_secs_f64();
-        let mut row: Vec<Value> = vec![who.into(), load.into(), repetition.into()];
-        row.extend(
-            [
-                seconds,
-                self.run.intended as f64,
-                self.run.attempted() as f64,
-            ]
-            .map(Value::from),
-        );
-        row.extend(all.iter().map(|(_, count)| Value::from(count)));
-        row.extend([
-            Value::from(outcomes.total() as f64 / seconds),
-            self.throughput().into(),
-            (unconnected as f64 / seconds).into(),
-            summary.mean.into(),
-            summary.p50.into(),
-            summary.p99.into(),
-            lateness.p99.into(),
-            lateness.max.into(),
-            packed.into(),
-            self.done.denied.into(),
-            self.bytes().into(),
-            (self.done.used / lasted).into(),
-            (self.done.waited / lasted).into(),
-            self.kernel.listen_drops.into(),
-            self.kernel.syn_retransmits.into(),
-        ]);
-        row
-    }
-}
-
-/// The table of runs, without rows. Rates and times are of the part that counts, counts of the whole run.
-pub(super) fn runs() -> Table {
-    let first = [
-        "who",
-        "load",
-        "repetition",
-        "seconds",
-        "intended",
-        "attempted",
-    ];
-    let last = [
-        "offered_per_s",
-        "throughput_per_s",
-        "rejected_per_s",
-        "response_ms",
-        "response_p50_ms",
-        "response_p99_ms",
-        "lateness_p99_ms",
-        "lateness_max_ms",
-        "packed",
-        "denied",
-        "reply_bytes",
-        "busy",
-        "waited",
-        "listen_drops",
-        "syn_retransmits",
-    ];
-    let outcomes = Outcome::ALL.map(Outcome::name);
-    Table::with(first.iter().chain(&outcomes).chain(&last).copied())
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::measured::runs;
     use super::*;
 
     #[test]

@@ -10,7 +10,8 @@ use posthaste_load::{Connections, Pace, Plan};
 use posthaste_units::{Seed, Span};
 use posthaste_wsqos::Wish;
 
-use super::rig::{Measured, REPLY, Rig, Stand, runs};
+use super::measured::{Measured, runs};
+use super::rig::{REPLY, Rig, Stand};
 use crate::figure::{Conditions, Failure, Study};
 use crate::records::{Records, Table};
 use crate::sweep;

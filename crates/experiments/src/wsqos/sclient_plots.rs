@@ -4,7 +4,7 @@ use posthaste_draw::{Axis, Chart, Point, Series, TopAxis, Unit};
 
 use super::paper;
 use super::sclient::{Mix, OVERLOADED, places};
-use crate::check::Check;
+use crate::check::{Check, most};
 use crate::estimate::{MEDIANS, estimate};
 use crate::overload::curves::{plateau, reservations};
 use crate::overload::instrument;
@@ -85,7 +85,7 @@ fn lateness(records: &Records) -> String {
     let rows = records.table("runs").rows();
     let p99: Vec<f64> = rows.map(|row| row.number("lateness_p99_ms")).collect();
     let found = estimate(&p99);
-    let worst = p99.iter().copied().fold(0.0, f64::max);
+    let worst = most(p99.iter().copied());
     format!(
         "The generator sent within {:.2} ms of the due time, 99 of 100, in the median run ({worst:.1} ms in the worst); response times count from when requests were due.",
         found.median

@@ -9,7 +9,8 @@ use posthaste_load::{Connections, Pace};
 use posthaste_units::Span;
 use posthaste_wsqos::Wish;
 
-use super::rig::{Measured, Rig, Stand};
+use super::measured::Measured;
+use super::rig::{Rig, Stand};
 use crate::figure::Failure;
 
 /// Bytes of a reply, its header included; not a number where it was stopped.
@@ -42,6 +43,7 @@ impl Sizes {
     pub(super) fn share(&self, measured: &Measured) -> f64 {
         match self.plain - self.packed {
             saved if saved > 1.0 => (self.plain - measured.bytes()) / saved,
+            unknown if unknown.is_nan() => f64::NAN,
             _ => 0.0,
         }
     }

@@ -111,7 +111,7 @@ fn checks(records: &Records) -> Vec<Check> {
             format!("{ok} of {intended} replies were complete and could be decoded."),
         ),
         Check::instrument(
-            whole == runs,
+            whole == runs && runs > 0,
             format!(
                 "In {whole} of {runs} runs every reply was decoded to as many bytes as the shop sends."
             ),

@@ -5,7 +5,7 @@ use posthaste_units::Span;
 
 use super::loaded::{self, Others};
 use super::{PAPER, paper};
-use crate::check::Check;
+use crate::check::{Check, least};
 use crate::figure::{Figure, Plot};
 use crate::records::{Records, Row};
 
@@ -85,7 +85,7 @@ fn checks(records: &Records) -> Vec<Check> {
     };
     let [fetches, ok, intended, ended] = ["fetches", "ok", "load_intended", "load_ended"].map(sum);
     let line = |row: &Row<'_>| row.number("service_low_ms") - row.number("computed_ms");
-    let soonest = rows().map(|row| line(&row)).fold(f64::INFINITY, f64::min);
+    let soonest = least(rows().map(|row| line(&row)));
     let [late, lost] = ["late p99 ms", "lost"].map(|name| records.number(name));
     let mut checks = vec![
         Check::instrument(

@@ -1,0 +1,173 @@
+//! What came of one run of the generator on a [`Stand`](super::rig::Stand), and the table of such runs.
+
+use posthaste_load::{Outcome, Outcomes, Run};
+use posthaste_stats::Histogram;
+
+use crate::lab::Counters;
+use crate::records::{Table, Value};
+
+/// What a proxy has done so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Done {
+    /// Seconds of processor time, and seconds in which it waited for a processor.
+    pub(super) used: f64,
+    pub(super) waited: f64,
+    pub(super) replies: f64,
+    /// Replies to clients that did not refuse, and those of them that were compressed.
+    pub(super) open: f64,
+    pub(super) packed: f64,
+    /// Replies to clients that asked, and were not served compressed.
+    pub(super) denied: f64,
+}
+
+/// One run of the generator.
+pub(super) struct Measured {
+    pub(super) run: Run,
+    pub(super) closed: bool,
+    /// Requests that the plan has.
+    pub(super) planned: f64,
+    /// Seconds from before it until all was over.
+    pub(super) lasted: f64,
+    pub(super) kernel: Counters,
+    pub(super) done: Done,
+}
+
+impl Done {
+    /// What was done since then.
+    pub(super) fn since(self, then: Self) -> Self {
+        Self {
+            used: self.used - then.used,
+            waited: self.waited - then.waited,
+            replies: self.replies - then.replies,
+            open: self.open - then.open,
+            packed: self.packed - then.packed,
+            denied: self.denied - then.denied,
+        }
+    }
+}
+
+impl Measured {
+    /// The part of the run that counts: its last step, or all of it where there is one only.
+    fn part(&self) -> (&Outcomes, &Histogram, f64) {
+        match self.run.steps.last() {
+            Some(step) => (
+                &step.part.outcomes,
+                &step.part.response,
+                step.duration.as_secs_f64(),
+            ),
+            None => (
+                &self.run.outcomes,
+                self.run.response.histogram(),
+                self.run.duration.as_secs_f64(),
+            ),
+        }
+    }
+
+    /// Replies per second: of the requests due in the part that counts. In a closed loop, which ends with a
+    /// request of each client under way, of those that came in its time.
+    pub(super) fn throughput(&self) -> f64 {
+        if self.closed {
+            return self.run.achieved_rate();
+        }
+        let (outcomes, _, seconds) = self.part();
+        outcomes[Outcome::Ok] as f64 / seconds
+    }
+
+    /// Replies that came in the part that counts.
+    fn served(&self) -> u64 {
+        let last = self.run.steps.last();
+        last.map_or(self.run.completed, |step| step.part.completed)
+    }
+
+    /// Bytes of a reply, its header included, in the mean of the run.
+    pub(super) fn bytes(&self) -> f64 {
+        self.run.bytes_received as f64 / self.run.outcomes[Outcome::Ok] as f64
+    }
+
+    /// Seconds of processor time for each reply.
+    pub(super) fn cost(&self) -> f64 {
+        self.done.used / self.run.outcomes[Outcome::Ok] as f64
+    }
+
+    /// Share of the replies that might be compressed and were, by the gateway's own count.
+    pub(super) fn packed(&self) -> f64 {
+        self.done.packed / self.done.open
+    }
+
+    /// What it used as processor time of the machine that is acted, so many times slower.
+    pub(super) fn acted(mut self, slowdown: u32) -> Self {
+        self.done.used *= f64::from(slowdown);
+        self
+    }
+
+    /// A row of [`runs`]: which run it was, the share compressed, then everything measured.
+    pub(super) fn row(&self, who: &str, load: f64, repetition: u64, packed: f64) -> Vec<Value> {
+        let (outcomes, response, seconds) = self.part();
+        let (summary, lateness) = (response.summary(), self.run.lateness.summary());
+        let all = &self.run.outcomes;
+        let unconnected = outcomes[Outcome::ConnectAborted] + outcomes[Outcome::Unanswered];
+        let mut row: Vec<Value> = vec![who.into(), load.into(), repetition.into()];
+        row.extend(
+            [
+                seconds,
+                self.run.intended as f64,
+                self.run.attempted() as f64,
+            ]
+            .map(Value::from),
+        );
+        row.extend(all.iter().map(|(_, count)| Value::from(count)));
+        row.extend([
+            Value::from(outcomes.total() as f64 / seconds),
+            self.throughput().into(),
+            (unconnected as f64 / seconds).into(),
+            summary.mean.into(),
+            summary.p50.into(),
+            summary.p99.into(),
+            lateness.p99.into(),
+            lateness.max.into(),
+            packed.into(),
+            self.done.denied.into(),
+            self.bytes().into(),
+            (self.done.used / self.lasted).into(),
+            (self.done.waited / self.lasted).into(),
+            self.kernel.listen_drops.into(),
+            self.kernel.syn_retransmits.into(),
+            self.planned.into(),
+            (self.served() as f64 / seconds).into(),
+        ]);
+        row
+    }
+}
+
+/// The table of runs, without rows. Rates and times are of the part that counts, counts of the whole run.
+pub(super) fn runs() -> Table {
+    let first = [
+        "who",
+        "load",
+        "repetition",
+        "seconds",
+        "intended",
+        "attempted",
+    ];
+    let last = [
+        "offered_per_s",
+        "throughput_per_s",
+        "rejected_per_s",
+        "response_ms",
+        "response_p50_ms",
+        "response_p99_ms",
+        "lateness_p99_ms",
+        "lateness_max_ms",
+        "packed",
+        "denied",
+        "reply_bytes",
+        "busy",
+        "waited",
+        "listen_drops",
+        "syn_retransmits",
+        "planned",
+        "served_per_s",
+    ];
+    let outcomes = Outcome::ALL.map(Outcome::name);
+    Table::with(first.iter().chain(&outcomes).chain(&last).copied())
+}
