@@ -13,10 +13,15 @@ use zstd::zstd_safe::DParameter;
 /// The largest window of Zstandard that a receiver must support (RFC 9659): 2^23 B.
 const ZSTD_WINDOW: u32 = 23;
 
+/// The first seven bits of a Brotli stream with a large window, which the library reads: up to 1 GiB. As a content
+/// coding they are invalid (RFC 7932, section 9.1).
+const LARGE_WINDOW: u8 = 0x11;
+
 /// Handed on at a time, where the library asks for room.
 const BLOCK: usize = 16 << 10;
 
-/// Takes one coding off a body.
+/// Takes one coding off a body. It holds a window of what came of it: up to 32 KiB for gzip, 8 MiB for Zstandard and
+/// 16 MiB for Brotli, of which the writer may see nothing before the window is full or the piece is used up.
 pub struct Decoder<W: Write>(Kind<W>);
 
 enum Kind<W: Write> {
@@ -26,7 +31,10 @@ enum Kind<W: Write> {
         is_between_frames: bool,
         into: W,
     },
-    Brotli(Box<brotli::DecompressorWriter<W>>),
+    Brotli {
+        decoder: Box<brotli::DecompressorWriter<W>>,
+        is_at_start: bool,
+    },
 }
 
 impl<W: Write> Decoder<W> {
@@ -46,7 +54,10 @@ impl<W: Write> Decoder<W> {
                     into,
                 }
             }
-            Coding::Brotli => Kind::Brotli(Box::new(brotli::DecompressorWriter::new(into, BLOCK))),
+            Coding::Brotli => Kind::Brotli {
+                decoder: Box::new(brotli::DecompressorWriter::new(into, BLOCK)),
+                is_at_start: true,
+            },
         }))
     }
 
@@ -59,7 +70,18 @@ impl<W: Write> Decoder<W> {
             // Asked for what comes of nothing, the library expects another frame.
             Kind::Zstd { .. } if piece.is_empty() => Ok(()),
             Kind::Gzip(decoder) => decoder.write_all(piece),
-            Kind::Brotli(decoder) => decoder.write_all(piece),
+            Kind::Brotli {
+                decoder,
+                is_at_start,
+            } => {
+                let is_large = |first: &u8| first & 0x7f == LARGE_WINDOW;
+                if *is_at_start && piece.first().is_some_and(is_large) {
+                    let words = "Brotli with a large window is invalid (RFC 7932, section 9.1)";
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, words));
+                }
+                *is_at_start &= piece.is_empty();
+                decoder.write_all(piece)
+            }
             Kind::Zstd {
                 decoder,
                 is_between_frames,
@@ -88,7 +110,7 @@ impl<W: Write> Decoder<W> {
     pub fn finish(&mut self) -> io::Result<()> {
         match &mut self.0 {
             Kind::Gzip(decoder) => decoder.try_finish(),
-            Kind::Brotli(decoder) => decoder.close(),
+            Kind::Brotli { decoder, .. } => decoder.close(),
             Kind::Zstd {
                 is_between_frames: true,
                 ..
@@ -101,7 +123,7 @@ impl<W: Write> Decoder<W> {
     pub fn writer(&mut self) -> &mut W {
         match &mut self.0 {
             Kind::Gzip(decoder) => decoder.get_mut(),
-            Kind::Brotli(decoder) => decoder.get_mut(),
+            Kind::Brotli { decoder, .. } => decoder.get_mut(),
             Kind::Zstd { into, .. } => into,
         }
     }
@@ -194,6 +216,21 @@ mod tests {
             let error = decoder.push(&bomb).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{coding:?}");
             assert!(decoder.writer().0 < 100_000);
+        }
+    }
+
+    /// Each is an empty body; the library takes all of them.
+    #[test]
+    fn brotlis_windows_end_at_16_mib() {
+        let windows: [&[u8]; 4] = [&[0x06], &[0x81, 0x01], &[0xa1, 0x01], &[0x3f]];
+        for whole in windows {
+            assert_eq!(decoded(Coding::Brotli, &[whole]).ok(), Some(Vec::new()));
+        }
+        let large: [&[&[u8]]; 2] = [&[&[0x11, 0xde]], &[b"", &[0x11], &[0xde]]];
+        for pieces in large {
+            let error = decoded(Coding::Brotli, pieces).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+            assert!(error.to_string().contains("large window"), "{error}");
         }
     }
 
