@@ -120,7 +120,7 @@ fn written(request: &Request<'_>) -> String {
     out.push_str(request.version.namespace());
     out.push_str("\"><s:Header>");
     for block in &request.headers {
-        write_block(block, &mut out);
+        write_block(block, request.version, &mut out);
     }
     out.push_str("</s:Header><s:Body>");
     open(&request.operation, &mut out);
@@ -133,13 +133,16 @@ fn written(request: &Request<'_>) -> String {
     out
 }
 
-fn write_block(block: &HeaderBlock<'_>, out: &mut String) {
+fn write_block(block: &HeaderBlock<'_>, version: Version, out: &mut String) {
     open(&block.name, out);
     if block.must_understand {
         out.push_str(" s:mustUnderstand=\"1\"");
     }
     if let Some(role) = &block.role {
-        out.push_str(" s:actor=\"");
+        out.push_str(match version {
+            Version::Soap11 => " s:actor=\"",
+            Version::Soap12 => " s:role=\"",
+        });
         write::attribute(role, out);
         out.push('"');
     }

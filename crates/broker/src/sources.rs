@@ -81,6 +81,7 @@ pub(crate) async fn offers_at(url: &str) -> Result<Option<Vec<Offer>>, String> {
 fn read(bytes: &[u8]) -> Result<Option<Offers>, String> {
     let limits = Limits {
         total: bounds::BYTES,
+        instructions: true,
         ..Limits::default()
     };
     let text = decode(bytes, &limits).map_err(|error| error.to_string())?;
@@ -121,6 +122,9 @@ mod tests {
             OFFERS.to_owned(),
             inside(&format!("<w:port name=\"P\"/>{bare}")),
             inside(&format!("<w:port name=\"P\">{bare}</w:port>")),
+            inside(&format!(
+                "<?keep?><w:port name=\"P\"><?keep?>{bare}</w:port>"
+            )),
         ] {
             let names: Vec<String> = read(text.as_bytes())
                 .unwrap()

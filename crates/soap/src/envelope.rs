@@ -252,8 +252,8 @@ fn read_header<'a>(
             if attribute.name.namespace != version.namespace() {
                 continue;
             }
-            match attribute.name.local {
-                "mustUnderstand" => {
+            match (attribute.name.local, version) {
+                ("mustUnderstand", _) => {
                     must_understand = match (&*attribute.value, version) {
                         ("1", _) | ("true", Version::Soap12) => true,
                         ("0", _) | ("false", Version::Soap12) => false,
@@ -262,7 +262,9 @@ fn read_header<'a>(
                         }
                     }
                 }
-                "actor" | "role" => role = Some(attribute.value.clone()),
+                ("actor", Version::Soap11) | ("role", Version::Soap12) => {
+                    role = Some(attribute.value.clone());
+                }
                 _ => {}
             }
         }

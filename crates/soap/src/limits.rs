@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// Upper bounds of one document. Each is inclusive: one more is refused.
+/// Upper bounds of one document, and whether it may have instructions. Each bound is inclusive: one more is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of the whole document.
@@ -27,6 +27,9 @@ pub struct Limits {
     pub header: usize,
     /// Child elements of a Body's first child that are kept as fields.
     pub fields: usize,
+    /// Whether processing instructions are passed over like comments, as a reader of what people publish wants it. They
+    /// are refused by default, as R1009 has it for messages.
+    pub instructions: bool,
 }
 
 /// The name of a limit, for errors.
@@ -73,6 +76,7 @@ impl Limits {
             text: 256 << 10,
             header: 64 << 10,
             fields: 256,
+            instructions: false,
         }
     }
 }

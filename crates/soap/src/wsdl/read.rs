@@ -109,9 +109,12 @@ struct RawPort {
     address: Option<String>,
 }
 
-/// Reads a WSDL 1.1 document within [`Limits::description`].
+/// Reads a WSDL 1.1 document within [`Limits::description`]; it may have processing instructions.
 pub fn read(bytes: &[u8]) -> Result<Description, ReadError> {
-    let limits = Limits::description();
+    let limits = Limits {
+        instructions: true,
+        ..Limits::description()
+    };
     let text = decode(bytes, &limits)?;
     let mut scanner = Scanner::new(&text, &limits);
     let mut parts = Parts::default();

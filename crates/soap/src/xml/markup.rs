@@ -36,6 +36,8 @@ pub(super) enum Piece<'a> {
     Reference(&'a str),
     /// What stands between `<?xml` and `?>`.
     Declaration(&'a str),
+    /// What stands between `<?` and `?>` otherwise.
+    Instruction(&'a str),
     /// A comment.
     Comment,
     /// There is no more.
@@ -216,13 +218,11 @@ impl<'a> Markup<'a> {
             Some(length) => &rest[..length],
             None => return Err(malformed("an instruction without an end", self.at)),
         };
-        match inner.strip_prefix("xml") {
-            Some(inner) if inner.starts_with([' ', '\t', '\r', '\n']) => {
-                self.at += "<?xml".len() + inner.len() + "?>".len();
-                Ok(Piece::Declaration(inner))
-            }
-            _ => Err(XmlError::Instruction { position: self.at }),
-        }
+        self.at += "<?".len() + inner.len() + "?>".len();
+        Ok(match inner.strip_prefix("xml") {
+            Some(inner) if inner.starts_with([' ', '\t', '\r', '\n']) => Piece::Declaration(inner),
+            _ => Piece::Instruction(inner),
+        })
     }
 }
 

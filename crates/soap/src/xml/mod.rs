@@ -1,7 +1,7 @@
 //! A pull scanner over XML 1.0 with namespaces, in which every bound of [`Limits`] holds.
 //!
 //! `markup` finds the pieces; the scanner adds what a service on an open network needs: no DOCTYPE
-//! (WS-I R1008), no processing instruction (R1009), UTF-8 or UTF-16 only (R1012), only the five named
+//! (WS-I R1008), no processing instruction in messages (R1009), UTF-8 or UTF-16 only (R1012), only the five named
 //! entities, bounded prefixes, exactly one root. Names and values borrow from the document.
 
 use std::borrow::Cow;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::markup::{Markup, Piece, QName};
-use super::text::{is_text, reference, shortened, value};
+use super::text::{is_name, is_text, reference, shortened, value};
 use super::{Attribute, Name, Token, XmlError, malformed};
 use crate::limits::{Limit, Limits};
 
@@ -77,7 +77,7 @@ impl<'a> Scanner<'a> {
         Some(Name { namespace, local })
     }
 
-    /// The next token; comments are passed over.
+    /// The next token; comments are passed over, and instructions where they may stand.
     pub fn token(&mut self) -> Result<Token<'a>, XmlError> {
         // What the element ended last had declared was in force until now.
         let depth = self.open.len();
@@ -114,6 +114,7 @@ impl<'a> Scanner<'a> {
                 Piece::Reference(name) => return reference(name, from).map(Token::Text),
                 Piece::Comment => {}
                 Piece::Declaration(inner) => self.declaration(inner, from)?,
+                Piece::Instruction(inner) => self.instruction(inner, from)?,
                 Piece::Eof if depth > 0 => {
                     return Err(malformed("the document ends inside an element", from));
                 }
@@ -287,6 +288,19 @@ impl<'a> Scanner<'a> {
         } else {
             Cow::Borrowed(raw)
         }))
+    }
+
+    /// XML 1.0 section 2.6: a target, which is a name other than `xml`, and whatever follows a space behind it.
+    fn instruction(&self, inner: &str, position: usize) -> Result<(), XmlError> {
+        if !self.limits.instructions {
+            return Err(XmlError::Instruction { position });
+        }
+        let target = inner.split([' ', '\t', '\r', '\n']).next();
+        let target = target.unwrap_or_default();
+        match is_name(target) && !target.eq_ignore_ascii_case("xml") {
+            true => Ok(()),
+            false => Err(malformed("an instruction without a target", position)),
+        }
     }
 
     fn declaration(&self, inner: &str, position: usize) -> Result<(), XmlError> {

@@ -200,6 +200,44 @@ fn gsoap_default_namespaces_and_an_rpc_operation_named_as_such() {
     assert!(refused.contains("rpc"), "{refused}");
 }
 
+/// A style sheet for people, say: R1009 is about messages.
+#[test]
+fn instructions_are_passed_over() {
+    let plain = one("urn:t", "E", "f");
+    let sheet = "<?xml-stylesheet type='text/xsl' href='a.xsl'?>";
+    let first = plain.find("<w:message").unwrap();
+    let inside = format!("{}<?keep a < b & c?>{}", &plain[..first], &plain[first..]);
+    for document in [
+        format!("<?xml version='1.0'?>{sheet}{plain}"),
+        format!("{sheet}{plain}{sheet}<?x?>"),
+        inside,
+    ] {
+        assert_eq!(
+            wsdl::read(document.as_bytes()),
+            wsdl::read(plain.as_bytes()),
+            "{document}"
+        );
+    }
+    for wrong in [
+        "<?xml?>",
+        "<?XML a?>",
+        "<? x?>",
+        "<??>",
+        "<?1?>",
+        "<?x",
+        "<?xml a='1'?>",
+    ] {
+        let document = format!("{plain}{wrong}");
+        assert!(
+            matches!(
+                wsdl::read(document.as_bytes()),
+                Err(ReadError::Xml(XmlError::Malformed { .. }))
+            ),
+            "{wrong} was accepted"
+        );
+    }
+}
+
 #[test]
 fn what_cannot_be_read_says_why_and_what_to_do() {
     let modern = wsdl::read(b"<description xmlns='http://www.w3.org/ns/wsdl'/>").unwrap_err();

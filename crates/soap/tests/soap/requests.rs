@@ -151,10 +151,9 @@ fn r1015_another_namespace_is_a_version_mismatch() {
 #[test]
 fn r1025_and_r1027_mandatory_headers_are_understood_or_refused() {
     for version in BOTH {
-        let actor = if version == Version::Soap11 {
-            "actor"
-        } else {
-            "role"
+        let (actor, foreign) = match version {
+            Version::Soap11 => ("actor", "role"),
+            Version::Soap12 => ("role", "actor"),
         };
         let header = |name: &str, role: &str| {
             format!(
@@ -185,6 +184,12 @@ fn r1025_and_r1027_mandatory_headers_are_understood_or_refused() {
             read(&elsewhere, version).unwrap(),
             "Ask",
             "it is for another"
+        );
+        // The other version's attribute says nothing: the block is for us.
+        let ours = elsewhere.replace(&format!(" e:{actor}="), &format!(" e:{foreign}="));
+        assert_eq!(
+            code(&read(&ours, version).unwrap_err()),
+            Code::MustUnderstand
         );
     }
 }

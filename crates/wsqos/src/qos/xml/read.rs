@@ -22,6 +22,7 @@ type Read<T> = Result<T, DocumentError>;
 pub(crate) fn read_bytes(bytes: &[u8]) -> Read<Document> {
     let limits = Limits {
         total: bounds::BYTES,
+        instructions: true,
         ..Limits::default()
     };
     let text = decode(bytes, &limits)?;

@@ -86,6 +86,17 @@ fn every_namespace_and_none_is_read() {
 }
 
 #[test]
+fn instructions_are_passed_over() {
+    let plain = in_offer("<price currency=\"EUR\">1</price>");
+    let with = in_offer("<?a b?><price currency=\"EUR\"><?c?>1</price>");
+    let document = format!("<?xml-stylesheet href='a.xsl'?>{with}");
+    assert_eq!(
+        Document::read(document.as_bytes()),
+        Document::read(plain.as_bytes())
+    );
+}
+
+#[test]
 fn a_document_can_stand_inside_another() {
     let inner = in_offer("<price currency=\"EUR\">1</price>");
     let outer = format!("<service>{inner}<rest/></service>");
