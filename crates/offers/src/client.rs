@@ -5,6 +5,7 @@ use hyper::Method;
 use posthaste_wsqos::qos::{Document, Offer, Offers, Ranking, Requirement};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use url::Position;
 use url::form_urlencoded::byte_serialize;
 
 use crate::error::{Error, UrlError};
@@ -69,9 +70,16 @@ pub struct Listed {
 }
 
 impl Client {
-    /// A client of the broker at `url`.
+    /// A client of the broker at `url`: a scheme, a host and, where it is another than usual, a port.
     pub fn new(url: &str) -> Result<Self, UrlError> {
         let place = Place::new(url)?;
+        let more = &place.url()[Position::BeforePath..];
+        if more != "/" {
+            return Err(UrlError {
+                url: url.to_owned(),
+                reason: format!("a broker's paths are its own, leave out {more:?}"),
+            });
+        }
         Ok(Self { place, token: None })
     }
 
@@ -151,7 +159,8 @@ impl Client {
         body: Bytes,
     ) -> Result<T, Error> {
         let request = request(method, path, kind, body);
-        let answer = whole(self.place.ask(request, self.token.as_deref()).await?).await?;
+        let answer = self.place.ask(request, self.token.as_deref()).await?;
+        let answer = self.place.in_time(whole(answer)).await??;
         serde_json::from_slice(&answer).map_err(|error| Error::Senseless(error.to_string()))
     }
 
@@ -179,4 +188,72 @@ fn encoded(name: &str) -> String {
     byte_serialize(name.as_bytes())
         .collect::<String>()
         .replace('+', "%20")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::net::TcpListener;
+    use std::time::Duration;
+
+    fn refused(url: &str) -> String {
+        Client::new(url).err().unwrap().to_string()
+    }
+
+    #[test]
+    fn a_brokers_url_has_no_more_than_a_host_and_a_port() {
+        for good in ["http://broker", "https://broker/", "http://[::1]:8090/"] {
+            assert!(Client::new(good).is_ok(), "{good}");
+        }
+        for more in ["/registry", "/registry/", "/?type=books", "/#top"] {
+            let error = refused(&format!("http://broker:1{more}"));
+            assert!(error.contains(&format!("leave out {more:?}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        for url in ["http://ada:geheim@broker/", "https://geheim@broker/"] {
+            let error = refused(url);
+            assert!(error.contains("before the @"), "{error}");
+            assert!(!error.contains("geheim"), "{error}");
+        }
+        // As a line of a file with the line ends of another system leaves it.
+        let client = Client::new("http://127.0.0.1:1").unwrap();
+        let client = client.with_token(Some("pht_geheim\r".to_owned()));
+        let error = crate::wait(client.withdraw("books", "ada", "Gold"));
+        let error = error.unwrap().unwrap_err().to_string();
+        assert!(error.contains("the token"), "{error}");
+        assert!(!error.contains("geheim"), "{error}");
+    }
+
+    /// Answers one request with a head and nothing behind it.
+    fn stalling() -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            let (mut socket, _) = listener.accept().unwrap();
+            let lines = BufReader::new(socket.try_clone().unwrap()).lines();
+            lines
+                .map(Result::unwrap)
+                .take_while(|line| !line.is_empty())
+                .for_each(drop);
+            let head = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n";
+            socket.write_all(head).unwrap();
+            // Until the client hangs up; one that does not is hung up on.
+            let patience = Some(Duration::from_secs(20));
+            socket.set_read_timeout(patience).unwrap();
+            let _ = socket.read_to_end(&mut Vec::new());
+        });
+        url
+    }
+
+    #[test]
+    fn a_body_that_stalls_is_given_up() {
+        let mut client = Client::new(&stalling()).unwrap();
+        client.place.limit = Duration::from_millis(500);
+        let types = crate::wait(client.types(0, 1)).unwrap();
+        assert!(matches!(types, Err(Error::Late { .. })), "{types:?}");
+    }
 }

@@ -42,6 +42,9 @@ pub enum Error {
         /// What it says.
         detail: String,
     },
+    /// The token has a character that no header field may have. It is not shown: errors go into logs.
+    #[error("the token has a character that cannot be sent: copy it again, without line ends")]
+    Token,
     /// It answered something that cannot be meant.
     #[error("the answer makes no sense: {0}")]
     Senseless(String),

@@ -12,11 +12,11 @@ use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use posthaste_serve::{ClientTls, connect};
 use serde::Deserialize;
-use url::Url;
+use url::{Position, Url};
 
 use crate::error::{Error, UrlError};
 
-/// For connecting, and for the head of an answer.
+/// For connecting, for the head of an answer and for its body, each.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Bytes of an answer at most; a stream has no limit.
@@ -31,7 +31,10 @@ pub(crate) struct Place {
     url: Url,
     host: String,
     port: u16,
+    authority: HeaderValue,
     tls: Option<ClientTls>,
+    /// The longest that anything may take; a stream, once begun, has limits of its own.
+    pub(crate) limit: Duration,
 }
 
 impl Place {
@@ -46,6 +49,14 @@ impl Place {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(wrong(format!("{:?} is not spoken here", url.scheme())));
         }
+        // A password would be in every log that says where this is; so it is not in the error either.
+        if url.authority().contains('@') {
+            let reason = "it has a user in it, leave out what stands before the @";
+            return Err(UrlError {
+                url: format!("{}://...@{}", url.scheme(), &url[Position::BeforeHost..]),
+                reason: reason.to_owned(),
+            });
+        }
         let host = url
             .host_str()
             .ok_or_else(|| wrong("it names no host".to_owned()))?;
@@ -56,11 +67,15 @@ impl Place {
             _ => None,
         };
         let port = url.port_or_known_default().unwrap_or(80);
+        let authority = HeaderValue::from_str(url.authority());
+        let authority = authority.map_err(|error| wrong(error.to_string()))?;
         Ok(Self {
             url,
             host,
             port,
+            authority,
             tls,
+            limit: LIMIT,
         })
     }
 
@@ -83,14 +98,10 @@ impl Place {
         mut request: Request<Full<Bytes>>,
         token: Option<&str>,
     ) -> Result<Response<Incoming>, Error> {
-        let field = |text: &str| {
-            let wrong = |_| Error::Senseless(format!("{text:?} cannot be sent in a header"));
-            HeaderValue::from_str(text).map_err(wrong)
-        };
-        let authority = self.url.authority();
-        request.headers_mut().insert(HOST, field(authority)?);
+        request.headers_mut().insert(HOST, self.authority.clone());
         if let Some(token) = token {
-            let mut value = field(&format!("Bearer {token}"))?;
+            let value = HeaderValue::from_str(&format!("Bearer {token}"));
+            let mut value = value.map_err(|_| Error::Token)?;
             value.set_sensitive(true);
             request.headers_mut().insert(AUTHORIZATION, value);
         }
@@ -132,13 +143,13 @@ impl Place {
         &self.url
     }
 
-    /// Does `work` within the time that a request may take.
+    /// Does `work` within the time that a step of a request may take.
     pub(crate) async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
         let late = |_| Error::Late {
             at: self.url.to_string(),
-            seconds: LIMIT.as_secs(),
+            seconds: self.limit.as_secs(),
         };
-        tokio::time::timeout(LIMIT, work).await.map_err(late)
+        tokio::time::timeout(self.limit, work).await.map_err(late)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
@@ -13,6 +13,13 @@ use tokio_rustls::{TlsConnector, TlsStream};
 
 use crate::stream::Stream;
 use crate::tls::TlsError;
+
+/// Whom the machine trusts, read at the first need and then kept: what is changed there counts from the next start on.
+static MACHINE: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    Arc::new(roots)
+});
 
 /// Whom to trust, and which name a server must prove.
 #[derive(Clone)]
@@ -37,8 +44,7 @@ impl ClientTls {
 
 /// A client's side of TLS that trusts the certificates in `authority` (PEM), or those of the machine.
 pub fn trust(authority: Option<&Path>) -> Result<ClientConfig, TlsError> {
-    let mut roots = RootCertStore::empty();
-    match authority {
+    let roots = match authority {
         Some(file) => {
             let unreadable = |reason: String| TlsError::File {
                 file: file.to_owned(),
@@ -51,14 +57,14 @@ pub fn trust(authority: Option<&Path>) -> Result<ClientConfig, TlsError> {
             if certificates.is_empty() {
                 return Err(unreadable("no certificate in it".to_owned()));
             }
+            let mut roots = RootCertStore::empty();
             for certificate in certificates {
                 roots.add(certificate)?;
             }
+            Arc::new(roots)
         }
-        None => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-    }
+        None => MACHINE.clone(),
+    };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     Ok(ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?

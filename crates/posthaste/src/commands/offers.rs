@@ -176,12 +176,12 @@ impl Broker {
                 let text = std::fs::read_to_string(file);
                 let text =
                     text.map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
-                Some(text.trim().to_owned())
+                Some(text)
             }
             None => std::env::var("POSTHASTE_TOKEN").ok(),
         };
         let client = Client::new(&self.url).map_err(Failure::usage)?;
-        Ok(client.with_token(token))
+        Ok(client.with_token(token.map(|token| token.trim().to_owned())))
     }
 }
 
