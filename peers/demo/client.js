@@ -49,6 +49,12 @@ async function looks(page) {
 // By keyboard alone, as somebody without a mouse would.
 async function moves(page) {
   await page.focus("#demand");
+  // Each key is a change; what the server tells of one must not undo the next.
+  await page.keyboard.press("Home");
+  for (let presses = 0; presses < 12; presses += 1) await page.keyboard.press("ArrowRight");
+  await waits(page, "keys in a row add up", () =>
+    document.getElementById("news").textContent.includes("Demand: 120 requests/s") &&
+    document.getElementById("demand").value === "120");
   await page.keyboard.press("End");
   await waits(page, "more demand makes it dear", () =>
     document.querySelector("#price output").textContent > "0.10 EUR" &&
@@ -60,6 +66,25 @@ async function moves(page) {
     document.querySelector("#price output").textContent === "no price");
   await waits(page, "and requests fail", () =>
     [...document.querySelectorAll(".failed dd")].some((rate) => parseInt(rate.textContent, 10) > 0));
+}
+
+// What is refused is said until something is taken, and the fields show what holds.
+async function refused(page) {
+  const held = await page.$eval("#compression", (field) => field.value);
+  await page.evaluate(() => {
+    const real = window.fetch;
+    window.fetch = () => { window.fetch = real; return Promise.resolve(new Response("no", { status: 503 })); };
+  });
+  await page.select("#compression", "never");
+  const said = () => document.getElementById("state").textContent === "refused: no";
+  await waits(page, "a refusal is said", said);
+  const before = await text(page, "#figures");
+  await page.waitForFunction((old) => document.getElementById("figures").textContent !== old, PATIENCE, before);
+  check("and stands", await page.evaluate(said), await text(page, "#state"));
+  const shown = await page.$eval("#compression", (field) => field.value);
+  check("the fields show what holds", shown === held, shown);
+  await page.select("#compression", "never");
+  await waits(page, "what is taken ends it", () => document.getElementById("state").textContent === "live");
 }
 
 // Every control has a name for those who hear the page, and nothing is wider than a phone.
@@ -86,17 +111,23 @@ async function returns(browser) {
   await waits(page, "and the controls", () => document.getElementById("protection").value === "none");
 }
 
-// A page of another site cannot drive it.
-async function intrudes(browser) {
+// A page of another site cannot drive it: what it wants is within bounds, and never holds.
+async function intrudes(browser, visited) {
+  const held = () => visited.evaluate(() => JSON.stringify(controls));
+  const before = await held();
+  const wanted = JSON.stringify({ ...JSON.parse(before), demand: 10 });
   const elsewhere = http.createServer((_, reply) => reply.end("<title>elsewhere</title>")).listen(0, "127.0.0.1");
   await new Promise((listens) => elsewhere.once("listening", listens));
   const page = await browser.newPage();
   await page.goto(`http://127.0.0.1:${elsewhere.address().port}/`);
-  const kinds = ["application/json", "text/plain"];
-  const answers = await page.evaluate(async (target, kinds) => Promise.all(kinds.map((kind) =>
-    fetch(target, { method: "POST", headers: { "Content-Type": kind }, body: "{}" }).then(() => "answered", () => "refused"))),
-  `${url}controls`, kinds);
-  check("another site is refused", answers.every((answer) => answer === "refused"), answers);
+  const ways = [["cors", "application/json"], ["cors", "text/plain"], ["no-cors", "text/plain"]];
+  await page.evaluate(async (target, ways, body) => Promise.allSettled(ways.map(([mode, kind]) =>
+    fetch(target, { method: "POST", mode, headers: { "Content-Type": kind }, body }))),
+  `${url}controls`, ways, wanted);
+  // Longer than a change takes.
+  await new Promise((passed) => setTimeout(passed, 3000));
+  const after = await held();
+  check("another site changes nothing", after === before, after);
   elsewhere.close();
 }
 
@@ -108,9 +139,10 @@ async function intrudes(browser) {
     await page.goto(url);
     await looks(page);
     await moves(page);
+    await refused(page);
     await reads(page);
     await returns(browser);
-    await intrudes(browser);
+    await intrudes(browser, page);
     check("nothing is wrong in the console", wrong.length === 0, wrong);
     const away = asked.filter((asked) => !asked.startsWith(url) && !asked.startsWith("data:"));
     check("nothing is asked of anybody else", away.length === 0, away);

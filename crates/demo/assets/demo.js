@@ -138,14 +138,20 @@ function words() {
   at("demand").setAttribute("aria-valuetext", `${demand} requests per second`);
 }
 
-// What holds; a field that somebody is moving stays where it is.
+// What holds; where a change is on its way the fields are ahead of it.
 function obey(now) {
   controls = now;
+  if (out === 0) fill();
+  show();
+}
+
+// Every field as it holds; one that somebody is moving stays where it is.
+function fill() {
   const set = (field, value) => { if (field !== moving) field.value = value; };
-  set(at("demand"), now.demand);
-  set(at("protection"), now.protection);
-  set(at("compression"), now.compression);
-  now.clients.forEach((client, place) => {
+  set(at("demand"), controls.demand);
+  set(at("protection"), controls.protection);
+  set(at("compression"), controls.compression);
+  controls.clients.forEach((client, place) => {
     const [budget, network, wish, mark] = fields(place);
     set(budget, client.budget ?? ANY_PRICE);
     set(network, client.network);
@@ -153,7 +159,6 @@ function obey(now) {
     set(mark, client.mark);
   });
   words();
-  show();
 }
 
 function wanted() {
@@ -169,17 +174,25 @@ function wanted() {
   };
 }
 
+let out = 0; // changes that have no answer yet
+let refusal = null; // why the last change was not taken
+
 async function want() {
+  out += 1;
   try {
     const reply = await fetch("/controls", {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify(wanted()),
     });
-    if (!reply.ok) state("lost", `refused: ${(await reply.text()).trim()}`);
+    refusal = reply.ok ? null : `refused: ${(await reply.text()).trim()}`;
   } catch {
-    state("lost", "no connection");
+    refusal = "not changed: there was no connection";
   }
+  out -= 1;
+  if (!refusal) return;
+  state("lost", refusal);
+  if (out === 0 && controls) fill();
 }
 
 let moving = null;
@@ -203,7 +216,9 @@ on("sample", (sample) => {
   if (samples.length && sample.at < samples.at(-1).at) samples.length = 0;
   samples.push(sample);
   if (samples.length > SHOWN) samples.shift();
-  state("live", "live");
+  // A refusal stands until a change is taken.
+  if (refusal) state("lost", refusal);
+  else state("live", "live");
   requestAnimationFrame(show);
 });
 events.onerror = () => state("lost", "no connection: waiting for it");

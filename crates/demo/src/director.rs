@@ -15,7 +15,7 @@ use crate::lines::Lines;
 use crate::products::{Products, isbns};
 use crate::story::Story;
 
-/// Changes that wait; of several the last counts.
+/// Changes that wait at most.
 const WAITING: usize = 16;
 
 /// The system at work, in the order in which it ends: who asks goes before who is asked.
@@ -34,6 +34,12 @@ pub(crate) struct Board {
     pub(crate) broker: String,
     /// What becomes of the clients' requests.
     pub(crate) seen: [Arc<Seen>; KINDS.len()],
+}
+
+/// What visitors want; of several changes that wait the last counts.
+struct Wishes {
+    from: Receiver<Controls>,
+    waiting: Option<Controls>,
 }
 
 /// The director's thread; it ends when nobody can want anything any more.
@@ -74,15 +80,14 @@ impl System {
         let (wanted, wishes) = sync_channel(WAITING);
         let thread = std::thread::Builder::new()
             .name("director".to_owned())
-            .spawn(move || self.follow(&wishes))
+            .spawn(move || self.follow(Wishes::of(wishes)))
             .map_err(Error::Thread)?;
         let thread = Some(thread);
         Ok((Director { thread }, wanted))
     }
 
-    fn follow(&mut self, wishes: &Receiver<Controls>) {
-        while let Ok(first) = wishes.recv() {
-            let wanted = wishes.try_iter().last().unwrap_or(first);
+    fn follow(&mut self, mut wishes: Wishes) {
+        while let Some(wanted) = wishes.newest() {
             let before = self.board.controls();
             match self.obey(&wanted) {
                 Ok(()) => {
@@ -92,8 +97,10 @@ impl System {
                 }
                 Err(error) => self.story.news(format!("That cannot be done: {error}")),
             }
-            // Whoever wanted something else sees what holds.
-            self.story.tell("controls", &self.board.controls());
+            // Whoever wanted something else sees what holds. Told while a change waits it would undo that on the page.
+            if !wishes.has_more() {
+                self.story.tell("controls", &self.board.controls());
+            }
         }
     }
 
@@ -107,6 +114,27 @@ impl System {
         self.crowd.obey(wanted, &self.lines)?;
         self.board.now().0 = *wanted;
         Ok(())
+    }
+}
+
+impl Wishes {
+    const fn of(from: Receiver<Controls>) -> Self {
+        let waiting = None;
+        Self { from, waiting }
+    }
+
+    /// The last of those that wait, or the next; none when nobody can want anything any more.
+    fn newest(&mut self) -> Option<Controls> {
+        if !self.has_more() {
+            self.waiting = self.from.recv().ok();
+        }
+        self.waiting.take()
+    }
+
+    /// Whether a change waits.
+    fn has_more(&mut self) -> bool {
+        self.waiting = self.from.try_iter().last().or(self.waiting);
+        self.waiting.is_some()
     }
 }
 
@@ -132,5 +160,33 @@ impl Drop for Director {
             // One that has panicked has said so.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_wishes_the_last_counts_and_none_waits_unseen() {
+        let (wanted, wishes) = sync_channel(WAITING);
+        let mut wishes = Wishes::of(wishes);
+        let controls = |demand| Controls {
+            demand,
+            ..Controls::default()
+        };
+        for demand in [10, 20] {
+            wanted.send(controls(demand)).unwrap();
+        }
+        assert_eq!(wishes.newest(), Some(controls(20)));
+        assert!(!wishes.has_more());
+        wanted.send(controls(30)).unwrap();
+        assert!(wishes.has_more(), "while the last was obeyed another came");
+        wanted.send(controls(40)).unwrap();
+        assert!(wishes.has_more());
+        assert_eq!(wishes.newest(), Some(controls(40)));
+        assert!(!wishes.has_more());
+        drop(wanted);
+        assert_eq!(wishes.newest(), None);
     }
 }

@@ -7,7 +7,8 @@
 //! | `controls` | the [`Controls`](crate::Controls) in force |
 //!
 //! Events are numbered. A page that comes back says the last number it has seen (`Last-Event-ID`) and gets what it
-//! missed, as far back as is kept. A slow reader keeps nobody waiting: it misses what has been forgotten meanwhile.
+//! missed, as far back as is kept; with a number that is yet to come, an earlier demo's, it gets everything. A slow
+//! reader keeps nobody waiting: it misses what has been forgotten meanwhile.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -104,9 +105,11 @@ impl Story {
         });
     }
 
-    /// What is kept of the events after number `last`, as it goes over the wire, and the newest number.
+    /// What is kept of the events after number `last`, as it goes over the wire, and the newest number. Where `last` is
+    /// beyond that it is another story's, and all that is kept is told.
     pub(crate) fn since(&self, last: u64) -> (String, u64) {
         let kept = self.kept();
+        let last = if last > kept.last { 0 } else { last };
         let mut text = String::new();
         for Event { number, name, data } in kept.events.iter().filter(|e| e.number > last) {
             // Writing to a string cannot fail; JSON has no line ends of its own.
@@ -155,6 +158,8 @@ mod tests {
             story.since(last - 1).0,
             "id: 401\nevent: sample\ndata: 399\n\n"
         );
+        assert_eq!(story.since(last), (String::new(), last));
+        assert_eq!(story.since(last + 1), (all, last), "another demo's number");
         story.tell("controls", &2);
         assert_eq!(
             story.since(0).0.matches("controls").count(),

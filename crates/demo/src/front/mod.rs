@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
 use http_body_util::channel::{Channel, Sender};
+use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
 use hyper::header::CONTENT_TYPE;
 use hyper::http::request::Parts;
@@ -53,31 +53,20 @@ impl Front {
         peer: &Peer,
     ) -> Result<Response<Body>, Refusal> {
         guard::check(parts)?;
-        let allow = |method: Method| match parts.method == method {
-            true => Ok(()),
-            false => Err(Refusal::new(
-                StatusCode::METHOD_NOT_ALLOWED,
-                format!("use {method}"),
-            )),
-        };
-        match parts.uri.path() {
-            "/controls" => {
-                allow(Method::POST)?;
-                self.want(parts, body, peer).await
-            }
-            path => {
-                allow(Method::GET)?;
-                match path {
-                    "/" => Ok(text(HTML, self.page.clone())),
-                    "/demo.css" => Ok(text(CSS, include_str!("../../assets/demo.css"))),
-                    "/demo.js" => Ok(text(SCRIPT, include_str!("../../assets/demo.js"))),
-                    "/events" => Ok(self.tell(parts)),
-                    _ => Err(Refusal::new(
-                        StatusCode::NOT_FOUND,
-                        "there is only / here".to_owned(),
-                    )),
-                }
-            }
+        match (parts.uri.path(), &parts.method) {
+            ("/controls", &Method::POST) => self.want(parts, body, peer).await,
+            ("/controls", _) => Err(Refusal::method("POST")),
+            (path, &Method::GET) => match path {
+                "/" => Ok(text(HTML, self.page.clone())),
+                "/demo.css" => Ok(text(CSS, include_str!("../../assets/demo.css"))),
+                "/demo.js" => Ok(text(SCRIPT, include_str!("../../assets/demo.js"))),
+                "/events" => Ok(self.tell(parts)),
+                _ => Err(Refusal::new(
+                    StatusCode::NOT_FOUND,
+                    "there is only / here".to_owned(),
+                )),
+            },
+            _ => Err(Refusal::method("GET, HEAD")),
         }
     }
 
@@ -127,12 +116,20 @@ impl Handler for Front {
         request: Request<Incoming>,
         peer: Rc<Peer>,
     ) -> Response<Self::Body> {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        let is_head = parts.method == Method::HEAD;
+        if is_head {
+            parts.method = Method::GET;
+        }
         let reply = self.answer(&parts, body, &peer).await;
-        reply.unwrap_or_else(|refusal| {
+        let mut reply = reply.unwrap_or_else(|refusal| {
             tracing::warn!(path = parts.uri.path(), "refused: {}", refusal.words());
             refusal.into()
-        })
+        });
+        if is_head {
+            *reply.body_mut() = Empty::<Bytes>::new().boxed_unsync();
+        }
+        reply
     }
 }
 

@@ -9,7 +9,7 @@ use crate::controls::{
     CAPACITY, COMPRESSIONS, Controls, KINDS, MARKS, MOST_BUDGET, MOST_DEMAND, Network, Protection,
 };
 
-/// The page; the script fills it.
+/// The page; the script fills it. What changes each second is not read aloud.
 pub(super) fn page() -> String {
     let page = html! {
         (DOCTYPE)
@@ -71,7 +71,7 @@ pub(super) fn page() -> String {
                 footer {
                     p {
                         "Networks are relays with delay and bandwidth of their profiles, without losses. This page and what it "
-                        "looks at take " output #own { "?" } " of a processor."
+                        "looks at take " output #own aria-live="off" { "?" } " of a processor."
                     }
                 }
                 noscript { p.card { "This page lives by a script of its own server; please allow it." } }
@@ -113,7 +113,7 @@ fn figure(id: &str, title: &str, about: &str, scale: &[&str; 3]) -> Markup {
         figure.card id=(id) {
             figcaption {
                 h2 { (title) }
-                output {}
+                output aria-live="off" {}
                 p { (about) }
             }
             div.chart {
@@ -135,7 +135,7 @@ fn kind(place: usize, name: &str) -> Markup {
                     div class=(class) { dt { (what) } dd { "0" } }
                 }
             }
-            p.times { output {} }
+            p.times { output aria-live="off" {} }
             div.field {
                 label for=(id("budget")) { "Pays" }
                 output id=(id("budget-value")) for=(id("budget")) {}
@@ -190,5 +190,23 @@ fn mark_in_words(mark: Dscp) -> &'static str {
         Dscp::AF11 => "AF11 (much)",
         Dscp::LE => "LE (last)",
         _ => "none",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_outputs_of_controls_are_read_aloud() {
+        let page = page();
+        let outputs = page.split("<output").skip(1);
+        let tags: Vec<&str> = outputs.filter_map(|rest| rest.split('>').next()).collect();
+        let (controls, figures): (Vec<_>, Vec<_>) =
+            tags.into_iter().partition(|tag| tag.contains(" for="));
+        assert_eq!((controls.len(), figures.len()), (5, 9));
+        for figure in figures {
+            assert!(figure.contains("aria-live=\"off\""), "{figure}");
+        }
     }
 }

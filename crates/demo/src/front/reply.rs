@@ -6,7 +6,8 @@ use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Response, StatusCode};
 
@@ -22,11 +23,25 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 pub(super) struct Refusal {
     status: StatusCode,
     words: String,
+    /// The methods that there are, where another was used.
+    allow: Option<&'static str>,
 }
 
 impl Refusal {
     pub(super) const fn new(status: StatusCode, words: String) -> Self {
-        Self { status, words }
+        Self {
+            status,
+            words,
+            allow: None,
+        }
+    }
+
+    /// Another method than these (RFC 9110, section 15.5.6).
+    pub(super) fn method(allowed: &'static str) -> Self {
+        Self {
+            allow: Some(allowed),
+            ..Self::new(StatusCode::METHOD_NOT_ALLOWED, format!("use {allowed}"))
+        }
     }
 
     pub(super) fn words(&self) -> &str {
@@ -35,9 +50,13 @@ impl Refusal {
 }
 
 impl From<Refusal> for Response<Body> {
-    fn from(Refusal { status, words }: Refusal) -> Self {
-        let mut reply = text("text/plain; charset=utf-8", words + "\n");
-        *reply.status_mut() = status;
+    fn from(refusal: Refusal) -> Self {
+        let mut reply = text("text/plain; charset=utf-8", refusal.words + "\n");
+        *reply.status_mut() = refusal.status;
+        if let Some(allowed) = refusal.allow {
+            let allowed = HeaderValue::from_static(allowed);
+            reply.headers_mut().insert(ALLOW, allowed);
+        }
         reply
     }
 }

@@ -135,8 +135,21 @@ fn what_is_out_of_bounds_or_from_elsewhere_is_refused() {
     assert_eq!(post(&[], "{}").0, 400);
     assert_eq!(post(&[], &"x".repeat(5000)).0, 400);
     let host = [("Host", &*addr)];
-    assert_eq!(visitor::ask(demo.addr, "GET /controls", &host, "").0, 405);
-    assert_eq!(visitor::ask(demo.addr, "POST /", &host, "").0, 405);
+    for (request, allowed) in [
+        ("GET /controls", "post"),
+        ("HEAD /controls", "post"),
+        ("POST /", "get, head"),
+    ] {
+        let (status, reply) = visitor::ask(demo.addr, request, &host, "");
+        assert_eq!(status, 405, "{request}");
+        let field = format!("\r\nallow: {allowed}\r\n");
+        assert!(reply.to_ascii_lowercase().contains(&field), "{reply}");
+    }
+    for path in ["/", "/demo.js", "/events"] {
+        let (status, head) = visitor::ask(demo.addr, &format!("HEAD {path}"), &host, "");
+        assert_eq!(status, 200, "{path}");
+        assert!(head.ends_with("\r\n\r\n"), "nothing behind it: {head}");
+    }
     assert_eq!(
         visitor::ask(demo.addr, "GET /favicon.ico", &host, "").0,
         404
