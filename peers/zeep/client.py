@@ -44,6 +44,9 @@ def check_fault(what, operation, isbn, code, reason):
 def main():
     wsdl, isbn, title = sys.argv[1:]
     client = zeep.Client(wsdl)
+    ports = [port for service in client.wsdl.services.values() for port in service.ports.values()]
+    kinds = sorted(isinstance(port.binding, Soap12Binding) for port in ports)
+    check("a port for each version of SOAP", kinds == [False, True], kinds)
     for name, service in client.wsdl.services.items():
         for port_name, port in service.ports.items():
             is_12 = isinstance(port.binding, Soap12Binding)

@@ -88,17 +88,27 @@ impl Checkout {
             Build::Profiled => pgo::profiled(self, &mut cargo)?,
         };
         process::pass_through("cargo build", &mut cargo, Duration::from_secs(1200), |_| ())?;
-        Ok(folder.join(program))
+        made(folder.join(program))
     }
 }
 
-/// The cargo that started us, in the checkout.
+/// A program of ours that was built. One that is not there is a failure: only peers may be missing.
+fn made(program: PathBuf) -> Outcome<PathBuf> {
+    match program.is_file() {
+        true => Ok(program),
+        false => Err(Trouble::at(&program, "cargo has built it somewhere else")),
+    }
+}
+
+/// The cargo that started us, in the checkout, building where we look whatever its configuration says.
 ///
 /// Without what it told us of xtask's own package: build scripts that ask for such a variable
 /// would be run again, and what depends on them compiled again, after each direct `cargo build`.
 pub(crate) fn cargo(checkout: &Checkout) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(checkout.root());
+    command
+        .current_dir(checkout.root())
+        .env("CARGO_TARGET_DIR", &checkout.target);
     for (name, _) in std::env::vars_os() {
         if is_about_a_package(&name.to_string_lossy()) {
             command.env_remove(name);
@@ -110,4 +120,30 @@ pub(crate) fn cargo(checkout: &Checkout) -> Command {
 /// Whether this is a variable that cargo sets for a program of one package.
 fn is_about_a_package(name: &str) -> bool {
     name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+
+    #[test]
+    fn cargo_builds_where_we_look() {
+        let checkout = Checkout {
+            root: "/checkout".into(),
+            target: "/elsewhere".into(),
+        };
+        let command = cargo(&checkout);
+        let mut set = command.get_envs();
+        let found = set.find(|(name, _)| *name == "CARGO_TARGET_DIR");
+        let folder = found.and_then(|(_, value)| value);
+        assert_eq!(folder, Some(OsStr::new("/elsewhere")));
+    }
+
+    #[test]
+    fn a_program_of_ours_that_is_absent_is_a_failure_and_no_skip() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let absent = made(folder.path().join("posthaste"));
+        assert!(matches!(absent, Err(Trouble::Failed(_))));
+    }
 }

@@ -71,13 +71,7 @@ fn own_tests(checkout: &Checkout) -> Own {
     }
     own_test(checkout, &mut own, &["--workspace"]);
     // Everything that fuzzing has kept, on the stable toolchain and with what is built already.
-    let replay = [
-        "--manifest-path",
-        "fuzz/Cargo.toml",
-        "--target-dir",
-        "target",
-    ];
-    own_test(checkout, &mut own, &replay);
+    own_test(checkout, &mut own, &["--manifest-path", "fuzz/Cargo.toml"]);
     own
 }
 

@@ -134,18 +134,18 @@ pub(crate) fn jars(checkout: &Checkout, name: &str, pom: &str) -> Outcome<PathBu
 /// The program that this Go module (`path@version`) builds.
 pub(crate) fn go(checkout: &Checkout, name: &str, module: &str) -> Outcome<PathBuf> {
     let go = debian(checkout, "go", "golang-go")?;
-    let folder = checkout.peer_folder(name)?;
+    let folder = checkout.peer_folder(name)?.join("bin");
     let logs = checkout.peer_folder("logs")?;
-    let path = module.split('@').next().unwrap_or(module);
-    let program = folder.join(path.rsplit('/').next().unwrap_or(path));
-    if !program.is_file() {
+    made(module.as_bytes(), &folder, || {
         eprintln!("  getting {module} with go install");
         let mut install = Command::new(go);
         install.args(["install", module]).env("GOBIN", &folder);
         process::run("go", &mut install, DOWNLOAD, &logs)
-            .map_err(|error| missing(module, &error))?;
-    }
-    Ok(program)
+            .map(drop)
+            .map_err(|error| missing(module, &error))
+    })?;
+    let path = module.split('@').next().unwrap_or(module);
+    Ok(folder.join(path.rsplit('/').next().unwrap_or(path)))
 }
 
 /// Where a program is: on the path, or in the system folders that a user's path often lacks.
@@ -172,11 +172,18 @@ pub(crate) fn write(path: &Path, text: impl AsRef<[u8]>) -> Outcome<()> {
 /// Runs `make` unless `folder` was made from exactly this `list` before.
 fn made_from(list: &Path, folder: &Path, make: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
     let wanted = std::fs::read(list).map_err(|error| Trouble::at(list, error))?;
+    made(&wanted, folder, || {
+        eprintln!("  getting what {} lists", list.display());
+        make()
+    })
+}
+
+/// Runs `make` unless `folder` was made from exactly what is `wanted` before.
+fn made(wanted: &[u8], folder: &Path, make: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
     let stamp = folder.join(".made-from");
     if std::fs::read(&stamp).is_ok_and(|made| made == wanted) {
         return Ok(());
     }
-    eprintln!("  getting what {} lists", list.display());
     // What an interrupted or older run has left; usually there is nothing.
     let _ = std::fs::remove_dir_all(folder);
     make()?;
@@ -185,4 +192,24 @@ fn made_from(list: &Path, folder: &Path, make: impl FnOnce() -> Outcome<()>) -> 
 
 fn missing(what: &str, error: &Trouble) -> Trouble {
     Trouble::Missing(format!("{what} could not be got: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wanted_is_made_once_and_anew_when_it_changes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path().join("bin");
+        let mut makes = 0;
+        for wanted in ["server@v1", "server@v1", "server@v2", "server@v2"] {
+            let make = || {
+                makes += 1;
+                std::fs::create_dir_all(&folder).map_err(|error| Trouble::at(&folder, error))
+            };
+            made(wanted.as_bytes(), &folder, make).expect("nothing fails");
+        }
+        assert_eq!(makes, 2);
+    }
 }

@@ -108,7 +108,7 @@ pub(crate) fn newcomer(bench: &Bench) -> Outcome<Vec<Row>> {
         command
             .args(arguments)
             .current_dir(&folder)
-            .env_remove("CARGO_TARGET_DIR");
+            .env("CARGO_TARGET_DIR", folder.join("target"));
         process::run(
             "cargo",
             &mut command,

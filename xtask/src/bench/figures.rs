@@ -34,13 +34,36 @@ pub(crate) fn claims(
     for figure in figures {
         let file = out.join(figure).join("checks.json");
         let text = fs::read_to_string(&file).map_err(|error| Trouble::at(&file, error))?;
-        let checks: Vec<Value> =
-            serde_json::from_str(&text).map_err(|error| Trouble::at(&file, error))?;
-        for check in checks.iter().filter(|check| check["kind"] == "claim") {
-            let sentence = check["sentence"].as_str().unwrap_or_default();
-            let holds = check["holds"] == true;
-            rows.push(Row::judged(*figure, sentence, "as it says", holds));
-        }
+        rows.extend(judged(figure, &text).map_err(|error| Trouble::at(&file, error))?);
     }
     Ok(rows)
+}
+
+/// The claims in a figure's `checks.json`; one that claims nothing holds no bar.
+fn judged(figure: &str, checks: &str) -> Result<Vec<Row>, String> {
+    let checks: Vec<Value> = serde_json::from_str(checks).map_err(|error| error.to_string())?;
+    let claims = checks.iter().filter(|check| check["kind"] == "claim");
+    let rows = claims.map(|check| {
+        let sentence = check["sentence"].as_str().unwrap_or_default();
+        Row::judged(figure, sentence, "as it says", check["holds"] == true)
+    });
+    let rows: Vec<Row> = rows.collect();
+    match rows.is_empty() {
+        true => Err("there is no claim in it".to_owned()),
+        false => Ok(rows),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::judged;
+
+    #[test]
+    fn a_figure_without_a_claim_holds_no_bar() {
+        let check = |kind: &str| format!(r#"[{{"kind":"{kind}","sentence":"so","holds":true}}]"#);
+        assert_eq!(judged("a/1", &check("claim")).map(|rows| rows.len()), Ok(1));
+        for none in ["[]", &check("instrument")] {
+            assert!(judged("a/1", none).is_err(), "{none}");
+        }
+    }
 }
