@@ -31,7 +31,7 @@ pub struct Counters {
     pub adaptive_acks: u64,
     /// Acknowledgements that repeated the number without saying anything counted.
     pub uncounted_acks: u64,
-    /// Segments whose data had all come before.
+    /// Segments with data, or a FIN alone, that had all come before.
     pub duplicate_data: u64,
     /// Segments kept out of order.
     pub out_of_order: u64,

@@ -21,7 +21,7 @@ use crate::send::rtt::TimeoutRule;
 pub enum Remedy {
     /// A shorter retransmission timeout: 50 ms where 200 ms, or a second, were added at least.
     ShortTimeout,
-    /// Early retransmit (RFC 5827).
+    /// Early retransmit (RFC 5827). Changes nothing where RACK acts.
     EarlyRetransmit,
     /// Smaller segments, so that a reply has enough of them behind a loss.
     SmartFraming,

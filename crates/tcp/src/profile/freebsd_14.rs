@@ -37,6 +37,8 @@ pub(super) fn profile() -> Profile {
             variance_floor: Span::ZERO,
             granularity: Span::from_millis(1),
             maximum: Span::from_secs(64),
+            // tcp_backoff ends at 512.
+            doublings: 9,
         },
         round_trips: RoundTrips::ByEcho,
         persist: Persist {
@@ -66,7 +68,7 @@ pub(super) fn profile() -> Profile {
         ack: AckRule::Bsd {
             delay: Span::from_millis(40),
         },
-        window: WindowRule::Bsd,
+        window: WindowRule::BsdQuarter,
         strictness: Strictness {
             rfc5961: true,
             // net.inet.tcp.ack_war_cnt and ack_war_timewindow.

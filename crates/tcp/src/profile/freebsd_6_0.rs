@@ -41,6 +41,8 @@ pub(super) fn profile() -> Profile {
             granularity: Span::from_millis(1),
             // TCPTV_REXMTMAX.
             maximum: Span::from_secs(64),
+            // tcp_backoff ends at 64.
+            doublings: 6,
         },
         round_trips: RoundTrips::ByEcho,
         // TCPTV_PERSMIN and TCPTV_PERSMAX.

@@ -41,6 +41,7 @@ pub(super) fn profile() -> Profile {
             granularity: JIFFY,
             // TCP_RTO_MAX.
             maximum: Span::from_secs(120),
+            doublings: 32,
         },
         round_trips: RoundTrips::ByEcho,
         persist: Persist {

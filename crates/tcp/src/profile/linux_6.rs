@@ -78,6 +78,7 @@ pub(super) fn profile() -> Profile {
             granularity: JIFFY,
             // TCP_RTO_MAX.
             maximum: Span::from_secs(120),
+            doublings: 32,
         },
         round_trips: RoundTrips::BySegment,
         persist: Persist {

@@ -176,7 +176,8 @@ pub struct Recovery {
     pub threshold: u32,
     /// New data on the first two duplicates (RFC 3042).
     pub limited_transmit: bool,
-    /// Early retransmit (RFC 5827), with the delay of a quarter round trip where one is given.
+    /// Early retransmit (RFC 5827), with the delay of a quarter round trip where one is given; not
+    /// where RACK acts.
     pub early_retransmit: Option<EarlyRetransmit>,
     /// Tail loss probe (RFC 8985, section 7).
     pub tail_probe: Option<TailProbe>,

@@ -40,6 +40,7 @@ pub(super) fn profile() -> Profile {
             variance_floor: Span::ZERO,
             granularity: Span::from_millis(1),
             maximum: Span::from_secs(60),
+            doublings: 32,
         },
         round_trips: RoundTrips::ByEcho,
         persist: Persist {

@@ -267,7 +267,10 @@ impl Receiver {
         self.read += bytes;
         if bytes > 0 && !self.has_closed() {
             let emptied = self.readable() == 0;
-            if self.policy.read(emptied) == AckNow::Now || self.window.update_due(&self.room()) {
+            let delayed = self.policy.deadline() < Instant::FAR_FUTURE;
+            if self.policy.read(emptied) == AckNow::Now
+                || self.window.update_due(&self.room(), delayed)
+            {
                 self.owed_now = true;
             }
         }

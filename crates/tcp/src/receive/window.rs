@@ -15,11 +15,16 @@ pub enum WindowRule {
     /// the buffer. The next acknowledgement says so; an update goes only where less than two
     /// segments are left to the peer, since two are acknowledged at once (section 3.8.6.3).
     Rfc,
-    /// BSD (FreeBSD 6 and 14, tcp_output.c): all there is, but nothing rather than less than a
+    /// BSD (FreeBSD 6, tcp_output.c): all there is, but nothing rather than less than a
     /// segment and a quarter of the buffer. An update goes once the edge can move by two
     /// segments or half the buffer; asked after each read, which makes every third segment of a
     /// steady reader be acknowledged by one.
     Bsd,
+    /// The same offer (FreeBSD 14, tcp_output.c), but no update while an acknowledgement is delayed,
+    /// which will carry it. Two segments are enough only where the buffer holds eight at most, or the
+    /// window is an eighth of it at most; else an update goes once the edge can move by a quarter of
+    /// the buffer.
+    BsdQuarter,
     /// Linux (`__tcp_select_window` in tcp_output.c, `tcp_cleanup_rbuf` in tcp.c): whole segments
     /// where nothing is scaled, rounded up to the scale where it is; nothing rather than less
     /// than a segment or a sixteenth of the buffer. An update goes once the window has doubled.
@@ -65,7 +70,7 @@ impl Window {
     pub fn new(rule: WindowRule, buffer: u64, mss: u32) -> Self {
         let ceiling = match rule {
             WindowRule::Linux { first } => first.min(buffer),
-            WindowRule::Rfc | WindowRule::Bsd => buffer,
+            WindowRule::Rfc | WindowRule::Bsd | WindowRule::BsdQuarter => buffer,
         };
         Self {
             rule,
@@ -104,8 +109,12 @@ impl Window {
         let window = match self.rule {
             WindowRule::Rfc if space.min(most) < offered + self.mss.min(self.buffer / 2) => offered,
             WindowRule::Rfc => space,
-            WindowRule::Bsd if space < self.mss.min(self.buffer.div_ceil(4)) => 0,
-            WindowRule::Bsd => space,
+            WindowRule::Bsd | WindowRule::BsdQuarter
+                if space < self.mss.min(self.buffer.div_ceil(4)) =>
+            {
+                0
+            }
+            WindowRule::Bsd | WindowRule::BsdQuarter => space,
             WindowRule::Linux { .. } => self.linux(space.saturating_sub(room.early), offered),
         };
         window.min(most).max(offered)
@@ -127,13 +136,22 @@ impl Window {
         }
     }
 
-    /// Whether the window that can be offered now is worth a segment; asked after a read.
-    pub fn update_due(&self, room: &Room) -> bool {
+    /// Whether the window that can be offered now is worth a segment; asked after a read. `delayed`
+    /// says that an acknowledgement waits for its timer.
+    pub fn update_due(&self, room: &Room, delayed: bool) -> bool {
         let (offered, window) = (room.offered(), self.offer(room));
         let opens = window - offered;
         match self.rule {
             WindowRule::Rfc => opens > 0 && offered < 2 * self.mss,
             WindowRule::Bsd => opens >= 2 * self.mss || (opens > 0 && 2 * opens >= self.buffer),
+            WindowRule::BsdQuarter if delayed => false,
+            WindowRule::BsdQuarter => {
+                let matters = opens >= self.buffer / 4
+                    || window <= self.buffer / 8
+                    || self.buffer <= 8 * self.mss
+                    || opens >= FIELD << self.shift;
+                (opens >= 2 * self.mss && matters) || (opens > 0 && 2 * opens >= self.buffer)
+            }
             WindowRule::Linux { .. } => {
                 2 * offered <= self.buffer && window > 0 && window >= 2 * offered
             }
@@ -153,9 +171,10 @@ mod tests {
     use proptest::prelude::*;
 
     const MSS: u32 = 1448;
-    const RULES: [WindowRule; 3] = [
+    const RULES: [WindowRule; 4] = [
         WindowRule::Rfc,
         WindowRule::Bsd,
+        WindowRule::BsdQuarter,
         WindowRule::Linux { first: 5792 },
     ];
 
@@ -183,7 +202,7 @@ mod tests {
                 acks.push(segment);
             }
             delayed = !delayed;
-            if window.update_due(&room(0, edge, next)) {
+            if window.update_due(&room(0, edge, next), delayed) {
                 edge = next + window.offer(&room(0, edge, next));
                 delayed = false;
                 acks.push(segment);
@@ -193,14 +212,30 @@ mod tests {
     }
 
     #[test]
+    fn later_bsd_wants_a_quarter_of_a_large_buffer() {
+        let window = Window::new(WindowRule::BsdQuarter, 40_000, MSS);
+        let offering = |offered: u64, unread| room(unread, 1 + offered, 1);
+        assert!(!window.update_due(&offering(20_000, 10_001), false));
+        assert!(window.update_due(&offering(20_000, 10_000), false));
+        assert!(!window.update_due(&offering(20_000, 10_000), true));
+        // Little is left to the peer: two segments are enough.
+        assert!(!window.update_due(&offering(1_000, 36_105), false));
+        assert!(window.update_due(&offering(1_000, 36_104), false));
+        let small = Window::new(WindowRule::BsdQuarter, 8 * u64::from(MSS), MSS);
+        let (two, whole) = (2 * u64::from(MSS), 8 * u64::from(MSS));
+        assert!(!small.update_due(&room(0, 1 + whole - two + 1, 1), false));
+        assert!(small.update_due(&room(0, 1 + whole - two, 1), false));
+    }
+
+    #[test]
     fn linux_updates_when_the_window_doubles() {
         let window = Window::new(WindowRule::Linux { first: 65_535 }, 65_535, MSS);
-        assert!(!window.update_due(&room(0, 40_001, 1)));
-        assert!(!window.update_due(&room(45_535, 12_001, 1)));
+        assert!(!window.update_due(&room(0, 40_001, 1), false));
+        assert!(!window.update_due(&room(45_535, 12_001, 1), false));
         // 24,000 bytes are free, 16 whole segments.
-        assert!(!window.update_due(&room(41_535, 12_001, 1)));
-        assert!(window.update_due(&room(41_535, 11_585, 1)));
-        assert!(window.update_due(&room(0, 1, 1)));
+        assert!(!window.update_due(&room(41_535, 12_001, 1), false));
+        assert!(window.update_due(&room(41_535, 11_585, 1), false));
+        assert!(window.update_due(&room(0, 1, 1), false));
     }
 
     #[test]
@@ -230,7 +265,7 @@ mod tests {
                 let mut room = Room { unread, early, edge: next + offered, next };
                 let offer = window.offer(&room);
                 prop_assert!(offer >= offered);
-                window.update_due(&room);
+                window.update_due(&room, false);
                 room.edge = next;
                 let offer = window.offer(&room);
                 prop_assert!(offer <= (buffer.saturating_sub(unread)).next_multiple_of(1 << shift));
@@ -247,7 +282,7 @@ mod tests {
                 let mut window = Window::new(rule, buffer, mss);
                 window.scale(5);
                 let closed = Room { unread: 0, early: 0, edge: next, next };
-                prop_assert!(window.update_due(&closed), "{rule:?}");
+                prop_assert!(window.update_due(&closed, false), "{rule:?}");
                 prop_assert!(window.offer(&closed) >= u64::from(mss).min(buffer / 2).min(5792));
             }
         }

@@ -78,9 +78,9 @@ impl Sender {
     }
 
     /// Early retransmit (RFC 5827, section 3.2): fewer than four are out, nothing can follow, and
-    /// all but one have come.
+    /// all but one have come. RACK, which tells by time, needs no such count.
     fn is_early(&mut self, now: Instant, news: &News) -> bool {
-        let Some(rule) = self.rules.early_retransmit else {
+        let Some(rule) = self.rules.early_retransmit.filter(|_| !self.has_rack()) else {
             return false;
         };
         let out = self.board.len() as u32;

@@ -41,6 +41,9 @@ pub struct TimeoutRule {
     pub granularity: Span,
     /// The longest timeout.
     pub maximum: Span,
+    /// How often it is doubled at most (BSD's `tcp_backoff`), up to 32, where every timeout has long
+    /// been the longest.
+    pub doublings: u32,
 }
 
 /// Longest round-trip time believed; a stack's arithmetic would overflow some time beyond.
@@ -198,12 +201,14 @@ impl Rtt {
     }
 
     /// The retransmission timeout after it ran out `times` times in a row: doubled each time
-    /// (RFC 6298, section 5.5) up to the longest; BSD doubles six times, and not its slop.
+    /// (RFC 6298, section 5.5) up to the longest, as often as the rule allows; BSD does not double
+    /// its slop.
     pub fn timeout_after(&self, times: u32) -> Span {
+        let factor = 1_u64 << times.min(self.timeouts.doublings).min(32);
         let doubled = match (self.rule, times) {
             (_, 0) => return self.timeout,
-            (RttRule::Bsd, _) => self.value * (1 << times.min(6)) + self.timeouts.slop,
-            (RttRule::Rfc6298 | RttRule::Linux { .. }, _) => self.timeout * (1 << times.min(32)),
+            (RttRule::Bsd, _) => self.value * factor + self.timeouts.slop,
+            (RttRule::Rfc6298 | RttRule::Linux { .. }, _) => self.timeout * factor,
         };
         doubled.min(self.timeouts.maximum)
     }
@@ -225,6 +230,7 @@ mod tests {
         variance_floor: Span::ZERO,
         granularity: ms(1),
         maximum: ms(60_000),
+        doublings: 32,
     };
     const BSD: TimeoutRule = TimeoutRule {
         initial: ms(3000),
@@ -233,6 +239,7 @@ mod tests {
         variance_floor: Span::ZERO,
         granularity: ms(1),
         maximum: ms(64_000),
+        doublings: 6,
     };
     const LINUX: TimeoutRule = TimeoutRule {
         initial: ms(1000),
@@ -241,6 +248,7 @@ mod tests {
         variance_floor: ms(200),
         granularity: ms(4),
         maximum: ms(120_000),
+        doublings: 32,
     };
     const MICROSECONDS: RttRule = RttRule::Linux {
         unit: Span::from_micros(1),
@@ -338,6 +346,12 @@ mod tests {
             [ms(293), ms(386), ms(572)]
         );
         assert_eq!(bsd.timeout_after(12), ms(93 * 64 + 200));
+        let later = TimeoutRule {
+            doublings: 9,
+            ..BSD
+        };
+        let later = after(RttRule::Bsd, later, &[ms(30)]);
+        assert_eq!(later.timeout_after(12), ms(93 * 512 + 200));
         let linux = after(MICROSECONDS, LINUX, &[ms(30)]);
         assert_eq!(
             [0, 1, 2].map(|times| linux.timeout_after(times)),

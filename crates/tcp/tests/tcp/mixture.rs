@@ -79,6 +79,7 @@ pub(crate) fn mixed(stream: &mut Stream) -> Profile {
             &[
                 WindowRule::Rfc,
                 WindowRule::Bsd,
+                WindowRule::BsdQuarter,
                 WindowRule::Linux { first: 5_840 },
             ],
         ),

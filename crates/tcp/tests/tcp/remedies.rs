@@ -150,6 +150,23 @@ fn a_probe_spares_the_timeout() {
 }
 
 #[test]
+fn probes_and_rack_work_alike_in_either_order() {
+    for name in ["freebsd-6.0", "linux-2.6.15", "rfc"] {
+        for lost in 1..=LAST {
+            let with = |remedies: [Remedy; 2]| {
+                let (server, client, _, ladder) = reply(name, &remedies, lost);
+                (server, client, ladder)
+            };
+            assert_eq!(
+                with([Remedy::TailProbe, Remedy::Rack]),
+                with([Remedy::Rack, Remedy::TailProbe]),
+                "{name} {lost}"
+            );
+        }
+    }
+}
+
+#[test]
 fn smart_framing_makes_more_of_less() {
     let (plain, ..) = reply("freebsd-6.0", &[], 0);
     let (framed, ..) = reply("freebsd-6.0", &[Remedy::SmartFraming], 0);

@@ -260,18 +260,18 @@ impl Congestion {
 
     /// Grows beyond slow start: by a segment for so many bytes acknowledged.
     fn avoid(&mut self, now: Instant, bytes: u64) {
-        if self.control.slow_start == SlowStart::PerAck && self.control.counting == Counting::Bytes
-        {
-            self.window += reno::per_ack(self.mss, self.window);
-            return;
-        }
+        let per_ack = self.control.slow_start == SlowStart::PerAck;
         let segments = self.window / self.mss;
         let need = match self.control.avoidance {
+            Avoidance::Reno if per_ack && self.control.counting == Counting::Bytes => {
+                self.window += reno::per_ack(self.mss, self.window);
+                return;
+            }
             Avoidance::Reno => self.window,
             Avoidance::Bic => self.bic.need(now, segments) * self.mss,
             Avoidance::Cubic { .. } => self.cubic.need(now, segments, bytes / self.mss) * self.mss,
         };
-        let gained = if self.control.slow_start == SlowStart::PerAck {
+        let gained = if per_ack {
             reno::per_acks(&mut self.credit, self.mss, need)
         } else {
             reno::per_bytes(&mut self.credit, bytes, need)

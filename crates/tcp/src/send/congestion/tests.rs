@@ -254,6 +254,21 @@ fn bic_searches() {
     assert_eq!(rounds(&mut bic, 1, 8), rounds(&mut reno, 1, 8));
 }
 
+/// Smart framing counts bytes; what the window grows by stays the stack's.
+#[test]
+fn bic_searches_in_bytes_too() {
+    let bytes = Control {
+        counting: Counting::Bytes,
+        ..OLD_LINUX
+    };
+    let windows = [OLD_LINUX, bytes].map(|control| {
+        let mut sender = Sender::new(control, 200);
+        sender.lose();
+        rounds(&mut sender, 1, 60)
+    });
+    assert_eq!(windows[0], windows[1]);
+}
+
 /// RFC 9438: 0.7 of the window at a loss, back at `W_max` after `K = cbrt(0.3 W_max / 0.4)`
 /// seconds, and never slower than Reno would be with CUBIC's share.
 #[test]
