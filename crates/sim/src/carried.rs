@@ -1,5 +1,7 @@
 //! A segment as it travels: an IPv4 packet by its length, and the segments that are on their way.
 
+use std::collections::VecDeque;
+
 use posthaste_link as link;
 use posthaste_tcp::Segment;
 
@@ -38,14 +40,23 @@ impl link::Packet for Carried {
     }
 }
 
-/// The segments of one direction, by their positions on the link.
+/// The segments of one direction that are on their way, by their positions on the link.
 ///
-/// Forgotten whenever nothing is on its way: a connection whose link never empties keeps all it has sent.
+/// Forgotten from the front: what has left is kept only behind something that has not.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
-    segments: Vec<Segment>,
+    segments: VecDeque<Underway>,
     /// How many were forgotten.
     before: u64,
+}
+
+#[derive(Debug)]
+struct Underway {
+    segment: Segment,
+    /// Packets of it that are still on the link: itself and the copies that the link has made.
+    inside: u64,
+    /// One of them has been delivered.
+    delivered: bool,
 }
 
 impl Sent {
@@ -55,20 +66,76 @@ impl Sent {
         self.before = 0;
     }
 
-    /// Nothing is on its way.
-    pub(crate) fn forget(&mut self) {
-        self.before += self.segments.len() as u64;
-        self.segments.clear();
+    /// The next position is this one's, of which the link has made so many copies.
+    pub(crate) fn push(&mut self, segment: Segment, copies: u64) {
+        self.segments.push_back(Underway {
+            segment,
+            inside: 1 + copies,
+            delivered: false,
+        });
     }
 
-    /// The next position is this one's.
-    pub(crate) fn push(&mut self, segment: Segment) {
-        self.segments.push(segment);
+    /// The segment at `position`, from 1, and whether it has been delivered before.
+    pub(crate) fn at(&self, position: u64) -> Option<(&Segment, bool)> {
+        let underway = self.segments.get(self.index(position)?)?;
+        Some((&underway.segment, underway.delivered))
     }
 
-    /// The segment at `position`, from 1.
-    pub(crate) fn at(&self, position: u64) -> Option<&Segment> {
-        let index = position.checked_sub(self.before + 1)?;
-        self.segments.get(usize::try_from(index).ok()?)
+    /// A packet of `position` has left the link.
+    pub(crate) fn left(&mut self, position: u64, delivered: bool) {
+        let index = self.index(position);
+        if let Some(underway) = index.and_then(|index| self.segments.get_mut(index)) {
+            underway.inside = underway.inside.saturating_sub(1);
+            underway.delivered |= delivered;
+        }
+        while self.segments.front().is_some_and(|first| first.inside == 0) {
+            self.segments.pop_front();
+            self.before += 1;
+        }
+    }
+
+    fn index(&self, position: u64) -> Option<usize> {
+        usize::try_from(position.checked_sub(self.before + 1)?).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(number: u32) -> Segment {
+        Segment {
+            seq: number,
+            ..Segment::default()
+        }
+    }
+
+    #[test]
+    fn a_link_that_never_empties_keeps_what_is_on_it() {
+        let mut sent = Sent::default();
+        for number in 1..=1000_u32 {
+            sent.push(segment(number), 0);
+            assert!(sent.segments.len() <= 4);
+            if let Some(first) = number.checked_sub(3).filter(|first| *first > 0) {
+                let position = u64::from(first);
+                assert_eq!(sent.at(position), Some((&segment(first), false)));
+                sent.left(position, true);
+                assert_eq!(sent.at(position), None);
+            }
+        }
+    }
+
+    #[test]
+    fn copies_and_what_was_overtaken_are_found() {
+        let mut sent = Sent::default();
+        sent.push(segment(1), 1);
+        sent.push(segment(2), 0);
+        sent.left(2, true);
+        assert_eq!(sent.at(1), Some((&segment(1), false)));
+        sent.left(1, true);
+        assert_eq!(sent.at(1), Some((&segment(1), true)));
+        sent.left(1, true);
+        assert_eq!((sent.at(1), sent.at(2)), (None, None));
+        assert!(sent.segments.is_empty());
     }
 }

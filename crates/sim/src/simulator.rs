@@ -25,6 +25,9 @@ const STANDSTILL: u64 = 1 << 16;
 /// time, all of them pass in one instant.
 const BYTES_AN_EVENT: u64 = 64;
 
+/// Events more for each exchange, however short: its segments and what acknowledges them.
+const EVENTS_AN_EXCHANGE: u64 = 16;
+
 /// Plays the transactions of a scenario.
 pub struct Simulator {
     scenario: Scenario,
@@ -36,6 +39,8 @@ pub struct Simulator {
     client: Client,
     server: Server,
     stopwatch: Stopwatch,
+    /// Segments that came once more because a link had copied them.
+    by_copies: u64,
     /// When each link and each end wants its turn: links up and down, client, server.
     wakes: [Instant; 4],
     now: Instant,
@@ -62,6 +67,7 @@ impl Simulator {
             client: Client::default(),
             server: Server::default(),
             stopwatch: Stopwatch::default(),
+            by_copies: 0,
             wakes: [Instant::FAR_FUTURE; 4],
             now: Instant::ORIGIN,
             scenario,
@@ -106,6 +112,7 @@ impl Simulator {
             client: client.counters(),
             server: server.counters(),
             links: [self.links[0].counters(), self.links[1].counters()],
+            by_copies: self.by_copies,
         }
     }
 
@@ -125,12 +132,16 @@ impl Simulator {
         self.client = Client::default();
         self.server = Server::default();
         self.stopwatch.start(self.now);
+        self.by_copies = 0;
         self.wakes = [Instant::FAR_FUTURE; 4];
         self.now
     }
 
     fn run(&mut self, began: Instant, witness: &mut impl Witness) -> Ending {
-        let most_standing = STANDSTILL + self.scenario.service.bytes() / BYTES_AN_EVENT;
+        let service = &self.scenario.service;
+        let most_standing = STANDSTILL
+            + service.bytes() / BYTES_AN_EVENT
+            + service.exchanges.len() as u64 * EVENTS_AN_EXCHANGE;
         let mut standing = 0;
         loop {
             if self.is_over() {
@@ -195,21 +206,22 @@ impl Simulator {
         };
         witness.left(direction, &passage);
         let sent = &mut self.sent[way];
-        if let (Fate::Delivered(_), false) = (passage.fate, passage.packet.damaged)
-            && let Some(segment) = sent.at(passage.position)
-        {
+        let arrives = matches!(passage.fate, Fate::Delivered(_)) && !passage.packet.damaged;
+        if arrives && let Some((segment, again)) = sent.at(passage.position) {
             let receiver = &mut self.ends[1 - way];
+            let before = receiver.counters().duplicate_data;
             receiver.push(now, segment);
+            if again {
+                self.by_copies += receiver.counters().duplicate_data - before;
+            }
             let service = &self.scenario.service;
             self.stopwatch
                 .delivered(now, direction, segment, receiver, service);
-        } else {
-            return;
         }
-        if self.wakes[way] == Instant::FAR_FUTURE {
-            sent.forget();
+        sent.left(passage.position, arrives);
+        if arrives {
+            self.turn(direction.reverse(), witness);
         }
-        self.turn(direction.reverse(), witness);
     }
 
     /// The end that sends in this direction has its turn: its TCP, its program, its TCP again;
@@ -268,8 +280,11 @@ impl Simulator {
                 segment: &segment,
                 counters: end.counters(),
             });
-            self.links[way].push(now, Carried::new(&segment));
-            self.sent[way].push(segment);
+            let link = &mut self.links[way];
+            let copied = link.counters().copied.packets;
+            link.push(now, Carried::new(&segment));
+            let copies = link.counters().copied.packets - copied;
+            self.sent[way].push(segment, copies);
         }
         self.wakes[way] = self.links[way].wake().unwrap_or(Instant::FAR_FUTURE);
     }

@@ -28,8 +28,8 @@ pub struct Totals {
     pub timeouts: u64,
     /// Tail loss probes and copies in advance.
     pub probes: u64,
-    /// Segments with data that came to an end that had all of it: sent again for nothing, less the
-    /// copies that the links made.
+    /// Segments with data or a FIN that came to an end which had all of it: sent again for nothing.
+    /// What came again because a link had copied it is not counted.
     pub for_nothing: u64,
     /// Acknowledgements repeated by the adaptive-duplicate-ACK remedy.
     pub adaptive_acks: u64,
@@ -77,14 +77,12 @@ impl Totals {
                 histogram.record(part);
             }
         }
-        let mut copies = 0;
         let mut lost = 0;
         for (way, link) in transaction.links.into_iter().enumerate() {
             self.packets[way] += link.pushed.packets;
             self.bytes[way] += link.pushed.bytes;
             self.most_packets[way] = self.most_packets[way].max(link.pushed.packets);
             lost += link.dropped_in_all().packets + link.corrupted.packets;
-            copies += link.copied.packets;
         }
         self.lost += lost;
         self.touched += u64::from(lost > 0);
@@ -97,7 +95,7 @@ impl Totals {
             self.adaptive_acks += end.adaptive_acks;
             again += end.duplicate_data;
         }
-        self.for_nothing += again.saturating_sub(copies);
+        self.for_nothing += again - transaction.by_copies;
     }
 
     /// Adds what another has counted, of other transactions of the same scenario.

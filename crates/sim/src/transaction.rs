@@ -23,6 +23,9 @@ pub struct Transaction<'a> {
     pub server: &'a tcp::Counters,
     /// What the links did, up and down.
     pub links: [&'a link::Counters; 2],
+    /// Segments that came to an end which had all of them, since a link had copied them: not sent
+    /// for nothing, though the ends count them.
+    pub by_copies: u64,
 }
 
 /// How a connection ended.

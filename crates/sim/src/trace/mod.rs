@@ -95,11 +95,16 @@ impl Witness for Trace {
         let (start, end) = self.halves[way].places_of(segment);
         let acknowledges = segment.ack.and_then(|ack| self.halves[1 - way].place(ack));
         let what = self.what(way, segment, acknowledges);
-        let before = self.last_sending(way, start, end);
         let window = self.window(way, segment);
-        let half = &mut self.halves[way];
+        let half = &self.halves[way];
         let is_new = end > half.next || start == end;
         let sending = why(segment, &half.counters, sent.counters, is_new);
+        // Looking for it goes through all packets: only where there may be something to find.
+        let before = match sending {
+            Sending::First => None,
+            _ => self.last_sending(way, start, end),
+        };
+        let half = &mut self.halves[way];
         half.counters = *sent.counters;
         half.next = half.next.max(end);
         half.said = acknowledges.map(|place| (place, segment.window));
@@ -118,7 +123,7 @@ impl Witness for Trace {
             window,
             what,
             sending,
-            before: before.filter(|_| sending != Sending::First),
+            before,
         });
     }
 

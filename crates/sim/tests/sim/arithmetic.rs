@@ -37,6 +37,16 @@ fn however_much_may_pass_in_one_instant() {
     assert_eq!(transaction.responses[0].total(), ms(200));
 }
 
+#[test]
+fn however_often_it_may() {
+    let mut service = Service::single(1, Span::ZERO, 1);
+    service.exchanges = vec![service.exchanges[0]; 40_000];
+    let mut simulator = simulator(scenario("rfc", [plan(None, 0), plan(None, 0)], service));
+    let transaction = simulator.play(1);
+    assert_eq!(transaction.ending, Ending::Complete);
+    assert_eq!(transaction.responses.len(), 40_000);
+}
+
 /// 40 bytes of headers and 20 of options on a SYN; 52 and the data behind it.
 #[test]
 fn a_bandwidth_adds_each_byte_of_every_packet() {
