@@ -202,8 +202,6 @@ const CASES: &[(&[&str], &str)] = &[
     (&["simulate", "--delay", "-5ms"], "negative"),
     (&["simulate", "--processing", "-5ms"], "negative"),
     (&["simulate", "--delay", "200ms..5ms"], "not below"),
-    (&["simulate", "--position", "40"], "at most 13 packets"),
-    (&["simulate", "--drop", "down:11-40"], "never comes"),
     (&["simulate", "--request", "1kB"], "--response"),
     (
         &["simulate", "--request", "0B", "--response", "1kB"],

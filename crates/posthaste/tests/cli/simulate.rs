@@ -151,6 +151,81 @@ fn where_nothing_is_answered_there_is_no_time() {
 }
 
 #[test]
+fn packets_that_never_come_are_told_after_what_was_simulated() {
+    let cases = [
+        ("--position=0,40", "at most 13 packets", "\n40 "),
+        ("--drop=down:11-40", "never comes", "response time"),
+    ];
+    for (option, told, printed) in cases {
+        let said = said(&mut posthaste(&["simulate", option]));
+        assert_eq!(said.code, Some(2), "{}", said.err);
+        assert!(said.err.contains(told), "{}", said.err);
+        assert!(said.out.contains(printed), "{}", said.out);
+    }
+}
+
+/// It is made for runs of any length; what is typed beside it must come all the same.
+#[test]
+fn a_pattern_may_go_on_behind_the_last_packet() {
+    let folder = tempfile::tempdir().unwrap();
+    let pattern = folder.path().join("long.pattern");
+    std::fs::write(&pattern, "posthaste pattern 1\ndown drop 10, 37\nend\n").unwrap();
+    let option = format!("--pattern={}", pattern.to_str().unwrap());
+    assert_eq!(json(&[option.as_str()])["packets_lost"], 1);
+    let said = said(&mut posthaste(&[
+        "simulate",
+        option.as_str(),
+        "--drop=down:38",
+    ]));
+    assert_eq!(said.code, Some(2), "{}", said.err);
+    assert!(said.err.contains("down drop 38"), "{}", said.err);
+}
+
+#[test]
+fn what_all_ends_have_stands_in_the_title() {
+    for options in [
+        &["--recovery=tlp"][..],
+        &[
+            "--recovery=tlp",
+            "--compare=rto-50ms",
+            "--transactions=20",
+            "--loss=1%",
+        ],
+    ] {
+        let said = simulate(options);
+        let title = said.out.lines().next().unwrap();
+        assert!(title.ends_with("at both ends, with tlp"), "{title}");
+    }
+}
+
+#[test]
+fn nothing_is_lost_where_packets_only_change_places() {
+    let document = json(&[
+        "--bit-errors=0.001%",
+        "--loss=2%",
+        "--compare=none",
+        "--transactions=200",
+    ]);
+    let lost = |case: usize| document["cases"][case]["packets_lost"].as_u64().unwrap();
+    assert_eq!(document["cases"][1]["given"]["path"], "reordered");
+    assert!(lost(0) > 0);
+    assert_eq!(lost(1), 0);
+}
+
+#[test]
+fn one_moment_of_coarse_clocks_is_told_as_one() {
+    let told = |options: &[&str]| {
+        let said = said(&mut posthaste(&[&["simulate"], options].concat()));
+        said.out.contains("--transactions N shows the others")
+    };
+    assert!(told(&["--server-tcp=rfc"]));
+    assert!(told(&["--position=0..3"]));
+    assert!(!told(&["--client-tcp=rfc", "--server-tcp=rfc"]));
+    assert!(!told(&["--transactions=1"]));
+    assert!(!told(&["--json"]));
+}
+
+#[test]
 fn a_file_that_cannot_be_written_is_refused_before_anything_is_simulated() {
     for option in [
         "--picture=no/such/folder.svg",

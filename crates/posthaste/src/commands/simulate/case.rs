@@ -7,10 +7,10 @@ use std::sync::Arc;
 use posthaste_link::pattern::{Axis, Effect, Pattern, Script};
 use posthaste_link::{Direction, Plan, Reordering};
 use posthaste_sim::{Closer, Exchange, ProcessingClock, Scenario, Service};
-use posthaste_tcp::Profile;
 use posthaste_tcp::profile;
 use posthaste_tcp::remedy::Remedy;
-use posthaste_units::Span;
+use posthaste_tcp::{Clock, Profile};
+use posthaste_units::{Ratio, Span};
 
 use super::play::Played;
 use super::sweep::{MOST, expand};
@@ -26,6 +26,8 @@ pub(super) struct Case {
     /// The options that differ between cases, and their values.
     pub(super) labels: Vec<(String, String)>,
     pub(super) scenario: Scenario,
+    /// What was typed of what happens to which packet: such a packet must come.
+    typed: Pattern,
 }
 
 /// All of them.
@@ -120,7 +122,8 @@ impl Cases {
         let service = Arc::new(args.service()?);
         let patterns = args.patterns()?;
         let combinations = args.path.combinations().map_err(Failure::Usage)?;
-        let variants = args.variants()?;
+        let base = args.base()?;
+        let variants = args.variants(&base)?;
         let count = combinations.len() * patterns.len() * variants.len();
         if count > MOST {
             return Err(Failure::usage(format!(
@@ -129,18 +132,19 @@ impl Cases {
         }
         let mut list = Vec::with_capacity(count);
         for combination in &combinations {
-            for (position, pattern) in &patterns {
-                let plans = args.directions.plans(&combination.path, pattern);
+            for happening in &patterns {
+                let plans = args.directions.plans(&combination.path, &happening.pattern);
                 let mut labels = combination.labels.clone();
-                if let Some(position) = position.filter(|_| patterns.len() > 1) {
+                if let Some(position) = happening.position.filter(|_| patterns.len() > 1) {
                     labels.push(("position".to_owned(), position.to_string()));
                 }
                 for variant in &variants {
-                    list.push(variant.case(labels.clone(), &plans, &service)?);
+                    let labels = labels.clone();
+                    list.push(variant.case(labels, &plans, &service, &happening.typed)?);
                 }
             }
         }
-        let title = args.title(&service);
+        let title = args.title(&service, &base);
         Ok(Self { title, list })
     }
 
@@ -158,16 +162,22 @@ impl Cases {
         plans.any(|by_chance| by_chance)
     }
 
-    /// Refuses positions at which no packet ever came.
+    /// Whether an end's timers run out at ticks: what they do then depends on when it all begins.
+    pub(super) fn by_ticks(&self) -> bool {
+        let scenarios = self.list.iter().map(|case| &case.scenario);
+        let mut ends = scenarios.flat_map(|scenario| [&scenario.client, &scenario.server]);
+        ends.any(|end| end.clock != Clock::Exact)
+    }
+
+    /// Refuses typed positions at which no packet ever came.
     pub(super) fn all_positions_came(&self, played: &Played) -> Result<(), Failure> {
         for (case, numbers) in self.list.iter().zip(&played.numbers) {
             if played.stopped {
                 break;
             }
-            for (direction, plan) in Direction::BOTH.into_iter().zip(&case.scenario.plans) {
+            for direction in Direction::BOTH {
                 let most = numbers.most_packets[direction as usize];
-                let missed = plan.script.iter().find_map(|script| beyond(script, most));
-                if let Some(place) = missed {
+                if let Some(place) = beyond(case.typed.script(direction), most) {
                     return Err(Failure::usage(format!(
                         "{direction} drop {place}: that packet never comes; this connection has at most {most} packets {}: \
                          name one of them",
@@ -191,6 +201,16 @@ fn beyond(script: &Script, most: u64) -> Option<u64> {
     drops.map(|(place, _)| place.first.max(most + 1)).min()
 }
 
+/// What happens to which packet.
+struct Happening {
+    /// The place of the packet that is dropped in turn.
+    position: Option<Position>,
+    /// All of it.
+    pattern: Pattern,
+    /// What of it was typed.
+    typed: Pattern,
+}
+
 /// Two ends, and a change of the path.
 struct Variant {
     labels: Vec<(String, String)>,
@@ -205,6 +225,7 @@ impl Variant {
         mut labels: Vec<(String, String)>,
         plans: &[Plan; 2],
         service: &Arc<Service>,
+        typed: &Pattern,
     ) -> Result<Case, Failure> {
         labels.extend(self.labels.iter().cloned());
         let plan = |plan: &Plan| match self.reorders {
@@ -218,19 +239,34 @@ impl Variant {
             service: service.clone(),
         };
         scenario.check().map_err(Failure::usage)?;
-        Ok(Case { labels, scenario })
+        let typed = match self.reorders {
+            true => Pattern::default(),
+            false => typed.clone(),
+        };
+        Ok(Case {
+            labels,
+            scenario,
+            typed,
+        })
     }
 }
 
-/// The same path without a loss, on which packets change places.
+/// The same path without a loss and without a bit error, on which packets change places.
 fn reordered(plan: &Plan) -> Result<Arc<Plan>, Failure> {
     let usual = REORDERING.parse::<Reordering>().map_err(Failure::run)?;
     Ok(Arc::new(Plan {
         loss: None,
+        bit_error_rate: Ratio::default(),
         script: None,
         reordering: plan.reordering.or(Some(usual)),
         ..plan.clone()
     }))
+}
+
+/// Remedies that are used together, as they are written.
+fn joined(remedies: &[Remedy]) -> String {
+    let names: Vec<&str> = remedies.iter().map(|remedy| remedy.name()).collect();
+    names.join("+")
 }
 
 impl Args {
@@ -256,7 +292,7 @@ impl Args {
         })
     }
 
-    fn title(&self, service: &Service) -> String {
+    fn title(&self, service: &Service, base: &[Remedy]) -> String {
         let Some(exchange) = service.exchanges.first() else {
             return String::new();
         };
@@ -268,27 +304,35 @@ impl Args {
             1 => String::new(),
             count => format!(", {count} times on a connection"),
         };
+        let with = match base.is_empty() {
+            true => String::new(),
+            false => format!(", with {}", joined(base)),
+        };
         format!(
-            "{} bytes asked, {} of processing, {} bytes answered{times}; {ends}",
+            "{} bytes asked, {} of processing, {} bytes answered{times}; {ends}{with}",
             exchange.request, exchange.processing, exchange.reply
         )
     }
 
     /// What --pattern and --drop say together, with each of the positions.
-    fn patterns(&self) -> Result<Vec<(Option<Position>, Pattern)>, Failure> {
-        let Some(Positions(positions)) = &self.position else {
-            return Ok(vec![(None, self.drops.pattern()?)]);
+    fn patterns(&self) -> Result<Vec<Happening>, Failure> {
+        let with = |position: Option<Position>| -> Result<Happening, Failure> {
+            let one = position.filter(|position| position.place > 0);
+            let one = one.map(|Position { direction, place }| format!("{direction}:{place}"));
+            Ok(Happening {
+                position,
+                pattern: self.drops.pattern_with(one.as_slice())?,
+                typed: self.drops.typed_with(one.as_slice())?,
+            })
         };
-        let with = |position: &Position| {
-            let Position { direction, place } = position;
-            let one = (*place > 0).then(|| format!("{direction}:{place}"));
-            Ok((Some(*position), self.drops.pattern_with(one.as_slice())?))
-        };
-        positions.iter().map(with).collect()
+        match &self.position {
+            None => Ok(vec![with(None)?]),
+            Some(Positions(positions)) => positions.iter().copied().map(Some).map(with).collect(),
+        }
     }
 
-    /// The ends as they are compared, or as they are.
-    fn variants(&self) -> Result<Vec<Variant>, Failure> {
+    /// The remedies that both ends have in any case.
+    fn base(&self) -> Result<Vec<Remedy>, Failure> {
         let mut base = Vec::new();
         for remedies in &self.recovery {
             match remedies {
@@ -300,6 +344,11 @@ impl Args {
                 }
             }
         }
+        Ok(base)
+    }
+
+    /// The ends as they are compared, or as they are.
+    fn variants(&self, base: &[Remedy]) -> Result<Vec<Variant>, Failure> {
         let mut sets = vec![Vec::new()];
         for remedies in &self.compare {
             match remedies {
@@ -310,17 +359,13 @@ impl Args {
         }
         let mut variants = Vec::new();
         for set in sets {
-            let remedies = [base.as_slice(), &set].concat();
+            let remedies = [base, &set].concat();
             let end = |name: &str| profile::named(name).map_err(Failure::usage);
             let [client, server] = [end(&self.client_tcp)?, end(&self.server_tcp)?]
                 .map(|profile| Arc::new(profile.with(&remedies)));
             let name = match set.is_empty() {
                 true => "none".to_owned(),
-                false => set
-                    .iter()
-                    .map(|one| one.name())
-                    .collect::<Vec<_>>()
-                    .join("+"),
+                false => joined(&set),
             };
             let paths: &[(&str, bool)] = match self.compare.is_empty() {
                 true => &[("", false)],

@@ -7,6 +7,7 @@ mod numbers;
 mod picture;
 mod play;
 mod sweep;
+mod typed;
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -20,8 +21,9 @@ use posthaste_units::{Seed, Size, Span};
 
 use self::case::{Cases, Positions, Remedies};
 use self::ladder::Drawing;
+use self::play::Played;
 use self::sweep::SweptPath;
-use super::drops::Drops;
+use self::typed::TypedDrops;
 use super::path::Directions;
 use super::{Failure, print, stop_on_signal};
 
@@ -87,7 +89,8 @@ pub(crate) struct Args {
         help_heading = "The ends"
     )]
     recovery: Vec<Remedies>,
-    /// Simulate with each of these instead and compare, a+b being both together; `all` is every one
+    /// Compare the ends with and without each of these, in addition to --recovery; a+b is both
+    /// together, `all` is every one
     #[arg(
         long,
         value_name = "NAME,...",
@@ -102,7 +105,7 @@ pub(crate) struct Args {
     directions: Directions,
 
     #[command(flatten)]
-    drops: Drops,
+    drops: TypedDrops,
     /// Drop one packet from the server, each of these in turn; 0 is none: 8 or 0..12
     #[arg(
         long,
@@ -111,7 +114,8 @@ pub(crate) struct Args {
     )]
     position: Option<Positions>,
 
-    /// Connections for each combination [default: 1, or 10000 where something is left to chance]
+    /// Connections for each combination, each begun at another moment of the ends' clocks [default: 1,
+    /// or 10000 where anything else is left to chance]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST), help_heading = "Run")]
     transactions: Option<u64>,
     /// Seed of everything that is left to chance
@@ -136,6 +140,9 @@ pub(crate) struct Args {
 const MOST: u64 = 100_000_000_000;
 /// Transactions where something is left to chance.
 const MANY: u64 = 10_000;
+/// What is said where one is played although a tick of a clock may decide.
+const ONE_MOMENT: &str =
+    "\none transaction, at one moment of the ends' clocks: --transactions N shows the others\n";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -193,13 +200,7 @@ impl Args {
             self.threads.map(usize::from),
             &stop,
         )?;
-        cases.all_positions_came(&played)?;
-        let text = match (self.json, self.compare.is_empty()) {
-            (true, _) => numbers::json(&cases, &played)?,
-            (false, true) => numbers::text(&cases, &played),
-            (false, false) => compare::text(&cases, &played),
-        };
-        print(&text)?;
+        print(&self.text(&cases, &played)?)?;
         if let Some(path) = &self.picture {
             write(path, &picture::file(path, &cases, &played))?;
         }
@@ -216,8 +217,23 @@ impl Args {
             true => Err(Failure::Run(
                 "stopped; what was simulated until then is above".to_owned(),
             )),
-            false => Ok(()),
+            false => cases.all_positions_came(&played),
         }
+    }
+
+    /// What is printed.
+    fn text(&self, cases: &Cases, played: &Played) -> Result<String, Failure> {
+        if self.json {
+            return numbers::json(cases, played);
+        }
+        let mut text = match self.compare.is_empty() {
+            true => numbers::text(cases, played),
+            false => compare::text(cases, played),
+        };
+        if self.transactions.is_none() && !cases.by_chance() && cases.by_ticks() {
+            text += ONE_MOMENT;
+        }
+        Ok(text)
     }
 }
 
@@ -230,11 +246,19 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|error| unwritable(path, &error))
 }
 
-/// Whether there is, or can be, such a file: asked before anything is simulated for hours.
+/// Whether there is, or can be, such a file: asked before anything is simulated for hours. Leaves none
+/// where there was none.
 fn try_to_write(path: &Path) -> Result<(), Failure> {
     let mut options = OpenOptions::new();
-    let file = options.append(true).create(true).open(path);
-    file.map(drop).map_err(|error| unwritable(path, &error))
+    options.append(true);
+    let tried = match options.clone().create_new(true).open(path) {
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            options.create(true).open(path).map(drop)
+        }
+        Err(error) => Err(error),
+    };
+    tried.map_err(|error| unwritable(path, &error))
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
@@ -242,4 +266,22 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::run(format!(
         "{path}: {error}; name a file in a folder that can be written to"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trying_to_write_leaves_everything_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let [old, new] = ["old.svg", "new.svg"].map(|name| folder.path().join(name));
+        fs::write(&old, "a picture").unwrap();
+        for path in [&old, &new] {
+            try_to_write(path).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&old).unwrap(), "a picture");
+        assert!(!new.exists());
+        assert!(try_to_write(&folder.path().join("no/such/file.svg")).is_err());
+    }
 }

@@ -35,7 +35,7 @@ pub(super) struct Numbers {
     /// Answered ones.
     pub(super) transactions: u64,
     pub(super) connections: u64,
-    /// Segments with data that was there already.
+    /// Segments with data or a FIN that was there already.
     pub(super) sent_for_nothing: u64,
     pub(super) adaptive_acks: u64,
     pub(super) packets: [u64; 2],

@@ -23,6 +23,9 @@ const DRAWN: [(Statistic, &str); 4] = [
     (Statistic::P99, "p99"),
 ];
 
+/// What stands beneath bars with intervals.
+const INTERVALS: &str = "Lines are 95 % intervals where there are enough transactions.";
+
 /// Refuses a name that does not say what to draw, and where there is nothing to draw.
 pub(super) fn check(path: &Path, cases: &Cases) -> Result<(), Failure> {
     match ending(path) {
@@ -73,12 +76,7 @@ fn of_comparison(compared: &[Compared<'_>]) -> Vec<Block> {
         "" => one.remedy.to_owned(),
         place => format!("{} {place}", one.remedy),
     };
-    let times = compared.iter().map(|one| Group {
-        label: label(one),
-        bars: DRAWN
-            .map(|(statistic, name)| time(one.given, statistic, name))
-            .into(),
-    });
+    let times = compared.iter().map(|one| times(label(one), one.given));
     let nothing = compared.iter().map(|one| Group {
         label: label(one),
         bars: [("as given", one.given), ("reordered", one.reordered)]
@@ -91,7 +89,7 @@ fn of_comparison(compared: &[Compared<'_>]) -> Vec<Block> {
         title: "Response times with each remedy".to_owned(),
         value: Axis::linear("response time", Unit::Millis),
         groups: times.collect(),
-        notes: vec!["Lines are 95 % intervals where there are enough transactions.".to_owned()],
+        notes: vec![INTERVALS.to_owned()],
     };
     let nothing = Bars {
         title: "Segments sent for nothing with each remedy".to_owned(),
@@ -106,6 +104,15 @@ fn of_comparison(compared: &[Compared<'_>]) -> Vec<Block> {
         .into()
 }
 
+/// The response times of a case as bars that stand together.
+fn times(label: String, numbers: &Numbers) -> Group {
+    let bars = DRAWN.map(|(statistic, name)| time(numbers, statistic, name));
+    Group {
+        label,
+        bars: bars.into(),
+    }
+}
+
 fn time(numbers: &Numbers, statistic: Statistic, name: &str) -> Bar {
     let interval = numbers.response_time_ms.interval(statistic);
     Bar {
@@ -114,58 +121,98 @@ fn time(numbers: &Numbers, statistic: Statistic, name: &str) -> Bar {
     }
 }
 
-/// Against the option that has most values, of those whose values are numbers; a series for each
-/// combination of the others.
+/// Against an option whose values are numbers; where there is none, bars for each case.
 fn of_sweep(cases: &Cases, played: &Played) -> Vec<Block> {
-    let labels = cases.list.first().map_or(&[][..], |case| &case.labels);
-    let values = |option: &usize| {
-        let values = cases
-            .list
-            .iter()
-            .filter_map(|case| case.labels.get(*option));
-        values.collect::<BTreeSet<_>>().len()
+    let Some((along, unit)) = along(cases) else {
+        return vec![Block::Bars(Box::new(of_names(cases, played)))];
     };
-    let numeric = (0..labels.len()).filter(|option| place(&labels[*option].1).is_some());
-    // Of equals the first.
-    let along = numeric.rev().max_by_key(values).unwrap_or(0);
+    let labels = cases.list.first().map_or(&[][..], |case| &case.labels);
     let option = labels.get(along).map_or("", |(option, _)| option);
-    let unit = labels.get(along).and_then(|(_, value)| place(value));
-    let x = Axis::linear(option, unit.map_or(Unit::Count, |(_, unit)| unit));
+    let x = Axis::linear(option, unit);
     let charts = [
         (Statistic::Mean, "Mean response time"),
         (Statistic::P99, "p99 of the response time"),
     ];
     let draw = |(statistic, title): (Statistic, &str)| {
-        let mut chart = Chart::new(
-            title,
-            x.clone(),
-            Axis::linear("response time", Unit::Millis),
-        );
-        for (index, (case, numbers)) in cases.list.iter().zip(&played.numbers).enumerate() {
-            let mut others = case.labels.clone();
-            let value = if others.is_empty() {
-                String::new()
-            } else {
-                others.remove(along).1
-            };
-            let others: Vec<String> = others
-                .into_iter()
-                .map(|(option, value)| format!("{option} {value}"))
-                .collect();
-            let name = others.join(", ");
-            let summary = &numbers.response_time_ms;
-            let at = place(&value).map_or(index as f64, |(at, _)| at);
-            let mut point = Point::new(at, numbers.ms(statistic));
-            point.interval = summary.interval(statistic).map(|[low, high]| (low, high));
-            point.hint = value;
-            match chart.series.iter_mut().find(|series| series.name == name) {
-                Some(series) => series.points.push(point),
-                None => chart.series.push(Series::line(name, [point])),
-            }
-        }
+        let y = Axis::linear("response time", Unit::Millis);
+        let mut chart = Chart::new(title, x.clone(), y);
+        chart.series = series(cases, played, along, statistic);
         Block::Chart(Box::new(chart))
     };
     charts.map(draw).into()
+}
+
+/// One for each combination of the other options, from left to right.
+fn series(cases: &Cases, played: &Played, along: usize, statistic: Statistic) -> Vec<Series> {
+    let mut all: Vec<Series> = Vec::new();
+    for (case, numbers) in cases.list.iter().zip(&played.numbers) {
+        let mut others = case.labels.clone();
+        let (_, value) = others.remove(along);
+        let others: Vec<String> = others
+            .into_iter()
+            .map(|(option, value)| format!("{option} {value}"))
+            .collect();
+        let name = others.join(", ");
+        let at = place(&value).map_or(0.0, |(at, _)| at);
+        let mut point = Point::new(at, numbers.ms(statistic));
+        let interval = numbers.response_time_ms.interval(statistic);
+        point.interval = interval.map(|[low, high]| (low, high));
+        point.hint = value;
+        match all.iter_mut().find(|series| series.name == name) {
+            Some(series) => series.points.push(point),
+            None => all.push(Series::line(name, [point])),
+        }
+    }
+    for series in &mut all {
+        series.points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    }
+    all
+}
+
+/// A group of bars for each case, by its values.
+fn of_names(cases: &Cases, played: &Played) -> Bars {
+    let all = cases.list.iter().zip(&played.numbers);
+    let groups = all.map(|(case, numbers)| {
+        let values = case.labels.iter().map(|(_, value)| value.as_str());
+        times(values.collect::<Vec<_>>().join(" "), numbers)
+    });
+    Bars {
+        title: "Response times".to_owned(),
+        value: Axis::linear("response time", Unit::Millis),
+        groups: groups.collect(),
+        notes: vec![INTERVALS.to_owned()],
+    }
+}
+
+/// The option that has most values, of those whose values are numbers, with their unit; of equals
+/// the first.
+fn along(cases: &Cases) -> Option<(usize, Unit)> {
+    let options = cases.list.first().map_or(0, |case| case.labels.len());
+    let numeric = (0..options).filter_map(|option| {
+        let values: BTreeSet<&str> = values(cases, option).collect();
+        Some((option, unit(&values)?, values.len()))
+    });
+    let most = numeric.rev().max_by_key(|(.., count)| *count);
+    most.map(|(option, unit, _)| (option, unit))
+}
+
+/// An option's value in each of the cases.
+fn values(cases: &Cases, option: usize) -> impl Iterator<Item = &str> {
+    let cases = cases.list.iter();
+    let labels = cases.filter_map(move |case| case.labels.get(option));
+    labels.map(|(_, value)| value.as_str())
+}
+
+/// The unit in which all of these are numbers; a bare 0 is one in any.
+fn unit(values: &BTreeSet<&str>) -> Option<Unit> {
+    let mut unit = None;
+    for value in values {
+        let (_, of) = place(value)?;
+        if *value != "0" && *unit.get_or_insert(of) != of {
+            return None;
+        }
+    }
+    Some(unit.unwrap_or_default())
 }
 
 /// A value as a number on an axis: milliseconds, bits per second, percent or itself.
@@ -202,4 +249,63 @@ fn numbers(cases: &Cases, played: &Played) -> Table {
         table.rows.push(labels.chain(times).chain(counts).collect());
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use posthaste_sim::Totals;
+
+    use super::*;
+    use crate::commands::simulate::Args;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    /// What a sweep that found nothing is drawn as.
+    fn drawn(words: &[&str]) -> Block {
+        let typed = Typed::try_parse_from([&["simulate"], words].concat());
+        let cases = typed.map(|typed| Cases::of(&typed.args)).unwrap().unwrap();
+        let numbers = cases.list.iter().map(|_| Numbers::of(&Totals::new()));
+        let played = Played {
+            numbers: numbers.collect(),
+            stopped: false,
+        };
+        of_sweep(&cases, &played).remove(0)
+    }
+
+    #[test]
+    fn numbers_have_one_unit() {
+        let of = |values: &[&str]| unit(&values.iter().copied().collect());
+        assert_eq!(of(&["0", "5ms", "1s"]), Some(Unit::Millis));
+        assert_eq!(of(&["0", "2%"]), Some(Unit::Share));
+        assert_eq!(of(&["0", "8"]), Some(Unit::Count));
+        assert_eq!(of(&["5ms", "50%"]), None);
+        assert_eq!(of(&["8", "up:3"]), None);
+    }
+
+    #[test]
+    fn points_stand_from_left_to_right() {
+        let Block::Chart(chart) = drawn(&["--delay=20ms,5ms,10ms", "--profile=gprs,lte"]) else {
+            panic!("no chart");
+        };
+        assert_eq!(chart.x.label, "delay");
+        assert_eq!(chart.series.len(), 2);
+        for series in &chart.series {
+            let places: Vec<f64> = series.points.iter().map(|point| point.x).collect();
+            assert_eq!(places, [5.0, 10.0, 20.0]);
+        }
+    }
+
+    #[test]
+    fn names_are_drawn_as_bars() {
+        let Block::Bars(bars) = drawn(&["--profile=gprs,bluetooth"]) else {
+            panic!("no bars");
+        };
+        let labels = bars.groups.iter().map(|group| group.label.as_str());
+        assert_eq!(labels.collect::<Vec<_>>(), ["gprs", "bluetooth"]);
+    }
 }

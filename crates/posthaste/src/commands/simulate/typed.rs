@@ -1,0 +1,57 @@
+//! What happens to which packet, and which of it was typed.
+//!
+//! Who types a packet's place means a packet that comes. A pattern is made for runs of any length, and
+//! may go on behind the last packet of a connection.
+
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use posthaste_link::pattern::{Draft, Pattern};
+
+use crate::commands::Failure;
+use crate::commands::drops::{self, Drops};
+
+/// --drop and --pattern, with the same help as wherever they are offered.
+pub(super) struct TypedDrops {
+    both: Drops,
+    /// The values of --drop.
+    typed: Vec<String>,
+}
+
+impl Args for TypedDrops {
+    fn augment_args(command: Command) -> Command {
+        Drops::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Drops::augment_args_for_update(command)
+    }
+}
+
+impl FromArgMatches for TypedDrops {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let typed = matches.get_many::<String>("drop");
+        Ok(Self {
+            both: Drops::from_arg_matches(matches)?,
+            typed: typed.into_iter().flatten().cloned().collect(),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl TypedDrops {
+    /// What --pattern and --drop say together, and what is written as for --drop.
+    pub(super) fn pattern_with(&self, more: &[String]) -> Result<Pattern, Failure> {
+        self.both.pattern_with(more)
+    }
+
+    /// The same without --pattern.
+    pub(super) fn typed_with(&self, more: &[String]) -> Result<Pattern, Failure> {
+        let mut draft = Draft::default();
+        drops::add(&self.typed, &mut draft)?;
+        drops::add(more, &mut draft)?;
+        Ok(draft.finish())
+    }
+}
