@@ -189,6 +189,7 @@ impl Inside {
             "rate_per_s",
             "fetches",
             "ok",
+            "unconnected",
             "service_ms",
             "service_low_ms",
             "service_high_ms",
@@ -262,7 +263,8 @@ impl Inside {
             return Ok(None);
         };
         let (service, load) = (fetched.service.histogram(), &measured.run);
-        let each = |bytes: u64| bytes / fetched.intended.max(1);
+        let ok = fetched.outcomes[Outcome::Ok];
+        let each = |bytes: u64| bytes / ok.max(1);
         let (sent, received) = (each(fetched.bytes_sent), each(fetched.bytes_received));
         let times = [
             service.mean(),
@@ -275,7 +277,8 @@ impl Inside {
             others.name().into(),
             rate.into(),
             fetched.intended.into(),
-            fetched.outcomes[Outcome::Ok].into(),
+            ok.into(),
+            fetched.outcomes[Outcome::ConnectAborted].into(),
         ];
         row.extend(times.map(|time| Value::from(time.as_millis_f64())));
         row.extend([

@@ -14,11 +14,11 @@ pub(crate) static FIGURE: Figure = Figure {
     title: "the handheld on GPRS beside a loaded server",
     claim: "While sclient loads the server with 80 to 160 requests a second that all ask for compression, the handheld's service time rises from 10 to 17 s, at 120/s already; where half ask and half leave it open (dynamic), it stays below 10.6 s up to 140/s.",
     paper: PAPER,
-    budget: Span::from_secs(100),
+    budget: Span::from_secs(180),
     study: &loaded::STUDY,
     plot,
     checks,
-    differs: "The paper does not say whether its handheld asked for compression; ours does. Rates are scaled: 135/s are what our gateway answers without compression, thousands a second, so that its full queue (128 connections, and 32 in service) takes a tenth of a second where the paper's took seconds; its replies (heavy 1) were made beforehand. What is left of overload for the handheld is a connection that finds the queue full: it tries again after 1 s and 2 s more, where the kernels of 2004 waited for 3 and 6. And the handheld takes 5 s instead of 9.4 where nothing is in its way, for what the paper's did with a reply beyond decompressing it is not told. Half of the requests ask, and must be compressed whatever the load: by the paper's own capacities, 135/s plain and 90/s compressed, that is 108/s, which dynamic passes at 120/s here.",
+    differs: "The paper does not say whether its handheld asked for compression; ours does. Rates are scaled: 135/s are what our gateway answers without compression, thousands a second, so that its full queue (128 connections, and 32 in service) takes a tenth of a second where the paper's took seconds; its replies (heavy 1) were made beforehand. What is left of overload for the handheld is a connection that finds the queue full: it tries again after 1, 3 and 7 s, where the kernels of 2004 did after 3 and 9, and gives up after 10. And where nothing is in its way the handheld is sooner, for what the paper's did with a reply beyond decompressing it is not told. Half of the requests ask, and must be compressed whatever the load: by the paper's own capacities, 135/s plain and 90/s compressed, that is 108/s: dynamic, too, is past its limit from 120/s on.",
 };
 
 fn row<'a>(records: &'a Records, others: Others, rate: f64) -> Option<Row<'a>> {
@@ -71,7 +71,7 @@ fn plot(records: &Records) -> Vec<Plot> {
         groups: paper::RATES.into_iter().enumerate().map(group).collect(),
         notes: vec![
             format!("The gateway answers {none:.0} plain replies a second and {all:.0} compressed (paper: 135 and 90); rates are the paper's, scaled."),
-            "In each pair ours stands left and the paper's right, dashed. Whiskers are the shortest and the longest fetch.".to_owned(),
+            "In each pair ours stands left and the paper's right, dashed. Whiskers are the shortest and the longest fetch; who had no connection within 10 s is in none.".to_owned(),
         ],
     })]
 }
@@ -83,14 +83,15 @@ fn checks(records: &Records) -> Vec<Check> {
             .map(|row| row.number(column))
             .fold(0.0, |all, one| all + one)
     };
-    let [fetches, ok, intended, ended] = ["fetches", "ok", "load_intended", "load_ended"].map(sum);
+    let [fetches, ok, unconnected] = ["fetches", "ok", "unconnected"].map(sum);
+    let [intended, ended] = ["load_intended", "load_ended"].map(sum);
     let line = |row: &Row<'_>| row.number("service_low_ms") - row.number("computed_ms");
     let soonest = least(rows().map(|row| line(&row)));
     let [late, lost] = ["late p99 ms", "lost"].map(|name| records.number(name));
     let mut checks = vec![
         Check::instrument(
-            ok == fetches && fetches > 0.0,
-            format!("{ok} of the handheld's {fetches} replies came whole and were decoded."),
+            ok + unconnected == fetches && ok > 0.0,
+            format!("{ok} of the handheld's {fetches} replies came whole and were decoded; {unconnected} times it had no connection within 10 s and gave up."),
         ),
         Check::instrument(
             ended == intended && intended > 0.0,
