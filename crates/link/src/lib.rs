@@ -40,7 +40,7 @@ pub use exit::HOLD_LIMIT;
 pub use jitter::{Jitter, Shape, Spread};
 pub use link::Link;
 pub use loss::Loss;
-pub use network::{Arrived, IDLE, Network, Sharing, seed_of};
+pub use network::{Arrived, FORGOTTEN, IDLE, Network, Sharing, seed_of};
 pub use packet::{Direction, Packet};
 pub use passage::{Fate, Marks, Passage, Reason};
 pub use plan::{Order, Plan, PlanError};

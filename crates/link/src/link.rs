@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use posthaste_units::{Instant, Seed};
+use posthaste_units::{Instant, Seed, Span};
 
 use crate::bit_errors::BitErrors;
 use crate::chance::{Chance, Draw};
@@ -141,10 +141,11 @@ impl<P: Packet> Link<P> {
             step.copies + u32::from(draw.copied)
         };
         let copy = (copies > 0).then(|| packet.clone());
+        let behind = (step.extra_delay, step.hold.max(draw.turn.hold));
         self.accept(arrived, step, draw, packet);
         for number in 1..=copies {
             if let Some(packet) = copy.clone() {
-                self.accept_copy(arrived, number, packet);
+                self.accept_copy(arrived, number, behind, packet);
             }
         }
     }
@@ -186,16 +187,23 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    fn accept_copy(&mut self, arrived: Instant, number: u32, packet: P) {
+    /// A copy is delayed and held back as its packet is, so that it follows it.
+    fn accept_copy(
+        &mut self,
+        arrived: Instant,
+        number: u32,
+        (extra_delay, hold): (Span, u32),
+        packet: P,
+    ) {
         self.counters.copied.add(packet.bytes());
         let entry = Entry {
             position: self.position,
             copy: number,
             arrived,
             deviation: self.chance.copy_deviation(&self.plan),
-            extra_delay: Default::default(),
+            extra_delay,
             at_once: false,
-            hold: 0,
+            hold,
             flips: Vec::new(),
             packet,
         };

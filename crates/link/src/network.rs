@@ -15,9 +15,9 @@ use crate::{BackgroundCounters, ClassCounters, Counters, Direction, Link, Packet
 /// [opened](Network::open) is over: the next packet of the same key begins a new one.
 pub const IDLE: Span = Span::from_secs(120);
 
-/// The memory of an opened connection is given back after so long: as long as TCP waits until it
-/// asks whether the other end is still there (RFC 9293, section 3.8.4).
-const FORGOTTEN: Span = Span::from_secs(2 * 3600);
+/// The memory of an [opened](Network::open) connection is given back after so long without a packet:
+/// as long as TCP waits until it asks whether the other end is still there (RFC 9293, section 3.8.4).
+pub const FORGOTTEN: Span = Span::from_secs(2 * 3600);
 
 /// Who shares a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

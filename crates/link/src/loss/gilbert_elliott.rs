@@ -36,10 +36,11 @@ impl GilbertElliott {
     }
 
     /// The simple model that loses `loss` in the long run, in bursts of `length` packets on
-    /// average; `None` where no such model exists: length below 1, everything lost, or good
-    /// stretches between the bursts that would have to be shorter than a packet.
+    /// average; `None` where no such model exists: length below 1 or without end, everything lost,
+    /// or good stretches between the bursts that would have to be shorter than a packet.
     pub fn bursts(loss: Ratio, length: f64) -> Option<Self> {
-        let to_good = Ratio::new(1.0 / length).filter(|_| length >= 1.0)?;
+        let possible = length.is_finite() && length >= 1.0;
+        let to_good = Ratio::new(1.0 / length).filter(|_| possible)?;
         let to_bad = Ratio::new(to_good.get() * loss.get() / (1.0 - loss.get()))?;
         Some(Self::simple(to_bad, to_good))
     }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::Refusal;
+
 /// The bits of one packet that flip, at least one; bit 0 is the most significant bit of the first
 /// byte of the IP packet.
 ///
@@ -12,6 +14,9 @@ pub struct Bits(Arc<[(u32, u32)]>);
 impl Bits {
     /// The last bit that can be named: the last of the longest IP packet, 65,535 bytes.
     pub const LAST: u32 = 65_535 * 8 - 1;
+
+    /// Most ranges of bits in one entry of a pattern, so that its line stays within [`LINE`](super::LINE).
+    pub const RANGES: usize = 4096;
 
     /// The bits in these ranges, both ends included, in any order; `None` when there are none,
     /// when one lies beyond [`Self::LAST`], runs backwards or overlaps another.
@@ -35,6 +40,14 @@ impl Bits {
     /// The ranges in order, both ends included, none touching the next.
     pub fn ranges(&self) -> &[(u32, u32)] {
         &self.0
+    }
+
+    /// Why no entry has more ranges than [`Self::RANGES`].
+    pub(super) fn too_many_ranges() -> Refusal {
+        Refusal::new(
+            format!("more than {} ranges of bits in one entry", Self::RANGES),
+            "flip fewer bits, or join neighbours to ranges (0-63 is one)",
+        )
     }
 
     /// Each bit, in order.

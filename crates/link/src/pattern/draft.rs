@@ -156,6 +156,7 @@ impl Effect {
                 "no such number of copies can follow",
                 "write 1 to 255 behind the colon",
             ),
+            Self::Flip(bits) if bits.ranges().len() > Bits::RANGES => Err(Bits::too_many_ranges()),
             _ => Ok(()),
         }
     }

@@ -227,5 +227,9 @@ mod tests {
         );
         let error = drawn.unwrap_err().to_string();
         assert!(error.contains("more than 1000000 entries"), "{error}");
+        // Some 7,200 bits of one packet: more than its line could say.
+        let drawn = chances.add_to(Direction::Up, (1, 9000), Seed(1), &mut Draft::default());
+        let error = drawn.unwrap_err().to_string();
+        assert!(error.contains("packet 1: more than 4096 ranges"), "{error}");
     }
 }

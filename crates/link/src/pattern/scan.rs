@@ -6,8 +6,6 @@
 use super::number;
 use super::{Axis, Bits, Place, Refusal};
 
-/// Most ranges of bits in one entry, so that its line stays within [`LINE`](super::LINE).
-const BIT_RANGES: usize = 4096;
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
 /// What is wrong in a line.
@@ -226,12 +224,9 @@ impl<'a> Scan<'a> {
                 false => first,
             };
             ranges.push((first, last));
-            if ranges.len() > BIT_RANGES {
-                return Err(Wrong::at(
-                    at,
-                    format!("more than {BIT_RANGES} ranges of bits in one entry"),
-                    "join neighbours to ranges (0-63 is one)",
-                ));
+            if ranges.len() > Bits::RANGES {
+                let refusal = Bits::too_many_ranges();
+                return Err(Wrong { at, refusal });
             }
             if !self.eat(',') {
                 break;

@@ -143,6 +143,8 @@ fn losses_that_do_not_exist_are_refused_with_the_remedy() {
         "101%",
         "bursts:2%",
         "bursts:2%:0.5",
+        "bursts:2%:inf",
+        "bursts:2%:NaN",
         "bursts:90%:2",
         "gilbert-elliott:1%",
         "gilbert-elliott:1%:1%:1%:1%:1%",

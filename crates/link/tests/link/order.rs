@@ -108,6 +108,25 @@ fn who_is_held_lets_exactly_so_many_go_first() {
 }
 
 #[test]
+fn copies_follow_a_packet_that_is_held_or_delayed() {
+    let expected = [1, 3, 4, 2, 2, 2, 5, 6];
+    for what in ["up hold 2: 2", "up delay 2: 2500us"] {
+        for order in [Order::Dummynet, Order::Netem] {
+            let plan = Plan {
+                keeps_order: false,
+                order,
+                ..patterned(&format!("{what}\nup copy 2: 2"))
+            };
+            let out = pass(&plan, 1, &every_ms(6));
+            let positions: Vec<u64> = out.iter().map(|passage| passage.position).collect();
+            assert_eq!(positions, expected, "{what}, {order:?}");
+            let copies: Vec<u32> = out[3..6].iter().map(|passage| passage.copy).collect();
+            assert_eq!(copies, [0, 1, 2], "{what}, {order:?}");
+        }
+    }
+}
+
+#[test]
 fn who_is_held_for_nobody_goes_in_the_end() {
     let out = pass(&patterned("up hold 2: 5"), 1, &every_ms(3));
     assert_eq!(out[2].position, 2);

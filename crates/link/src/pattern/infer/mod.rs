@@ -64,6 +64,9 @@ pub struct Findings {
     pub jumps: u64,
     /// Packets that only the receiver's capture holds: nothing was made of them.
     pub unsent: u64,
+    /// Packets that only the sender's capture holds, from before the receiver's began or after it
+    /// ended: nothing was made of them.
+    pub outside: u64,
 }
 
 impl Findings {

@@ -13,6 +13,10 @@ use super::Findings;
 /// arrived again is copied, and what later packets overtook is held for as many. The clocks of the
 /// two ends need not agree: delays are counted from the smallest, which is left out, so that only
 /// what varies is in the pattern. A drift of one clock shows as delay.
+///
+/// Nobody knows what became of packets that would have arrived, after the smallest delay, before the
+/// first or after the last packet of the receiver's capture: they are counted apart. Where nothing
+/// arrived the clocks cannot be compared, and all of it is lost.
 #[derive(Debug, Default)]
 pub struct Pair {
     sent: Vec<Instant>,
@@ -24,6 +28,8 @@ pub struct Pair {
     arrived: Vec<(u64, Instant)>,
     copied: BTreeMap<u64, u32>,
     unsent: u64,
+    /// The first and the last moment at which the receiver's capture holds anything.
+    ran: Option<(Instant, Instant)>,
 }
 
 impl Pair {
@@ -35,8 +41,15 @@ impl Pair {
         self.waiting.entry(mark).or_default().push_back(position);
     }
 
+    /// The receiver's capture holds a packet of this moment, be it of another connection or direction.
+    pub fn ran(&mut self, at: Instant) {
+        let (first, last) = self.ran.unwrap_or((at, at));
+        self.ran = Some((first.min(at), last.max(at)));
+    }
+
     /// The next packet of the receiver's capture.
     pub fn arrived(&mut self, at: Instant, mark: u64) {
+        self.ran(at);
         let waiting = self.waiting.get_mut(&mark).and_then(VecDeque::pop_front);
         match (waiting, self.matched.get(&mark)) {
             (Some(position), _) => {
@@ -51,14 +64,21 @@ impl Pair {
     /// What was found. Delays are kept to `grain`, so that equal ones join; a grain of zero keeps
     /// all.
     pub fn finish(self, grain: Span) -> Findings {
-        let mut lost: Vec<u64> = self.waiting.into_values().flatten().collect();
-        lost.sort_unstable();
         let overtaken = overtaken(&self.arrived);
-        let delay = |(position, at): &(u64, Instant)| {
-            let sent = self.sent[*position as usize - 1];
-            i128::from(at.as_nanos()) - i128::from(sent.as_nanos())
+        let nanos = |at: Instant| i128::from(at.as_nanos());
+        let sent = |position: u64| nanos(self.sent[position as usize - 1]);
+        let delay = |(position, at): &(u64, Instant)| nanos(*at) - sent(*position);
+        let least = self.arrived.iter().map(delay).min();
+        let might_show = |position: &u64| match (self.ran, least) {
+            (Some((first, last)), Some(least)) => {
+                (nanos(first)..=nanos(last)).contains(&(sent(*position) + least))
+            }
+            (ran, _) => ran.is_some(),
         };
-        let least = self.arrived.iter().map(delay).min().unwrap_or_default();
+        let missing = self.waiting.into_values().flatten();
+        let (mut lost, outside): (Vec<u64>, Vec<u64>) = missing.partition(might_show);
+        lost.sort_unstable();
+        let least = least.unwrap_or_default();
         let mut delayed: Vec<(u64, Span)> = self
             .arrived
             .iter()
@@ -82,6 +102,7 @@ impl Pair {
             copied: self.copied.into_iter().collect(),
             delayed,
             unsent: self.unsent,
+            outside: outside.len() as u64,
             ..Findings::default()
         }
     }

@@ -43,6 +43,7 @@ struct Connection {
     /// Behind the last byte that arrived.
     expected: Option<u64>,
     largest: u32,
+    /// By where they start. None reaches into the next.
     missing: BTreeMap<u64, Missing>,
     /// The end of a segment sent back, and when: for the round trip.
     timed: Option<(u64, Instant)>,
@@ -180,11 +181,12 @@ impl Connection {
 
     /// Closes the holes that `start..end` reaches into.
     fn fill(&mut self, at: Instant, start: u64, end: u64, arrived: u64) -> Arrival {
-        let reached = self.missing.range(..end);
-        let reached: Vec<u64> = reached
-            .filter(|(_, missing)| missing.end > start)
+        let reached = self.missing.range(..end).rev();
+        let mut reached: Vec<u64> = reached
+            .take_while(|(_, missing)| missing.end > start)
             .map(|(from, _)| *from)
             .collect();
+        reached.reverse();
         let mut filled = reached
             .iter()
             .filter_map(|from| self.missing.remove(from))
@@ -214,7 +216,11 @@ impl Connection {
         };
         let acknowledged = unwrapped(expected, number);
         let before = self.missing.len();
-        self.missing.retain(|_, missing| missing.end > acknowledged);
+        while let Some(first) = self.missing.first_entry()
+            && first.get().end <= acknowledged
+        {
+            first.remove();
+        }
         (before - self.missing.len()) as u64
     }
 

@@ -22,7 +22,7 @@ pub struct Sender {
 struct Connection {
     /// Behind the last byte sent.
     sent: Option<u64>,
-    /// Where unacknowledged packets start: their end and position.
+    /// Where unacknowledged packets start: their end and position. None reaches into the next.
     open: BTreeMap<u64, (u64, u64)>,
 }
 
@@ -72,7 +72,8 @@ impl Connection {
         let again: Vec<u64> = self
             .open
             .range(..end)
-            .filter(|(_, (until, _))| *until > start)
+            .rev()
+            .take_while(|(_, (until, _))| *until > start)
             .map(|(from, _)| *from)
             .collect();
         let lost = again
@@ -87,6 +88,10 @@ impl Connection {
     fn acknowledged(&mut self, number: u32) {
         let Some(sent) = self.sent else { return };
         let acknowledged = unwrapped(sent, number);
-        self.open.retain(|_, (end, _)| *end > acknowledged);
+        while let Some(first) = self.open.first_entry()
+            && first.get().0 <= acknowledged
+        {
+            first.remove();
+        }
     }
 }

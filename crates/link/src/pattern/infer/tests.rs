@@ -147,6 +147,7 @@ fn two_captures_show_every_packet() {
     }
     // The receiver's clock is an hour ahead; 11 is lost, 12 overtakes 10, 13 comes twice.
     let hour = 3_600_000;
+    pair.ran(at(hour));
     for (mark, ms) in [
         (12, 22),
         (10, 24),
@@ -170,6 +171,52 @@ fn two_captures_show_every_packet() {
     let expected =
         "posthaste pattern 1\nup drop 2\nup delay 5: 7ms\nup hold 1: 1\nup copy 4: 1\nend\n";
     assert_eq!(draft.finish().to_string(), expected);
+}
+
+/// 10 ms each way; the receiver's capture begins later and ends earlier than the sender's.
+#[test]
+fn what_was_sent_while_the_other_capture_did_not_run_is_not_lost() {
+    let mut pair = Pair::default();
+    let at = |ms: u64| Instant::ORIGIN + Span::from_millis(ms);
+    for mark in 0..100 {
+        pair.sent(at(mark), mark);
+    }
+    // Something else came at 25 ms and at 85 ms; 20 and 60 are lost.
+    pair.ran(at(25));
+    for mark in (17..70).filter(|mark| ![20, 60].contains(mark)) {
+        pair.arrived(at(mark + 10), mark);
+    }
+    pair.ran(at(85));
+    let found = pair.finish(Span::from_millis(1));
+    let lost: [u64; 10] = [15, 16, 20, 60, 70, 71, 72, 73, 74, 75];
+    let positions: Vec<u64> = lost.iter().map(|mark| mark + 1).collect();
+    assert_eq!(found.lost, positions);
+    assert_eq!((found.outside, found.packets), (15 + 24, 100));
+    // Where nothing arrived there is no delay to go by.
+    for (ran, expected) in [(true, (1, 0)), (false, (0, 1))] {
+        let mut pair = Pair::default();
+        pair.sent(at(1), 1);
+        if ran {
+            pair.ran(at(9_000));
+        }
+        let found = pair.finish(Span::ZERO);
+        assert_eq!((found.lost.len(), found.outside), expected);
+    }
+}
+
+/// Without the acknowledgements nothing is ever known to have arrived.
+#[test]
+fn a_capture_of_one_direction_is_read_in_one_pass() {
+    const SEGMENTS: u32 = 200_000;
+    let mut capture = Capture::begin(7);
+    for n in (0..SEGMENTS).filter(|n| n % 2 == 0) {
+        capture.data(30, n);
+    }
+    for n in (0..SEGMENTS - 1).filter(|n| n % 2 == 1) {
+        capture.data(900, n);
+    }
+    assert_eq!(capture.received().lost.len() as u32, SEGMENTS / 2 - 1);
+    assert!(capture.sent().lost.is_empty());
 }
 
 /// As a packet overtaken by `u32::MAX` others cannot be: a pattern's limits are kept.
