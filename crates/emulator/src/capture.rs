@@ -50,25 +50,45 @@ pub struct Remarks {
     pub other: u64,
     /// Packets longer than Ethernet carries.
     pub joined: u64,
+    /// Packets cut short before the end of what their mark is made of.
+    pub short: u64,
     /// The file ends in the middle of a packet.
     pub cut_off: bool,
 }
 
 /// Who is client in which connection; shared by the captures of both ends.
+///
+/// A SYN of another sequence number begins another connection between the same ends, and the same one in
+/// each capture.
 #[derive(Debug, Default)]
 pub struct Connections {
-    known: HashMap<(End, End, u8), Connection>,
+    between: HashMap<Ends, Between>,
+    /// Those that are known from their beginning, by the sequence number of the SYN.
+    begun: HashMap<(Ends, u32), Connection>,
     count: u64,
+    /// How many captures have been begun.
+    captures: u64,
 }
 
 type End = (IpAddr, u16);
+/// The smaller one, the larger one, and the protocol.
+type Ends = (End, End, u8);
+
+/// Connections between two ends, one after the other.
+#[derive(Clone, Copy, Debug)]
+struct Between {
+    first: Connection,
+    /// The one to which the last packet belonged, and the capture that held it.
+    last: Connection,
+    capture: u64,
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Connection {
     number: u64,
     client: End,
-    /// The sequence number of the SYN, where one was seen.
-    opened: Option<u32>,
+    /// Its beginning was seen.
+    begun: bool,
 }
 
 /// Why a capture could not be read to its end. A file that merely ends too early is no error.
@@ -106,15 +126,15 @@ pub fn read(
     })?;
     let mut remarks = Remarks::default();
     let mut clocks = Clocks::default();
-    let mut starved = false;
+    connections.begin_capture();
     loop {
         match reader.next() {
             Ok((used, block)) => {
-                starved = false;
                 if let Some((at, link, frame)) = clocks.frame(&block) {
                     match decode(link, frame)? {
                         Some(decoded) => {
                             remarks.joined += u64::from(decoded.length > MTU);
+                            remarks.short += u64::from(decoded.short);
                             look(&connections.place(at, &decoded));
                         }
                         None => remarks.other += 1,
@@ -123,11 +143,15 @@ pub fn read(
                 reader.consume(used);
             }
             Err(PcapError::Eof) => break,
-            Err(PcapError::Incomplete(_)) if !starved => {
-                starved = true;
+            Err(PcapError::Incomplete(_)) => {
+                // A pipe hands over a little at a time; only its end says that no more will come.
+                let before = reader.data().len();
                 reader.refill().map_err(|_| CaptureError::Reading)?;
+                if reader.data().len() == before && !reader.reader_exhausted() {
+                    return Err(CaptureError::Oversized);
+                }
             }
-            Err(PcapError::Incomplete(_) | PcapError::UnexpectedEof) => {
+            Err(PcapError::UnexpectedEof) => {
                 remarks.cut_off = true;
                 break;
             }
@@ -202,14 +226,18 @@ struct Decoded {
     segment: Option<Segment>,
     opens: Opens,
     mark: u64,
+    /// The capture lacks some of the bytes that the mark is made of.
+    short: bool,
 }
 
 /// What a packet says about who began.
 #[derive(Clone, Copy, PartialEq)]
 enum Opens {
     Nothing,
+    /// The SYN, with its sequence number.
     ByClient(u32),
-    ByServer,
+    /// The answer to the SYN with this sequence number.
+    ByServer(u32),
 }
 
 /// The IP packet in a frame; `None` where there is none. An unknown kind of link is an error.
@@ -291,6 +319,7 @@ fn content(packet: &LaxSlicedPacket<'_>) -> Option<Decoded> {
         segment,
         opens,
         mark: mark.finish(),
+        short: captured < MARKED && header + captured < length,
     })
 }
 
@@ -310,51 +339,41 @@ fn segment(tcp: &TcpSlice<'_>, bytes: usize) -> Segment {
 fn opens(tcp: &TcpSlice<'_>) -> Opens {
     match (tcp.syn(), tcp.ack()) {
         (true, false) => Opens::ByClient(tcp.sequence_number()),
-        (true, true) => Opens::ByServer,
+        (true, true) => Opens::ByServer(tcp.acknowledgment_number().wrapping_sub(1)),
         _ => Opens::Nothing,
     }
 }
 
 impl Connections {
+    /// What comes from now on is of another capture.
+    fn begin_capture(&mut self) {
+        self.captures += 1;
+    }
+
     /// Which connection a packet belongs to and which way it goes.
     ///
     /// The client is who sends the SYN; without one, who has the higher port, or else who is seen
     /// first.
     fn place(&mut self, at: Instant, packet: &Decoded) -> Packet {
         let (source, destination) = (packet.source, packet.destination);
-        let key = (
+        let ends = (
             source.min(destination),
             source.max(destination),
             packet.protocol,
         );
-        let known = self
-            .known
-            .get(&key)
-            .copied()
-            .filter(|known| match packet.opens {
-                Opens::ByClient(sequence) => known.opened.is_none_or(|opened| opened == sequence),
-                _ => true,
-            });
-        let connection = known.unwrap_or_else(|| {
-            self.count += 1;
-            let client = match packet.opens {
-                Opens::ByClient(_) => source,
-                Opens::ByServer => destination,
-                Opens::Nothing if destination.1 > source.1 => destination,
-                Opens::Nothing => source,
-            };
-            let opened = match packet.opens {
-                Opens::ByClient(sequence) => Some(sequence),
-                _ => None,
-            };
-            let connection = Connection {
-                number: self.count,
-                client,
-                opened,
-            };
-            self.known.insert(key, connection);
-            connection
-        });
+        let connection = self
+            .known(&ends, packet.opens)
+            .unwrap_or_else(|| self.begin(ends, packet));
+        let last = Between {
+            first: connection,
+            last: connection,
+            capture: self.captures,
+        };
+        let between = self.between.entry(ends).or_insert(last);
+        *between = Between {
+            first: between.first,
+            ..last
+        };
         let direction = match connection.client == source {
             true => Direction::Up,
             false => Direction::Down,
@@ -370,8 +389,182 @@ impl Connections {
         }
     }
 
+    /// The connection that a packet between these ends belongs to, unless it begins one.
+    fn known(&mut self, ends: &Ends, opens: Opens) -> Option<Connection> {
+        let between = self.between.get(ends);
+        let is_new_here = between.is_some_and(|between| between.capture != self.captures);
+        let Opens::ByClient(sequence) = opens else {
+            // Another capture of the same begins with the same, or not much later.
+            return between.map(|between| match is_new_here {
+                true => between.first,
+                false => between.last,
+            });
+        };
+        if let Some(known) = self.begun.get(&(*ends, sequence)) {
+            return Some(*known);
+        }
+        // The other capture began in the middle of this connection.
+        let first = between.map(|between| between.first);
+        let first = first.filter(|first| is_new_here && !first.begun)?;
+        self.begun.insert((*ends, sequence), first);
+        Some(first)
+    }
+
+    fn begin(&mut self, ends: Ends, packet: &Decoded) -> Connection {
+        self.count += 1;
+        let (client, begun) = match packet.opens {
+            Opens::ByClient(sequence) => (packet.source, Some(sequence)),
+            Opens::ByServer(sequence) => (packet.destination, Some(sequence)),
+            Opens::Nothing if packet.destination.1 > packet.source.1 => (packet.destination, None),
+            Opens::Nothing => (packet.source, None),
+        };
+        let connection = Connection {
+            number: self.count,
+            client,
+            begun: begun.is_some(),
+        };
+        if let Some(sequence) = begun {
+            self.begun.insert((ends, sequence), connection);
+        }
+        connection
+    }
+
     /// How many connections have been seen.
     pub fn count(&self) -> u64 {
         self.count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use posthaste_units::Span;
+
+    const CLIENT: ([u8; 4], u16) = ([10, 0, 0, 1], 40_000);
+    const SERVER: ([u8; 4], u16) = ([10, 0, 0, 2], 80);
+
+    /// The number and the direction of each packet of a capture: those from the client are up.
+    fn placed(
+        connections: &mut Connections,
+        packets: &[(Direction, Opens)],
+    ) -> Vec<(u64, Direction)> {
+        connections.begin_capture();
+        let end = |(address, port): ([u8; 4], u16)| (IpAddr::from(address), port);
+        let place = |&(direction, opens): &(Direction, Opens)| {
+            let (source, destination) = match direction {
+                Direction::Up => (end(CLIENT), end(SERVER)),
+                Direction::Down => (end(SERVER), end(CLIENT)),
+            };
+            let packet = Decoded {
+                source,
+                destination,
+                protocol: 6,
+                length: 40,
+                segment: None,
+                opens,
+                mark: 0,
+                short: false,
+            };
+            let seen = connections.place(Instant::ORIGIN, &packet).seen;
+            (seen.connection, seen.direction)
+        };
+        packets.iter().map(place).collect()
+    }
+
+    fn numbers(connections: &mut Connections, packets: &[(Direction, Opens)]) -> Vec<u64> {
+        let placed = placed(connections, packets);
+        placed.into_iter().map(|(number, _)| number).collect()
+    }
+
+    const DATA: Opens = Opens::Nothing;
+
+    fn syn(sequence: u32) -> (Direction, Opens) {
+        (Direction::Up, Opens::ByClient(sequence))
+    }
+
+    #[test]
+    fn ports_used_again_are_the_same_connections_in_both_captures() {
+        let mut connections = Connections::default();
+        let packets = [
+            syn(7),
+            (Direction::Down, Opens::ByServer(7)),
+            (Direction::Up, DATA),
+            syn(9),
+            syn(9),
+            (Direction::Down, DATA),
+        ];
+        for _ in 0..2 {
+            let found = numbers(&mut connections, &packets);
+            assert_eq!(found, [1, 1, 1, 2, 2, 2]);
+        }
+        // A capture that begins later begins with the first as well.
+        assert_eq!(numbers(&mut connections, &packets[2..]), [1, 2, 2, 2]);
+        assert_eq!(connections.count(), 2);
+    }
+
+    #[test]
+    fn a_capture_that_begins_in_the_middle_ends_with_the_next_syn() {
+        let mut connections = Connections::default();
+        let middle = [(Direction::Down, DATA), syn(9), (Direction::Up, DATA)];
+        let found = placed(&mut connections, &middle);
+        assert_eq!(
+            found,
+            [(1, Direction::Down), (2, Direction::Up), (2, Direction::Up)]
+        );
+        // The other one has its beginning, too.
+        let whole = [syn(7), (Direction::Down, DATA), syn(9)];
+        assert_eq!(numbers(&mut connections, &whole), [1, 1, 2]);
+        // Without the SYN its answer says which one it was.
+        let mut connections = Connections::default();
+        let answered = [(Direction::Down, Opens::ByServer(7)), syn(7), syn(8)];
+        assert_eq!(numbers(&mut connections, &answered), [1, 1, 2]);
+    }
+
+    /// Hands over a few bytes at a time, as a pipe does.
+    struct Pipe<'a>(&'a [u8]);
+
+    impl Read for Pipe<'_> {
+        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+            let length = into.len().min(100).min(self.0.len());
+            let (now, later) = self.0.split_at(length);
+            into[..length].copy_from_slice(now);
+            self.0 = later;
+            Ok(length)
+        }
+    }
+
+    /// A capture of raw IPv4 packets of 1,000 bytes, one a second.
+    fn pcap(packets: u32) -> Vec<u8> {
+        let mut packet = vec![0x45, 0, 0x03, 0xe8, 0, 0, 0, 0, 64, 253, 0, 0];
+        packet.extend(CLIENT.0);
+        packet.extend(SERVER.0);
+        packet.resize(1000, 0);
+        let mut file = 0xa1b2_c3d4_u32.to_le_bytes().to_vec();
+        file.extend([2, 0, 4, 0]);
+        file.extend([0; 8]);
+        file.extend(65_535_u32.to_le_bytes());
+        file.extend(101_u32.to_le_bytes());
+        for second in 0..packets {
+            for field in [second, 0, 1000, 1000] {
+                file.extend(field.to_le_bytes());
+            }
+            file.extend(&packet);
+        }
+        file
+    }
+
+    #[test]
+    fn a_capture_from_a_pipe_is_read_to_its_end() {
+        let file = pcap(5);
+        for (length, expected) in [(file.len(), (5, false)), (file.len() - 7, (4, true))] {
+            let mut times = Vec::new();
+            let mut connections = Connections::default();
+            let remarks = read(Pipe(&file[..length]), &mut connections, |packet| {
+                times.push(packet.seen.at);
+            });
+            let remarks = remarks.unwrap();
+            assert_eq!((times.len(), remarks.cut_off), expected);
+            assert_eq!(times[3], Instant::ORIGIN + Span::from_secs(3));
+        }
     }
 }

@@ -238,6 +238,12 @@ impl Running {
     /// Stops the emulator and says what became of the run. Both hosts end, too; commands and
     /// sockets that are left inside have nothing to talk to any more.
     pub fn finish(mut self) -> Result<Outcome, EmulationError> {
+        self.end()
+    }
+
+    /// The same, once, while both hosts go on, and with them commands whose end is tied to theirs
+    /// ([`Host::run`]).
+    pub fn end(&mut self) -> Result<Outcome, EmulationError> {
         // The devices go with the emulator's network, and their counters with them.
         let lost = |who, host: &Host| {
             let lost = host.lost_in_sending();

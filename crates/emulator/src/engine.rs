@@ -52,6 +52,8 @@ pub(crate) struct Engine {
     /// The latest arrival of each direction: time never runs back within one.
     latest: [Instant; 2],
     bypassed: [Bypassed; 2],
+    /// Packets for which a device had no room, by its word to the sender (ENOBUFS).
+    no_room: [u64; 2],
     lateness: Histogram,
     spare: Vec<Vec<u8>>,
     pens: Pens,
@@ -129,6 +131,7 @@ impl Engine {
             waiter: Waiter::new(clock, real_time),
             latest: [Instant::ORIGIN; 2],
             bypassed: Default::default(),
+            no_room: [0; 2],
             lateness: Histogram::new(),
             spare: Vec::with_capacity(SPARE),
             pens,
@@ -227,10 +230,7 @@ impl Engine {
                 .and_then(|stack| stack.pop(now))
             {
                 if sent.side == Side::Host {
-                    let back = direction.reverse();
-                    if self.ports.send(back, &sent.flow, &sent.packet).is_err() {
-                        self.bypassed[back as usize].unsent += 1;
-                    }
+                    self.send(direction.reverse(), &sent.flow, &sent.packet);
                     continue;
                 }
                 self.latest[way] = self.latest[way].max(sent.at);
@@ -275,6 +275,15 @@ impl Engine {
         false
     }
 
+    /// Sends a packet to a host, and counts it where the kernel does not take it.
+    fn send(&mut self, direction: Direction, flow: &Flow, packet: &[u8]) {
+        match self.ports.send(direction, flow, packet) {
+            Ok(()) => {}
+            Err(Errno::NOBUFS) => self.no_room[direction as usize] += 1,
+            Err(_) => self.bypassed[direction as usize].unsent += 1,
+        }
+    }
+
     fn leave(&mut self, whose: (Direction, u64, Flow), passage: Passage<Vec<u8>>) {
         let (direction, _, flow) = whose;
         let mut sent = passage.left;
@@ -284,8 +293,8 @@ impl Engine {
             let there = &mut self.beside.stacks[direction.reverse() as usize];
             if let Some(stack) = there.as_mut().filter(|_| Stack::takes(&flow)) {
                 stack.push(passage.left, Side::Link, &passage.packet);
-            } else if self.ports.send(direction, &flow, &passage.packet).is_err() {
-                self.bypassed[direction as usize].unsent += 1;
+            } else {
+                self.send(direction, &flow, &passage.packet);
             }
             if let (Direction::Down, Some(agent)) = (direction, &mut self.beside.agent) {
                 agent.push(passage.left, direction, &passage.packet);
@@ -309,7 +318,9 @@ impl Engine {
             way.bypassed.held = way.link.inside();
             way.bypassed.overrun = self.ports.entrance(direction).take_overruns()?;
             let exit = self.ports.exit(direction).index;
-            way.bypassed.unsent += netlink.lost_in_sending(exit)?;
+            // Whether a device that has no room counts, says so or does both depends on the kernel.
+            let counted = netlink.lost_in_sending(exit)?;
+            way.bypassed.unsent += counted.max(self.no_room[direction as usize]);
         }
         let [up, down] = ways;
         Ok(Outcome {

@@ -17,12 +17,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use posthaste_link::{Direction, IDLE};
+use posthaste_link::Direction;
 use posthaste_units::{Instant, ResponseTime};
 
 use crate::flow::Flow;
 use crate::sighting::Sighting;
-use crate::trace::{Chronicle, Kind, Seen, Step, Tcp, What};
+use crate::trace::{Chronicle, Kind, Life, Seen, Step, Tcp, What};
 
 /// Gaps remembered of what has been delivered, of each direction of a connection: more than a
 /// window has.
@@ -151,7 +151,8 @@ impl Responses {
         if self.connections.len() < self.many.max(FEW) {
             return;
         }
-        let is_over = |connection: &Connection| now.since(connection.last) >= IDLE * 2;
+        let is_over =
+            |connection: &Connection| now.since(connection.last) >= connection.life.patience();
         let over = self
             .connections
             .extract_if(|_, connection| is_over(connection));
@@ -175,6 +176,7 @@ struct Connection {
     number: u64,
     flow: Flow,
     last: Instant,
+    life: Life,
     transaction: u32,
     opened: Option<Instant>,
     connected: Option<Instant>,
@@ -205,6 +207,7 @@ impl Connection {
             number: sighting.connection,
             flow: sighting.flow,
             last: sighting.arrived,
+            life: Life::default(),
             transaction: 1,
             opened: None,
             connected: None,
@@ -251,6 +254,7 @@ impl Connection {
         } else if seen.what == What::Segment(Kind::SynAck) {
             self.connected.get_or_insert(now);
         }
+        self.life.note(seen.sighting.direction, tcp);
         let stream = &mut self.streams[seen.sighting.direction as usize];
         stream.deliver(now, tcp.sequence, tcp.sequence + u64::from(tcp.payload));
     }
@@ -441,6 +445,34 @@ mod tests {
             incomplete: 3,
         };
         assert_eq!(read(all), incomplete);
+    }
+
+    /// Its server takes half an hour, while others come and are reset.
+    #[test]
+    fn a_transaction_that_goes_on_is_not_forgotten() {
+        let mut responses = Responses::new();
+        let mut note = |hand: &Hand| {
+            let sightings = hand.sightings().into_iter();
+            sightings.for_each(|sighting| responses.note(sighting));
+        };
+        let mut asked = Hand::of(0);
+        asked.delivered(0.0, Up, "S");
+        asked.delivered(10.0, Down, "S ack 1");
+        asked.delivered(20.0, Up, "1:301 ack 1");
+        note(&asked);
+        for connection in 1..=2000u64 {
+            let ms = connection as f64 * 1e3;
+            let mut other = Hand::of(connection);
+            other.delivered(ms, Up, "S");
+            other.delivered(ms + 10.1, Down, "R 0:0 ack 1");
+            note(&other);
+        }
+        let mut answered = Hand::of(0);
+        answered.delivered(2_001e3, Down, "1:101 ack 301");
+        note(&answered);
+        let reading = responses.finish();
+        assert_eq!((reading.responses.len(), reading.incomplete), (1, 2000));
+        assert_eq!(reading.responses[0].reply, 100);
     }
 
     #[test]

@@ -246,8 +246,10 @@ impl DuplicateAcks {
             return;
         }
         self.swept = Some(now);
+        let before = self.connections.len();
         self.connections.retain(|_, connection| {
             connection.due().is_some() || now.since(connection.last) < IDLE
         });
+        self.counters.given_up += (before - self.connections.len()) as u64;
     }
 }

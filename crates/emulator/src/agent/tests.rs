@@ -284,8 +284,8 @@ fn the_table_is_bounded_and_forgets() {
     assert_eq!(open(2, 3), (2, 1));
     assert_eq!(
         open(120, 4),
-        (2, 1),
-        "the first has been silent for two minutes"
+        (2, 2),
+        "the first has been silent for two minutes, and is given up"
     );
     let reset = Wire::of(6).at_port(4);
     let reset = reset.packet(End::Client, 2, None, 0, 0, "rst");

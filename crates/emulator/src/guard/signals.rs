@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::CONCERNED;
 
-/// The signals of [`CONCERNED`], held back for every thread from now on.
+/// The signals of [`CONCERNED`] that the process is not to ignore, held back for every thread from now on.
 #[derive(Clone, Copy)]
 pub(super) struct Signals {
     held: libc::sigset_t,
@@ -24,7 +24,14 @@ pub(super) struct Arrived {
 
 impl Signals {
     /// Holds them back in the calling thread and in those it starts.
+    ///
+    /// What the process was started to ignore (`nohup`, `trap '' INT`) is left ignored, here and in
+    /// commands. SIGCHLD is not: the kernel would keep no word of how children ended. SIGTERM is held
+    /// whatever it was, since by it a ward hears that its guard was killed.
     pub(super) fn hold() -> io::Result<Self> {
+        if is_ignored(Signal::CHILD) {
+            set_default(Signal::CHILD)?;
+        }
         let mut held = MaybeUninit::uninit();
         let mut before = MaybeUninit::uninit();
         // SAFETY: both sets outlive the calls; the first call makes `held` a set, to which the
@@ -32,7 +39,9 @@ impl Signals {
         unsafe {
             libc::sigemptyset(held.as_mut_ptr());
             for signal in CONCERNED {
-                libc::sigaddset(held.as_mut_ptr(), signal.as_raw());
+                if signal == Signal::TERM || !is_ignored(signal) {
+                    libc::sigaddset(held.as_mut_ptr(), signal.as_raw());
+                }
             }
             let held = held.assume_init();
             match libc::pthread_sigmask(libc::SIG_BLOCK, &held, before.as_mut_ptr()) {
@@ -72,5 +81,23 @@ impl Signals {
         // SAFETY: a signal was taken, so the kernel has filled it in.
         let by_kernel = unsafe { info.assume_init() }.si_code > 0;
         Some(Arrived { signal, by_kernel })
+    }
+}
+
+fn is_ignored(signal: Signal) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: the call sets nothing; `action` outlives it, and is read only where the kernel has
+    // filled it in.
+    unsafe {
+        libc::sigaction(signal.as_raw(), std::ptr::null(), action.as_mut_ptr()) == 0
+            && action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
+fn set_default(signal: Signal) -> io::Result<()> {
+    // SAFETY: no code of ours is to run when the signal comes.
+    match unsafe { libc::signal(signal.as_raw(), libc::SIG_DFL) } {
+        libc::SIG_ERR => Err(io::Error::last_os_error()),
+        _ => Ok(()),
     }
 }

@@ -15,8 +15,8 @@ pub struct Relayed {
     pub flows: u64,
     /// Datagrams that were not carried: refused outside, or more flows than are kept at once.
     pub datagrams_lost: u64,
-    /// Destinations at which no socket could be opened: the server itself uses their port, or
-    /// there were too many.
+    /// Destinations at which no socket could be opened: the server itself uses their port, there
+    /// were too many, or none was ready for a packet; there the next one asks again.
     pub refused: u64,
 }
 

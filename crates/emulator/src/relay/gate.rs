@@ -20,9 +20,11 @@ use crate::host::has_ipv6;
 
 /// Destinations kept open at once; each costs a descriptor.
 const DESTINATIONS: usize = 4096;
+/// Destinations remembered: beyond (a scan of the whole world) memory is worth more than a number.
+const REMEMBERED: usize = 2 * DESTINATIONS;
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
-/// Longest wait for a socket when many destinations come at once.
+/// Longest wait for a socket when many destinations come at once; packets stand still meanwhile.
 const WAIT: Duration = Duration::from_millis(2);
 
 /// TCP's and UDP's numbers in IP.
@@ -31,12 +33,38 @@ const UDP: u8 = 17;
 
 /// Opens a socket at each destination outside before the first packet for it arrives there.
 pub struct Gate {
-    tcp: Receiver<Socket>,
-    udp: Receiver<Socket>,
+    tcp: Shelf,
+    udp: Shelf,
     seen: HashSet<(u8, SocketAddr)>,
+    /// Destinations that have found no socket yet.
+    short: HashSet<(u8, SocketAddr)>,
     resolvers: HashMap<SocketAddr, SocketAddr>,
     doors: UnboundedSender<Door>,
     counters: Arc<Counters>,
+}
+
+/// Sockets that lie ready.
+struct Shelf {
+    spare: Receiver<Socket>,
+    /// The last who came waited in vain.
+    is_dry: bool,
+}
+
+impl Shelf {
+    fn new(spare: Receiver<Socket>) -> Self {
+        let is_dry = false;
+        Self { spare, is_dry }
+    }
+
+    /// The next one, for which nobody waits while there are none.
+    fn take(&mut self) -> Option<Socket> {
+        let socket = match self.is_dry {
+            true => self.spare.try_recv().ok(),
+            false => self.spare.recv_timeout(WAIT).ok(),
+        };
+        self.is_dry = socket.is_none();
+        socket
+    }
 }
 
 impl Gate {
@@ -47,9 +75,10 @@ impl Gate {
         counters: &Arc<Counters>,
     ) -> Self {
         Self {
-            tcp,
-            udp,
+            tcp: Shelf::new(tcp),
+            udp: Shelf::new(udp),
             seen: HashSet::new(),
+            short: HashSet::new(),
             resolvers: names.resolvers().collect(),
             doors: doors.clone(),
             counters: counters.clone(),
@@ -68,23 +97,31 @@ impl Gate {
         if self.seen.contains(&key) {
             return;
         }
-        if self.seen.len() >= DESTINATIONS || self.open(flow.protocol, destination).is_err() {
+        if self.seen.len() >= DESTINATIONS {
             count(&self.counters.refused);
+        } else {
+            let shelf = match flow.protocol {
+                TCP => &mut self.tcp,
+                _ => &mut self.udp,
+            };
+            let Some(socket) = shelf.take() else {
+                if self.short.len() < REMEMBERED && self.short.insert(key) {
+                    count(&self.counters.refused);
+                }
+                return;
+            };
+            self.short.remove(&key);
+            if self.open(socket, flow.protocol, destination).is_err() {
+                count(&self.counters.refused);
+            }
         }
-        // One attempt each: who comes again meets what is there. Beyond twice the limit (a scan of
-        // the whole world) memory is worth more than a number.
-        if self.seen.len() < 2 * DESTINATIONS {
+        // One attempt each for which there was a socket: who comes again meets what is there.
+        if self.seen.len() < REMEMBERED {
             self.seen.insert(key);
         }
     }
 
-    fn open(&self, protocol: u8, destination: SocketAddr) -> io::Result<()> {
-        let spare = if protocol == TCP {
-            &self.tcp
-        } else {
-            &self.udp
-        };
-        let socket = spare.recv_timeout(WAIT).map_err(io::Error::other)?;
+    fn open(&self, socket: Socket, protocol: u8, destination: SocketAddr) -> io::Result<()> {
         socket.bind(&as_bound(destination).into())?;
         socket.set_nonblocking(true)?;
         let opened = if protocol == TCP {
@@ -113,5 +150,45 @@ fn as_bound(address: SocketAddr) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(v4) if has_ipv6() => (v4.to_ipv6_mapped(), address.port()).into(),
         _ => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::relay::stock::{Kind, make};
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::sync::mpsc::sync_channel;
+    use std::time::Instant;
+    use tokio::sync::mpsc::unbounded_channel;
+
+    #[test]
+    fn a_destination_that_found_no_socket_is_opened_when_there_is_one() {
+        let (shelf, tcp) = sync_channel(1);
+        let (_shelf_of_udp, udp) = sync_channel(1);
+        let (doors, mut inbox) = unbounded_channel();
+        let counters = Arc::new(Counters::default());
+        let mut gate = Gate::new([tcp, udp], &Names::read(""), &doors, &counters);
+        // Free again as soon as it is dropped.
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let flow = Flow {
+            protocol: TCP,
+            client: ([10, 0, 0, 1], 40_000).into(),
+            server: free.local_addr().unwrap(),
+        };
+        drop(free);
+        let begun = Instant::now();
+        for _ in 0..1000 {
+            gate.look(&flow);
+        }
+        assert!(begun.elapsed() < 500 * WAIT, "who comes does not wait");
+        assert_eq!(counters.read().refused, 1);
+        shelf.send(make(Kind::Tcp).unwrap()).unwrap();
+        gate.look(&flow);
+        gate.look(&flow);
+        let door = inbox.try_recv().unwrap();
+        assert_eq!(door.targets[..], [flow.server]);
+        assert!(inbox.try_recv().is_err(), "once");
+        assert_eq!(counters.read().refused, 1);
     }
 }

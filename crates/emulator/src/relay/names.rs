@@ -7,7 +7,7 @@
 
 use std::fs;
 use std::io::{self, Write as _};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
 use std::os::unix::fs::PermissionsExt as _;
 
 use rustix::io::Errno;
@@ -15,6 +15,7 @@ use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
 use rustix::thread::UnshareFlags;
 use thiserror::Error;
 
+use crate::host::index_of;
 use crate::namespace::unshare;
 
 /// Where the resolvers of a machine are written down.
@@ -31,7 +32,7 @@ const INSIDE: [Ipv4Addr; 3] = [
 /// The machine's resolvers and what else its resolv.conf says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    resolvers: Vec<IpAddr>,
+    resolvers: Vec<SocketAddr>,
     other: String,
 }
 
@@ -56,8 +57,8 @@ impl Names {
         Self::read(&fs::read_to_string(FILE).unwrap_or_default())
     }
 
-    /// As this resolv.conf has them. Resolvers whose address is only valid at one device are
-    /// passed over.
+    /// As this resolv.conf has them. An address that is only valid at one device (`fe80::1%eth0`) is
+    /// that of the calling thread's network, and passed over where there is no such device.
     pub fn read(text: &str) -> Self {
         let mut names = Self::default();
         for line in text.lines() {
@@ -65,25 +66,22 @@ impl Names {
             match words.next() {
                 Some("nameserver") => {
                     // Behind the address may stand whatever: the C library does not read it either.
-                    if let Some(Ok(address)) = words.next().map(str::parse) {
-                        names.resolvers.push(address);
-                    }
+                    names.resolvers.extend(words.next().and_then(resolver));
                 }
                 _ => names.other += &format!("{}\n", line.trim_end()),
             }
         }
         names.resolvers.truncate(INSIDE.len());
         if names.resolvers.is_empty() {
-            names.resolvers.push(Ipv4Addr::LOCALHOST.into());
+            names.resolvers.push((Ipv4Addr::LOCALHOST, PORT).into());
         }
         names
     }
 
     /// Where each resolver stands inside, and where outside.
     pub(super) fn resolvers(&self) -> impl Iterator<Item = (SocketAddr, SocketAddr)> + '_ {
-        let socket = |address: IpAddr| SocketAddr::new(address, PORT);
-        let inside = INSIDE.into_iter().map(IpAddr::V4).map(socket);
-        inside.zip(self.resolvers.iter().copied().map(socket))
+        let inside = INSIDE.map(|address| SocketAddr::from((address, PORT)));
+        inside.into_iter().zip(self.resolvers.iter().copied())
     }
 
     /// The resolv.conf for commands inside.
@@ -119,6 +117,16 @@ impl Names {
     }
 }
 
+/// Where a resolver listens, as resolv.conf names it: a device by its name or its number.
+fn resolver(word: &str) -> Option<SocketAddr> {
+    if let Ok(address) = word.parse::<IpAddr>() {
+        return Some((address, PORT).into());
+    }
+    let (address, device) = word.split_once('%')?;
+    let number = device.parse().ok().or_else(|| index_of(device).ok())?;
+    Some(SocketAddrV6::new(address.parse().ok()?, PORT, 0, number).into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,7 +134,7 @@ mod tests {
     #[test]
     fn resolvers_move_and_the_rest_stays() {
         let names = Names::read(
-            "# by hand\nsearch example.org\nnameserver\t127.0.0.53 # local\nnameserver fe80::1%eth0\n\
+            "# by hand\nsearch example.org\nnameserver\t127.0.0.53 # local\nnameserver fe80::1%nowhere\n\
              nameserver 2001:db8::1\noptions edns0\n",
         );
         let moved: Vec<String> = names
@@ -145,6 +153,17 @@ mod tests {
             "# by hand\nsearch example.org\noptions edns0\n\
              nameserver 192.0.2.53\nnameserver 192.0.2.54\n"
         );
+    }
+
+    #[test]
+    fn a_resolver_may_be_at_one_device() {
+        let names =
+            Names::read("nameserver fe80::1%lo\nnameserver fe80::2%7\nnameserver 10.0.0.1%7\n");
+        let outside: Vec<String> = names
+            .resolvers()
+            .map(|(_, outside)| outside.to_string())
+            .collect();
+        assert_eq!(outside, ["[fe80::1%1]:53", "[fe80::2%7]:53"]);
     }
 
     #[test]

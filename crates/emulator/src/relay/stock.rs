@@ -53,8 +53,8 @@ impl Stock {
         let fill = move || {
             loop {
                 let Ok(socket) = make(self.kind) else {
-                    // Out of descriptors until some connection ends: what is refused for want of a
-                    // socket is counted by the gate.
+                    // Out of descriptors until some connection ends: what finds no socket is
+                    // counted by the gate, and asks again.
                     thread::sleep(PAUSE);
                     continue;
                 };
@@ -71,7 +71,7 @@ impl Stock {
 }
 
 /// A socket that can be bound to any address of either version.
-fn make(kind: Kind) -> io::Result<Socket> {
+pub(super) fn make(kind: Kind) -> io::Result<Socket> {
     let (kind, protocol) = match kind {
         Kind::Tcp => (Type::STREAM, Protocol::TCP),
         Kind::Udp => (Type::DGRAM, Protocol::UDP),

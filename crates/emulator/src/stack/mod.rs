@@ -115,12 +115,8 @@ struct Connection {
 impl Stack {
     /// The stack of the end from which packets travel `out` through the link.
     pub fn new(profile: Arc<Profile>, out: Direction, seed: Seed) -> Self {
-        let stacks = Stacks {
-            link: profile,
-            host: Arc::new(near()),
-        };
         Self {
-            stacks,
+            stacks: Stacks::new(profile, Arc::new(near())),
             out,
             connections: Slab::new(),
             by_flow: HashMap::new(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use posthaste_tcp::wire::Received;
+use posthaste_tcp::wire::{Received, Route};
 use posthaste_tcp::{End, Profile, Segment, State};
 use posthaste_units::Instant;
 
@@ -10,19 +10,35 @@ use super::Side;
 use super::counters::Counters;
 use super::half::{Half, reset};
 
-/// What each side speaks by.
+/// By how many bytes IPv6's header is longer than IPv4's, for which profiles say how much they take.
+const LONGER: u16 = 20;
+
+/// What each side speaks by, over IPv4 and over IPv6.
 #[derive(Clone, Debug)]
 pub(super) struct Stacks {
-    pub(super) link: Arc<Profile>,
-    pub(super) host: Arc<Profile>,
+    link: [Arc<Profile>; 2],
+    host: [Arc<Profile>; 2],
 }
 
 impl Stacks {
-    fn of(&self, side: Side) -> &Arc<Profile> {
-        match side {
+    pub(super) fn new(link: Arc<Profile>, host: Arc<Profile>) -> Self {
+        let both = |v4: Arc<Profile>| {
+            let mut v6 = Profile::clone(&v4);
+            v6.offer.mss = v6.offer.mss.saturating_sub(LONGER);
+            [v4, Arc::new(v6)]
+        };
+        Self {
+            link: both(link),
+            host: both(host),
+        }
+    }
+
+    fn of(&self, side: Side, route: &Route) -> &Arc<Profile> {
+        let both = match side {
             Side::Link => &self.link,
             Side::Host => &self.host,
-        }
+        };
+        &both[usize::from(route.to().is_ipv6())]
     }
 }
 
@@ -57,8 +73,9 @@ impl Splice {
         now: Instant,
     ) -> Self {
         let onward = opener.other();
-        let accepts = Half::listen(stacks.of(opener), syn.route.reverse(), isns[0]);
-        let connects = Half::connect(stacks.of(onward), syn.route, isns[1], now);
+        let profile = |side| stacks.of(side, &syn.route);
+        let accepts = Half::listen(profile(opener), syn.route.reverse(), isns[0]);
+        let connects = Half::connect(profile(onward), syn.route, isns[1], now);
         let halves = match opener {
             Side::Link => [accepts, connects],
             Side::Host => [connects, accepts],

@@ -290,6 +290,36 @@ fn strays_are_reset_and_nonsense_is_counted() {
 }
 
 #[test]
+fn full_segments_fit_the_mtu_over_both_versions() {
+    let end = |text: &str| text.parse().expect("an address");
+    let v6 = Route::new(end("[fd00::1]:40000"), end("[fd00::2]:80")).expect("one version");
+    for (route, mss) in [(route(), 1460), (v6, 1440)] {
+        for (side, out) in [(Side::Link, Direction::Down), (Side::Host, Direction::Up)] {
+            let profile = profile::named("freebsd-6.0").expect("a profile");
+            let mut stack = Stack::new(Arc::new(profile), out, Seed(1));
+            let syn = posthaste_tcp::Segment {
+                seq: 3,
+                syn: true,
+                window: u16::MAX,
+                ..Default::default()
+            };
+            let mut packet = Vec::new();
+            wire::write(&mut packet, &route, &syn, [&[], &[]]).expect("a packet");
+            let now = Instant::from_nanos(5);
+            stack.push(now, side, &packet);
+            let sent = stack.pop(now).expect("the SYN goes on");
+            assert_eq!(sent.side, side.other());
+            let onward = wire::read(&sent.packet).expect("a segment").segment;
+            assert_eq!(
+                (onward.syn, onward.options.mss),
+                (true, Some(mss)),
+                "{side:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn the_same_ports_begin_anew_after_time_wait() {
     let mut world = World::new("freebsd-6.0", Direction::Down, 0);
     let close = |client: &mut Half, server: &mut Half, _: Instant| {

@@ -10,9 +10,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
-use posthaste_link::{Direction, Fate, IDLE};
+use posthaste_link::{Direction, FORGOTTEN, Fate, IDLE};
 use posthaste_tcp::trace::{Kind, Sending};
-use posthaste_units::Instant;
+use posthaste_units::{Instant, Span};
 
 use super::half::{Half, Judgement};
 use super::packet::{FIN, Packet, RST, SYN, Segment};
@@ -111,9 +111,36 @@ struct Connection {
     /// What the client sends, and what the server sends.
     halves: [Half; 2],
     last: Instant,
+    life: Life,
     /// What each direction's latest was, for its copies: its position, and both.
     originals: [Option<(u64, What, Option<Tcp>)>; 2],
     steps: u64,
+}
+
+/// Whether a connection goes on, by the segments that have reached the other end intact.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Life {
+    opened: bool,
+    /// By FINs, what the client sends and what the server sends.
+    ended: [bool; 2],
+    reset: bool,
+}
+
+impl Life {
+    pub(crate) fn note(&mut self, direction: Direction, tcp: &Tcp) {
+        self.opened |= tcp.flags.contains('S');
+        self.ended[direction as usize] |= tcp.flags.contains('F');
+        self.reset |= tcp.flags.contains('R');
+    }
+
+    /// How long it is remembered without a packet: where it goes on, as long as by its link.
+    pub(crate) fn patience(&self) -> Span {
+        let is_over = self.reset || self.ended == [true; 2];
+        match self.opened && !is_over {
+            true => FORGOTTEN,
+            false => IDLE * 2,
+        }
+    }
 }
 
 impl Chronicle {
@@ -178,12 +205,11 @@ impl Chronicle {
         Some(Step::Reached(seen))
     }
 
-    /// Forgets connections that have been quiet for long, whenever there are twice as many as the last time: one that goes
-    /// on after it, which its link still knows, begins here anew.
+    /// Forgets connections that have been quiet for long, whenever there are twice as many as the last time.
     fn forget(&mut self, now: Instant) {
         if self.connections.len() >= self.many.max(FEW) {
             self.connections
-                .retain(|_, connection| now.since(connection.last) < IDLE * 2);
+                .retain(|_, connection| now.since(connection.last) < connection.life.patience());
             self.many = self.connections.len() * 2;
         }
     }
@@ -223,14 +249,16 @@ impl Connection {
         if damaged && !self.halves[sighting.direction as usize].may_have_sent(&segment) {
             return (What::Unreadable, None);
         }
-        self.segment(sighting.arrived, sighting.direction, &segment)
+        self.segment(sighting.arrived, sighting.direction, &segment, damaged)
     }
 
+    /// Where it is damaged, what it says is shown and not believed of the packets to come.
     fn segment(
         &mut self,
         now: Instant,
         direction: Direction,
         segment: &Segment,
+        damaged: bool,
     ) -> (What, Option<Tcp>) {
         let [up, down] = &mut self.halves;
         let (own, other) = match direction {
@@ -238,10 +266,10 @@ impl Connection {
             Direction::Down => (down, up),
         };
         own.begin(segment.sequence, u32::from(!segment.has(SYN)));
-        if let Some(number) = segment.acknowledgment {
+        if let Some(number) = segment.acknowledgment.filter(|_| !damaged) {
             other.begin(number, 1);
         }
-        if segment.has(SYN) {
+        if segment.has(SYN) && !damaged {
             own.scale = segment.scale;
             own.may_sack = segment.may_sack;
         }
@@ -256,7 +284,10 @@ impl Connection {
         let scale = own.scale.zip(other.scale).map_or(0, |(own, _)| own);
         let places = segment.length() > 0 && !segment.has(RST);
         let judgement = places.then(|| {
-            let end = sequence + u64::from(segment.length());
+            let mut end = sequence + u64::from(segment.length());
+            if damaged && sequence < own.next {
+                end = end.min(own.next);
+            }
             let may_sack = own.may_sack && other.may_sack;
             own.send(now, segment, may_sack, (sequence, end))
         });
@@ -280,6 +311,7 @@ impl Connection {
         let Some(tcp) = seen.tcp.as_ref().filter(|_| seen.is_intact()) else {
             return;
         };
+        self.life.note(seen.sighting.direction, tcp);
         // What one end sends is what the other has been waiting for.
         let told = &mut self.halves[seen.sighting.direction.reverse() as usize];
         match tcp.acknowledgment {

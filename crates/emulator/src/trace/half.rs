@@ -13,7 +13,7 @@ use super::packet::{SYN, Segment};
 
 /// Segments remembered of each direction: a window of 5.9 MB in full segments.
 const OUTSTANDING: usize = 4096;
-/// How far from what is expected a number may lie in a packet with flipped bits.
+/// How far behind what is expected a number may lie in a packet with flipped bits.
 const PLAUSIBLE: u64 = 1 << 24;
 /// What a sender may take to act on an acknowledgement, beyond half a round trip.
 const PROMPT: Span = Span::from_millis(10);
@@ -88,10 +88,12 @@ impl Half {
         }
     }
 
-    /// Whether `segment` can be this end's, although some bits of it flipped.
+    /// Whether `segment` can be this end's, although some bits of it flipped: it goes on with the
+    /// stream or repeats some of it.
     pub(super) fn may_have_sent(&self, segment: &Segment) -> bool {
         self.place(segment.sequence)
-            .is_some_and(|place| place.abs_diff(self.next) < PLAUSIBLE)
+            .and_then(|place| self.next.checked_sub(place))
+            .is_some_and(|behind| behind < PLAUSIBLE)
     }
 
     /// This end sends what takes up places from `start` to `end`: how, and it is remembered.

@@ -71,6 +71,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+pub(crate) use chronicle::Life;
 pub use chronicle::{Chronicle, Seen, Step, Tcp};
 pub use ladder::ladder;
 pub use posthaste_tcp::trace::{Kind, Sending};

@@ -213,14 +213,54 @@ fn damaged_headers_do_not_mislead() {
 }
 
 #[test]
+fn a_damaged_number_ahead_of_the_stream_is_not_believed() {
+    let flipped = Fate::Delivered(Marks {
+        flipped: 1,
+        ..Marks::default()
+    });
+    let mut hand = opened();
+    hand.passed(230.0, Down, "10000001:10001449 ack 301", flipped, 10.0);
+    hand.delivered(230.1, Down, "1:1449 ack 301");
+    hand.delivered(230.2, Down, "1449:2897 ack 301");
+    assert_eq!(read(&hand, Down)[2..], ["unreadable", "data", "data"]);
+}
+
+#[test]
+fn a_damaged_syn_changes_nothing_that_was_agreed_on() {
+    let flipped = Fate::Delivered(Marks {
+        flipped: 1,
+        ..Marks::default()
+    });
+    let mut hand = opened();
+    hand.delivered(230.0, Down, "1:1449 ack 301");
+    hand.may_sack = false;
+    hand.passed(230.1, Down, "S 1:1447 ack 301", flipped, 10.0);
+    hand.dropped(230.2, Down, "1449:2897 ack 301");
+    hand.delivered(240.1, Up, "301:301 ack 1449");
+    hand.delivered(480.0, Down, "1449:2897 ack 301");
+    let read = read(&hand, Down);
+    assert_eq!(read.last().unwrap(), "data rto-or-probe", "{read:?}");
+}
+
+/// Connection 0 is opened and falls silent; 5,000 others come and are reset, one a second.
+#[test]
 fn connections_that_are_over_are_forgotten() {
     let mut chronicle = Chronicle::new();
-    for connection in 0..5000 {
+    let push = |chronicle: &mut Chronicle, hand: &Hand| {
+        let sightings = hand.sightings().into_iter();
+        sightings.for_each(|sighting| chronicle.push(sighting));
+    };
+    let mut quiet = Hand::of(0);
+    quiet.delivered(0.0, Up, "S");
+    quiet.delivered(10.1, Down, "S ack 1");
+    quiet.delivered(20.2, Up, "1:301 ack 1");
+    push(&mut chronicle, &quiet);
+    for connection in 1..=5000u64 {
+        let ms = connection as f64 * 1e3;
         let mut hand = Hand::of(connection);
-        hand.delivered(connection as f64 * 1e3, Up, "S");
-        hand.sightings()
-            .into_iter()
-            .for_each(|sighting| chronicle.push(sighting));
+        hand.delivered(ms, Up, "S");
+        hand.delivered(ms + 10.1, Down, "R 0:0 ack 1");
+        push(&mut chronicle, &hand);
         while chronicle.pop().is_some() {}
     }
     assert!(
@@ -228,8 +268,18 @@ fn connections_that_are_over_are_forgotten() {
         "{}",
         chronicle.connections()
     );
+    let mut later = Hand::of(0);
+    later.delivered(5_001e3, Up, "301:601 ack 1");
+    push(&mut chronicle, &later);
     chronicle.end();
-    assert!(std::iter::from_fn(|| chronicle.pop()).count() < 300);
+    let rest: Vec<Step> = std::iter::from_fn(|| chronicle.pop()).collect();
+    assert!(rest.len() < 600, "{}", rest.len());
+    let of_quiet = |step: &&Step| matches!(step, Step::Came(seen) if seen.sighting.connection == 0);
+    let Some(Step::Came(seen)) = rest.iter().find(of_quiet) else {
+        panic!("a packet was forgotten");
+    };
+    let tcp = seen.tcp.as_ref().unwrap();
+    assert_eq!((tcp.sequence, tcp.window), (301, 500 << 7), "it goes on");
 }
 
 fn written(name: &str, hand: &Hand) -> Vec<u8> {
