@@ -292,6 +292,43 @@ fn losses_and_order_are_read_off_captures() {
     assert_eq!(entries(&server), ["down drop 4, 9, 13"]);
 }
 
+/// Their marks differ where one capture has more of a packet than the other.
+#[test]
+fn captures_that_keep_too_little_of_each_packet_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let [client, server] = both_ends();
+    let cut = |packets: &[(u64, Vec<u8>)]| {
+        let packets = packets.iter();
+        let packets = packets.map(|(at, packet)| (*at, packet[..packet.len().min(82)].to_vec()));
+        packets.collect::<Vec<_>>()
+    };
+    let whole = written(folder.path(), "client.pcap", &pcap(&client));
+    let short = written(folder.path(), "server.pcap", &pcap(&cut(&server)));
+    let made = make(&["--client-capture", &whole, "--server-capture", &short]);
+    assert_eq!(made.code, Some(0), "{}", made.err);
+    let words = "13 packets were cut before the 96 bytes";
+    assert!(made.err.contains(words), "{}", made.err);
+    assert!(made.err.contains("`-s 0`"), "{}", made.err);
+    assert!(!made.err.contains("client.pcap"), "{}", made.err);
+}
+
+#[test]
+fn packets_from_before_and_after_the_other_capture_are_counted_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let [client, server] = both_ends();
+    let until = |packets: &[(u64, Vec<u8>)], ms: u64| {
+        let early = packets.iter().filter(|(at, _)| *at < ms);
+        early.cloned().collect::<Vec<_>>()
+    };
+    let client = written(folder.path(), "client.pcap", &pcap(&until(&client, 100)));
+    let server = written(folder.path(), "server.pcap", &pcap(&server));
+    let made = make(&["--client-capture", &client, "--server-capture", &server]);
+    assert_eq!((made.code, &*made.err), (Some(0), ""));
+    assert_eq!(entries(&made.out), ["down drop 4, 9", "down hold 6: 2"]);
+    let note = "2 lost, 1 overtaken, 3 sent while the other capture did not run";
+    assert!(made.out.contains(note), "{}", made.out);
+}
+
 #[test]
 fn a_capture_that_is_cut_off_or_of_something_else_is_named() {
     let folder = tempfile::tempdir().unwrap();

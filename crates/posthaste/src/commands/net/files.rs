@@ -37,7 +37,11 @@ struct Page {
 impl Blank {
     /// Makes those that are asked for.
     pub(super) fn create(args: &Args) -> Result<Self, Failure> {
-        let words: Vec<String> = std::env::args().skip(1).collect();
+        // For people: what is no text shows where it is not.
+        let words: Vec<String> = std::env::args_os()
+            .skip(1)
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
         let words = format!("posthaste {}\nseed {}", words.join(" "), args.seed);
         let record = args.record.as_ref();
         let record = record.map(|path| Recorder::create(path, &words));

@@ -49,8 +49,9 @@ pub(super) fn run(args: Args, plans: [Arc<Plan>; 2]) -> Result<ExitCode, Failure
     let server = server.map(|line| session.start_server(line)).transpose()?;
     let status = session.run_command(&args.command, server)?;
     let relayed = session.relay.relayed();
-    // What ends from here on is the run's own end and no part of it.
-    let outcome = session.running.finish().map_err(Failure::run)?;
+    // What ends from here on is the run's own end and no part of it. The hosts outlive what they
+    // have started: commands would be killed with them before they were asked to end.
+    let outcome = session.running.end().map_err(Failure::run)?;
     let report = Report::new(&outcome, &plans, relayed, args.seed, shell_status(status));
     let left = session.ward.end_all();
     if left > 0 {
@@ -132,10 +133,7 @@ impl Session {
                         "--server: ended before it listened ({status}): {line}"
                     )));
                 }
-                Some(News::Asked(signal) | News::Terminal(signal)) => {
-                    let signal = signal.as_raw();
-                    return Err(Failure::run(format!("stopped by signal {signal}")));
-                }
+                Some(News::Asked(signal) | News::Terminal(signal)) => return Err(stopped(signal)),
                 _ => {}
             }
             if Instant::now() > patience {
@@ -151,8 +149,21 @@ impl Session {
         }
     }
 
+    /// Says what came while there was no COMMAND yet that it could have reached.
+    fn look_before_command(&self, server: Option<u32>) -> Result<(), Failure> {
+        while let Some(news) = self.ward.wait(Duration::ZERO) {
+            match news {
+                News::Asked(signal) | News::Terminal(signal) => return Err(stopped(signal)),
+                News::Ended(who, status) if Some(who) == server => say_server_ended(status),
+                News::Ended(..) => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Runs COMMAND to its end.
     fn run_command(&self, words: &[OsString], server: Option<u32>) -> Result<ExitStatus, Failure> {
+        self.look_before_command(server)?;
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
         let client = self.spawn(&self.running.client, command);
@@ -161,9 +172,7 @@ impl Session {
         loop {
             match self.ward.wait(WATCH) {
                 Some(News::Ended(who, status)) if who == client => return Ok(status),
-                Some(News::Ended(who, status)) if Some(who) == server => {
-                    eprintln!("posthaste: the server ended before COMMAND did ({status})");
-                }
+                Some(News::Ended(who, status)) if Some(who) == server => say_server_ended(status),
                 Some(News::Asked(signal)) => {
                     pass_on(client, signal);
                     if matches!(signal, Signal::TERM | Signal::HUP) {
@@ -186,6 +195,14 @@ impl Session {
         self.ward.prepare(&mut command);
         host.run(move || command.spawn()).map(|child| child.id())
     }
+}
+
+fn stopped(signal: Signal) -> Failure {
+    Failure::run(format!("stopped by signal {}", signal.as_raw()))
+}
+
+fn say_server_ended(status: ExitStatus) {
+    eprintln!("posthaste: the server ended before COMMAND did ({status})");
 }
 
 fn pass_on(process: u32, signal: Signal) {

@@ -265,6 +265,7 @@ impl Args {
         let (mut up, mut down) = (Pair::default(), Pair::default());
         let mut arrived = Vec::new();
         let remarks = read(client, &mut connections, |packet| {
+            down.ran(packet.seen.at);
             match (self.wanted(packet), packet.seen.direction) {
                 (true, Direction::Up) => up.sent(packet.seen.at, packet.mark),
                 (true, Direction::Down) => arrived.push((packet.seen.at, packet.mark)),
@@ -272,7 +273,9 @@ impl Args {
             }
         })?;
         self.remark(client, &remarks, &connections)?;
+        remark_short(client, &remarks);
         let remarks = read(server, &mut connections, |packet| {
+            up.ran(packet.seen.at);
             match (self.wanted(packet), packet.seen.direction) {
                 (true, Direction::Up) => up.arrived(packet.seen.at, packet.mark),
                 (true, Direction::Down) => down.sent(packet.seen.at, packet.mark),
@@ -280,6 +283,7 @@ impl Args {
             }
         })?;
         self.remark(server, &remarks, &connections)?;
+        remark_short(server, &remarks);
         for (at, mark) in arrived {
             down.arrived(at, mark);
         }
@@ -341,6 +345,18 @@ impl Args {
     }
 }
 
+/// Says how many packets of one of two captures cannot be told apart by all that they are compared by.
+fn remark_short(path: &Path, remarks: &Remarks) {
+    if remarks.short > 0 {
+        eprintln!(
+            "{}: {} packets were cut before the 96 bytes by which captures are compared, and count as \
+             lost where the other capture is cut elsewhere: capture both with `-s 0`",
+            path.display(),
+            remarks.short
+        );
+    }
+}
+
 /// Goes through the capture in a file.
 fn read(
     path: &Path,
@@ -380,6 +396,7 @@ fn said(direction: Direction, findings: &Findings) -> String {
         (findings.uncaptured, "acknowledged and not in the capture"),
         (findings.jumps, "after a jump in sequence numbers"),
         (findings.unsent, "only in the receiver's capture"),
+        (findings.outside, "sent while the other capture did not run"),
     ];
     for (count, what) in counts {
         if count > 0 {

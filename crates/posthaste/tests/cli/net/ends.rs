@@ -8,8 +8,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{User, net, users};
-use crate::command::{said, signal};
+use super::{NOBODY, User, folder, net, own, users};
+use crate::command::{Said, said, signal};
 
 /// Three that stay: one in the background, one in a session of its own, one that will not hear.
 const STAYS: &str = "sleep 300 & echo $!; setsid sleep 300 & echo $!; \
@@ -86,6 +86,22 @@ fn process(out: &mut BufReader<ChildStdout>) -> u32 {
     line.trim()
         .parse()
         .unwrap_or_else(|_| panic!("{line:?} is no process"))
+}
+
+/// `posthaste net`, started to ignore a signal as `nohup` would have it.
+fn net_that_ignores(name: &str, user: User, arguments: &[&str]) -> Command {
+    let mut command = Command::new("env");
+    command
+        .arg(format!("--ignore-signal={name}"))
+        .arg(own(user))
+        .arg("net")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .current_dir("/");
+    if matches!(user, User::Nobody) {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command
 }
 
 /// The process that the guard watches.
@@ -190,5 +206,92 @@ fn an_interrupted_command_goes_on_if_it_wants_to() {
             (line.as_str(), run.wait().unwrap().code()),
             ("ready\ncaught\n", Some(9))
         );
+    }
+}
+
+/// The kernel would reap children by itself where SIGCHLD is ignored, and tell nobody how they ended.
+#[test]
+fn a_parent_that_ignores_its_children_costs_no_news_of_ours() {
+    for user in users() {
+        let mut run = net_that_ignores("CHLD", *user, &["--quiet", "--", "sh", "-c", "exit 7"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let patience = Instant::now() + Duration::from_secs(20);
+        let status = loop {
+            if let Some(status) = run.try_wait().unwrap() {
+                break status;
+            }
+            if Instant::now() > patience {
+                run.kill().unwrap();
+                panic!("it waits for ever");
+            }
+            thread::sleep(Duration::from_millis(10));
+        };
+        assert_eq!(status.code(), Some(7));
+    }
+}
+
+#[test]
+fn a_signal_that_was_ignored_from_the_beginning_stays_ignored() {
+    for user in users() {
+        // Longer than a command has that was asked to end.
+        let script = "echo ready; sleep 3; exit 7";
+        let mut run = net_that_ignores("HUP", *user, &["--", "sh", "-c", script])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(run.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        signal("HUP", run.id());
+        assert_eq!(run.wait().unwrap().code(), Some(7));
+    }
+}
+
+#[test]
+fn a_server_is_asked_before_it_is_ended() {
+    for user in users() {
+        let (posthaste, folder) = (own(*user), folder());
+        let file = folder.path().join("ended");
+        let file = file.to_str().unwrap();
+        let server = format!(
+            "trap 'echo ended > {file}; exit' TERM; {posthaste} bookshop --listen 0.0.0.0:80 & wait"
+        );
+        let run = said(&mut net(*user, &["--server", &server, "--", "true"]));
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        assert_eq!(text, "ended\n", "{}", run.err);
+    }
+}
+
+/// It is held up where nobody reads the report's pipe yet, with its signals held already.
+#[test]
+fn a_signal_before_the_command_stops_the_run() {
+    for user in users() {
+        let folder = folder();
+        let pipe = folder.path().join("report");
+        let pipe = pipe.to_str().unwrap();
+        let made = Command::new("mkfifo").args(["-m", "666", pipe]).status();
+        assert!(made.unwrap().success());
+        let run = net(*user, &["--report", pipe, "--", "echo", "ran"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let children = format!("/proc/{0}/task/{0}/children", run.id());
+        let patience = Instant::now() + Duration::from_secs(20);
+        while std::fs::read_to_string(&children).is_ok_and(|text| text.is_empty()) {
+            assert!(Instant::now() < patience, "nobody was guarded");
+            thread::sleep(Duration::from_millis(2));
+        }
+        signal("INT", ward(run.id()));
+        let _report = std::fs::read(pipe).unwrap();
+        let run = Said::from(run.wait_with_output().unwrap());
+        assert_eq!((run.code, run.out.as_str()), (Some(3), ""), "{}", run.err);
+        assert!(run.err.contains("stopped by signal 2"), "{}", run.err);
     }
 }

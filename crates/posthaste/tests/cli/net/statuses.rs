@@ -1,6 +1,8 @@
 //! What passes through, and what is said when a command cannot be run.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::{folder, net, own, users};
@@ -33,6 +35,20 @@ fn output_and_status_pass_through() {
         assert_eq!(run.out, "10.0.0.2\n");
         let run = said(&mut net(*user, &["--quiet", "--", "true"]));
         assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+    }
+}
+
+#[test]
+fn words_that_are_no_text_reach_the_command() {
+    for user in users() {
+        let mut command = net(*user, &["--", "printf", "%s"]);
+        let run = command.arg(OsStr::from_bytes(b"a\xffb")).output().unwrap();
+        let err = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(
+            (run.status.code(), &run.stdout[..]),
+            (Some(0), &b"a\xffb"[..]),
+            "{err}"
+        );
     }
 }
 
