@@ -91,7 +91,9 @@ fn checks(records: &Records) -> Vec<Check> {
     let mut checks = vec![
         Check::instrument(
             ok + unconnected == fetches && ok > 0.0,
-            format!("{ok} of the handheld's {fetches} replies came whole and were decoded; {unconnected} times it had no connection within 10 s and gave up."),
+            format!(
+                "{ok} of the handheld's {fetches} replies came whole and were decoded; {unconnected} times it had no connection within 10 s and gave up."
+            ),
         ),
         Check::instrument(
             ended == intended && intended > 0.0,
