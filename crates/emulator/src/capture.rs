@@ -41,6 +41,8 @@ pub struct Packet {
     pub seen: Seen,
     /// Made of everything that does not change on the way.
     pub mark: u64,
+    /// A SYN: the beginning of its connection, or the answer to that.
+    pub opens: bool,
 }
 
 /// What stood in a capture beside the packets.
@@ -386,6 +388,7 @@ impl Connections {
                 segment: packet.segment,
             },
             mark: packet.mark,
+            opens: packet.opens != Opens::Nothing,
         }
     }
 

@@ -30,6 +30,8 @@ pub struct Pair {
     unsent: u64,
     /// The first and the last moment at which the receiver's capture holds anything.
     ran: Option<(Instant, Instant)>,
+    /// It ran before that, too.
+    from_the_first: bool,
 }
 
 impl Pair {
@@ -45,6 +47,11 @@ impl Pair {
     pub fn ran(&mut self, at: Instant) {
         let (first, last) = self.ran.unwrap_or((at, at));
         self.ran = Some((first.min(at), last.max(at)));
+    }
+
+    /// The receiver's capture ran when the first packet was sent: it shows how that connection began.
+    pub fn ran_from_the_first(&mut self) {
+        self.from_the_first = true;
     }
 
     /// The next packet of the receiver's capture.
@@ -71,7 +78,8 @@ impl Pair {
         let least = self.arrived.iter().map(delay).min();
         let might_show = |position: &u64| match (self.ran, least) {
             (Some((first, last)), Some(least)) => {
-                (nanos(first)..=nanos(last)).contains(&(sent(*position) + least))
+                let due = sent(*position) + least;
+                due <= nanos(last) && (self.from_the_first || due >= nanos(first))
             }
             (ran, _) => ran.is_some(),
         };

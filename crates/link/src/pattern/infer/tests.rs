@@ -192,6 +192,15 @@ fn what_was_sent_while_the_other_capture_did_not_run_is_not_lost() {
     let positions: Vec<u64> = lost.iter().map(|mark| mark + 1).collect();
     assert_eq!(found.lost, positions);
     assert_eq!((found.outside, found.packets), (15 + 24, 100));
+    // A SYN that was lost came before all else.
+    let mut pair = Pair::default();
+    for (mark, ms) in [(1, 0), (2, 1000), (3, 1020)] {
+        pair.sent(at(ms), mark);
+    }
+    pair.arrived(at(1010), 2);
+    pair.arrived(at(1030), 3);
+    pair.ran_from_the_first();
+    assert_eq!(pair.finish(Span::ZERO).lost, [1]);
     // Where nothing arrived there is no delay to go by.
     for (ran, expected) in [(true, (1, 0)), (false, (0, 1))] {
         let mut pair = Pair::default();

@@ -1,5 +1,6 @@
 //! `posthaste pattern make`: patterns from lists, from chance and from what was recorded.
 
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::BufReader;
@@ -264,8 +265,10 @@ impl Args {
         let mut connections = Connections::default();
         let (mut up, mut down) = (Pair::default(), Pair::default());
         let mut arrived = Vec::new();
+        let mut begins = [Beginning::default(), Beginning::default()];
         let remarks = read(client, &mut connections, |packet| {
             down.ran(packet.seen.at);
+            begins[0].note(packet, self.wanted(packet));
             match (self.wanted(packet), packet.seen.direction) {
                 (true, Direction::Up) => up.sent(packet.seen.at, packet.mark),
                 (true, Direction::Down) => arrived.push((packet.seen.at, packet.mark)),
@@ -276,6 +279,7 @@ impl Args {
         remark_short(client, &remarks);
         let remarks = read(server, &mut connections, |packet| {
             up.ran(packet.seen.at);
+            begins[1].note(packet, self.wanted(packet));
             match (self.wanted(packet), packet.seen.direction) {
                 (true, Direction::Up) => up.arrived(packet.seen.at, packet.mark),
                 (true, Direction::Down) => down.sent(packet.seen.at, packet.mark),
@@ -286,6 +290,13 @@ impl Args {
         remark_short(server, &remarks);
         for (at, mark) in arrived {
             down.arrived(at, mark);
+        }
+        let [of_client, of_server] = begins;
+        if of_server.shows(&of_client) {
+            up.ran_from_the_first();
+        }
+        if of_client.shows(&of_server) {
+            down.ran_from_the_first();
         }
         let found = [
             (Direction::Up, up.finish(self.grain)),
@@ -342,6 +353,34 @@ impl Args {
             );
         }
         Ok(())
+    }
+}
+
+/// How a capture begins.
+#[derive(Default)]
+struct Beginning {
+    /// The connection of the first packet that is wanted.
+    first: Option<u64>,
+    /// Connections of which it shows the SYN.
+    opened: HashSet<u64>,
+}
+
+impl Beginning {
+    fn note(&mut self, packet: &Packet, wanted: bool) {
+        let connection = packet.seen.connection;
+        if wanted {
+            self.first.get_or_insert(connection);
+        }
+        if packet.opens {
+            self.opened.insert(connection);
+        }
+    }
+
+    /// Whether it shows how the connection began with which another capture begins.
+    fn shows(&self, other: &Self) -> bool {
+        other
+            .first
+            .is_some_and(|first| self.opened.contains(&first))
     }
 }
 
