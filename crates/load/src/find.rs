@@ -89,10 +89,10 @@ pub struct Capacity {
     pub capacity_per_s: f64,
     /// 95 % interval of the capacity; none where the trials do not say how their times grow with the rate.
     pub capacity_interval: Option<[f64; 2]>,
-    /// The highest rate that held below all that failed.
+    /// The highest rate that held.
     pub held_at_per_s: f64,
-    /// The lowest rate that failed.
-    pub failed_at_per_s: f64,
+    /// The lowest rate beyond that which failed, where one was tried.
+    pub failed_at_per_s: Option<f64>,
     /// Every rate tried, in order.
     pub trials: Vec<Trial>,
 }
@@ -160,11 +160,15 @@ pub fn find(
     let deadline = WallInstant::now() + effort.budget.into();
     let (low, high) = search.double(effort.start)?;
     let centre = search.narrow(low, high, deadline)?;
-    let (capacity, interval) = capacity(&search.trials, centre);
-    let [held, failed] = bracket(&search.trials, |trial| !trial.held);
+    let (estimate, interval) = capacity(&search.trials, centre);
+    let held = search.trials.iter().filter(|trial| trial.held);
+    let held = held.map(|trial| trial.rate).fold(0.0, f64::max);
+    let failed = search.trials.iter().filter(|trial| trial.rate > held);
+    let failed = failed.map(|trial| trial.rate).reduce(f64::min);
     Ok(Capacity {
         objective: objective.to_string(),
-        capacity_per_s: capacity,
+        // Without an interval the line only told where to look, within bounds.
+        capacity_per_s: interval.map_or(centre, |_| estimate),
         capacity_interval: interval,
         held_at_per_s: held,
         failed_at_per_s: failed,
@@ -295,9 +299,9 @@ impl Search<'_> {
     }
 }
 
-/// The highest rate that held below all that `fails` speaks of, and the lowest of those.
-fn bracket(trials: &[Trial], fails: impl Fn(&Trial) -> bool) -> [f64; 2] {
-    let failed = trials.iter().filter(|trial| fails(trial));
+/// The highest rate that held below all at which requests failed, and the lowest of those.
+fn shedding(trials: &[Trial]) -> [f64; 2] {
+    let failed = trials.iter().filter(|trial| trial.errors >= FAILED);
     let failed = failed.map(|trial| trial.rate).fold(f64::INFINITY, f64::min);
     let below = trials
         .iter()
@@ -305,8 +309,8 @@ fn bracket(trials: &[Trial], fails: impl Fn(&Trial) -> bool) -> [f64; 2] {
     [below.map(|trial| trial.rate).fold(0.0, f64::max), failed]
 }
 
-/// Where the inverse of the excess crosses 1, with a 95 % interval, from the trials near
-/// `centre`; `centre` itself, and no interval, where they say too little.
+/// Where the inverse of the excess crosses 1, from the trials near `centre`, with a 95 % interval; without one
+/// where the line is only a hint, and `centre` itself where there is no line.
 fn capacity(trials: &[Trial], centre: f64) -> (f64, Option<[f64; 2]>) {
     let span = centre / NEAR..centre * NEAR;
     let near: Vec<Weighted> = trials
@@ -320,14 +324,15 @@ fn capacity(trials: &[Trial], centre: f64) -> (f64, Option<[f64; 2]>) {
         })
         .collect();
     let (estimate, interval) = match crossing(&near) {
-        Some(found) => (
-            centre * found.x,
-            Some(found.interval.map(|x| (centre * x).max(0.0))),
-        ),
+        Some(found) => {
+            let interval = found.interval;
+            let interval = interval.map(|ends| ends.map(|x| (centre * x).max(0.0)));
+            (centre * found.x, interval)
+        }
         None => (centre, None),
     };
     // A server that sheds load fails by errors while its times stay good: it holds up to there.
-    let [held, sheds] = bracket(trials, |trial| trial.errors >= FAILED);
+    let [held, sheds] = shedding(trials);
     match estimate < sheds {
         true => (estimate, interval),
         false => (held, None),
@@ -392,6 +397,6 @@ mod tests {
         let flat = [95.0, 98.0, 100.0, 102.0, 105.0].map(|rate| trial(rate, 0.5));
         let mut flat = flat.to_vec();
         flat[1].excess = 0.51;
-        assert_eq!(capacity(&flat, 100.0), (100.0, None));
+        assert_eq!(capacity(&flat, 100.0).1, None);
     }
 }

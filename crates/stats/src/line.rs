@@ -23,13 +23,13 @@ pub struct Weighted {
 pub struct Crossing {
     /// The estimate.
     pub x: f64,
-    /// 95 % interval of `x`.
-    pub interval: [f64; 2],
+    /// 95 % interval of `x`; none where the points do not show beyond doubt that the line rises: then the
+    /// crossing may be anywhere.
+    pub interval: Option<[f64; 2]>,
 }
 
 /// The crossing of the line through `points`; `None` with fewer than three points, points at one
-/// place only, or a line of which they do not show that it rises: where that is not 95 % sure, the
-/// crossing may be anywhere.
+/// place only, or a line that does not rise.
 pub fn crossing(points: &[Weighted]) -> Option<Crossing> {
     let weight: f64 = points.iter().map(|p| p.weight).sum();
     let mean = |value: fn(&Weighted) -> f64| {
@@ -53,14 +53,12 @@ pub fn crossing(points: &[Weighted]) -> Option<Crossing> {
         .sum();
     let noise = scatter / free;
     let student = StudentsT::new(0.0, 1.0, free).ok()?.inverse_cdf(0.975);
-    if slope <= student * (noise / spread).sqrt() {
-        return None;
-    }
+    let rises = slope > student * (noise / spread).sqrt();
     let variance = noise * (1.0 / weight + (root - x).powi(2) / spread);
     let half = student * variance.sqrt() / slope;
     Some(Crossing {
         x: root,
-        interval: [root - half, root + half],
+        interval: rises.then_some([root - half, root + half]),
     })
 }
 
@@ -78,7 +76,8 @@ mod tests {
     fn an_exact_line_crosses_exactly() {
         let found = crossing(&[1.0, 2.0, 5.0, 6.0].map(|x| at(x, 2.0 * x - 7.0))).unwrap();
         assert!((found.x - 3.5).abs() < 1e-12);
-        assert!(found.interval[1] - found.interval[0] < 1e-9);
+        let [low, high] = found.interval.unwrap();
+        assert!(high - low < 1e-9);
     }
 
     #[test]
@@ -88,7 +87,8 @@ mod tests {
         assert_eq!(crossing(&[0.0, 1.0, 2.0].map(|y| at(4.0, y))), None);
         // Rises by chance as likely as not.
         let noisy = [(1.0, 5.0), (2.0, -4.0), (3.0, 6.0), (4.0, -3.0), (5.0, 6.0)];
-        assert_eq!(crossing(&noisy.map(|(x, y)| at(x, y))), None);
+        let found = crossing(&noisy.map(|(x, y)| at(x, y))).unwrap();
+        assert_eq!(found.interval, None);
     }
 
     #[test]
@@ -105,7 +105,7 @@ mod tests {
                     at(x, 4.0 * (x - 0.4) + 0.3 * error)
                 })
                 .collect();
-            let [low, high] = crossing(&points).unwrap().interval;
+            let [low, high] = crossing(&points).unwrap().interval.unwrap();
             held += u32::from(low <= 0.4 && 0.4 <= high);
         }
         let share = f64::from(held) / f64::from(runs);

@@ -325,10 +325,13 @@ impl Args {
         }
         let sure = match capacity.capacity_interval {
             Some([low, high]) => format!("95 % sure: {low:.1}/s to {high:.1}/s"),
-            None => format!(
-                "held at {:.1}/s, failed at {:.1}/s; times do not say more",
-                capacity.held_at_per_s, capacity.failed_at_per_s
-            ),
+            None => {
+                let failed = capacity.failed_at_per_s;
+                let failed = failed.map(|rate| format!(", failed at {rate:.1}/s"));
+                let held = format!("held at {:.1}/s", capacity.held_at_per_s);
+                let failed = failed.unwrap_or_default();
+                format!("{held}{failed}; times do not say more")
+            }
         };
         print(&format!(
             "{}: {:.1}/s ({sure})\n",
