@@ -7,6 +7,7 @@
 //! capacity). The capacity is where the line through the trials reaches the objective, and
 //! their scatter about it gives the interval: noise widens it instead of moving the answer.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant as WallInstant;
 
@@ -95,6 +96,20 @@ pub struct Capacity {
     pub failed_at_per_s: Option<f64>,
     /// Every rate tried, in order.
     pub trials: Vec<Trial>,
+}
+
+impl fmt::Display for Capacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {:.1}/s (", self.objective, self.capacity_per_s)?;
+        if let Some([low, high]) = self.capacity_interval {
+            return write!(f, "95 % sure: {low:.1}/s to {high:.1}/s)");
+        }
+        write!(f, "held at {:.1}/s", self.held_at_per_s)?;
+        if let Some(failed) = self.failed_at_per_s {
+            write!(f, ", failed at {failed:.1}/s")?;
+        }
+        f.write_str("; times do not say more)")
+    }
 }
 
 /// How much time and care a search takes.

@@ -323,20 +323,7 @@ impl Args {
         if self.json {
             return print_json(&capacity);
         }
-        let sure = match capacity.capacity_interval {
-            Some([low, high]) => format!("95 % sure: {low:.1}/s to {high:.1}/s"),
-            None => {
-                let failed = capacity.failed_at_per_s;
-                let failed = failed.map(|rate| format!(", failed at {rate:.1}/s"));
-                let held = format!("held at {:.1}/s", capacity.held_at_per_s);
-                let failed = failed.unwrap_or_default();
-                format!("{held}{failed}; times do not say more")
-            }
-        };
-        print(&format!(
-            "{}: {:.1}/s ({sure})\n",
-            capacity.objective, capacity.capacity_per_s
-        ))
+        print(&format!("{capacity}\n"))
     }
 
     fn plan(&self) -> Result<Plan, Failure> {
