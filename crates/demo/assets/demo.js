@@ -141,7 +141,7 @@ function words() {
 // What holds; where a change is on its way the fields are ahead of it.
 function obey(now) {
   controls = now;
-  if (out === 0) fill();
+  if (!out) fill();
   show();
 }
 
@@ -174,25 +174,37 @@ function wanted() {
   };
 }
 
-let out = 0; // changes that have no answer yet
+let out = false; // a change is on its way
+let more = false; // and something was changed since
 let refusal = null; // why the last change was not taken
 
+// One at a time: a refusal then undoes nothing that was taken.
 async function want() {
-  out += 1;
+  more = true;
+  if (out) return;
+  out = true;
+  while (more) {
+    more = false;
+    refusal = await refused(wanted());
+  }
+  out = false;
+  if (!refusal) return;
+  state("lost", refusal);
+  if (controls) fill();
+}
+
+// Why a change is refused, or null.
+async function refused(change) {
   try {
     const reply = await fetch("/controls", {
       method: "POST",
       headers: { "Content-Type": "application/json" },
-      body: JSON.stringify(wanted()),
+      body: JSON.stringify(change),
     });
-    refusal = reply.ok ? null : `refused: ${(await reply.text()).trim()}`;
+    return reply.ok ? null : `refused: ${(await reply.text()).trim()}`;
   } catch {
-    refusal = "not changed: there was no connection";
+    return "not changed: there was no connection";
   }
-  out -= 1;
-  if (!refusal) return;
-  state("lost", refusal);
-  if (out === 0 && controls) fill();
 }
 
 let moving = null;

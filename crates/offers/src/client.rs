@@ -9,7 +9,7 @@ use url::Position;
 use url::form_urlencoded::byte_serialize;
 
 use crate::error::{Error, UrlError};
-use crate::wire::{Place, request, whole};
+use crate::wire::{Place, request};
 
 const JSON: &str = "application/json";
 
@@ -75,10 +75,8 @@ impl Client {
         let place = Place::new(url)?;
         let more = &place.url()[Position::BeforePath..];
         if more != "/" {
-            return Err(UrlError {
-                url: url.to_owned(),
-                reason: format!("a broker's paths are its own, leave out {more:?}"),
-            });
+            let reason = format!("a broker's paths are its own, leave out {more:?}");
+            return Err(UrlError::new(url, reason));
         }
         Ok(Self { place, token: None })
     }
@@ -160,7 +158,7 @@ impl Client {
     ) -> Result<T, Error> {
         let request = request(method, path, kind, body);
         let answer = self.place.ask(request, self.token.as_deref()).await?;
-        let answer = self.place.in_time(whole(answer)).await??;
+        let answer = self.place.long(answer).await?;
         serde_json::from_slice(&answer).map_err(|error| Error::Senseless(error.to_string()))
     }
 
@@ -219,6 +217,14 @@ mod tests {
             assert!(error.contains("before the @"), "{error}");
             assert!(!error.contains("geheim"), "{error}");
         }
+        // The slash ends the host: what the port then is makes no URL.
+        for url in [
+            "http://ada:geheim/@broker",
+            "geheim@broker",
+            "geheim:@broker",
+        ] {
+            assert!(!refused(url).contains("geheim"), "{}", refused(url));
+        }
         // As a line of a file with the line ends of another system leaves it.
         let client = Client::new("http://127.0.0.1:1").unwrap();
         let client = client.with_token(Some("pht_geheim\r".to_owned()));
@@ -228,8 +234,8 @@ mod tests {
         assert!(!error.contains("geheim"), "{error}");
     }
 
-    /// Answers one request with a head and nothing behind it.
-    fn stalling() -> String {
+    /// Answers one request with a head that promises `length` bytes, and with a piece of them every 300 ms.
+    fn slow(length: usize, pieces: &'static [&str]) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         std::thread::spawn(move || {
@@ -239,8 +245,12 @@ mod tests {
                 .map(Result::unwrap)
                 .take_while(|line| !line.is_empty())
                 .for_each(drop);
-            let head = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n";
-            socket.write_all(head).unwrap();
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+            socket.write_all(head.as_bytes()).unwrap();
+            for piece in pieces {
+                std::thread::sleep(Duration::from_millis(300));
+                socket.write_all(piece.as_bytes()).unwrap();
+            }
             // Until the client hangs up; one that does not is hung up on.
             let patience = Some(Duration::from_secs(20));
             socket.set_read_timeout(patience).unwrap();
@@ -251,9 +261,18 @@ mod tests {
 
     #[test]
     fn a_body_that_stalls_is_given_up() {
-        let mut client = Client::new(&stalling()).unwrap();
+        let mut client = Client::new(&slow(9, &[])).unwrap();
         client.place.limit = Duration::from_millis(500);
         let types = crate::wait(client.types(0, 1)).unwrap();
         assert!(matches!(types, Err(Error::Late { .. })), "{types:?}");
+    }
+
+    #[test]
+    fn a_body_that_comes_slowly_is_waited_for() {
+        let pieces = &["not ", "what ", "can ", "be ", "meant"];
+        let mut client = Client::new(&slow(21, pieces)).unwrap();
+        client.place.limit = Duration::from_secs(1);
+        let types = crate::wait(client.types(0, 1)).unwrap();
+        assert!(matches!(types, Err(Error::Senseless(_))), "{types:?}");
     }
 }

@@ -5,7 +5,7 @@ use hyper::Method;
 use url::{Position, Url};
 
 use crate::error::{Error, UrlError};
-use crate::wire::{Place, request, within};
+use crate::wire::{Place, request};
 
 /// A document at some URL.
 #[derive(Clone)]
@@ -28,10 +28,7 @@ impl Document {
 
     /// The one at `url` where this document names it, so that it may be relative.
     pub fn relative(&self, url: &str) -> Result<Self, UrlError> {
-        let wrong = |error: url::ParseError| UrlError {
-            url: url.to_owned(),
-            reason: error.to_string(),
-        };
+        let wrong = |error: url::ParseError| UrlError::new(url, error.to_string());
         let joined = self.url_itself().join(url).map_err(wrong)?;
         Self::new(joined.as_str())
     }
@@ -47,7 +44,7 @@ impl Document {
         let path = &url[Position::BeforePath..Position::AfterQuery];
         let request = request(Method::GET, path, "text/plain", Bytes::new());
         let answer = self.place.ask(request, None).await?;
-        self.place.in_time(within(answer, limit)).await?
+        self.place.short(answer, limit).await
     }
 
     const fn url_itself(&self) -> &Url {

@@ -8,8 +8,22 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{url:?} is no address to ask at: {reason}; write it as http://127.0.0.1:8090")]
 pub struct UrlError {
-    pub(crate) url: String,
-    pub(crate) reason: String,
+    url: String,
+    reason: String,
+}
+
+impl UrlError {
+    /// A password would be in every log that has this error, so nothing is shown that stands before an @.
+    pub(crate) fn new(written: &str, reason: impl Into<String>) -> Self {
+        let url = match written.rsplit_once('@') {
+            Some((_, host)) => format!("...@{host}"),
+            None => written.to_owned(),
+        };
+        Self {
+            url,
+            reason: reason.into(),
+        }
+    }
 }
 
 /// Why there is no answer, or none of use.

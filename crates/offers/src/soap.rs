@@ -6,7 +6,7 @@ use hyper::{Method, StatusCode};
 use url::Position;
 
 use crate::error::{Error, UrlError};
-use crate::wire::{Place, request, within};
+use crate::wire::{Place, request};
 
 /// Where a service is.
 #[derive(Clone)]
@@ -38,7 +38,7 @@ impl Endpoint {
         match response.status() {
             // A fault comes with 500 (WS-I R1126).
             StatusCode::OK | StatusCode::INTERNAL_SERVER_ERROR => {
-                self.place.in_time(within(response, limit)).await?
+                self.place.short(response, limit).await
             }
             _ => Err(self.place.refused(response).await?),
         }

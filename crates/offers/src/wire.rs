@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
@@ -12,11 +12,11 @@ use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use posthaste_serve::{ClientTls, connect};
 use serde::Deserialize;
-use url::{Position, Url};
+use url::Url;
 
 use crate::error::{Error, UrlError};
 
-/// For connecting, for the head of an answer and for its body, each.
+/// For connecting, for the head of an answer, and for each piece of its body or the whole of it, each.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Bytes of an answer at most; a stream has no limit.
@@ -39,23 +39,16 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new(written: &str) -> Result<Self, UrlError> {
-        let wrong = |reason: String| UrlError {
-            url: written.to_owned(),
-            reason,
-        };
+        let wrong = |reason: String| UrlError::new(written, reason);
         let url: Url = written
             .parse()
             .map_err(|error: url::ParseError| wrong(error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(wrong(format!("{:?} is not spoken here", url.scheme())));
+            return Err(wrong("only http and https are spoken here".to_owned()));
         }
-        // A password would be in every log that says where this is; so it is not in the error either.
         if url.authority().contains('@') {
             let reason = "it has a user in it, leave out what stands before the @";
-            return Err(UrlError {
-                url: format!("{}://...@{}", url.scheme(), &url[Position::BeforeHost..]),
-                reason: reason.to_owned(),
-            });
+            return Err(wrong(reason.to_owned()));
         }
         let host = url
             .host_str()
@@ -115,11 +108,34 @@ impl Place {
     /// What a refusal says.
     pub(crate) async fn refused(&self, response: Response<Incoming>) -> Result<Error, Error> {
         let status = response.status().as_u16();
-        let body = self.in_time(within(response, REFUSAL)).await??;
+        let body = self.short(response, REFUSAL).await?;
         Ok(Error::Refused {
             status,
             detail: detail(&body),
         })
+    }
+
+    /// An answer's body of at most `limit` bytes, all of which come within the time of a step.
+    pub(crate) async fn short(
+        &self,
+        response: Response<Incoming>,
+        limit: usize,
+    ) -> Result<Bytes, Error> {
+        let body = Limited::new(response.into_body(), limit).collect();
+        let body = self.in_time(body).await?.map_err(senseless)?;
+        Ok(body.to_bytes())
+    }
+
+    /// An answer's body, however long it takes as long as something comes.
+    pub(crate) async fn long(&self, response: Response<Incoming>) -> Result<Bytes, Error> {
+        let mut body = Limited::new(response.into_body(), ANSWER);
+        let mut whole = BytesMut::new();
+        while let Some(frame) = self.in_time(body.frame()).await? {
+            if let Ok(piece) = frame.map_err(senseless)?.into_data() {
+                whole.extend_from_slice(&piece);
+            }
+        }
+        Ok(whole.freeze())
     }
 
     async fn connect(&self) -> Result<posthaste_serve::Stream, Error> {
@@ -170,16 +186,8 @@ pub(crate) fn request(
     request
 }
 
-/// An answer's body.
-pub(crate) async fn whole(response: Response<Incoming>) -> Result<Bytes, Error> {
-    within(response, ANSWER).await
-}
-
-/// An answer's body of at most `limit` bytes.
-pub(crate) async fn within(response: Response<Incoming>, limit: usize) -> Result<Bytes, Error> {
-    let body = Limited::new(response.into_body(), limit).collect().await;
-    let body = body.map_err(|error| Error::Senseless(error.to_string()))?;
-    Ok(body.to_bytes())
+fn senseless(error: Box<dyn std::error::Error + Send + Sync>) -> Error {
+    Error::Senseless(error.to_string())
 }
 
 /// What a problem (RFC 9457) says, or the text itself.

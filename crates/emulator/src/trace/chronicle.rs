@@ -252,7 +252,8 @@ impl Connection {
         self.segment(sighting.arrived, sighting.direction, &segment, damaged)
     }
 
-    /// Where it is damaged, what it says is shown and not believed of the packets to come.
+    /// Where it is damaged, what it says is shown; all that is believed of it for packets to come is that something new was
+    /// sent, and how much.
     fn segment(
         &mut self,
         now: Instant,
@@ -278,7 +279,7 @@ impl Connection {
             .acknowledgment
             .and_then(|number| other.place(number));
         let kind = kind(segment, sequence, acknowledgment, own, other);
-        if let Some(place) = acknowledgment {
+        if let Some(place) = acknowledgment.filter(|_| !damaged) {
             own.acknowledging = Some((place, segment.window));
         }
         let scale = own.scale.zip(other.scale).map_or(0, |(own, _)| own);

@@ -435,7 +435,10 @@ fn said(direction: Direction, findings: &Findings) -> String {
         (findings.uncaptured, "acknowledged and not in the capture"),
         (findings.jumps, "after a jump in sequence numbers"),
         (findings.unsent, "only in the receiver's capture"),
-        (findings.outside, "sent while the other capture did not run"),
+        (
+            findings.outside,
+            "sent while the other capture shows nothing: not known, left out",
+        ),
     ];
     for (count, what) in counts {
         if count > 0 {

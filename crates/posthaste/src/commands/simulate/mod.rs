@@ -247,7 +247,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// Whether there is, or can be, such a file: asked before anything is simulated for hours. Leaves none
-/// where there was none.
+/// where there was none, but an empty one where a link leads to a name that has none.
 fn try_to_write(path: &Path) -> Result<(), Failure> {
     let mut options = OpenOptions::new();
     options.append(true);
