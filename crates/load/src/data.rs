@@ -1,4 +1,6 @@
 //! Rows of a CSV file that fill the placeholders of requests.
+//!
+//! A placeholder is an identifier, a column's name may be anything: see [`placeholder`].
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -19,6 +21,18 @@ pub enum DataError {
     /// Not CSV, or not UTF-8; the text names the line.
     #[error(transparent)]
     Csv(#[from] csv::Error),
+    /// Two columns that one placeholder would stand for.
+    #[error(
+        "the columns {one:?} and {other:?} are both filled in by {{{{{placeholder}}}}}: rename one"
+    )]
+    Alike {
+        /// The first.
+        one: String,
+        /// The second.
+        other: String,
+        /// The placeholder of both.
+        placeholder: String,
+    },
     /// A header and nothing else, or nothing at all.
     #[error("no rows: the first line names the columns, each further line is a row")]
     Empty,
@@ -39,15 +53,24 @@ impl Data {
             .trim(csv::Trim::All)
             .from_reader(from);
         let columns: Vec<String> = reader.headers()?.iter().map(str::to_owned).collect();
+        let placeholders: Vec<String> = columns.iter().map(|column| placeholder(column)).collect();
+        for (place, placeholder) in placeholders.iter().enumerate() {
+            let before = placeholders[..place]
+                .iter()
+                .position(|one| one == placeholder);
+            // What has no name stands nowhere.
+            if let Some(before) = before.filter(|_| !placeholder.is_empty()) {
+                return Err(DataError::Alike {
+                    one: columns[before].clone(),
+                    other: columns[place].clone(),
+                    placeholder: placeholder.clone(),
+                });
+            }
+        }
         let row = |record: csv::StringRecord| {
             let cells = record.iter().map(str::to_owned);
-            Value::from(
-                columns
-                    .iter()
-                    .cloned()
-                    .zip(cells)
-                    .collect::<BTreeMap<_, _>>(),
-            )
+            let cells = placeholders.iter().cloned().zip(cells);
+            Value::from(cells.collect::<BTreeMap<_, _>>())
         };
         let rows = reader
             .into_records()
@@ -64,12 +87,31 @@ impl Data {
         &self.columns
     }
 
+    /// What stands for the columns.
+    pub(crate) fn placeholders(&self) -> Vec<String> {
+        self.columns
+            .iter()
+            .map(|column| placeholder(column))
+            .collect()
+    }
+
     /// The row for the request of this number; after the last comes the first again.
     pub(crate) fn row(&self, number: u64) -> Value {
         match self.rows.len() as u64 {
             0 => Value::UNDEFINED,
             rows => self.rows[(number % rows) as usize].clone(),
         }
+    }
+}
+
+/// What stands for a column in a request: its name, with `_` for each character but letters, digits and `_` (of ASCII),
+/// and in front of a digit that it begins with.
+pub(crate) fn placeholder(column: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let name: String = column.chars().map(plain).collect();
+    match name.starts_with(|c: char| c.is_ascii_digit()) {
+        true => format!("_{name}"),
+        false => name,
     }
 }
 
@@ -83,6 +125,17 @@ mod tests {
         assert_eq!(data.row(0).get_attr("b").unwrap().as_str(), Some("2"));
         assert_eq!(data.row(3).get_attr("a").unwrap().as_str(), Some("3"));
         assert!(Data::none().row(7).is_undefined());
+    }
+
+    #[test]
+    fn every_column_has_a_placeholder_of_its_own() {
+        let data = Data::read("ISBN-10,13.isbn,a_b,,\n1,2,3,4,5\n".as_bytes()).unwrap();
+        assert_eq!(data.placeholders(), ["ISBN_10", "_13_isbn", "a_b", "", ""]);
+        assert_eq!(data.row(0).get_attr("ISBN_10").unwrap().as_str(), Some("1"));
+        for alike in ["a-b,c,a_b\n1,2,3\n", "a,,a,\n1,2,3,4\n"] {
+            let error = Data::read(alike.as_bytes()).unwrap_err();
+            assert!(matches!(error, DataError::Alike { .. }), "{error}");
+        }
     }
 
     #[test]

@@ -276,11 +276,13 @@ impl Template {
         if let Ok(syntax) = syntax.build() {
             environment.set_syntax(syntax);
         }
-        let xml = spec.body.trim_start().starts_with('<');
+        let xml = spec.body.trim_start_matches('\u{feff}').trim_start();
+        let xml = xml.starts_with('<');
         environment.set_auto_escape_callback(move |name| match name {
             BODY if xml => AutoEscape::Html,
             _ => AutoEscape::None,
         });
+        let placeholders = data.placeholders();
         let mut add = |name: String, place: &'static str, text: &str| {
             let template = |reason: minijinja::Error| RequestError::Template {
                 request: spec.name.clone(),
@@ -294,14 +296,14 @@ impl Template {
             let unknown = compiled
                 .undeclared_variables(false)
                 .into_iter()
-                .find(|column| !data.columns().contains(column));
+                .find(|name| !placeholders.contains(name));
             match unknown {
                 None => Ok(()),
                 Some(column) => Err(RequestError::UnknownColumn {
                     request: spec.name.clone(),
                     place,
                     column,
-                    columns: data.columns().to_vec(),
+                    columns: placeholders.clone(),
                 }),
             }
         };

@@ -5,7 +5,7 @@ use std::fs;
 use posthaste_soap::{Version, write, wsdl};
 use thiserror::Error;
 
-use crate::data::Data;
+use crate::data::{Data, placeholder};
 use crate::fetch::fetch;
 use crate::request::RequestSpec;
 use crate::target::Resolve;
@@ -98,7 +98,7 @@ impl WsdlCall<'_> {
         let values: Vec<(&str, String)> = fields
             .iter()
             .filter(|field| data.columns().contains(field))
-            .map(|field| (field.as_str(), format!("{{{{{field}}}}}")))
+            .map(|field| (field.as_str(), format!("{{{{{}}}}}", placeholder(field))))
             .collect();
         let values: Vec<(&str, &str)> = values
             .iter()

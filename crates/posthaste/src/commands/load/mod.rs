@@ -136,7 +136,8 @@ pub(crate) struct Args {
         help_heading = "Request"
     )]
     operation: Option<String>,
-    /// CSV whose first line names the columns; rows are used in turn
+    /// CSV whose first line names the columns; rows are used in turn. A column that is no identifier is written with _:
+    /// {{ISBN_10}} for ISBN-10
     #[arg(long, value_name = "FILE.csv", help_heading = "Request")]
     data: Option<PathBuf>,
     /// Several requests with weights and think times, as TOML (see the example below)
