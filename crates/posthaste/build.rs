@@ -23,7 +23,10 @@ fn main() {
         "--abbrev=12",
         "--exclude=*",
     ];
-    let commit = std::env::var(COMMIT).ok().or_else(|| git(&describe));
+    let given = std::env::var(COMMIT)
+        .ok()
+        .filter(|commit| !commit.is_empty());
+    let commit = given.or_else(|| git(&describe));
     if let Some(commit) = commit {
         println!("cargo::rustc-env={COMMIT}={commit}");
     }

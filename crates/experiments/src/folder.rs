@@ -31,9 +31,12 @@ pub(crate) fn write(
     }
     let mut kept = None;
     if manifest.ended == Ended::Complete {
-        earlier(dir)
-            .take_while(|folder| folder.exists())
-            .try_for_each(|folder| remove(&folder))?;
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            if is_earlier(&entry.file_name().to_string_lossy()) {
+                remove(&entry.path())?;
+            }
+        }
     } else if dir.join("records.csv").exists() {
         kept = earlier(dir).find(|folder| !folder.exists());
     }
@@ -78,6 +81,13 @@ fn earlier(dir: &Path) -> impl Iterator<Item = PathBuf> {
     let more = (2..).map(|number| format!("{PREVIOUS}-{number}"));
     let names = iter::once(PREVIOUS.to_owned()).chain(more);
     names.map(|name| dir.join(name))
+}
+
+/// Whether a folder of this name is one of those.
+fn is_earlier(name: &str) -> bool {
+    let number = |rest: &str| rest.strip_prefix('-').map(str::parse::<u32>);
+    let rest = name.strip_prefix(PREVIOUS);
+    rest.is_some_and(|rest| rest.is_empty() || matches!(number(rest), Some(Ok(_))))
 }
 
 /// The files in a folder that are ours.

@@ -207,8 +207,18 @@ impl Assertion {
         Some(report.response_time_ms.value(statistic) / self.bound)
     }
 
-    /// So many times the bound, where it bounds a time that one reply in a hundred decides: one that has not
-    /// come by then fails it as much as one that never comes.
+    /// The share of requests that may fail: what is not there has no time, and if more fail than have times
+    /// beyond the bound, the bound is as good as missed.
+    pub(crate) fn tolerance(&self) -> f64 {
+        match self.figure {
+            Figure::Response(Statistic::P999) => 0.001,
+            Figure::Response(Statistic::Max) => f64::MIN_POSITIVE,
+            _ => 0.01,
+        }
+    }
+
+    /// So many times the bound, where it bounds a time that as few replies decide as may fail
+    /// ([`Self::tolerance`]): one that has not come by then fails it as much as one that never comes.
     pub(crate) fn hopeless_after(&self, times: f64) -> Span {
         match self.figure {
             Figure::Response(Statistic::P99 | Statistic::P999 | Statistic::Max) => {

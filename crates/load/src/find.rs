@@ -66,15 +66,18 @@ pub struct Trial {
     pub excess: f64,
     /// Share of requests that did not end well.
     pub errors: f64,
-    /// Whether the objective held and fewer than 1 % of requests failed.
+    /// Whether the objective held and fewer requests failed than it allows.
     pub held: bool,
+    /// Whether more failed: 1 % of requests, 0.1 % where p999 is bounded, one where the maximum is.
+    #[serde(skip)]
+    pub sheds: bool,
 }
 
 impl Trial {
     /// What speaks most plainly against it.
     fn found(&self) -> String {
-        if self.errors >= FAILED {
-            format!("{:.1} % of requests failed", self.errors * 100.0)
+        if self.sheds {
+            format!("{:.2} % of requests failed", self.errors * 100.0)
         } else {
             format!("{:.2} times the bound", self.excess)
         }
@@ -133,8 +136,8 @@ impl Default for Effort {
 /// A failed trial whose sends were late by more than this share of its p99 says nothing of
 /// the server.
 const LATE: f64 = 0.25;
-/// A trial in which this share of requests fails does not hold, however fast the others are.
-const FAILED: f64 = 0.01;
+/// A trial of whose requests this share was never sent says nothing of the server.
+const UNSENT: f64 = 0.01;
 /// So often is such a trial made again before the generator is said to be the limit.
 const ATTEMPTS: usize = 3;
 /// A trial of the doubling has so many requests, within these limits of its length in seconds.
@@ -176,17 +179,14 @@ pub fn find(
     let (low, high) = search.double(effort.start)?;
     let centre = search.narrow(low, high, deadline)?;
     let (estimate, interval) = capacity(&search.trials, centre);
-    let held = search.trials.iter().filter(|trial| trial.held);
-    let held = held.map(|trial| trial.rate).fold(0.0, f64::max);
-    let failed = search.trials.iter().filter(|trial| trial.rate > held);
-    let failed = failed.map(|trial| trial.rate).reduce(f64::min);
+    let [held, failed] = bracket(&search.trials);
     Ok(Capacity {
         objective: objective.to_string(),
-        // Without an interval the line only told where to look, within bounds.
-        capacity_per_s: interval.map_or(centre, |_| estimate),
+        // Without an interval the line only told where to look: what was seen to hold and to fail says more.
+        capacity_per_s: interval.map_or(centre.clamp(held, failed), |_| estimate),
         capacity_interval: interval,
         held_at_per_s: held,
-        failed_at_per_s: failed,
+        failed_at_per_s: failed.is_finite().then_some(failed),
         trials: search.trials,
     })
 }
@@ -297,26 +297,43 @@ impl Search<'_> {
         let report = Report::new(&plan, &run);
         let excess = self.objective.excess(&report).unwrap_or(f64::INFINITY);
         let errors = report.error_share();
-        let held = excess < 1.0 && errors < FAILED && report.outcomes[Outcome::Ok] > 0;
+        let sheds = errors >= self.objective.tolerance();
+        let held = excess < 1.0 && !sheds && report.outcomes[Outcome::Ok] > 0;
         // Without a complete reply there is no time to compare with, and the server is to blame.
         let late = report.response_time_ms.count > 0
             && report.send_lateness_ms.p99 > LATE * report.response_time_ms.p99;
         // What was never sent says as little.
         let unsent = report.outcomes[Outcome::Dropped] + report.outcomes[Outcome::ClientFailed];
-        let late = late || unsent as f64 >= FAILED * report.intended.max(1) as f64;
+        let late = late || unsent as f64 >= UNSENT * report.intended.max(1) as f64;
         Ok((held || !late).then_some(Trial {
             rate,
             seconds,
             excess,
             errors,
             held,
+            sheds,
         }))
     }
 }
 
-/// The highest rate that held below all at which requests failed, and the lowest of those.
+/// What was seen: the highest rate that held, and the lowest beyond it that did not. A server that sheds load is
+/// at its limit where it begins to, whatever it may have done later.
+fn bracket(trials: &[Trial]) -> [f64; 2] {
+    let [held, sheds] = shedding(trials);
+    let rates = |held: bool| trials.iter().filter(move |trial| trial.held == held);
+    let highest = rates(true).map(|trial| trial.rate).fold(0.0, f64::max);
+    if sheds < highest {
+        return [held, sheds];
+    }
+    let beyond = rates(false)
+        .map(|trial| trial.rate)
+        .filter(|rate| *rate > highest);
+    [highest, beyond.fold(f64::INFINITY, f64::min)]
+}
+
+/// The highest rate that held below all at which too many requests failed, and the lowest of those.
 fn shedding(trials: &[Trial]) -> [f64; 2] {
-    let failed = trials.iter().filter(|trial| trial.errors >= FAILED);
+    let failed = trials.iter().filter(|trial| trial.sheds);
     let failed = failed.map(|trial| trial.rate).fold(f64::INFINITY, f64::min);
     let below = trials
         .iter()
@@ -349,7 +366,7 @@ fn capacity(trials: &[Trial], centre: f64) -> (f64, Option<[f64; 2]>) {
     // A server that sheds load fails by errors while its times stay good: it holds up to there.
     let [held, sheds] = shedding(trials);
     match estimate < sheds {
-        true => (estimate, interval),
+        true => (estimate, interval.map(|[low, high]| [low, high.min(sheds)])),
         false => (held, None),
     }
 }
@@ -365,6 +382,7 @@ mod tests {
             excess,
             errors: 0.0,
             held: excess < 1.0,
+            sheds: false,
         }
     }
 
@@ -399,10 +417,31 @@ mod tests {
         let mut trials: Vec<Trial> = [70.0, 75.0, 80.0, 85.0]
             .map(|rate| trial(rate, mm1(rate)))
             .into();
-        trials[2].errors = 0.05;
-        trials[2].held = false;
+        (trials[2].sheds, trials[2].held) = (true, false);
         // 80/s was seen to fail, 75/s to hold.
         assert_eq!(capacity(&trials, 80.0), (75.0, None));
+        assert_eq!(bracket(&trials), [75.0, 80.0]);
+        // Where the line says so, no further than that.
+        let rates = [96.0, 97.0, 98.0, 99.0, 100.5, 104.0];
+        let noisy =
+            rates.map(|rate| trial(rate, mm1(rate) * if rate > 97.5 { 1.05 } else { 0.95 }));
+        let mut trials = noisy.to_vec();
+        let free = capacity(&trials, 100.0);
+        (trials[4].sheds, trials[4].held) = (true, false);
+        let [_, high] = free.1.unwrap();
+        assert!(free.0 < 100.5 && high > 100.5, "{free:?}");
+        assert_eq!(capacity(&trials, 100.0).1.map(|ends| ends[1]), Some(100.5));
+    }
+
+    #[test]
+    fn a_rate_that_held_once_more_beyond_errors_is_not_told_as_held() {
+        let mut trials = [113.0, 120.5, 123.0, 124.6].map(|rate| trial(rate, 0.5));
+        (trials[1].sheds, trials[1].held) = (true, false);
+        trials[3].held = false;
+        assert_eq!(bracket(&trials), [113.0, 120.5]);
+        (trials[1].sheds, trials[1].excess) = (false, 1.5);
+        assert_eq!(bracket(&trials), [123.0, 124.6]);
+        assert_eq!(bracket(&trials[..1]), [113.0, f64::INFINITY]);
     }
 
     #[test]

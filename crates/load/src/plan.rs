@@ -126,18 +126,23 @@ impl Plan {
     }
 
     /// Until when completions count. A trace says only when requests are due: it ends a mean gap behind the
-    /// last of them, as a rate would, and one without gaps with its last reply.
+    /// last of them, as a rate would, and one without gaps with its last reply. The gaps are those of the measured
+    /// time, between instants, at each of which any number may be due.
     pub(crate) fn end(&self) -> Instant {
         match &self.pace {
             Pace::Open {
                 arrivals: Arrivals::Trace(times),
                 ..
-            } => match (times.last(), times.len() as u64) {
-                (Some(last), count @ 2..) if *last > self.warm_up => {
-                    Instant::ORIGIN + *last + *last / (count - 1)
+            } => {
+                let measured = &times[times.partition_point(|at| *at < self.warm_up)..];
+                let gaps = measured.windows(2).filter(|pair| pair[0] < pair[1]).count();
+                match (measured.first(), measured.last()) {
+                    (Some(first), Some(last)) if gaps > 0 => {
+                        Instant::ORIGIN + *last + last.saturating_sub(*first) / gaps as u64
+                    }
+                    _ => Instant::FAR_FUTURE,
                 }
-                _ => Instant::FAR_FUTURE,
-            },
+            }
             _ => Instant::ORIGIN + self.warm_up + self.length(),
         }
     }

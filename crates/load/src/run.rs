@@ -124,7 +124,8 @@ pub struct Run {
     pub intended: u64,
     /// How they ended.
     pub outcomes: Outcomes,
-    /// Requests of the warm-up: in no other figure but connections and bytes.
+    /// Requests of the warm-up: in no other figure but connections, bytes, and what was sent and came within the
+    /// measured time.
     pub warm_up: u64,
     /// The measured time: as planned, or until the run was stopped.
     pub duration: Span,
@@ -135,6 +136,8 @@ pub struct Run {
     pub sent: u64,
     /// Complete replies that came within that time, also those to requests of the warm-up.
     pub completed: u64,
+    /// Those of them that were [`Outcome::Ok`].
+    pub served: u64,
     /// Due to last byte, or to decoded, complete replies only.
     pub response: Recorder,
     /// Sent to last byte, or to decoded, complete replies only.
@@ -195,7 +198,6 @@ impl Run {
 /// Carries out `plan`. Setting `stop` ends it early; what was measured is kept.
 pub fn run(plan: &Plan, stop: &AtomicBool, observer: &mut dyn Observer) -> Result<Run, RunError> {
     let (mut shared, dns) = prepare(plan, stop)?;
-    observer.begin();
     shared.clock = Clock::starting_in(LEAD);
     let (ticks, from_loops) = mpsc::channel();
     let tallies = std::thread::scope(|scope| {
@@ -204,15 +206,18 @@ pub fn run(plan: &Plan, stop: &AtomicBool, observer: &mut dyn Observer) -> Resul
             let ticks = ticks.clone();
             let engine = move || {
                 settle_thread(plan, index);
-                let engine = Engine::new(shared, index, ticks)?;
+                let engine = Engine::new(shared, index, ticks);
+                let engine =
+                    engine.inspect_err(|_| shared.incomplete.store(true, Ordering::Relaxed))?;
                 std::thread::sleep(shared.clock.until_origin().into());
                 engine.run()
             };
             std::thread::Builder::new().spawn_scoped(scope, engine)
         };
         let loops: Vec<_> = (0..plan.threads).map(begin).collect();
-        if loops.iter().any(Result::is_err) {
-            shared.incomplete.store(true, Ordering::Relaxed);
+        match loops.iter().all(Result::is_ok) {
+            true => observer.begin(),
+            false => shared.incomplete.store(true, Ordering::Relaxed),
         }
         drop(ticks);
         watch(&from_loops, shared, observer);
@@ -355,11 +360,17 @@ fn assemble(plan: &Plan, shared: &Shared<'_>, dns: &[Span], tallies: &[Tally]) -
         unbegun: tally.unbegun,
         sent: tally.sent,
         completed: tally.completed,
+        served: tally.served,
         response: tally.response,
         service: tally.service,
         lateness: tally.lateness,
         phases: tally.phases,
-        steps: step_portions(plan, tally.steps),
+        steps: step_portions(
+            plan,
+            tally.steps,
+            start,
+            if stopped { tally.over } else { end },
+        ),
         requests: plan
             .requests
             .iter()
@@ -382,7 +393,8 @@ fn assemble(plan: &Plan, shared: &Shared<'_>, dns: &[Span], tallies: &[Tally]) -
     }
 }
 
-fn step_portions(plan: &Plan, parts: Vec<Part>) -> Vec<Portion> {
+/// The steps that began before `over`, each as long as it lasted.
+fn step_portions(plan: &Plan, parts: Vec<Part>, start: Instant, over: Instant) -> Vec<Portion> {
     let Pace::Open { steps, .. } = &plan.pace else {
         return Vec::new();
     };
@@ -390,13 +402,16 @@ fn step_portions(plan: &Plan, parts: Vec<Part>) -> Vec<Portion> {
         return Vec::new();
     }
     let warm_up = parts.len() - steps.len();
+    let mut begins = start;
     let portion = |(step, part): (&crate::pace::Step, Part)| {
+        let lasted = over.since(begins).min(step.length);
+        begins += step.length;
         let per_second = step.expected() / step.length.as_secs_f64();
         let rate = Rate::per_second(per_second).unwrap_or_default();
         Portion {
             name: rate.to_string(),
             offered: Some(rate),
-            duration: step.length,
+            duration: lasted,
             part,
         }
     };
@@ -404,5 +419,6 @@ fn step_portions(plan: &Plan, parts: Vec<Part>) -> Vec<Portion> {
         .iter()
         .zip(parts.into_iter().skip(warm_up))
         .map(portion)
+        .filter(|portion| !portion.duration.is_zero())
         .collect()
 }

@@ -160,6 +160,7 @@ pub(crate) struct Tally {
     /// Requests sent in the measured time, whenever they were due.
     pub(crate) sent: u64,
     pub(crate) completed: u64,
+    pub(crate) served: u64,
     pub(crate) response: Recorder,
     pub(crate) service: Recorder,
     pub(crate) lateness: Histogram,
@@ -204,6 +205,7 @@ impl Tally {
             unbegun: 0,
             sent: 0,
             completed: 0,
+            served: 0,
             response: Recorder::new(),
             service: Recorder::new(),
             lateness: Histogram::new(),
@@ -277,13 +279,15 @@ impl Tally {
     }
 
     fn count(&mut self, ending: &Ending<'_>) {
+        let served = u64::from(ending.outcome == Outcome::Ok);
         self.completed += 1;
+        self.served += served;
         let during = self.step_ends.partition_point(|end| *end < ending.done);
         let step = self.steps.get_mut(during);
         let request = self.requests.get_mut(ending.request);
         for part in [step, request].into_iter().flatten() {
             part.completed += 1;
-            part.served += u64::from(ending.outcome == Outcome::Ok);
+            part.served += served;
         }
     }
 
@@ -313,6 +317,7 @@ impl Tally {
         self.unbegun += other.unbegun;
         self.sent += other.sent;
         self.completed += other.completed;
+        self.served += other.served;
         self.response.merge(&other.response);
         self.service.merge(&other.service);
         self.lateness.merge(&other.lateness);

@@ -23,7 +23,9 @@ pub enum TargetError {
         reason: url::ParseError,
     },
     /// A user in it, whose password would be in every report.
-    #[error("a user in a URL is not sent: leave it out, and give --user NAME:PASSWORD")]
+    #[error(
+        "a user in a URL is not sent: leave it out; requests take --user NAME:PASSWORD, and a WSDL that asks for one is read from a file"
+    )]
     Credentials,
     /// Neither http nor https.
     #[error("{scheme}:// is not supported: use http:// or https://")]
@@ -132,7 +134,11 @@ impl Target {
             format!("http://{text}")
         };
         let not_a_url = |reason| TargetError::NotAUrl {
-            text: text.to_owned(),
+            // What stands before an @ may be a password.
+            text: text
+                .rsplit_once('@')
+                .map_or(text, |(_, host)| host)
+                .to_owned(),
             reason,
         };
         let url = Url::parse(&with_scheme).map_err(not_a_url)?;

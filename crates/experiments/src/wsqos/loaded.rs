@@ -144,6 +144,7 @@ fn study(conditions: &Conditions<'_>, case: &'static Case) -> Result<Records, Fa
     let mut records = thread.join().map_err(|_| "the study panicked")??;
     records.set_parameter("fetches beside each load", case.fetches);
     records.set_parameter("length of a load", case.length);
+    records.set_parameter("of one beyond what is served", case.length_beyond());
     let words = format!("{handheld:.0} times slower at decoding");
     records.set_parameter("handheld", words);
     Ok(records)

@@ -63,20 +63,20 @@ impl Measured {
         }
     }
 
-    /// Replies per second: of the requests due in the part that counts. In a closed loop, which ends with a
-    /// request of each client under way, of those that came in its time.
+    /// Good replies per second: to the requests due in the part that counts. In a closed loop, which ends with a
+    /// request of each client under way, those that came in its time.
     pub(super) fn throughput(&self) -> f64 {
         if self.closed {
-            return self.run.achieved_rate();
+            return self.run.served as f64 / self.run.duration.as_secs_f64();
         }
         let (outcomes, _, seconds) = self.part();
         outcomes[Outcome::Ok] as f64 / seconds
     }
 
-    /// Replies that came in the part that counts.
+    /// Good replies that came in the part that counts.
     fn served(&self) -> u64 {
         let last = self.run.steps.last();
-        last.map_or(self.run.completed, |step| step.part.completed)
+        last.map_or(self.run.served, |step| step.part.served)
     }
 
     /// Bytes of a reply, its header included, in the mean of the run.

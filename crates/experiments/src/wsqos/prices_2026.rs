@@ -6,7 +6,7 @@ use posthaste_units::Span;
 use super::PAPER;
 use super::demand::EASY;
 use super::prices::{CAPACITY, GUARDS, Guard, STUDY};
-use crate::check::Check;
+use crate::check::{Check, least};
 use crate::figure::{Figure, Plot};
 use crate::records::{Records, Row};
 
@@ -43,6 +43,9 @@ const DEVIATION: Quantity = (
     "standard deviation, EUR",
     Unit::Count,
 );
+
+/// Looks at a price that say how it moved.
+const LOOKS: f64 = 20.0;
 
 /// Runs that differ by their guard alone.
 struct World {
@@ -192,6 +195,11 @@ fn checks(records: &Records) -> Vec<Check> {
             ),
         ),
     ];
+    let fewest = least(rows.iter().map(|row| row.number("looks")));
+    checks.push(Check::instrument(
+        fewest >= LOOKS,
+        format!("The price was looked at {fewest:.0} times or more in what is judged of each run (bound: {LOOKS})."),
+    ));
     let last = |kind| worlds(records, kind).pop();
     if let Some(step) = last("step") {
         let easy = rows.iter().find(|row| row.number("demand") == EASY);

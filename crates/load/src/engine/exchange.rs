@@ -159,11 +159,15 @@ impl Engine<'_> {
             Received::Partial => {}
             Received::More => {
                 let serial = connection.serial;
-                self.unread.push(Unread {
-                    slot,
-                    serial,
-                    closing,
-                });
+                let known = |unread: &&mut Unread| unread.slot == slot && unread.serial == serial;
+                match self.unread.iter_mut().find(known) {
+                    Some(unread) => unread.closing |= closing,
+                    None => self.unread.push(Unread {
+                        slot,
+                        serial,
+                        closing,
+                    }),
+                }
             }
             Received::Complete { surplus: false } => self.complete(slot, closing),
             Received::Complete { surplus: true } => {

@@ -28,9 +28,9 @@ pub struct Report {
     pub plan: Described,
     /// Requests due per second.
     pub offered_rate: f64,
-    /// Requests attempted per second.
+    /// Requests sent per second of the measured time, whenever they were due.
     pub sent_rate: f64,
-    /// Complete replies per second, counted while requests were due.
+    /// Complete replies per second of the measured time, also those to requests of the warm-up.
     pub achieved_rate: f64,
     /// Measured time in seconds.
     pub duration_s: f64,
@@ -40,7 +40,8 @@ pub struct Report {
     pub outcomes: Outcomes,
     /// Whether the run was stopped before its end.
     pub stopped: bool,
-    /// Requests of the warm-up: in no other figure but connections and bytes.
+    /// Requests of the warm-up: in no other figure but connections, bytes, and the rates sent and achieved, as far as
+    /// they were sent and answered in the measured time.
     pub warm_up_requests: u64,
     /// Due to last byte, or to decoded, complete replies only.
     pub response_time_ms: Summary,
@@ -111,7 +112,7 @@ pub struct PortionReport {
     /// Offered rate, where the plan sets one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub offered_rate: Option<f64>,
-    /// Complete replies per second, counted while requests were due.
+    /// Complete replies per second of the measured time, also those to requests of the warm-up.
     pub achieved_rate: f64,
     /// Its requests.
     pub intended: u64,

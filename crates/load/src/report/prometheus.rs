@@ -23,12 +23,12 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
         ),
         (
             "sent_rate",
-            "Requests attempted per second",
+            "Requests sent per second of the measured time",
             report.sent_rate,
         ),
         (
             "achieved_rate",
-            "Complete replies per second",
+            "Complete replies per second of the measured time",
             report.achieved_rate,
         ),
         ("duration_seconds", "Measured time", report.duration_s),

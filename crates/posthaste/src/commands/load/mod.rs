@@ -59,7 +59,7 @@ pub(crate) struct Args {
     /// For how long requests are due [default: 10s]
     #[arg(long, value_name = "T", help_heading = "Pace")]
     duration: Option<Span>,
-    /// Requests due this early are sent and not counted
+    /// Requests due this early are sent and not counted, but for the rates: what is answered later was achieved then
     #[arg(long, value_name = "T", default_value = "0s", help_heading = "Pace")]
     warm_up: Span,
     /// Pause of a closed-loop client between a reply and its next request
