@@ -102,15 +102,17 @@ impl Streaming {
 
     /// The next piece, which is kept and goes on in its turn; none at the end.
     pub(crate) async fn read_ahead(&mut self) -> Result<Option<&[u8]>, BodyError> {
-        loop {
-            match poll_fn(|cx| self.poll_rest(cx)).await.transpose()? {
-                None => return Ok(None),
-                Some(frame) => {
-                    if let Ok(data) = frame.into_data() {
-                        self.read.push_back(data);
-                        return Ok(self.read.back().map(|data| &**data));
-                    }
-                }
+        let Some(frame) = poll_fn(|cx| self.poll_rest(cx)).await.transpose()? else {
+            return Ok(None);
+        };
+        match frame.into_data() {
+            Ok(data) => {
+                self.read.push_back(data);
+                Ok(self.read.back().map(|data| &**data))
+            }
+            Err(trailers) => {
+                self.trailers = Some(trailers);
+                Ok(None)
             }
         }
     }

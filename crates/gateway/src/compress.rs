@@ -15,8 +15,8 @@ use posthaste_serve::Peer;
 use posthaste_soap::Limits;
 use posthaste_units::Size;
 use posthaste_wsqos::{
-    Coding, Decision, Envelope, Form, Line, Media, Policy, Question, Reason, Reply, Step, Steps,
-    forbids_transform, is_coded,
+    Coding, Decision, Envelope, Form, Line, Media, Policy, Question, Reason, Reply, Rules, Step,
+    Steps, forbids_transform, is_coded,
 };
 
 use crate::body::ReplyBody;
@@ -39,11 +39,14 @@ pub(crate) struct Compression<'a> {
     pub(crate) workshop: &'a Rc<Workshop>,
     pub(crate) cache: &'a RefCell<Cache>,
     pub(crate) route: &'a Route,
+    pub(crate) rules: Rules,
     pub(crate) method: &'a Method,
     pub(crate) wishes: &'a Wishes,
     pub(crate) peer: &'a Peer,
-    /// The request's If-None-Match.
-    pub(crate) none_match: Option<&'a HeaderValue>,
+    /// The request's If-None-Match, all lines of it.
+    pub(crate) none_match: &'a [HeaderValue],
+    /// Whether the client wants the content as it is (RFC 9111, section 5.2.1.6).
+    pub(crate) no_transform: bool,
 }
 
 impl Compression<'_> {
@@ -54,13 +57,14 @@ impl Compression<'_> {
     ) -> Result<(Response<ReplyBody>, Reason), Failure> {
         let (mut head, body) = reply.into_parts();
         let mut facts = facts(&head, body.size_hint().exact(), self.method);
-        let (reason, body) = match facts.obstacle(&self.route.rules) {
+        facts.no_transform |= self.no_transform;
+        let (reason, body) = match facts.obstacle(&self.rules) {
             Some(reason) => {
                 self.say_as_whole(facts, &mut head.headers);
                 (reason, ReplyBody::Passing(body))
             }
             None => {
-                vary(&mut head.headers);
+                self.vary(&mut head.headers);
                 let mut source = Source::new(body);
                 if facts.length.is_none_or(|length| length.as_bytes() <= WHOLE) {
                     source.gather_ready(WHOLE).await?;
@@ -90,22 +94,29 @@ impl Compression<'_> {
     /// What a 304 and a reply to HEAD say of the whole reply, caches take for what holds of the one that they
     /// keep, which was ours (RFC 9110, sections 9.3.2 and 15.4.5).
     fn say_as_whole(&self, reply: Reply, headers: &mut HeaderMap) {
-        let rules = &self.route.rules;
+        let rules = &self.rules;
         let got = Reply {
             to_head: false,
             length: None,
             ..reply
         };
         if reply.status == StatusCode::NOT_MODIFIED && !rules.opted_out {
-            vary(headers);
-            if self
-                .none_match
-                .is_some_and(|list| knows_as_weak(list, headers))
-            {
+            self.vary(headers);
+            let as_weak = |list| knows_as_weak(list, headers);
+            if self.none_match.iter().any(as_weak) {
                 weaken(headers);
             }
         } else if reply.to_head && got.obstacle(rules).is_none() {
-            vary(headers);
+            self.vary(headers);
+        }
+    }
+
+    /// Says to caches what the form of the reply depends on, where it does.
+    fn vary(&self, headers: &mut HeaderMap) {
+        let everything = lines(headers, VARY).any(|line| line.trim_ascii() == b"*");
+        if !everything && self.route.policy != Policy::Never {
+            let on = HeaderValue::from_static("accept-encoding, prefer, save-data");
+            headers.append(VARY, on);
         }
     }
 
@@ -119,7 +130,7 @@ impl Compression<'_> {
             form: self.wishes.seen.unwrap_or_default().form(),
             accept: self.wishes.accept,
             reply,
-            rules: &self.route.rules,
+            rules: &self.rules,
             menu: &self.route.menu,
             at_hand: Steps::default(),
             outlook: self.workshop.outlook.get(),
@@ -252,15 +263,6 @@ fn facts(head: &Parts, length: Option<u64>, method: &Method) -> Reply {
         no_transform: forbids_transform(lines(headers, CACHE_CONTROL)),
         is_range: headers.contains_key(CONTENT_RANGE),
         is_sealed: is_sealed(headers),
-    }
-}
-
-/// Says to caches what the form of the reply depends on.
-fn vary(headers: &mut HeaderMap) {
-    let everything = lines(headers, VARY).any(|line| line.trim_ascii() == b"*");
-    if !everything {
-        let on = HeaderValue::from_static("accept-encoding, prefer, save-data");
-        headers.append(VARY, on);
     }
 }
 

@@ -7,10 +7,11 @@ use std::io::{self, Write};
 
 use bytes::Bytes;
 use hyper::HeaderMap;
-use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH};
-use posthaste_wsqos::Coding;
+use hyper::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH};
+use posthaste_wsqos::{Coding, forbids_transform};
 
 use crate::headers::is_sealed;
+use crate::preference::lines;
 
 /// So much may come of anything; more only in proportion.
 const FREE: u64 = 1 << 20;
@@ -60,7 +61,8 @@ impl Decoder {
             return Ok(None);
         };
         let several = headers.get_all(CONTENT_ENCODING).iter().nth(1).is_some();
-        if several || is_sealed(headers) {
+        let as_it_is = is_sealed(headers) || forbids_transform(lines(headers, CACHE_CONTROL));
+        if several || as_it_is {
             return Ok(None);
         }
         headers.remove(CONTENT_ENCODING);

@@ -1,14 +1,16 @@
 //! Header fields on their way through a gateway (RFC 9110, section 7.6).
 
 use hyper::HeaderMap;
-use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING, VIA};
+use hyper::Version;
+use hyper::header::{
+    CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, IF_MATCH, TRAILER, TRANSFER_ENCODING, VIA,
+};
 use posthaste_serve::Peer;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const HTTP: HeaderValue = HeaderValue::from_static("http");
 const HTTPS: HeaderValue = HeaderValue::from_static("https");
-const US: HeaderValue = HeaderValue::from_static("1.1 posthaste");
 
 /// Fields that hold a digest or a signature of the content as it is (RFC 9530, RFC 9421).
 static SEALS: [HeaderName; 5] = [
@@ -19,9 +21,17 @@ static SEALS: [HeaderName; 5] = [
     HeaderName::from_static("signature"),
 ];
 
-/// Whether a message says what its content must be, byte by byte.
+/// Whether a message says what its content must be, byte by byte, or that it will in its trailers.
 pub(crate) fn is_sealed(headers: &HeaderMap) -> bool {
+    let is_seal = |name: &str| {
+        SEALS
+            .iter()
+            .any(|seal| name.eq_ignore_ascii_case(seal.as_str()))
+    };
+    let trailers = headers.get_all(TRAILER).iter();
+    let mut trailers = trailers.filter_map(|line| line.to_str().ok());
     headers.keys().any(|name| SEALS.contains(name))
+        || trailers.any(|line| line.split(',').any(|name| is_seal(name.trim())))
 }
 
 /// Takes away what concerns one connection only, and what the Connection field names.
@@ -78,10 +88,79 @@ fn is_of_one_hop(name: &HeaderName) -> bool {
     )
 }
 
-/// Says to the upstream for whom the request is, and through whom it came.
-pub(crate) fn say_for_whom(headers: &mut HeaderMap, client: &Peer, https: bool) {
+/// Makes weak validators of If-Match strong ones. What was compressed here had a strong one, of which a weak one was made,
+/// and a weak one never matches (RFC 9110, section 13.1.1); one that was weak before matches no more than it did.
+pub(crate) fn match_strongly(headers: &mut HeaderMap) {
+    if !headers
+        .get_all(IF_MATCH)
+        .iter()
+        .any(|line| line.as_bytes().contains(&b'W'))
+    {
+        return;
+    }
+    let strong = |line: &HeaderValue| HeaderValue::from_bytes(&strengthen(line.as_bytes()));
+    let strong = headers.get_all(IF_MATCH).iter().map(strong);
+    if let Ok(strong) = strong.collect::<Result<Vec<_>, _>>() {
+        headers.remove(IF_MATCH);
+        for line in strong {
+            headers.append(IF_MATCH, line);
+        }
+    }
+}
+
+/// A list of validators without the mark of weak ones, which stands before a quoted one.
+fn strengthen(list: &[u8]) -> Vec<u8> {
+    let mut is_quoted = false;
+    let (mut strong, mut rest) = (Vec::with_capacity(list.len()), list);
+    while let [first, behind @ ..] = rest {
+        if let (false, [b'W', b'/', b'"', ..]) = (is_quoted, rest) {
+            rest = &rest[2..];
+            continue;
+        }
+        is_quoted ^= *first == b'"';
+        strong.push(*first);
+        rest = behind;
+    }
+    strong
+}
+
+/// Says to the upstream for whom the request is, and through whom it came, by which version.
+pub(crate) fn say_for_whom(headers: &mut HeaderMap, client: &Peer, https: bool, by: Version) {
     // Several lines of a list are one list: what came before us stays.
     headers.append(FORWARDED_FOR, client.ip().clone());
     headers.insert(FORWARDED_PROTO, if https { HTTPS } else { HTTP });
-    headers.append(VIA, US);
+    let us = match by {
+        Version::HTTP_10 => "1.0 posthaste",
+        Version::HTTP_2 => "2.0 posthaste",
+        _ => "1.1 posthaste",
+    };
+    headers.append(VIA, HeaderValue::from_static(us));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn validators_of_if_match_are_strong() {
+        for (list, wanted) in [
+            (&b"W/\"7\""[..], &b"\"7\""[..]),
+            (b"\"7\", W/\"8\",W/\"9\"", b"\"7\", \"8\",\"9\""),
+            // What is quoted stays, whatever it looks like.
+            (b"\"W/\", \"aW/\"", b"\"W/\", \"aW/\""),
+            (b"*", b"*"),
+            (b"W/", b"W/"),
+        ] {
+            assert_eq!(strengthen(list), wanted);
+        }
+    }
+
+    #[test]
+    fn a_seal_may_come_behind_the_content() {
+        let mut headers = HeaderMap::new();
+        headers.insert(TRAILER, HeaderValue::from_static("X-Sum"));
+        assert!(!is_sealed(&headers));
+        headers.append(TRAILER, HeaderValue::from_static("x-time, Content-Digest"));
+        assert!(is_sealed(&headers));
+    }
 }

@@ -4,11 +4,14 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use hyper::body::{Body, Incoming};
-use hyper::header::{CONTENT_LENGTH, HeaderValue, IF_NONE_MATCH, TRANSFER_ENCODING};
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_LENGTH, HeaderName, HeaderValue, IF_NONE_MATCH, TRANSFER_ENCODING,
+};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, Response, StatusCode, Version};
 use posthaste_serve::{Handler, Peer};
 use posthaste_units::{Dscp, Span};
+use posthaste_wsqos::forbids_transform;
 
 use crate::access::{Decided, Entry};
 use crate::admit::admit;
@@ -16,10 +19,10 @@ use crate::body::{BodyError, Outgoing, ReplyBody, Streaming};
 use crate::compress::Compression;
 use crate::config::Watch;
 use crate::decode::Decoder;
-use crate::headers::{one_length, say_for_whom, strip_hop};
+use crate::headers::{match_strongly, one_length, say_for_whom, strip_hop};
 use crate::marking;
 use crate::places::Places;
-use crate::preference::Wishes;
+use crate::preference::{Wishes, lines};
 use crate::refusal::Refusal;
 use crate::site::Site;
 use crate::traces::Trace;
@@ -85,11 +88,12 @@ impl Gateway {
         );
         let site = self.site.borrow().clone();
         let (mut head, body) = request.into_parts();
+        let version = head.version;
         admit(&mut head)?;
         if let Some(told) = protection.told(&head, &peer) {
             return Ok((told, None));
         }
-        let route = site
+        let (route, rules) = site
             .route(head.uri.path())
             .ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "no route leads there"))?;
         let mut body = receive(&site, &mut head, body, &peer)?;
@@ -101,20 +105,25 @@ impl Gateway {
         let onward = mark.filter(|_| site.plan.config.marking.upstream);
         let onward = onward.map_or(Dscp::DEFAULT, |mark| mark.dscp);
         let method = head.method.clone();
-        let none_match = head.headers.get(IF_NONE_MATCH).cloned();
+        let none_match = all(&head.headers, IF_NONE_MATCH);
+        let no_transform = forbids_transform(lines(&head.headers, CACHE_CONTROL));
         let progress = body.progress();
         let upload = || progress.as_ref().map_or(Span::ZERO, |body| body.waited());
         let before = upload();
-        let request = forward(&site, head, body, &peer);
+        let request = forward(&site, head, body, (&peer, version));
         let place = self.places.take().await;
         metrics.queued(&place);
         let asked = now();
-        let reply = route.upstreams.ask(request, onward).await;
+        let ask = route.upstreams.ask(request, onward);
+        let reply = pass.attend(ask, progress.as_deref()).await;
         drop(place);
-        metrics.upstream.add(now().since(asked));
+        let taken = upload().saturating_sub(before);
+        metrics
+            .upstream
+            .add(now().since(asked).saturating_sub(taken));
         let status = reply.as_ref().ok().map(|(reply, _)| reply.status());
         if reply.as_ref().err().and_then(Failure::of_client).is_none() {
-            pass.ended(status, upload().saturating_sub(before));
+            pass.ended(status, taken);
         }
         if let Some(trace) = trace {
             trace.asked(asked, status);
@@ -128,7 +137,9 @@ impl Gateway {
             method: &method,
             wishes: &wishes,
             peer: &peer,
-            none_match: none_match.as_ref(),
+            none_match: &none_match,
+            no_transform,
+            rules,
         };
         let mut reply = send(reply);
         pass.tell(reply.headers_mut());
@@ -140,6 +151,11 @@ impl Gateway {
         }
         Ok((reply, Some((wishes.preference, reason))))
     }
+}
+
+/// All lines of a field.
+fn all(headers: &HeaderMap, name: HeaderName) -> Vec<HeaderValue> {
+    headers.get_all(name).iter().cloned().collect()
 }
 
 /// The request's body, as long as it may be and without a coding.
@@ -163,10 +179,16 @@ fn receive(
 }
 
 /// The request as the upstream gets it.
-fn forward(site: &Site, mut head: Parts, body: Outgoing, peer: &Peer) -> Request<Outgoing> {
+fn forward(
+    site: &Site,
+    mut head: Parts,
+    body: Outgoing,
+    (peer, version): (&Peer, Version),
+) -> Request<Outgoing> {
     strip_hop(&mut head.headers);
+    match_strongly(&mut head.headers);
     let https = site.plan.config.tls.is_some();
-    say_for_whom(&mut head.headers, peer, https);
+    say_for_whom(&mut head.headers, peer, https, version);
     // With GET, hyper takes a body that says nothing of its length for none.
     if matches!(body, Outgoing::Streaming(_)) && !head.headers.contains_key(CONTENT_LENGTH) {
         let chunked = HeaderValue::from_static("chunked");

@@ -88,6 +88,7 @@ impl Plan {
                 let mut known = known.iter().flat_map(|(_, known)| known.iter());
                 if let Some(known) = known.find(|known| known.is_same(target)) {
                     target.health = known.health.clone();
+                    target.reported = known.reported.clone();
                 }
             }
         }
@@ -144,7 +145,7 @@ pub(crate) struct Route {
     pub(crate) upstreams: Upstreams,
     pub(crate) policy: Policy,
     pub(crate) menu: Menu,
-    pub(crate) rules: Rules,
+    rules: Rules,
     /// The wish of calls that state none, by their action, and of all others.
     pub(crate) described: Arc<Described>,
     pub(crate) wish: Wish,
@@ -202,12 +203,18 @@ impl Site {
         }
     }
 
-    /// The route of a path, however that is spelled: servers behind read it in one way or the other.
-    pub(crate) fn route(&self, path: &str) -> Option<&Route> {
-        let normal = normal(path);
-        self.routes
-            .iter()
-            .find(|route| route.is_above(path) || route.is_above(&normal))
+    /// The route of a path, however that is spelled, and its rules. Servers behind read it in one way or the other: the
+    /// longest route is the one, and what is opted out in either way stays so.
+    pub(crate) fn route(&self, path: &str) -> Option<(&Route, Rules)> {
+        let find = |path: &str| self.routes.iter().find(|route| route.is_above(path));
+        let both = [find(path), find(&normal(path))];
+        let both = || both.into_iter().flatten();
+        let route = both().max_by_key(|route| route.path.len())?;
+        let rules = Rules {
+            opted_out: both().any(|route| route.rules.opted_out),
+            ..route.rules
+        };
+        Some((route, rules))
     }
 
     /// Closes connections that nobody has used for long.

@@ -120,9 +120,11 @@ impl Body for Source {
     }
 
     fn size_hint(&self) -> SizeHint {
-        let rest = match self.is_over {
-            true => SizeHint::with_exact(0),
-            false => self.rest.size_hint(),
+        let rest = match (self.is_over, &self.trailers) {
+            (true, None) => SizeHint::with_exact(0),
+            // A length that is known leaves no room for them.
+            (true, Some(_)) => SizeHint::new(),
+            (false, _) => self.rest.size_hint(),
         };
         hint_ahead(&self.gathered, rest)
     }

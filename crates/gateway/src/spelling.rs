@@ -5,16 +5,17 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// A path without percent-encoding, then without empty segments, then without dot segments: as nginx matches it.
+/// A path without percent-encoding, then without parameters of segments (RFC 3986, section 3.3), without empty segments and
+/// without dot segments: as nginx matches it, and servlet containers.
 pub(crate) fn normal(path: &str) -> Cow<'_, str> {
-    let plain = !path.contains('%') && !path.contains("//") && !path.contains("/.");
+    let plain = !path.contains(['%', ';']) && !path.contains("//") && !path.contains("/.");
     if plain {
         return Cow::Borrowed(path);
     }
     let decoded = percent_decode_str(path).decode_utf8_lossy();
     let mut segments = Vec::new();
     for segment in decoded.split('/') {
-        match segment {
+        match segment.split(';').next().unwrap_or_default() {
             "" | "." => {}
             ".." => drop(segments.pop()),
             other => segments.push(other),
@@ -41,6 +42,9 @@ mod tests {
             "/x/../account",
             "/%2e%2E/account",
             "/x%2F..%2faccount",
+            "/account;id=1",
+            "/x/..;/account",
+            "/;a/account%3Bb",
         ] {
             assert_eq!(normal(path), "/account", "{path}");
         }

@@ -135,6 +135,9 @@ impl Protection {
                 "protection.rate and protection.policy = \"rate\" go together".to_owned(),
             );
         }
+        if self.rate.is_some_and(|rate| rate.as_per_second() <= 0.0) {
+            return wrong("protection.rate is above 0".to_owned());
+        }
         if self.least == 0 || self.least > self.most {
             return wrong("protection.least is at least 1, and at most protection.most".to_owned());
         }
@@ -158,6 +161,19 @@ impl Prices {
         }
         if self.discount.get() > 0.9 {
             return wrong("prices.discount is at most 90%: nobody is held off who pays nothing");
+        }
+        let rates = [Some(self.rate), Some(self.most_rate), self.capacity];
+        if rates
+            .into_iter()
+            .flatten()
+            .any(|rate| rate.as_per_second() <= 0.0)
+        {
+            return wrong(
+                "prices.rate, prices.most_rate and prices.capacity are above 0: nothing is quoted otherwise",
+            );
+        }
+        if self.burst == 0 {
+            return wrong("prices.burst is at least 1: nothing is quoted otherwise");
         }
         if self.offer.is_empty() || self.offer.len() > 64 || !self.offer.bytes().all(is_plain) {
             return wrong("prices.offer is a name of up to 64 letters, digits, - or _");

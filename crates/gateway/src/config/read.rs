@@ -7,11 +7,14 @@ use hyper::http::uri::PathAndQuery;
 use posthaste_serve::{ConfigError, read_config};
 use posthaste_units::Span;
 
-use super::{Config, Guard, Route, Timeouts, Watch};
+use super::{Config, Guard, Process, Route, Timeouts, Watch};
 use crate::spelling::normal;
 
 /// A shorter time limit would refuse what is not there already.
 const SHORTEST: Span = Span::from_millis(1);
+
+/// Bytes of a process's name (proc_pid_comm(5)).
+const COMM: usize = 15;
 
 /// A check may take so long, too.
 const SHORTEST_BETWEEN_CHECKS: Span = Span::from_millis(10);
@@ -52,6 +55,11 @@ impl Config {
         match &self.demand.watch {
             Watch::Cores(cores) if cores.is_empty() => {
                 return Err(wrong("demand.watch names no core".to_owned()));
+            }
+            Watch::Process(Process::Name(name)) if name.len() > COMM => {
+                return Err(wrong(format!(
+                    "demand.watch: {name:?} is longer than the {COMM} bytes that the kernel keeps of a process's name, write what `ps -o comm` shows"
+                )));
             }
             Watch::Upstream(field) if field.parse::<HeaderName>().is_err() => {
                 return Err(wrong(format!(
@@ -194,6 +202,16 @@ mod tests {
                 ),
                 "upstream names \"127.0.0.1:9000\" twice",
             ),
+        ] {
+            let error = wrong(&text);
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_could_do_nothing_is_refused() {
+        let listen = "listen = \"127.0.0.1:8080\"\n";
+        for (text, words) in [
             (
                 format!("{listen}{ROUTE}\n[route.health]\npath = \"/a b\""),
                 "health.path is \"/a b\"",
@@ -201,6 +219,20 @@ mod tests {
             (
                 format!("{listen}[timeouts]\nreply = \"0s\"{ROUTE}"),
                 "timeouts.reply, 0s, leaves no time",
+            ),
+            (
+                format!("{listen}[demand]\nwatch = {{ process = \"a-very-long-process\" }}{ROUTE}"),
+                "is longer than the 15 bytes",
+            ),
+            (
+                format!("{listen}[protection]\npolicy = \"rate\"\nrate = \"0/s\"{ROUTE}"),
+                "protection.rate is above 0",
+            ),
+            (
+                format!(
+                    "{listen}[protection]\npolicy = \"prices\"\n[prices]\nmost_rate = \"0/s\"{ROUTE}"
+                ),
+                "nothing is quoted otherwise",
             ),
             (
                 format!("{listen}{ROUTE}\n[route.health]\nevery = \"1ms\""),

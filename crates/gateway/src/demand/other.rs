@@ -1,8 +1,9 @@
 //! Something else that is protected: a process, a cgroup, processors, or what upstreams report.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{JoinHandle, park_timeout};
@@ -72,8 +73,7 @@ fn run(watch: &Watch, house: &House, over: &AtomicBool) {
             (_, Some(Look::Share(busy))) => Some(*busy),
             (Some(Look::Used(before, was)), Some(Look::Used(at, used))) => {
                 let passed = at.since(*before).as_nanos() as f64 * controller.processors;
-                let used = used.saturating_sub(*was);
-                Some(share(used, Span::from_nanos(passed as u64)))
+                Some(share(since(used, was), Span::from_nanos(passed as u64)))
             }
             _ => None,
         };
@@ -95,10 +95,22 @@ fn run(watch: &Watch, house: &House, over: &AtomicBool) {
     }
 }
 
+/// Processor time by the number of its process, or of all together.
+type Used = BTreeMap<u32, Span>;
+
+/// What was used beyond `before`. Who has ended since takes nothing off what the others used.
+fn since(used: &Used, before: &Used) -> Span {
+    let more = |(number, used): (&u32, &Span)| {
+        let before = before.get(number).copied().unwrap_or_default();
+        used.saturating_sub(before)
+    };
+    used.iter().map(more).sum()
+}
+
 /// What was seen.
 enum Look {
-    /// Processor time used until then.
-    Used(Instant, Span),
+    /// Processor time used until then, by what uses it.
+    Used(Instant, Used),
     /// A busy share.
     Share(f64),
 }
@@ -107,8 +119,8 @@ enum Look {
 fn look(watch: &Watch, house: &House) -> Option<Look> {
     let used = match watch {
         Watch::Process(process) => used_by_process(process)?,
-        Watch::Cgroup(path) => used_by_cgroup(path)?,
-        Watch::Cores(cores) => used_by_cores(cores)?,
+        Watch::Cgroup(path) => Used::from([(0, used_by_cgroup(path)?)]),
+        Watch::Cores(cores) => Used::from([(0, used_by_cores(cores)?)]),
         Watch::Upstream(_) => return reported(house).map(Look::Share),
         // They look at themselves.
         Watch::Workers => return None,
@@ -118,7 +130,8 @@ fn look(watch: &Watch, house: &House) -> Option<Look> {
 
 /// Processors that it has.
 fn processors(watch: &Watch) -> f64 {
-    let all = posthaste_serve::available_cpus().len().max(1) as f64;
+    // Those of the machine: the gateway may have to keep to a few of them, which says nothing of others.
+    let all = machine_processors().unwrap_or(1.0);
     match watch {
         Watch::Cores(cores) => cores.len() as f64,
         Watch::Cgroup(path) => quota(path).unwrap_or(all),
@@ -138,9 +151,10 @@ pub(crate) fn reported(house: &House) -> Option<f64> {
 }
 
 /// Of every thread of every process of that name or number (proc_pid_stat(5), in ticks of the clock).
-fn used_by_process(process: &Process) -> Option<Span> {
-    let mut sum = None;
-    let mut add = |folder: &Path| {
+fn used_by_process(process: &Process) -> Option<Used> {
+    let mut used = Used::new();
+    let mut add = |number: u32| {
+        let folder = PathBuf::from(format!("/proc/{number}"));
         let stat = fs::read_to_string(folder.join("stat")).ok()?;
         // The name stands in brackets and may hold anything.
         let (name, fields) = stat.rsplit_once(") ")?;
@@ -153,23 +167,23 @@ fn used_by_process(process: &Process) -> Option<Span> {
             let ticks =
                 fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
             let second = rustix::param::clock_ticks_per_second().max(1);
-            *sum.get_or_insert(Span::ZERO) += Span::from_nanos(ticks * (1_000_000_000 / second));
+            used.insert(number, Span::from_nanos(ticks * (1_000_000_000 / second)));
         }
         Some(())
     };
     match process {
         Process::Number(number) => {
-            add(&PathBuf::from(format!("/proc/{number}")));
+            add(*number);
         }
         Process::Name(_) => {
             for entry in fs::read_dir("/proc").ok()?.flatten() {
-                if entry.file_name().to_string_lossy().parse::<u32>().is_ok() {
-                    add(&entry.path());
+                if let Ok(number) = entry.file_name().to_string_lossy().parse() {
+                    add(number);
                 }
             }
         }
     }
-    sum
+    (!used.is_empty()).then_some(used)
 }
 
 /// By `cpu.stat` (cgroups 2, in µs) or `cpuacct.usage` (cgroups 1, in ns).
@@ -192,6 +206,16 @@ fn quota(path: &str) -> Option<f64> {
     let limit = fs::read_to_string(format!("/sys/fs/cgroup/{path}/cpu.max")).ok()?;
     let (quota, period) = limit.trim().split_once(' ')?;
     Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
+}
+
+/// Processors that run, by proc_stat(5).
+fn machine_processors() -> Option<f64> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    let is_one = |line: &&str| {
+        let number = line.strip_prefix("cpu");
+        number.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    Some(stat.lines().filter(is_one).count() as f64).filter(|count| *count > 0.0)
 }
 
 /// All that is not idle, by proc_stat(5), in ticks of the clock.
@@ -230,16 +254,32 @@ mod tests {
         let this = Process::Number(std::process::id());
         let before = used_by_process(&this).unwrap();
         work_for(std::time::Duration::from_millis(200));
-        let used = used_by_process(&this).unwrap().saturating_sub(before);
+        let used = since(&used_by_process(&this).unwrap(), &before);
         assert!(used >= Span::from_millis(50), "{used}");
         let name = fs::read_to_string("/proc/self/comm").unwrap();
         let named = used_by_process(&Process::Name(name.trim().to_owned())).unwrap();
-        assert!(named >= before, "{named} {before}");
+        assert!(
+            since(&named, &before) >= Span::from_millis(50),
+            "{named:?} {before:?}"
+        );
         assert_eq!(
             used_by_process(&Process::Name("no such process".to_owned())),
             None
         );
         assert_eq!(used_by_process(&Process::Number(u32::MAX)), None);
+    }
+
+    #[test]
+    fn who_ends_takes_nothing_off_what_others_used() {
+        let ms = |list: &[(u32, u64)]| -> Used {
+            let spans = list.iter().map(|(who, ms)| (*who, Span::from_millis(*ms)));
+            spans.collect()
+        };
+        let before = ms(&[(1, 9_000), (2, 100)]);
+        assert_eq!(
+            since(&ms(&[(2, 250), (3, 50)]), &before),
+            Span::from_millis(200)
+        );
     }
 
     #[test]

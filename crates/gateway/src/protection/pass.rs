@@ -1,4 +1,9 @@
-//! A request on its way: it is in service until its reply's head is there, however that ends.
+//! A request on its way: it is in service until its reply's head is there, however that ends, except while its client is
+//! waited for.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 
 use hyper::http::StatusCode;
 use hyper::{HeaderMap, header::HeaderValue};
@@ -8,6 +13,7 @@ use posthaste_wsqos::qos::Priorities;
 
 use super::counts::Entrance;
 use super::{By, Entered, Protection};
+use crate::body::Progress;
 use crate::workshop::now;
 
 /// A request that was let in. Dropped without an end it has only been in service.
@@ -17,6 +23,8 @@ pub(crate) struct Pass<'p> {
     entered: Option<(Instant, Entered, String)>,
     /// Requests in service when it came, itself included.
     in_service: u32,
+    /// Whether it is not in service at the moment.
+    is_away: Cell<bool>,
 }
 
 impl<'p> Pass<'p> {
@@ -25,6 +33,7 @@ impl<'p> Pass<'p> {
             protection,
             entered: None,
             in_service: 0,
+            is_away: Cell::new(false),
         }
     }
 
@@ -39,6 +48,34 @@ impl<'p> Pass<'p> {
             protection,
             entered: Some((at, entered, client)),
             in_service,
+            is_away: Cell::new(false),
+        }
+    }
+
+    /// Does `work`. Who sends a request slowly must not take the place of others meanwhile: it is not in service then.
+    pub(crate) async fn attend<T>(
+        &self,
+        work: impl Future<Output = T>,
+        progress: Option<&Progress>,
+    ) -> T {
+        let mut work = pin!(work);
+        poll_fn(|cx| {
+            let polled = work.as_mut().poll(cx);
+            let waits = progress.is_some_and(Progress::waits_for_client);
+            self.be_away(polled.is_pending() && waits);
+            polled
+        })
+        .await
+    }
+
+    fn be_away(&self, away: bool) {
+        if self.entered.is_none() || self.is_away.replace(away) == away {
+            return;
+        }
+        let mut door = self.protection.door();
+        match away {
+            true => door.in_service -= 1,
+            false => door.in_service += 1,
         }
     }
 
@@ -95,7 +132,7 @@ impl<'p> Pass<'p> {
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
-        if self.entered.is_some() {
+        if self.entered.is_some() && !self.is_away.get() {
             self.protection.door().in_service -= 1;
         }
     }

@@ -1,5 +1,6 @@
 //! Where an upstream is, and how it is reached.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -44,7 +45,7 @@ pub(crate) struct Target {
     addresses: Vec<SocketAddr>,
     tls: Option<ClientTls>,
     pub(crate) health: Arc<Health>,
-    pub(crate) reported: Reported,
+    pub(crate) reported: Arc<Reported>,
 }
 
 impl Target {
@@ -89,13 +90,15 @@ impl Target {
             addresses,
             tls,
             health: Arc::new(Health::new(&route.health)),
-            reported: Reported::default(),
+            reported: Arc::default(),
         })
     }
 
     /// Whether both lead to the same place.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        (&self.name, &self.addresses) == (&other.name, &other.addresses)
+        // Resolvers give several in turns.
+        let addresses = |target: &Self| target.addresses.iter().copied().collect::<BTreeSet<_>>();
+        self.name == other.name && addresses(self) == addresses(other)
     }
 
     /// A connection to the first of its addresses that answers. One that is silent leaves the others their share of the

@@ -94,6 +94,29 @@ fn what_a_client_does_to_its_own_request_is_not_held_against_the_service() {
 }
 
 #[test]
+fn who_sends_slowly_takes_nobodys_place() {
+    let origin = Origin::answering(OK);
+    let more = "[protection]\npolicy = \"limit\"\nleast = 2\nmost = 2\n";
+    let gateway = start(config(&[origin.address], more)).unwrap();
+    let in_service = || metrics(&gateway)("in_service ");
+    let entered = || metrics(&gateway)("entered_total{by=\"plain\"} ");
+    let slow = |before: u32| {
+        let mut client = Client::new(&gateway);
+        client.send("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 2\r\n\r\nx");
+        let is_in = || entered() > f64::from(before) && in_service() == 0.0;
+        wait_until("it has come in and is waited for", is_in);
+        client
+    };
+    // The third would be turned away if the first two were in service all the time.
+    let mut slow = [0, 1, 2, 3].map(slow);
+    assert_eq!(get(&gateway, "/", "").status, 200);
+    for client in &mut slow {
+        assert_eq!(client.send("y").reply(false).unwrap().status, 200);
+    }
+    wait_until("all have ended", || in_service() == 0.0);
+}
+
+#[test]
 fn a_service_at_ease_is_free_and_says_so() {
     let shop = Priced::new("0.1", "");
     let reply = shop.get("");

@@ -199,7 +199,7 @@ fn an_upstream_that_says_it_is_busy_is_spared() {
 #[test]
 fn what_cannot_be_watched_leaves_demand_unknown_and_says_so() {
     let origin = Origin::answering(answer());
-    let watch = "[demand]\nwatch = { process = \"nobody-is-called-this\" }";
+    let watch = "[demand]\nwatch = { process = \"nobody-is-so\" }";
     let gateway = start(config(&[origin.address], watch)).unwrap();
     let fields = "Accept-Encoding: gzip\r\nPrefer: compression-reason\r\n";
     // Longer than it takes to know what can be watched.
