@@ -28,7 +28,7 @@ pub(crate) fn page(figures: &[&Figure], drawn: &[Drawn<'_>]) -> Page {
     Page {
         title: "The papers, reproduced on this machine".to_owned(),
         lead: "Ours beside the paper's. Instrument checks must hold on any machine; claims are \
-               the papers' or goals of our own, and where one does not hold here the figure says why."
+               the papers' or goals of our own, and some do not hold here: each stands with its numbers."
             .to_owned(),
         opening: vec![Block::Cards(cards(drawn)), Block::Table(index(drawn))],
         sections,

@@ -246,6 +246,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_page_names_every_figure_and_outcome() {
+        const PAGE: &str = include_str!("../../../docs/load.md");
+        for figure in figures() {
+            assert!(PAGE.contains(&format!("`{figure}`")), "{figure}");
+        }
+        for outcome in Outcome::ALL {
+            let row = format!("| `{}` | {} |", outcome.name(), outcome.meaning());
+            assert!(PAGE.contains(&row), "{row}");
+        }
+    }
+
+    #[test]
     fn figures_and_bounds_are_read() {
         for text in [
             "p99<200ms",

@@ -19,7 +19,7 @@ pub(crate) static FIGURE: Figure = Figure {
     study: &open::STUDY,
     plot,
     checks,
-    differs: "Past its capacity our server's throughput stays where it is. The paper's fell because every packet of the excess cost it an interrupt and every connection it could not serve some work; here the kernel drops a SYN that finds the queue full, on the generator's core. The difference between the two capacities is what SOAP costs, see fig-08. The paper's points that its text gives are scaled by its page's capacity.",
+    differs: "The paper's throughput fell past its capacity because every packet of the excess cost it an interrupt and every connection it could not serve some work; here the kernel drops a SYN that finds the queue full, on the generator's core, which costs the server nothing. The difference between the two capacities is what SOAP costs, see fig-08. The paper's points that its text gives are scaled by its page's capacity.",
 };
 
 fn plot(records: &Records) -> Vec<Plot> {

@@ -31,7 +31,7 @@ pub(crate) static FIGURE: Figure = Figure {
     study: &chance::STUDY,
     plot,
     checks,
-    differs: "The paper computes these shares from its twelve packets; here they are counted in real transactions, on a line of 300 kbit/s and 10 ms each way, which loses packets from the server only. Which three packets are the last the paper does not say, and for the sum it does not matter; counted are the last three of data. Today's default sends the FIN in a packet of its own, and on a line as slow as this one also a tail loss probe for nothing, since its timer of two round trips is shorter than the reply takes: there are two more to lose. linux-2005 is this machine's kernel with Reno, without SACK and with an initial window of three; its timers are today's.",
+    differs: "The paper computes these shares from its twelve packets; here they are counted in real transactions, on a line of 300 kbit/s and 10 ms each way, which loses packets from the server only. Which three packets are the last the paper does not say, and for the sum it does not matter; counted are the last three of data. Today's default sends the FIN in a packet of its own, and on a line as slow as this one it may send a tail loss probe for nothing, since its timer of two round trips is shorter than the reply takes: there is more to lose. linux-2005 is this machine's kernel with Reno, without SACK and with an initial window of three; its timers are today's.",
 };
 
 /// What chance did to the transactions with one kernel.
@@ -159,7 +159,7 @@ fn distribution(both: &[Chance; 2]) -> Chart {
     };
     chart.series = both.iter().map(series).collect();
     chart.notes.push(format!(
-        "{} transactions with each kernel at {} kbit/s and {} ms; in the slowest fiftieth the SYN-ACK was lost, whose timeout is a second. The very slowest has no percentile.",
+        "{} transactions with each kernel at {} kbit/s and {} ms; where the SYN-ACK is lost, as in one of fifty, its timeout is a second. The very slowest has no percentile.",
         both[0].with_loss.trials, LINE.kbit, LINE.ms
     ));
     chart

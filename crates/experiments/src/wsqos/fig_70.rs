@@ -48,7 +48,7 @@ fn checks(records: &Records) -> Vec<Check> {
         .count();
     let mut checks = accounted(records);
     checks.push(Check::claim(
-        free.is_finite() && climbs == 0,
+        begin > 0.0 && free.is_finite() && climbs == 0,
         format!("After demand has fallen at {} the price goes down from {begin:.2} EUR step by step and is 0 from {} on; it rose {climbs} times while the load was below 70 %.", clock(falls), clock(free)),
     ));
     checks

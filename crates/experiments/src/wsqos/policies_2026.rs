@@ -22,7 +22,7 @@ pub(crate) static FIGURE: Figure = Figure {
     study: &policies::STUDY,
     plot,
     checks,
-    differs: "The paper has one server that switches; these are proxies of today before the same origin, one thread each on the same core, in one run, by kept connections. Load 1 is what the gateway does when it compresses every reply (closed loop, gzip-1). `threshold` takes gzip-1, `ladder` may climb to gzip-6, nginx has level 1, HAProxy a compressor of its own without levels; what HAProxy calls idle is the share of time its thread waits, looked at twice a second. On loopback every line is fast, so that `link` finds nothing that would arrive earlier compressed: it is here as the plain path with the question asked. At the highest loads generator and origin are near their own limit on the core they share; how late the generator was is told beneath.",
+    differs: "The paper has one server that switches; these are proxies of today before the same origin, one thread each on the same core, in one run, by kept connections. Load 1 is what the gateway does when it compresses every reply (closed loop, gzip-1). `threshold` takes gzip-1, `ladder` may climb to gzip-6, nginx has level 1, HAProxy a compressor of its own without levels; what HAProxy calls idle is the share of time its thread waits, looked at twice a second. On loopback every line is fast, so that `link` should find nothing that would arrive earlier compressed: it is here as the plain path with the question asked. At the highest loads generator and origin are near their own limit on the core they share; how late the generator was is told beneath.",
 };
 
 /// Of the tail, in ms: what was asked for.

@@ -153,6 +153,12 @@ pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records,
     records.set_parameter("service", format!("md1:{SERVICE}"));
     records.set_parameter("clients", "10, with budgets from 0.05 to 0.95 EUR");
     records.set_parameter("arrivals", "Poisson");
+    for guard in GUARDS.iter().filter(|guard| !guard.protection.is_empty()) {
+        let words = [guard.protection, guard.prices]
+            .join("\n")
+            .replace('\n', "; ");
+        records.set_parameter(guard.name, words);
+    }
     records.set_parameter("judged for", case.times.length);
     records.set_parameter("period of a sine", case.times.period);
     let mut runs = Table::new([

@@ -21,7 +21,7 @@ pub(crate) static FIGURE: Figure = Figure {
     study: &promises::STUDY,
     plot,
     checks,
-    differs: "The paper has no proxy to compare with. HAProxy stands in as it comes with Debian: one thread, maxcompcpuusage 80, a compressor of its own that is faster than gzip at level 1 and leaves half as much again. Every request has the same reply; all gateways but the one with a cache compress it each time, so that it stands for many. What the rates are multiples of is measured before each round. At saturation two gateways are asked at the same time on one core and compared by the processor time of a reply.",
+    differs: "The paper has no proxy to compare with. HAProxy stands in as it comes with Debian: one thread, maxcompcpuusage 80, a compressor of its own that trades bytes for time. Every request has the same reply; all gateways but the one with a cache compress it each time, so that it stands for many. What the rates are multiples of is measured before each round. At saturation two gateways are asked at the same time on one core and compared by the processor time of a reply.",
 };
 
 /// The bars: share of the throughput, and milliseconds.

@@ -20,7 +20,7 @@ pub(crate) static FIGURE: Figure = Figure {
     study: &replies::STUDY,
     plot,
     checks,
-    differs: "The paper's bytes are the SOAP Body's; ours are compressed as a whole message (HTTP content coding), the envelope included, which is why the greeting gets smaller here and not larger. Its server was a 1 GHz Pentium III under .NET, its handheld a 400 MHz XScale. Ours is acted: every reply is decompressed on this machine, and the processor time multiplied by one factor, with which the six replies together take as long as the paper's. What the handheld needed for each reply, whatever its length, is therefore spread over its bytes.",
+    differs: "The paper's bytes are the SOAP Body's; ours are compressed as a whole message (HTTP content coding), the envelope included, so that a greeting has something to lose, too. Its server was a 1 GHz Pentium III under .NET, its handheld a 400 MHz XScale. Ours is acted: every reply is decompressed on this machine, and the processor time multiplied by one factor, with which the six replies together take as long as the paper's. What the handheld needed for each reply, whatever its length, is therefore spread over its bytes.",
 };
 
 fn plot(records: &Records) -> Vec<Plot> {

@@ -104,7 +104,7 @@ fn a_closed_port_refuses() {
         &mut |_: &Trial| (),
     );
     assert!(
-        matches!(&found, Err(FindError::Hopeless { found, .. }) if found.contains("100.0 %")),
+        matches!(&found, Err(FindError::Hopeless { found, .. }) if found.contains("100.00 %")),
         "{found:?}"
     );
 }

@@ -24,7 +24,7 @@ POSTHASTE_POSTGRES may name a PostgreSQL to measure beside the broker's index, b
 a network of its own: postgres://USER@%2Frun%2Fpostgresql/DATABASE.
 
 Examples:
-  Everything that is built, in about as long as it takes to make tea:
+  Everything that is built, in a quarter of an hour:
     posthaste reproduce
   One study, as long and as dense as it deserves:
     posthaste reproduce overload --full --out overload-full

@@ -34,7 +34,7 @@ fn the_sample_says_what_it_says() {
     let gold = &read.offers[0];
     assert_eq!(
         (gold.name.as_str(), gold.expires),
-        ("Gold", at("2026-01-31T12:00:00Z"))
+        ("Gold", at("2036-01-31T12:00:00Z"))
     );
     let expected = Definition {
         default: Info {
