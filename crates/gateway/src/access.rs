@@ -103,6 +103,7 @@ impl AccessLog {
             .finish(Counting {
                 file,
                 failed: failed.clone(),
+                is_cut_off: false,
             });
         Ok(Self {
             failed,
@@ -127,20 +128,88 @@ impl AccessLog {
 }
 
 /// A file that counts what it could not take, since nobody else would hear of it.
-struct Counting {
-    file: File,
+struct Counting<F> {
+    file: F,
     failed: Arc<AtomicU64>,
+    /// It has taken a part of the last line: a disk may become full in the middle.
+    is_cut_off: bool,
 }
 
-impl Write for Counting {
+impl<F: Write> Counting<F> {
+    /// Puts the line below what there is of one before.
+    fn take(&mut self, line: &[u8]) -> io::Result<()> {
+        if self.is_cut_off {
+            self.file.write_all(b"\n")?;
+            self.is_cut_off = false;
+        }
+        let mut rest = line;
+        while !rest.is_empty() {
+            let taken = self.file.write(rest)?;
+            rest = &rest[taken..];
+            self.is_cut_off = !rest.is_empty();
+            if taken == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<F: Write> Write for Counting<F> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.file.write(line).or_else(|_| {
+        if self.take(line).is_err() {
             self.failed.fetch_add(1, Relaxed);
-            Ok(line.len())
-        })
+        }
+        Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes so many bytes until there is room again.
+    struct Disk {
+        room: usize,
+        holds: Vec<u8>,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let taken = bytes.len().min(self.room);
+            if taken == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.room -= taken;
+            self.holds.extend_from_slice(&bytes[..taken]);
+            Ok(taken)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_that_a_full_disk_cut_off_does_not_spoil_the_next() {
+        let mut log = Counting {
+            file: Disk {
+                room: 6,
+                holds: Vec::new(),
+            },
+            failed: Arc::default(),
+            is_cut_off: false,
+        };
+        for line in [&b"one\n"[..], b"two\n", b"three\n"] {
+            assert_eq!(log.write(line).unwrap(), line.len());
+        }
+        log.file.room = 100;
+        assert_eq!(log.write(b"four\n").unwrap(), 5);
+        assert_eq!(log.file.holds, b"one\ntw\nfour\n");
+        assert_eq!(log.failed.load(Relaxed), 2);
     }
 }
