@@ -3,7 +3,7 @@
 use posthaste_draw::{Axis, Chart, Point, Series, TopAxis, Unit};
 
 use super::brokers::{OURS, OVERLOADED};
-use crate::check::{Check, most};
+use crate::check::{Check, least, most};
 use crate::estimate::MEDIANS;
 use crate::overload::curves::{plateau, reservations};
 use crate::overload::instrument;
@@ -29,6 +29,9 @@ pub(super) const DATABASE: Theirs = Theirs {
     who: super::brokers::DATABASE,
     full: 65.0,
 };
+
+/// Up to this part of the capacity throughput is to be linear.
+const LINEAR: f64 = 0.8;
 
 pub(super) fn capacity(records: &Records, who: &str) -> f64 {
     records.number(&format!("capacity {who}"))
@@ -105,6 +108,28 @@ pub(super) fn stays(records: &Records, theirs: &Theirs) -> Check {
         past >= 0.9 * peak,
         format!(
             "Past its limit the broker answers {past:.0}/s, and {peak:.0}/s at the best of all rates (asked: 90 % of that; the thesis's: {:.0}/s).",
+            theirs.full
+        ),
+    )
+}
+
+/// That throughput is linear below the limit: what is asked for is answered.
+pub(super) fn linear(records: &Records, theirs: &Theirs) -> Check {
+    let [own, ours] = [theirs.who, OURS].map(|who| capacity(records, who));
+    let places = sweep::places(records, theirs.who, "throughput_per_s");
+    let answered: Vec<f64> = places
+        .into_iter()
+        .map(|(ratio, throughput)| (ratio * ours, throughput))
+        .filter(|(rate, _)| *rate <= LINEAR * own)
+        .map(|(rate, throughput)| throughput / rate)
+        .collect();
+    let (low, high) = (least(answered.iter().copied()), most(answered));
+    Check::claim(
+        low >= 0.95 && high <= 1.05,
+        format!(
+            "Up to {LINEAR} of the capacity {:.1} to {:.1} % of what is offered is answered (asked: 95 to 105 %; the thesis's throughput is linear up to {:.0}/s).",
+            100.0 * low,
+            100.0 * high,
             theirs.full
         ),
     )

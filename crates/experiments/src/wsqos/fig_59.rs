@@ -4,7 +4,9 @@ use posthaste_draw::{Axis, Unit};
 use posthaste_units::Span;
 
 use super::PAPER;
-use super::broker_plots::{DATABASE, DIFFERS, MEMORY, accounted, capacity, over_rate, stays};
+use super::broker_plots::{
+    DATABASE, DIFFERS, MEMORY, accounted, capacity, linear, over_rate, stays,
+};
 use super::brokers;
 use crate::check::Check;
 use crate::figure::{Figure, Plot};
@@ -36,6 +38,7 @@ fn plot(records: &Records) -> Vec<Plot> {
 
 fn checks(records: &Records) -> Vec<Check> {
     let mut checks = accounted(records);
+    checks.push(linear(records, &DATABASE));
     checks.push(stays(records, &DATABASE));
     let [walk, database, ours] =
         [MEMORY.who, DATABASE.who, brokers::OURS].map(|who| capacity(records, who));
