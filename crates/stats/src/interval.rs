@@ -19,9 +19,9 @@
 use posthaste_units::Span;
 use statrs::function::beta::beta_reg;
 
-use crate::Recorder;
 use crate::dependence::{Part, penalty, ratio_uncertainty};
 use crate::recorder::Bucket;
+use crate::{Recorder, Time};
 
 /// An effective number of values below this gives no interval of a mean.
 const FEWEST_FOR_MEAN: f64 = 20.0;
@@ -32,18 +32,19 @@ const FEWEST_BESIDE_QUANTILE: f64 = 5.0;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The statistic; zero where nothing was recorded.
-    pub value: Span,
+    pub value: Time,
     /// Where the true one lies in 95 of 100 runs; `None` where there is too little data.
-    pub interval: Option<(Span, Span)>,
+    pub interval: Option<(Time, Time)>,
     /// How many independent values would prove as much, at most the count; `None` as above.
     pub effective_count: Option<f64>,
 }
 
 impl Recorder {
-    /// The mean of all values.
+    /// The mean of all values; without an interval where some have no known time.
     pub fn mean(&self) -> Estimate {
-        let value = self.histogram().mean();
-        match self.mean_evidence() {
+        let value = self.distribution().mean();
+        let evidence = value.known().and_then(|_| self.mean_evidence());
+        match evidence {
             None => Estimate::bare(value),
             Some((effective_count, half_width)) => {
                 let mean = self.histogram().mean_nanos();
@@ -51,8 +52,8 @@ impl Recorder {
                 Estimate {
                     value,
                     interval: Some((
-                        Span::from_nanos(low.floor() as u64),
-                        Span::from_nanos(high.ceil() as u64),
+                        Time::Known(Span::from_nanos(low.floor() as u64)),
+                        Time::Known(Span::from_nanos(high.ceil() as u64)),
                     )),
                     effective_count: Some(effective_count),
                 }
@@ -62,20 +63,30 @@ impl Recorder {
 
     /// The value that a share `quantile` (0 to 1, exclusive) of all values do not exceed.
     pub fn quantile(&self, quantile: f64) -> Estimate {
-        let all = self.histogram();
+        let all = self.distribution();
         let value = all.quantile(quantile);
-        let evidence = self.quantile_evidence(quantile, value);
+        let evidence = match value.known() {
+            Some(value) => self.quantile_evidence(quantile, value),
+            None => self.censored_evidence(quantile),
+        };
         let Some((effective_count, independent)) = evidence else {
             return Estimate::bare(value);
         };
         let (low, high) = ranks(quantile, independent);
-        let low = all.bin(all.quantile(low).as_nanos()).0;
+        let low = match (all.quantile(low), value.known()) {
+            (Time::Known(low), value) => {
+                let low = Span::from_nanos(all.known().bin(low.as_nanos()).0);
+                Time::Known(low.max(all.known().min()).min(value.unwrap_or(low)))
+            }
+            (unknown, _) => unknown,
+        };
+        let high = match (all.quantile(high), value) {
+            (Time::Known(high), Time::Known(value)) => Time::Known(high.max(value)),
+            (high, _) => high,
+        };
         Estimate {
             value,
-            interval: Some((
-                Span::from_nanos(low).max(all.min()).min(value),
-                all.quantile(high).max(value),
-            )),
+            interval: Some((low, high)),
             effective_count: Some(effective_count),
         }
     }
@@ -109,61 +120,78 @@ impl Recorder {
     /// that many requests share; dependence is therefore taken on both sides of its bin, and the
     /// stronger counts.
     fn quantile_evidence(&self, quantile: f64, value: Span) -> Option<(f64, f64)> {
-        let all = self.histogram();
+        let known = self.histogram();
         let kept = self.complete();
         let at = value.as_nanos();
         let (first, last) = kept.first()?.bin(at);
-        let (_, fine_last) = all.bin(at);
-        let (fine_first, _) = all.bin(at);
-        let beyond = all.count_from(last + 1);
-        let within = (all.count_from(first) - beyond) as f64;
-        let total = all.count() as f64;
-        let mut evidence = (total, total);
+        let (fine_first, fine_last) = known.bin(at);
+        let beyond = known.count_from(last + 1);
+        let within = (known.count_from(first) - beyond) as f64;
+        let mut weakest: Option<(f64, f64)> = None;
         for threshold in [fine_first, fine_last + 1] {
-            let part_above = (all.count_from(threshold) - beyond) as f64 / within;
-            let parts: Vec<Part> = kept
-                .iter()
-                .map(|bucket| {
-                    let (inside, above) = bucket.count_in_and_above(at);
-                    Part {
-                        sum: above as f64 + part_above * inside as f64,
-                        count: bucket.count as f64,
-                    }
-                })
-                .collect();
-            let found = ratio_uncertainty(&parts)?;
-            let count: f64 = parts.iter().map(|part| part.count).sum();
-            let share = parts.iter().map(|part| part.sum).sum::<f64>() / count;
-            let spread = share * (1.0 - share);
-            let effective = effective(spread, found.variance, count) / count * total;
-            if effective <= evidence.0 {
-                evidence = (effective, effective / penalty(found.student));
+            let part_above = (known.count_from(threshold) - beyond) as f64 / within;
+            let parts = kept.iter().map(|bucket| {
+                let (inside, above) = bucket.count_in_and_above(at);
+                Part {
+                    sum: above as f64 + part_above * inside as f64,
+                    count: bucket.total() as f64,
+                }
+            });
+            let evidence = self.share_evidence(&parts.collect::<Vec<_>>())?;
+            if weakest.is_none_or(|(effective, _)| evidence.0 <= effective) {
+                weakest = Some(evidence);
             }
         }
-        let beside = evidence.1 * quantile.min(1.0 - quantile);
-        (beside >= FEWEST_BESIDE_QUANTILE).then_some(evidence)
+        weakest.filter(|evidence| decides(quantile, *evidence))
+    }
+
+    /// The same of a quantile among the values without a known time: what the batches say of their share.
+    fn censored_evidence(&self, quantile: f64) -> Option<(f64, f64)> {
+        let parts = self.complete().into_iter().map(|bucket| Part {
+            sum: bucket.censored as f64,
+            count: bucket.total() as f64,
+        });
+        let evidence = self.share_evidence(&parts.collect::<Vec<_>>())?;
+        decides(quantile, evidence).then_some(evidence)
+    }
+
+    /// Effective count, and the same reduced for resting on few batches, of a share of the values: of each batch
+    /// those that lie above a threshold, and all.
+    fn share_evidence(&self, parts: &[Part]) -> Option<(f64, f64)> {
+        let total = self.distribution().count() as f64;
+        let found = ratio_uncertainty(parts)?;
+        let count: f64 = parts.iter().map(|part| part.count).sum();
+        let share = parts.iter().map(|part| part.sum).sum::<f64>() / count;
+        let spread = share * (1.0 - share);
+        let effective = effective(spread, found.variance, count) / count * total;
+        Some((effective, effective / penalty(found.student)))
     }
 
     /// Batches that hold something and have seen their whole stretch of the run.
     fn complete(&self) -> Vec<&Bucket> {
         let buckets = self.buckets();
-        let begun = buckets.iter().position(|bucket| bucket.count > 0);
+        let begun = buckets.iter().position(|bucket| bucket.total() > 0);
         // At the run's start a batch is whole; a later first one began in the middle.
         let from = begun.map_or(0, |first| if first == 0 { 0 } else { first + 1 });
         let until = buckets.len().saturating_sub(1).max(from);
         let inner = buckets.get(from..until).unwrap_or_default();
-        inner.iter().filter(|bucket| bucket.count > 0).collect()
+        inner.iter().filter(|bucket| bucket.total() > 0).collect()
     }
 }
 
 impl Estimate {
-    fn bare(value: Span) -> Self {
+    fn bare(value: Time) -> Self {
         Self {
             value,
             interval: None,
             effective_count: None,
         }
     }
+}
+
+/// Whether there are enough effective values on either side of a quantile for an interval.
+fn decides(quantile: f64, (_, independent): (f64, f64)) -> bool {
+    independent * quantile.min(1.0 - quantile) >= FEWEST_BESIDE_QUANTILE
 }
 
 /// How many independent values of variance `spread` have a mean of variance `variance`; never more
@@ -216,6 +244,37 @@ mod tests {
         recorder
     }
 
+    fn known_interval(estimate: &Estimate) -> (Span, Span) {
+        let (low, high) = estimate.interval.unwrap();
+        (low.known().unwrap(), high.known().unwrap())
+    }
+
+    /// Every `nth` of `count` values is censored after a second; the others take up to a millisecond.
+    fn censored(count: u64, nth: u64) -> Recorder {
+        let mut recorder = Recorder::new();
+        for n in 0..count {
+            let at = Span::from_millis(n);
+            match n * 7919 % nth {
+                0 => recorder.record_censored(at, Some(Span::from_secs(1))),
+                _ => recorder.record(at, Span::from_micros(n * 6271 % 1000)),
+            }
+        }
+        recorder
+    }
+
+    #[test]
+    fn a_quantile_beside_the_censored_share_has_no_upper_end() {
+        let recorder = censored(20_000, 97);
+        let p50 = known_interval(&recorder.quantile(0.5));
+        assert!(p50.1 < Span::from_millis(1));
+        // 1.03 % are censored: whether p99 is known is chance.
+        let p99 = recorder.quantile(0.99);
+        assert!(matches!(p99.value, Time::Above(_)), "{p99:?}");
+        let (low, high) = p99.interval.unwrap();
+        assert!(low.known().is_some() && matches!(high, Time::Above(_)));
+        assert_eq!(recorder.mean().interval, None);
+    }
+
     #[test]
     fn ranks_are_binomial() {
         // P(Bin(100, 1/2) <= 39) = 0.0176 and P(Bin(100, 1/2) <= 40) = 0.0284.
@@ -230,10 +289,13 @@ mod tests {
     #[test]
     fn too_little_data_gives_no_interval() {
         let none = Recorder::new();
-        assert_eq!(none.mean(), Estimate::bare(Span::ZERO));
-        assert_eq!(none.quantile(0.5), Estimate::bare(Span::ZERO));
+        assert_eq!(none.mean(), Estimate::bare(Time::Known(Span::ZERO)));
+        assert_eq!(none.quantile(0.5), Estimate::bare(Time::Known(Span::ZERO)));
         let few = record(12, Span::from_millis, |_| Span::from_millis(3));
-        assert_eq!(few.mean(), Estimate::bare(Span::from_millis(3)));
+        assert_eq!(
+            few.mean(),
+            Estimate::bare(Time::Known(Span::from_millis(3)))
+        );
         let some = record(2_000, Span::from_millis, |n| {
             Span::from_micros(n * 7919 % 1000)
         });
@@ -252,9 +314,10 @@ mod tests {
     fn equal_values_are_certain() {
         let value = Span::from_micros(1234);
         let same = record(10_000, Span::from_millis, |_| value);
-        assert_eq!(same.quantile(0.99).interval, Some((value, value)));
+        let known = Time::Known(value);
+        assert_eq!(same.quantile(0.99).interval, Some((known, known)));
         assert_eq!(same.quantile(0.99).effective_count, Some(10_000.0));
-        let (low, high) = same.mean().interval.unwrap();
+        let (low, high) = known_interval(&same.mean());
         assert!(low <= value && value <= high && high.saturating_sub(low) <= Span::from_nanos(2));
     }
 
@@ -272,8 +335,9 @@ mod tests {
                 effective < 20_000.0,
                 "{effective} of 10,000 independent values"
             );
-            let (low, high) = estimate.interval.unwrap();
-            assert!(low < estimate.value && estimate.value < high);
+            let (low, high) = known_interval(&estimate);
+            let value = estimate.value.known().unwrap();
+            assert!(low < value && value < high);
         }
     }
 

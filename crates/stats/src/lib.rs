@@ -1,15 +1,17 @@
 //! What can honestly be said about a set of measured times.
 //!
-//! Times go into a [`Histogram`], or with the moment they belong to into a [`Recorder`], which also
-//! knows how far the values depend on one another and so how much they prove. Both give a
-//! [`Summary`], two of which [`compare`] holds against each other. A [`Share`] of trials has
-//! an interval of its own. [`theory`] has the closed forms
-//! that check the whole chain, [`goodness`] the tests of an arrival process.
+//! Times go into a [`Histogram`], where some are known only by a lower bound into a [`CensoredHistogram`], and with
+//! the moment they belong to into a [`Recorder`], which also knows how far the values depend on one another and so how
+//! much they prove. They give a [`Summary`] or a [`CensoredSummary`]; [`compare`] says whether two runs differ. A
+//! [`Share`] of trials has an interval of its own. [`theory`] has the closed forms that check the whole chain,
+//! [`goodness`] the tests of an arrival process.
 //!
 //! There is no clock here, no thread and no drawing: callers bring the times and take the numbers.
 
 #![forbid(unsafe_code)]
 
+mod censored;
+mod censored_summary;
 mod compare;
 mod dependence;
 pub mod goodness;
@@ -21,6 +23,8 @@ mod share;
 mod summary;
 pub mod theory;
 
+pub use censored::{CensoredHistogram, Time};
+pub use censored_summary::{CensoredSummary, FEWEST_FOR_P999, Reading};
 pub use compare::{Comparison, Verdict, compare};
 pub use histogram::{Histogram, LogError, LogInterval, Step, write_log};
 pub use interval::Estimate;

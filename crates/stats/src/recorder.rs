@@ -10,18 +10,18 @@
 use hdrhistogram::Histogram as Bins;
 use posthaste_units::Span;
 
-use crate::Histogram;
 use crate::histogram::LONGEST;
+use crate::{CensoredHistogram, Histogram};
 
 /// Batches kept; a power of two.
 const BATCHES: usize = 64;
 /// Batches start as 2^20 ns wide, about a millisecond.
 const FIRST_SHIFT: u32 = 20;
 
-/// A [`Histogram`] that also remembers how its values lay in time; under 1.5 MB.
+/// A [`CensoredHistogram`] that also remembers how its values lay in time; under 1.5 MB.
 #[derive(Clone, Debug)]
 pub struct Recorder {
-    all: Histogram,
+    all: CensoredHistogram,
     /// A batch is 2^shift ns wide.
     shift: u32,
     batches: Vec<Bucket>,
@@ -40,7 +40,10 @@ pub struct Batch<'a> {
 /// What is kept of the values of one batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Bucket {
+    /// Known values.
     pub(crate) count: u64,
+    /// Values without a known time: above every threshold.
+    pub(crate) censored: u64,
     /// Nanoseconds.
     pub(crate) sum: u128,
     /// Square nanoseconds.
@@ -54,7 +57,7 @@ impl Recorder {
     /// An empty recorder.
     pub fn new() -> Self {
         Self {
-            all: Histogram::new(),
+            all: CensoredHistogram::new(),
             shift: FIRST_SHIFT,
             batches: Vec::new(),
         }
@@ -64,12 +67,14 @@ impl Recorder {
     ///
     /// Moments may come in any order. One far in the future widens the batches for good.
     pub fn record(&mut self, at: Span, value: Span) {
-        let index = at.as_nanos() >> self.shift;
-        if index >= self.batches.len() as u64 {
-            self.reach(at);
-        }
-        self.batches[(at.as_nanos() >> self.shift) as usize].record(value);
+        self.batch_of(at).record(value);
         self.all.record(value);
+    }
+
+    /// Counts a request without a time, as [`CensoredHistogram::record_censored`].
+    pub fn record_censored(&mut self, at: Span, waited: Option<Span>) {
+        self.batch_of(at).censored += 1;
+        self.all.record_censored(waited);
     }
 
     /// Adds all values of `other`, whose run began at the same moment.
@@ -88,9 +93,14 @@ impl Recorder {
         self.all.merge(&other.all);
     }
 
-    /// All values without their time.
-    pub fn histogram(&self) -> &Histogram {
+    /// All values, whenever they were recorded.
+    pub fn distribution(&self) -> &CensoredHistogram {
         &self.all
+    }
+
+    /// The known values alone.
+    pub fn histogram(&self) -> &Histogram {
+        self.all.known()
     }
 
     /// The run so far in at most 64 stretches of equal width, from the start on.
@@ -110,6 +120,14 @@ impl Recorder {
 
     pub(crate) fn buckets(&self) -> &[Bucket] {
         &self.batches
+    }
+
+    /// The batch that `at` belongs to.
+    fn batch_of(&mut self, at: Span) -> &mut Bucket {
+        if at.as_nanos() >> self.shift >= self.batches.len() as u64 {
+            self.reach(at);
+        }
+        &mut self.batches[(at.as_nanos() >> self.shift) as usize]
     }
 
     /// Makes room for a batch at `at`.
@@ -151,25 +169,31 @@ impl PartialEq for Recorder {
 }
 
 impl Batch<'_> {
-    /// Values in the batch.
+    /// Values in the batch, known and censored.
     pub fn count(&self) -> u64 {
-        self.bucket.count
+        self.bucket.total()
     }
 
-    /// Their mean; `None` when there are none.
+    /// Of these, values without a known time.
+    pub fn censored(&self) -> u64 {
+        self.bucket.censored
+    }
+
+    /// Their mean; `None` where there are none, or some without a known time.
     pub fn mean(&self) -> Option<Span> {
-        (self.bucket.count > 0).then(|| {
+        (self.bucket.count > 0 && self.bucket.censored == 0).then(|| {
             let mean = self.bucket.sum / u128::from(self.bucket.count);
             Span::from_nanos(mean as u64)
         })
     }
 
     /// The value that a share `quantile` of them do not exceed, to two significant digits and no
-    /// finer than half a microsecond; `None` when there are none.
+    /// finer than half a microsecond; `None` where there are none, or where it has no known time.
     pub fn quantile(&self, quantile: f64) -> Option<Span> {
-        let bins = &self.bucket.bins;
-        (!bins.is_empty())
-            .then(|| Span::from_nanos(bins.value_at_quantile(quantile.clamp(0.0, 1.0))))
+        let Bucket { bins, count, .. } = self.bucket;
+        let rank = quantile.clamp(0.0, 1.0) * self.count() as f64;
+        let known = (*count > 0).then(|| rank / *count as f64)?;
+        (known <= 1.0).then(|| Span::from_nanos(bins.value_at_quantile(known)))
     }
 }
 
@@ -179,6 +203,7 @@ impl Bucket {
         bins.auto(true);
         Self {
             count: 0,
+            censored: 0,
             sum: 0,
             sum_of_squares: 0,
             bins,
@@ -193,8 +218,14 @@ impl Bucket {
         self.bins.record(ns).expect("bins grow as far as LONGEST");
     }
 
+    /// Values, known and censored.
+    pub(crate) fn total(&self) -> u64 {
+        self.count + self.censored
+    }
+
     fn merge(&mut self, other: &Self) {
         self.count += other.count;
+        self.censored += other.censored;
         self.sum += other.sum;
         self.sum_of_squares += other.sum_of_squares;
         self.bins
@@ -210,7 +241,7 @@ impl Bucket {
         )
     }
 
-    /// Values in the coarse bin of `ns`, and values in the bins above it.
+    /// Values in the coarse bin of `ns`, and values in the bins above it; censored values are above.
     pub(crate) fn count_in_and_above(&self, ns: u64) -> (u64, u64) {
         let next = self.bins.next_non_equivalent(ns);
         let above = if next > self.bins.max() {
@@ -224,7 +255,7 @@ impl Bucket {
         } else {
             u64::from(self.bins.count_at(ns))
         };
-        (within, above)
+        (within, above + self.censored)
     }
 }
 
@@ -236,9 +267,15 @@ impl PartialEq for Bucket {
                 .map(|bin| (bin.value_iterated_to(), bin.count_at_value()))
                 .collect()
         };
-        (self.count, self.sum, self.sum_of_squares)
-            == (other.count, other.sum, other.sum_of_squares)
-            && bins(self) == bins(other)
+        let sums = |bucket: &Self| {
+            (
+                bucket.count,
+                bucket.censored,
+                bucket.sum,
+                bucket.sum_of_squares,
+            )
+        };
+        sums(self) == sums(other) && bins(self) == bins(other)
     }
 }
 

@@ -2,7 +2,6 @@
 //!
 //! This is the shape in which every verb reports times as JSON; its keys do not change.
 
-use posthaste_units::Span;
 use serde::{Deserialize, Serialize};
 
 use crate::{Estimate, Histogram, Recorder};
@@ -92,6 +91,20 @@ impl Statistic {
     }
 }
 
+impl Statistic {
+    /// The share of values that a quantile is not exceeded by; `None` for mean and maximum.
+    pub const fn quantile(self) -> Option<f64> {
+        match self {
+            Self::Mean | Self::Max => None,
+            Self::P50 => Some(0.5),
+            Self::P90 => Some(0.9),
+            Self::P95 => Some(0.95),
+            Self::P99 => Some(0.99),
+            Self::P999 => Some(0.999),
+        }
+    }
+}
+
 impl Summary {
     /// The statistic in milliseconds.
     pub fn value(&self, statistic: Statistic) -> f64 {
@@ -140,10 +153,15 @@ impl Histogram {
 
 impl Recorder {
     /// The numbers, with intervals where the run is long enough for them.
+    ///
+    /// # Panics
+    /// Where some values have no known time: their summary is [`Self::censored_summary`].
     pub fn summary(&self) -> Summary {
+        let censored = self.distribution().censored();
+        assert_eq!(censored, 0, "a summary would leave out censored values");
         let interval = |estimate: Estimate| {
-            let (low, high): (Span, Span) = estimate.interval?;
-            Some([low.as_millis_f64(), high.as_millis_f64()])
+            let (low, high) = estimate.interval?;
+            Some([low.known()?.as_millis_f64(), high.known()?.as_millis_f64()])
         };
         let quantile = |share| interval(self.quantile(share));
         Summary {
@@ -160,6 +178,8 @@ impl Recorder {
 
 #[cfg(test)]
 mod tests {
+    use posthaste_units::Span;
+
     use super::*;
 
     #[test]

@@ -5,7 +5,7 @@
 //! -p posthaste-stats --test oracle -- --nocapture coverage` repeats the coverage study at full size.
 
 use posthaste_stats::theory::{Md1, Mm1, Mm1k};
-use posthaste_stats::{Recorder, Statistic, Verdict, compare, goodness};
+use posthaste_stats::{Recorder, Statistic, Time, Verdict, compare, goodness};
 use posthaste_units::{Seed, Span, Stream};
 use rand_distr::{Distribution as _, Exp1, Gamma, Uniform};
 
@@ -92,14 +92,19 @@ struct Study {
 
 impl Study {
     fn add(&mut self, estimate: posthaste_stats::Estimate, truth: Span) {
-        let Some((low, high)) = estimate.interval else {
+        let known = |(low, high): (Time, Time)| Some((low.known()?, high.known()?));
+        let interval = estimate
+            .interval
+            .and_then(known)
+            .zip(estimate.value.known());
+        let Some(((low, high), value)) = interval else {
             self.widths.push(f64::INFINITY);
             return;
         };
         self.covered += usize::from(low <= truth && truth <= high);
         self.too_low += usize::from(high < truth);
         let width = high.saturating_sub(low).as_secs_f64();
-        self.widths.push(width / estimate.value.as_secs_f64());
+        self.widths.push(width / value.as_secs_f64());
     }
 
     fn report(&mut self, name: &str, requests: u64) {
@@ -210,7 +215,7 @@ fn theory_agrees_with_a_long_run() {
             let mut recorder = Recorder::new();
             Queue::new(law, load, SERVICE, Seed(1)).record(&mut recorder, 5_000_000);
             for (found, truth) in [(recorder.mean(), mean), (recorder.quantile(0.99), p99)] {
-                let error = found.value.as_secs_f64() / truth.as_secs_f64() - 1.0;
+                let error = found.value.known().unwrap().as_secs_f64() / truth.as_secs_f64() - 1.0;
                 assert!(
                     error.abs() < tolerance,
                     "{law:?} at {load}: off by {error:.4}"

@@ -1,0 +1,248 @@
+//! Times of which some are known only by a lower bound: right-censored data.
+//!
+//! A request that was given up after 500 ms has no response time, only the knowledge that it would have been longer.
+//! To leave it out is the survivors' bias: the percentiles of an overloaded service would improve with every request
+//! that it does not answer. Here such a request counts, and it is longer than every known time. A percentile whose rank
+//! falls among the censored requests is not known; its lower bound is the percentile of the known times together with
+//! the times that were waited.
+
+use std::fmt;
+
+use posthaste_units::Span;
+
+use crate::Histogram;
+
+/// A time that may be known only by a lower bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Time {
+    /// Measured.
+    Known(Span),
+    /// Longer than this: the request was given up while it still waited.
+    Above(Span),
+    /// Longer than every bound: the request ended without a reply, however long one would have waited.
+    Never,
+}
+
+/// A [`Histogram`] of known times together with the requests that have none.
+///
+/// Quantiles are of all values; [`Self::known`] is the distribution of the known times alone.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CensoredHistogram {
+    known: Histogram,
+    waited: Histogram,
+    never: u64,
+}
+
+impl Time {
+    /// The time, where it was measured.
+    pub fn known(self) -> Option<Span> {
+        match self {
+            Self::Known(time) => Some(time),
+            Self::Above(_) | Self::Never => None,
+        }
+    }
+
+    /// The largest time that this one is known to reach; `None` for [`Self::Never`].
+    pub fn lower_bound(self) -> Option<Span> {
+        match self {
+            Self::Known(time) | Self::Above(time) => Some(time),
+            Self::Never => None,
+        }
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known(time) => time.fmt(f),
+            Self::Above(bound) => write!(f, "> {bound}"),
+            Self::Never => f.write_str("no reply"),
+        }
+    }
+}
+
+impl CensoredHistogram {
+    /// An empty histogram.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Counts a known time.
+    pub fn record(&mut self, value: Span) {
+        self.known.record(value);
+    }
+
+    /// Counts a request without a time: one that was given up after `waited`, or one that ended without a reply (`None`).
+    pub fn record_censored(&mut self, waited: Option<Span>) {
+        match waited {
+            Some(waited) => self.waited.record(waited),
+            None => self.never += 1,
+        }
+    }
+
+    /// Adds all values of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.known.merge(&other.known);
+        self.waited.merge(&other.waited);
+        self.never += other.never;
+    }
+
+    /// Adds known times.
+    pub fn merge_known(&mut self, other: &Histogram) {
+        self.known.merge(other);
+    }
+
+    /// All values, known and censored.
+    pub fn count(&self) -> u64 {
+        self.known.count() + self.censored()
+    }
+
+    /// Values without a known time.
+    pub fn censored(&self) -> u64 {
+        self.waited.count() + self.never
+    }
+
+    /// The known times alone: the survivors.
+    pub fn known(&self) -> &Histogram {
+        &self.known
+    }
+
+    /// The mean of all values, exact to the nanosecond; zero when empty.
+    ///
+    /// Its lower bound counts a request that ended without a reply as zero.
+    pub fn mean(&self) -> Time {
+        if self.censored() == 0 {
+            return Time::Known(self.known.mean());
+        }
+        let sum = |times: &Histogram| times.mean_nanos() * times.count() as f64;
+        let sum = sum(&self.known) + sum(&self.waited);
+        Time::Above(Span::from_nanos((sum / self.count() as f64) as u64))
+    }
+
+    /// The largest value; zero when empty.
+    pub fn max(&self) -> Time {
+        match (self.never, self.waited.count()) {
+            (0, 0) => Time::Known(self.known.max()),
+            (0, _) => Time::Above(self.known.max().max(self.waited.max())),
+            _ => Time::Never,
+        }
+    }
+
+    /// The value that a share `quantile` (0 to 1) of all values do not exceed; zero when empty.
+    ///
+    /// To a thousandth, as [`Histogram::quantile`].
+    pub fn quantile(&self, quantile: f64) -> Time {
+        if self.censored() == 0 {
+            return Time::Known(self.known.quantile(quantile));
+        }
+        let count = self.count();
+        let rank = (quantile.clamp(0.0, 1.0) * count as f64).ceil() as u64;
+        let rank = rank.clamp(1, count);
+        if rank <= self.known.count() {
+            return Time::Known(at_rank(&self.known, rank));
+        }
+        let mut finite = self.known.clone();
+        finite.merge(&self.waited);
+        match rank <= finite.count() {
+            true => Time::Above(at_rank(&finite, rank)),
+            false => Time::Never,
+        }
+    }
+}
+
+/// The value of this rank, from 1.
+fn at_rank(values: &Histogram, rank: u64) -> Span {
+    // The middle of the rank's share of the whole: no rounding leads to a neighbour.
+    values.quantile((rank as f64 - 0.5) / values.count() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ms(millis: u64) -> Span {
+        Span::from_millis(millis)
+    }
+
+    fn of(known: &[u64], waited: &[u64], never: usize) -> CensoredHistogram {
+        let mut all = CensoredHistogram::new();
+        known.iter().for_each(|value| all.record(ms(*value)));
+        let waited = waited.iter().map(|value| Some(ms(*value)));
+        waited
+            .chain(std::iter::repeat_n(None, never))
+            .for_each(|waited| all.record_censored(waited));
+        all
+    }
+
+    /// To the resolution of the bins.
+    fn near(found: Option<Span>, millis: u64) -> bool {
+        found.is_some_and(|found| (found.as_millis_f64() / millis as f64 - 1.0).abs() < 0.002)
+    }
+
+    #[test]
+    fn half_without_a_reply_leaves_the_median_and_no_more() {
+        let all = of(&[100, 200, 300], &[500, 500, 500], 0);
+        assert!(near(all.quantile(0.5).known(), 300));
+        let p99 = all.quantile(0.99);
+        assert!(matches!(p99, Time::Above(_)) && near(p99.lower_bound(), 500));
+        assert!(near(all.mean().lower_bound(), 350) && all.mean().known().is_none());
+        assert!(matches!(all.max(), Time::Above(_)));
+        assert_eq!(
+            (all.count(), all.censored(), all.known().count()),
+            (6, 3, 3)
+        );
+    }
+
+    #[test]
+    fn a_request_that_never_comes_has_no_bound() {
+        let refused = of(&[5], &[], 9);
+        assert_eq!(refused.quantile(0.99), Time::Never);
+        assert_eq!(refused.quantile(0.99).to_string(), "no reply");
+        assert!(near(refused.quantile(0.1).known(), 5));
+        // Waiting ends before refusal: the lower of two ranks has a bound, the higher none.
+        let mixed = of(&[], &[500], 1);
+        assert!(matches!(mixed.quantile(0.5), Time::Above(_)));
+        assert_eq!(mixed.quantile(0.6), Time::Never);
+    }
+
+    #[test]
+    fn the_bound_counts_known_times_beyond_those_that_were_waited() {
+        // Aborted after 50 ms beside replies after 3 s: the third of four is at least the first reply.
+        let all = of(&[3_000, 3_000], &[50, 50], 0);
+        assert!(near(all.quantile(0.5).known(), 3_000));
+        assert!(near(all.quantile(0.75).lower_bound(), 3_000));
+    }
+
+    #[test]
+    fn empty_is_zero() {
+        let none = CensoredHistogram::new();
+        assert_eq!(none.quantile(0.99), Time::Known(Span::ZERO));
+        assert_eq!(none.mean(), Time::Known(Span::ZERO));
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_are_order_statistics_of_all(
+            known in prop::collection::vec(1u64..1_000, 0..60),
+            waited in prop::collection::vec(1u64..1_000, 0..60),
+            never in 0usize..20,
+            share in 0.001f64..1.0,
+        ) {
+            prop_assume!(known.len() + waited.len() + never > 0);
+            let all = of(&known, &waited, never);
+            let (mut known, mut finite) = (known.clone(), [known, waited].concat());
+            known.sort_unstable();
+            finite.sort_unstable();
+            let rank = (share * all.count() as f64).ceil() as usize;
+            match all.quantile(share) {
+                Time::Known(found) => prop_assert!(near(Some(found), known[rank - 1])),
+                Time::Above(bound) => {
+                    prop_assert!(rank > known.len());
+                    prop_assert!(near(Some(bound), finite[rank - 1]));
+                }
+                Time::Never => prop_assert!(rank > finite.len()),
+            }
+        }
+    }
+}
