@@ -98,7 +98,7 @@ impl Ends {
             dear: per_second(dear),
             away: per_second(away),
             failed: per_second(failed),
-            times: Times::of(&tick.ok),
+            times: Times::of(tick.responses.ok()),
         }
     }
 
@@ -204,7 +204,7 @@ posthaste_gateway_marks_total{{mark=\"ef\",origin=\"prefer\"}} {compressed}
         tick.outcomes[Outcome::TimedOut] = 3;
         tick.outcomes[Outcome::InFlight] = 7;
         tick.outcomes[Outcome::Declined] = 2;
-        tick.ok.record(Span::from_millis(20));
+        tick.responses.record(Outcome::Ok, Span::from_millis(20));
         let ends = Ends::of(Span::from_secs(2), &tick);
         assert_eq!((ends.served, ends.dear, ends.away), (5.0, 3.0, 1.5));
         assert_eq!((ends.failed, ends.all()), (2.5, 12.0));

@@ -112,7 +112,7 @@ impl Eye {
             }
         }
         if is_new || demand == 0 {
-            self.times = Times::of(&all.ok);
+            self.times = Times::of(all.responses.ok());
         }
     }
 }

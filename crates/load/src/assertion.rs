@@ -1,13 +1,14 @@
 //! `--assert 'p99<200ms'`: one figure of a report against one bound.
 //!
-//! A response time is compared with a time, a share (`errors`, or an outcome's name) with a
+//! A response time, of all requests that were due or of good replies (`ok-p99`), is compared with a time, a share (`errors`, or an outcome's name) with a
 //! percentage, `rate` with a rate. The same grammar names the objective of `--find`.
 
 use std::fmt;
 use std::str::FromStr;
 
-use posthaste_stats::Statistic;
+use posthaste_stats::{FEWEST_FOR_P999, Reading, Statistic, Summary};
 use posthaste_units::{Rate, Ratio, Span};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::outcome::Outcome;
@@ -25,7 +26,10 @@ pub struct Assertion {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Figure {
+    /// Of all requests that were due.
     Response(Statistic),
+    /// Of good replies.
+    OkResponse(Statistic),
     Errors,
     Share(Outcome),
     Rate,
@@ -38,6 +42,20 @@ enum Relation {
     Above,
     AtLeast,
 }
+
+/// An assertion on a report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checked {
+    /// As written.
+    pub assertion: String,
+    /// Whether it holds; an assertion on what is not known does not.
+    pub holds: bool,
+    /// The figure in the report, in words.
+    pub found: String,
+}
+
+/// The prefix of figures of good replies.
+const OK: &str = "ok-";
 
 /// Why an assertion cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -73,16 +91,22 @@ pub enum AssertionError {
     },
 }
 
-fn figures() -> Vec<&'static str> {
-    let outcomes = Outcome::ALL.iter().map(|outcome| outcome.name());
-    let times = Statistic::ALL.iter().map(|statistic| statistic.key());
-    times.chain(["errors", "rate"]).chain(outcomes).collect()
+fn figures() -> Vec<String> {
+    let outcomes = Outcome::ALL.iter().map(|outcome| outcome.name().to_owned());
+    let times = Statistic::ALL
+        .iter()
+        .map(|statistic| statistic.key().to_owned());
+    let of_ok = Statistic::ALL
+        .iter()
+        .map(|statistic| format!("{OK}{}", statistic.key()));
+    let others = ["errors", "rate"].map(str::to_owned);
+    times.chain(of_ok).chain(others).chain(outcomes).collect()
 }
 
 fn nearest(figure: &str) -> String {
     figures()
         .into_iter()
-        .map(|known| (strsim::jaro_winkler(figure, known), known))
+        .map(|known| (strsim::jaro_winkler(figure, &known), known))
         .filter(|(likeness, _)| *likeness > 0.7)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, known)| format!(" (did you mean {known}?)"))
@@ -115,9 +139,12 @@ impl FromStr for Assertion {
 
 impl Figure {
     fn named(name: &str) -> Result<Self, AssertionError> {
-        let time = Statistic::ALL.into_iter().find(|time| time.key() == name);
-        if let Some(time) = time {
+        let time = |name: &str| Statistic::ALL.into_iter().find(|time| time.key() == name);
+        if let Some(time) = time(name) {
             return Ok(Self::Response(time));
+        }
+        if let Some(time) = name.strip_prefix(OK).and_then(time) {
+            return Ok(Self::OkResponse(time));
         }
         match (name, Outcome::from_name(name)) {
             ("errors", _) => Ok(Self::Errors),
@@ -136,7 +163,7 @@ impl Figure {
             reason: reason.to_string(),
         };
         match self {
-            Self::Response(_) => value
+            Self::Response(_) | Self::OkResponse(_) => value
                 .parse::<Span>()
                 .map(Span::as_millis_f64)
                 .map_err(|reason| error("a time", reason)),
@@ -159,26 +186,54 @@ impl Figure {
         }
     }
 
-    fn of(self, report: &Report) -> f64 {
-        let share = |count: u64| count as f64 / report.intended.max(1) as f64;
+    /// The figure in a report: milliseconds, a share, or events per second. Infinite where it falls among requests
+    /// without a reply, `None` where it is not known.
+    fn of(self, report: &Report) -> Option<f64> {
+        let share = |count: u64| count as f64 / report.intended as f64;
+        if report.intended == 0 {
+            return None;
+        }
         match self {
-            Self::Response(statistic) => report.response_time_ms.value(statistic),
-            Self::Errors => report.error_share(),
-            Self::Share(outcome) => share(report.outcomes[outcome]),
-            Self::Rate => report.achieved_rate,
+            Self::Response(_) | Self::OkResponse(_) => self.reading(report)?.or_infinite(),
+            Self::Errors => Some(report.error_share()),
+            Self::Share(outcome) => Some(share(report.outcomes[outcome])),
+            Self::Rate => Some(report.achieved_rate),
+        }
+    }
+
+    /// The response time in a report, where the figure is one.
+    fn reading(self, report: &Report) -> Option<Reading> {
+        match self {
+            Self::Response(statistic) => Some(report.response_time_ms.reading(statistic)),
+            Self::OkResponse(statistic) => Some(of_ok(&report.ok_response_time_ms, statistic)),
+            _ => None,
         }
     }
 }
 
+fn of_ok(times: &Summary, statistic: Statistic) -> Reading {
+    let few = statistic == Statistic::P999 && times.count < FEWEST_FOR_P999;
+    match few || times.count == 0 {
+        true => Reading::Unknown,
+        false => Reading::Known(times.value(statistic)),
+    }
+}
+
 impl Assertion {
-    /// Whether the report meets it. A run without a request meets none, one without a complete
-    /// reply no bound on times.
-    pub fn holds(&self, report: &Report) -> bool {
-        let timeless = matches!(self.figure, Figure::Response(_));
-        if report.intended == 0 || (timeless && report.response_time_ms.count == 0) {
-            return false;
+    /// Whether the report meets it.
+    pub fn check(&self, report: &Report) -> Checked {
+        Checked {
+            assertion: self.text.clone(),
+            holds: self.holds(report),
+            found: self.found(report),
         }
-        let value = self.figure.of(report);
+    }
+
+    /// Whether the report meets it. A figure that is not known meets no bound.
+    pub fn holds(&self, report: &Report) -> bool {
+        let Some(value) = self.figure.of(report) else {
+            return false;
+        };
         match self.relation {
             Relation::Below => value < self.bound,
             Relation::AtMost => value <= self.bound,
@@ -187,11 +242,19 @@ impl Assertion {
         }
     }
 
-    /// What the report has instead, in words.
+    /// The figure in the report, in words.
     pub fn found(&self, report: &Report) -> String {
-        let value = self.figure.of(report);
+        let Some(value) = self.figure.of(report) else {
+            return self.unknown(report);
+        };
         match self.figure {
-            Figure::Response(_) => Span::from_secs_f64(value / 1e3).to_string(),
+            Figure::Response(_) | Figure::OkResponse(_) => {
+                let reading = self.figure.reading(report).unwrap_or_default();
+                match report.is_silent() {
+                    true => Reading::Never.words(|_| String::new()),
+                    false => reading.words(|ms| Span::from_secs_f64(ms / 1e3).to_string()),
+                }
+            }
             Figure::Errors | Figure::Share(_) => Ratio::new(value)
                 .map(|share| share.to_string())
                 .unwrap_or_default(),
@@ -199,12 +262,27 @@ impl Assertion {
         }
     }
 
+    /// The reason why the figure is not known.
+    fn unknown(&self, report: &Report) -> String {
+        let replies = match self.figure {
+            Figure::OkResponse(_) => report.ok_response_time_ms.count,
+            _ => report.intended,
+        };
+        match replies {
+            0 if report.intended == 0 => "no request was due".to_owned(),
+            0 => "no good reply".to_owned(),
+            _ => {
+                format!("unknown: p99.9 needs {FEWEST_FOR_P999} requests, and there were {replies}")
+            }
+        }
+    }
+
     /// A response time as a multiple of its bound: 1 is just at the limit.
     pub(crate) fn excess(&self, report: &Report) -> Option<f64> {
-        let Figure::Response(statistic) = self.figure else {
+        let Figure::Response(_) = self.figure else {
             return None;
         };
-        Some(report.response_time_ms.value(statistic) / self.bound)
+        Some(self.figure.of(report)? / self.bound)
     }
 
     /// The share of requests that may fail: what is not there has no time, and if more fail than have times
@@ -272,6 +350,34 @@ mod tests {
         assert!("p99<200ms".parse::<Assertion>().unwrap().is_objective());
         assert!(!"p99>200ms".parse::<Assertion>().unwrap().is_objective());
         assert!(!"errors<1%".parse::<Assertion>().unwrap().is_objective());
+        assert_eq!(
+            "ok-p99<1s".parse::<Assertion>().unwrap().to_string(),
+            "ok-p99<1s"
+        );
+    }
+
+    #[test]
+    fn a_reply_that_never_came_is_longer_than_any_bound() {
+        use crate::testing::report;
+        // Of ten requests four are answered after 100 ms, six given up after 500.
+        let half = report(4, 6);
+        let check = |text: &str| text.parse::<Assertion>().unwrap().check(&half);
+        let holds = |text: &str| check(text).holds;
+        assert!(holds("p50>1s") && !holds("p50<10s") && !holds("mean<10s") && !holds("max<1h"));
+        assert!(holds("ok-p99<200ms") && holds("timed-out<=60%") && !holds("errors<1%"));
+        assert!(
+            check("p50<200ms").found.starts_with("> 500"),
+            "{:?}",
+            check("p50<200ms")
+        );
+        // Nothing is said of what nine in ten thousand would be.
+        assert!(!holds("p999<1h") && !holds("p999>1us"));
+        assert!(check("p999<1h").found.contains("needs 5000"));
+        let silent = report(0, 5);
+        let check = |text: &str| text.parse::<Assertion>().unwrap().check(&silent);
+        assert_eq!(check("p50<1s").found, "no reply");
+        assert_eq!(check("ok-p50<1s").found, "no good reply");
+        assert!(!check("ok-p50>1us").holds);
     }
 
     #[test]

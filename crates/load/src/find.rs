@@ -300,8 +300,11 @@ impl Search<'_> {
         let sheds = errors >= self.objective.tolerance();
         let held = excess < 1.0 && !sheds && report.outcomes[Outcome::Ok] > 0;
         // Without a complete reply there is no time to compare with, and the server is to blame.
-        let late = report.response_time_ms.count > 0
-            && report.send_lateness_ms.p99 > LATE * report.response_time_ms.p99;
+        let p99 = report
+            .response_time_ms
+            .reading(posthaste_stats::Statistic::P99);
+        let p99 = p99.known().unwrap_or(f64::INFINITY);
+        let late = report.send_lateness_ms.p99 > LATE * p99;
         // What was never sent says as little.
         let unsent = report.outcomes[Outcome::Dropped] + report.outcomes[Outcome::ClientFailed];
         let late = late || unsent as f64 >= UNSENT * report.intended.max(1) as f64;

@@ -60,17 +60,21 @@ impl Observer for Live {
         self.seconds += 1;
         self.outcomes += tick.outcomes;
         let rate = |count: u64| thousands((count as f64 / seconds).round() as u64);
-        let millis = |quantile: f64| tick.response.quantile(quantile).as_millis_f64();
+        let ended = tick.responses.all();
+        let time = |time: posthaste_stats::Time| {
+            let reading = posthaste_stats::Reading::from(time);
+            reading.words(|ms| format!("{ms:.2} ms"))
+        };
         let rates = format!(
             "due {}/s, ended {}/s",
             rate(tick.intended),
             rate(tick.outcomes.total())
         );
         let times = format!(
-            "p50 {:.2} ms, p99 {:.2} ms, max {:.2} ms, sent late by at most {}",
-            millis(0.5),
-            millis(0.99),
-            millis(1.0),
+            "of all that ended: p50 {}, p99 {}, max {}; sent late by at most {}",
+            time(ended.quantile(0.5)),
+            time(ended.quantile(0.99)),
+            time(ended.max()),
             tick.lateness
         );
         let ends: Vec<String> = occurred(&self.outcomes)

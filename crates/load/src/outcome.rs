@@ -7,6 +7,7 @@
 use std::fmt;
 use std::ops::{AddAssign, Index, IndexMut};
 
+use posthaste_units::Span;
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -38,7 +39,7 @@ pub enum Outcome {
     /// A complete reply whose content is not what Content-Encoding says, or in no coding that is known
     /// here; only where the plan decodes.
     Undecodable,
-    /// Never sent: the generator's own limit of open connections was reached.
+    /// Never sent: the generator's own limit was reached, of open connections or of its speed.
     Dropped,
     /// Never sent: this machine had no descriptor, no port or no memory left.
     ClientFailed,
@@ -108,7 +109,7 @@ impl Outcome {
             Self::TlsFailed => "TLS handshake failed",
             Self::ProtocolError => "not HTTP, or a body of another length than announced",
             Self::Undecodable => "complete reply whose content cannot be decoded",
-            Self::Dropped => "not sent: the limit of open connections",
+            Self::Dropped => "not sent: the generator's limit of open connections, or of its speed",
             Self::ClientFailed => "not sent: no descriptor, port or memory here",
             Self::Declined => "not sent: no offer at the price the client pays",
             Self::InFlight => "unfinished when the run was stopped",
@@ -118,6 +119,17 @@ impl Outcome {
     /// Whether a reply came whole, whatever it says.
     pub(crate) const fn is_complete(self) -> bool {
         matches!(self, Self::Ok | Self::SoapFault | Self::StatusError)
+    }
+
+    /// The time that a request without a complete reply was waited for, of the time until it ended: longer than that is
+    /// its response time. `None` where no reply would have come however long one waited.
+    pub(crate) const fn waited(self, until_end: Span) -> Option<Span> {
+        match self {
+            Self::ConnectAborted | Self::Unanswered | Self::TimedOut | Self::InFlight => {
+                Some(until_end)
+            }
+            _ => None,
+        }
     }
 
     /// Whether a request was put on the wire, or at least a SYN for it; of one that was unfinished when

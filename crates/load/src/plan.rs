@@ -113,6 +113,20 @@ impl Plan {
         }
     }
 
+    /// Requests due in the measured time, on average where arrivals are drawn; `None` in a closed loop.
+    pub fn expected(&self) -> Option<u64> {
+        match &self.pace {
+            Pace::Closed { .. } => None,
+            Pace::Open {
+                arrivals: Arrivals::Trace(times),
+                ..
+            } => Some((times.len() - times.partition_point(|at| *at < self.warm_up)) as u64),
+            Pace::Open { steps, .. } => {
+                Some(steps.iter().map(Step::expected).sum::<f64>().round() as u64)
+            }
+        }
+    }
+
     /// Whether no request would ever be due.
     pub(crate) fn is_empty(&self) -> bool {
         match &self.pace {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use posthaste_stats::{Histogram, Recorder};
 use posthaste_units::{Instant, Rate, Span};
 use thiserror::Error;
@@ -25,6 +26,8 @@ use crate::tls::{self, TlsError};
 const LEAD: Span = Span::from_millis(5);
 /// Nobody waits longer than this for a loop to tell its second.
 const LATE: Span = Span::from_secs(2);
+/// The unit in which a run is told while it lasts.
+const SECOND: Span = Span::from_secs(1);
 /// Descriptors left to everything else in the process.
 const SPARE_DESCRIPTORS: u64 = 64;
 
@@ -58,11 +61,12 @@ pub enum RunError {
 
 /// A second of the run, as told while it runs.
 pub trait Observer {
-    /// All is prepared, and the first request is sent next.
-    fn begin(&mut self) {}
+    /// All is prepared, and the first request is sent next; `started` is the wall-clock time of the run's origin.
+    fn begin(&mut self, started: Timestamp) {
+        let _ = started;
+    }
 
-    /// `at` is the time since the start (warm-up included), `tick` what happened since the
-    /// last call.
+    /// `at` is the time since the start (warm-up included) in whole seconds, `tick` what happened since the last call.
     fn tick(&mut self, at: Span, tick: &Tick);
 }
 
@@ -71,9 +75,9 @@ impl Observer for () {
 }
 
 impl<O: Observer> Observer for Option<O> {
-    fn begin(&mut self) {
+    fn begin(&mut self, started: Timestamp) {
         if let Some(observer) = self {
-            observer.begin();
+            observer.begin(started);
         }
     }
 
@@ -85,9 +89,9 @@ impl<O: Observer> Observer for Option<O> {
 }
 
 impl<A: Observer, B: Observer> Observer for (A, B) {
-    fn begin(&mut self) {
-        self.0.begin();
-        self.1.begin();
+    fn begin(&mut self, started: Timestamp) {
+        self.0.begin(started);
+        self.1.begin(started);
     }
 
     fn tick(&mut self, at: Span, tick: &Tick) {
@@ -97,8 +101,8 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
 }
 
 impl<O: Observer> Observer for &mut O {
-    fn begin(&mut self) {
-        O::begin(self);
+    fn begin(&mut self, started: Timestamp) {
+        O::begin(self, started);
     }
 
     fn tick(&mut self, at: Span, tick: &Tick) {
@@ -132,14 +136,22 @@ pub struct Run {
     /// Requests that were due when the run was stopped, and that the generator had not come to: they are
     /// [`Outcome::InFlight`].
     pub unbegun: u64,
+    /// Requests that were due when the plan ended, and that the generator had not come to: they are
+    /// [`Outcome::Dropped`].
+    pub overdue: u64,
     /// Requests sent within that time.
     pub sent: u64,
     /// Complete replies that came within that time, also those to requests of the warm-up.
     pub completed: u64,
     /// Those of them that were [`Outcome::Ok`].
     pub served: u64,
-    /// Due to last byte, or to decoded, complete replies only.
+    /// Wall-clock time at the start, warm-up included.
+    pub started: Timestamp,
+    /// Due to last byte, or to decoded, of all requests that were due: one without a complete reply is longer than any
+    /// bound.
     pub response: Recorder,
+    /// The same of good replies alone.
+    pub ok: Recorder,
     /// Sent to last byte, or to decoded, complete replies only.
     pub service: Recorder,
     /// Due to sent: the generator's own lateness.
@@ -164,6 +176,8 @@ pub struct Run {
     pub bytes_sent: u64,
     /// Bytes of replies, heads and warm-up included.
     pub bytes_received: u64,
+    /// Bytes of requests and of replies that went in the measured time.
+    pub bytes_in_time: [u64; 2],
     /// Whether it was stopped before its end.
     pub stopped: bool,
 }
@@ -193,12 +207,23 @@ impl Run {
     pub fn achieved_rate(&self) -> f64 {
         self.per_second(self.completed)
     }
+
+    /// Good replies per second of the measured time.
+    pub fn ok_rate(&self) -> f64 {
+        self.per_second(self.served)
+    }
+
+    /// Bytes of requests and of replies per second of the measured time.
+    pub fn byte_rates(&self) -> [f64; 2] {
+        self.bytes_in_time.map(|bytes| self.per_second(bytes))
+    }
 }
 
 /// Carries out `plan`. Setting `stop` ends it early; what was measured is kept.
 pub fn run(plan: &Plan, stop: &AtomicBool, observer: &mut dyn Observer) -> Result<Run, RunError> {
     let (mut shared, dns) = prepare(plan, stop)?;
     shared.clock = Clock::starting_in(LEAD);
+    let started = Timestamp::now();
     let (ticks, from_loops) = mpsc::channel();
     let tallies = std::thread::scope(|scope| {
         let shared = &shared;
@@ -216,7 +241,7 @@ pub fn run(plan: &Plan, stop: &AtomicBool, observer: &mut dyn Observer) -> Resul
         };
         let loops: Vec<_> = (0..plan.threads).map(begin).collect();
         match loops.iter().all(Result::is_ok) {
-            true => observer.begin(),
+            true => observer.begin(started),
             false => shared.incomplete.store(true, Ordering::Relaxed),
         }
         drop(ticks);
@@ -229,7 +254,7 @@ pub fn run(plan: &Plan, stop: &AtomicBool, observer: &mut dyn Observer) -> Resul
             })
             .collect::<Result<Vec<Tally>, RunError>>()
     })?;
-    Ok(assemble(plan, &shared, &dns, &tallies))
+    Ok(assemble(plan, &shared, started, &dns, &tallies))
 }
 
 fn prepare<'r>(plan: &'r Plan, stop: &'r AtomicBool) -> Result<(Shared<'r>, Vec<Span>), RunError> {
@@ -311,10 +336,11 @@ fn settle_thread(plan: &Plan, index: usize) {
     }
 }
 
-/// Joins the ticks of all loops and passes them on when each loop has told its second.
+/// Joins the ticks of all loops and passes them on when each loop has told its second, as whole seconds.
 fn watch(ticks: &mpsc::Receiver<Tick>, shared: &Shared<'_>, observer: &mut dyn Observer) {
     let (mut joined, mut told) = (Tick::default(), 0);
-    let mut shown = Instant::ORIGIN;
+    // The last second that was passed on: each is told once.
+    let mut last = 0;
     loop {
         match ticks.recv_timeout(Duration::from_millis(200)) {
             Ok(tick) => {
@@ -324,16 +350,28 @@ fn watch(ticks: &mpsc::Receiver<Tick>, shared: &Shared<'_>, observer: &mut dyn O
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        let now = shared.clock.now();
-        if told >= shared.plan.threads || now.since(shown) >= LATE {
-            (shown, told) = (now, 0);
-            observer.tick(now.since(Instant::ORIGIN), &std::mem::take(&mut joined));
+        let now = shared.clock.now().since(Instant::ORIGIN);
+        let second = now.as_nanos() / SECOND.as_nanos();
+        let is_late = now.saturating_sub(SECOND * last) >= LATE;
+        if second > last && (told >= shared.plan.threads || is_late) {
+            (last, told) = (second, 0);
+            observer.tick(SECOND * second, &std::mem::take(&mut joined));
         }
     }
-    observer.tick(shared.clock.now().since(Instant::ORIGIN), &joined);
+    if joined.intended + joined.outcomes.total() > 0 {
+        let now = shared.clock.now().since(Instant::ORIGIN).as_nanos();
+        let second = now.div_ceil(SECOND.as_nanos()).max(last + 1);
+        observer.tick(SECOND * second, &joined);
+    }
 }
 
-fn assemble(plan: &Plan, shared: &Shared<'_>, dns: &[Span], tallies: &[Tally]) -> Run {
+fn assemble(
+    plan: &Plan,
+    shared: &Shared<'_>,
+    started: Timestamp,
+    dns: &[Span],
+    tallies: &[Tally],
+) -> Run {
     let mut tally = Tally::new(plan.step_ends(), plan.requests.len());
     for other in tallies {
         tally.merge(other);
@@ -352,16 +390,26 @@ fn assemble(plan: &Plan, shared: &Shared<'_>, dns: &[Span], tallies: &[Tally]) -
         tally.intended, sum,
         "intended requests and outcomes differ: a bug"
     );
+    let mut response = tally.rest;
+    response.merge(&tally.ok);
+    assert_eq!(
+        response.distribution().count(),
+        sum,
+        "response times and outcomes differ: a bug"
+    );
     Run {
         intended: tally.intended,
         outcomes: tally.outcomes,
         warm_up: tally.warm_up,
         duration,
         unbegun: tally.unbegun,
+        overdue: tally.overdue,
+        started,
         sent: tally.sent,
         completed: tally.completed,
         served: tally.served,
-        response: tally.response,
+        response,
+        ok: tally.ok,
         service: tally.service,
         lateness: tally.lateness,
         phases: tally.phases,
@@ -389,6 +437,7 @@ fn assemble(plan: &Plan, shared: &Shared<'_>, dns: &[Span], tallies: &[Tally]) -
         connections: tally.connections,
         bytes_sent: tally.bytes_sent,
         bytes_received: tally.bytes_received,
+        bytes_in_time: tally.bytes_in_time,
         stopped,
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Three times are kept apart and never mixed: *response time* counts from when a request
 //! was due, *service time* from when it was sent, *send lateness* is the difference: the
-//! generator's own. Only complete replies enter the first two.
+//! generator's own. Every request that was due enters the first, one without a complete reply as
+//! longer than any bound; only complete replies enter the second.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,8 @@ use posthaste_units::{Instant, Span};
 use crate::buying::QuoteUse;
 use crate::decoding::Decoded;
 use crate::outcome::{Outcome, Outcomes};
+use crate::responses::Responses;
+use crate::source::Due;
 
 /// The instants of one exchange; those not reached stand at the origin.
 #[derive(Clone, Copy, Debug, Default)]
@@ -103,10 +106,8 @@ pub struct Part {
     pub completed: u64,
     /// Those of them that were [`Outcome::Ok`].
     pub served: u64,
-    /// Response times of its complete replies.
-    pub response: Histogram,
-    /// The same of those that were [`Outcome::Ok`]: a refusal may come much sooner.
-    pub ok: Histogram,
+    /// Response times of its requests.
+    pub responses: Responses,
 }
 
 impl Part {
@@ -114,8 +115,7 @@ impl Part {
         self.outcomes += other.outcomes;
         self.completed += other.completed;
         self.served += other.served;
-        self.response.merge(&other.response);
-        self.ok.merge(&other.ok);
+        self.responses.merge(&other.responses);
     }
 }
 
@@ -128,10 +128,8 @@ pub struct Tick {
     pub outcomes: Outcomes,
     /// Complete replies among them, by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Response times of those replies.
-    pub response: Histogram,
-    /// Those of [`Outcome::Ok`] alone.
-    pub ok: Histogram,
+    /// Response times of the requests that ended.
+    pub responses: Responses,
     /// The latest send of the second.
     pub lateness: Span,
 }
@@ -144,8 +142,7 @@ impl Tick {
         for (status, count) in &other.statuses {
             *self.statuses.entry(*status).or_default() += count;
         }
-        self.response.merge(&other.response);
-        self.ok.merge(&other.ok);
+        self.responses.merge(&other.responses);
         self.lateness = self.lateness.max(other.lateness);
     }
 }
@@ -157,11 +154,16 @@ pub(crate) struct Tally {
     pub(crate) warm_up: u64,
     /// Requests that the loop had not come to when it was stopped.
     pub(crate) unbegun: u64,
+    /// Requests that the loop had not come to when the plan ended: they are [`Outcome::Dropped`].
+    pub(crate) overdue: u64,
     /// Requests sent in the measured time, whenever they were due.
     pub(crate) sent: u64,
     pub(crate) completed: u64,
     pub(crate) served: u64,
-    pub(crate) response: Recorder,
+    /// Response times of good replies.
+    pub(crate) ok: Recorder,
+    /// Response times of all other requests.
+    pub(crate) rest: Recorder,
     pub(crate) service: Recorder,
     pub(crate) lateness: Histogram,
     pub(crate) phases: Phases,
@@ -176,6 +178,8 @@ pub(crate) struct Tally {
     pub(crate) connections: u64,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
+    /// Bytes of requests and replies in the measured time.
+    pub(crate) bytes_in_time: [u64; 2],
     pub(crate) tick: Tick,
     /// When the loop was told to stop, or had nothing more to do.
     pub(crate) over: Instant,
@@ -203,10 +207,12 @@ impl Tally {
             outcomes: Outcomes::default(),
             warm_up: 0,
             unbegun: 0,
+            overdue: 0,
             sent: 0,
             completed: 0,
             served: 0,
-            response: Recorder::new(),
+            ok: Recorder::new(),
+            rest: Recorder::new(),
             service: Recorder::new(),
             lateness: Histogram::new(),
             phases: Phases::default(),
@@ -220,6 +226,7 @@ impl Tally {
             connections: 0,
             bytes_sent: 0,
             bytes_received: 0,
+            bytes_in_time: [0; 2],
             tick: Tick::default(),
             over: Instant::ORIGIN,
         }
@@ -251,31 +258,36 @@ impl Tally {
             done,
             ..
         } = *ending;
-        self.outcomes[outcome] += 1;
-        self.tick.outcomes[outcome] += 1;
-        let complete = outcome.is_complete();
-        let response = done.since(moments.intended);
-        if complete {
-            let at = moments.intended.since(ending.window.0);
-            self.response.record(at, response);
+        let at = moments.intended.since(ending.window.0);
+        if outcome.is_complete() {
             self.service.record(at, done.since(moments.sent));
             self.phases.record(moments, done);
-            self.tick.response.record(response);
-            if outcome == Outcome::Ok {
-                self.tick.ok.record(response);
-            }
         }
-        let step = self.steps.get_mut(ending.step);
-        let request = self.requests.get_mut(ending.request);
-        for part in [step, request].into_iter().flatten() {
+        let part = (ending.step, ending.request);
+        self.respond(outcome, part, at, done.since(moments.intended));
+    }
+
+    /// Enters a request that was due at `at` of the measured time and ended `response` later.
+    fn respond(&mut self, outcome: Outcome, part: (usize, usize), at: Span, response: Span) {
+        match outcome {
+            Outcome::Ok => self.ok.record(at, response),
+            outcome if outcome.is_complete() => self.rest.record(at, response),
+            outcome => self.rest.record_censored(at, outcome.waited(response)),
+        }
+        self.outcomes[outcome] += 1;
+        self.tick.outcomes[outcome] += 1;
+        self.tick.responses.record(outcome, response);
+        for part in self.parts(part.0, part.1) {
             part.outcomes[outcome] += 1;
-            if complete {
-                part.response.record(response);
-            }
-            if outcome == Outcome::Ok {
-                part.ok.record(response);
-            }
+            part.responses.record(outcome, response);
         }
+    }
+
+    /// The step and the request of the mix that a request belongs to, where they are counted apart.
+    fn parts(&mut self, step: usize, request: usize) -> impl Iterator<Item = &mut Part> {
+        let step = self.steps.get_mut(step);
+        let request = self.requests.get_mut(request);
+        [step, request].into_iter().flatten()
     }
 
     fn count(&mut self, ending: &Ending<'_>) {
@@ -283,25 +295,33 @@ impl Tally {
         self.completed += 1;
         self.served += served;
         let during = self.step_ends.partition_point(|end| *end < ending.done);
-        let step = self.steps.get_mut(during);
-        let request = self.requests.get_mut(ending.request);
-        for part in [step, request].into_iter().flatten() {
+        for part in self.parts(during, ending.request) {
             part.completed += 1;
             part.served += served;
         }
     }
 
-    /// A request was due when the loop was stopped, and not begun.
-    pub(crate) fn unbegun(&mut self, step: usize, request: usize) {
-        self.intended += 1;
-        self.unbegun += 1;
-        self.outcomes[Outcome::InFlight] += 1;
-        self.tick.intended += 1;
-        self.tick.outcomes[Outcome::InFlight] += 1;
-        let parts = [self.steps.get_mut(step), self.requests.get_mut(request)];
-        for part in parts.into_iter().flatten() {
-            part.outcomes[Outcome::InFlight] += 1;
+    /// A request was due and was not begun until `now`, when the run was stopped ([`Outcome::InFlight`]) or the plan had
+    /// ended ([`Outcome::Dropped`]). The measured time began at `start`.
+    pub(crate) fn not_begun(
+        &mut self,
+        outcome: Outcome,
+        due: &Due,
+        request: usize,
+        (start, now): (Instant, Instant),
+    ) {
+        if due.at < start {
+            self.warm_up += 1;
+            return;
         }
+        match outcome {
+            Outcome::InFlight => self.unbegun += 1,
+            _ => self.overdue += 1,
+        }
+        self.intended += 1;
+        self.tick.intended += 1;
+        let (at, response) = (due.at.since(start), now.since(due.at));
+        self.respond(outcome, (due.step, request), at, response);
     }
 
     /// Keeps the first explanation of each kind of end.
@@ -315,10 +335,12 @@ impl Tally {
         self.outcomes += other.outcomes;
         self.warm_up += other.warm_up;
         self.unbegun += other.unbegun;
+        self.overdue += other.overdue;
         self.sent += other.sent;
         self.completed += other.completed;
         self.served += other.served;
-        self.response.merge(&other.response);
+        self.ok.merge(&other.ok);
+        self.rest.merge(&other.rest);
         self.service.merge(&other.service);
         self.lateness.merge(&other.lateness);
         self.phases.merge(&other.phases);
@@ -339,6 +361,9 @@ impl Tally {
         self.connections += other.connections;
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
+        for (mine, theirs) in self.bytes_in_time.iter_mut().zip(other.bytes_in_time) {
+            *mine += theirs;
+        }
         self.over = self.over.max(other.over);
     }
 }
@@ -374,7 +399,7 @@ mod tests {
     fn response_time_counts_from_when_a_request_was_due() {
         let mut tally = Tally::new(vec![at(200)], 1);
         end(&mut tally, 110, 140, 160);
-        let means = [&tally.response, &tally.service].map(|times| times.histogram().mean());
+        let means = [&tally.ok, &tally.service].map(|times| times.histogram().mean());
         let millis = means.map(|mean| mean.as_millis_f64().round());
         assert_eq!(millis, [50.0, 20.0]);
     }

@@ -243,16 +243,16 @@ fn server_threads() -> Vec<String> {
 
 impl Measured {
     /// The part of the run that counts: its last step, or all of it where there is one only.
-    pub(super) fn part(&self) -> (&Outcomes, &Histogram, f64) {
+    pub(super) fn part(&self) -> (&Outcomes, Histogram, f64) {
         match self.run.steps.last() {
             Some(step) => (
                 &step.part.outcomes,
-                &step.part.response,
+                step.part.responses.answered(),
                 step.duration.as_secs_f64(),
             ),
             None => (
                 &self.run.outcomes,
-                self.run.response.histogram(),
+                self.run.response.histogram().clone(),
                 self.run.duration.as_secs_f64(),
             ),
         }

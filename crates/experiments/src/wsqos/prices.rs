@@ -256,7 +256,7 @@ fn row(
         quoted += run.quotes.used;
         quoted_refused += run.quotes.refused;
         for judged in run.steps.iter().rev().take(demand.judged) {
-            good.merge(&judged.part.ok);
+            good.merge(judged.part.responses.ok());
             served += judged.part.served;
         }
     }

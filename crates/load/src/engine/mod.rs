@@ -38,6 +38,8 @@ use crate::target::Origin;
 
 /// How long a server that was asked to close may take before the connection is reset.
 const CLOSING: Span = Span::from_secs(1);
+/// A request that is this late when the plan ends is not sent: sending ends at most this long after the plan.
+const OVERDUE: Span = Span::from_millis(500);
 /// A client whose request could not be sent at all waits this long before its next.
 const AFTER_FAILURE: Span = Span::from_millis(10);
 /// The loop looks around at least this often: for Ctrl-C, and to report.
@@ -83,6 +85,8 @@ pub(crate) struct Engine<'r> {
     buyer: Option<Buyer<'r>>,
     ticks: Sender<Tick>,
     next_tick: Instant,
+    /// Bytes sent and received before the measured time.
+    bytes_before: [u64; 2],
     margin: Margin,
     buffer: Vec<u8>,
     scratch: Vec<u8>,
@@ -117,6 +121,7 @@ impl<'r> Engine<'r> {
             }),
             ticks,
             next_tick: Instant::ORIGIN + TICK,
+            bytes_before: [0; 2],
             margin: Margin::new(),
             buffer: vec![0; 64 * 1024],
             scratch: Vec::new(),
@@ -129,6 +134,7 @@ impl<'r> Engine<'r> {
         let mut full_turns = 0;
         loop {
             let now = self.shared.clock.now();
+            self.count_bytes(now);
             self.begin_due(now);
             if self.is_over() {
                 break;
@@ -152,14 +158,9 @@ impl<'r> Engine<'r> {
         let ordered = [self.shared.stop, &self.shared.incomplete];
         if ordered.iter().any(|stop| stop.load(Ordering::Relaxed)) {
             self.tally.over = self.shared.clock.now();
-            // What became due was asked for, whether or not this loop came to it.
+            // Requests that became due count, whether or not this loop came to them.
             while let Some(due) = self.source.overdue(self.tally.over) {
-                match due.at >= self.shared.window.0 {
-                    true => self
-                        .tally
-                        .unbegun(due.step, self.shared.mix.pick(due.number)),
-                    false => self.tally.warm_up += 1,
-                }
+                self.skip(Outcome::InFlight, &due, self.tally.over);
             }
             self.source.stop();
             return true;
@@ -173,7 +174,23 @@ impl<'r> Engine<'r> {
             let Some(due) = self.source.take(now) else {
                 return;
             };
-            self.begin(due);
+            // Sending ends with the plan: a backlog that is left then is counted and not sent.
+            if now > self.shared.window.1 && now.since(due.at) > OVERDUE {
+                self.skip(Outcome::Dropped, &due, now);
+            } else {
+                self.begin(due);
+            }
+        }
+    }
+
+    /// Counts a request that is due and not begun.
+    fn skip(&mut self, outcome: Outcome, due: &Due, now: Instant) {
+        let request = self.shared.mix.pick(due.number);
+        let times = (self.shared.window.0, now);
+        self.tally.not_begun(outcome, due, request, times);
+        if outcome == Outcome::Dropped {
+            let reason = || "the plan had ended before the generator came to it".to_owned();
+            self.tally.explain(outcome, reason);
         }
     }
 
@@ -350,10 +367,24 @@ impl<'r> Engine<'r> {
         exchange.due.at >= self.shared.window.0
     }
 
+    /// Notes how many bytes had gone each way when the measured time began, and when it ended.
+    fn count_bytes(&mut self, now: Instant) {
+        let (start, end) = self.shared.window;
+        let bytes = [self.tally.bytes_sent, self.tally.bytes_received];
+        if now < start {
+            self.bytes_before = bytes;
+        } else if now <= end {
+            let [sent, received] = self.bytes_before;
+            self.tally.bytes_in_time = [bytes[0] - sent, bytes[1] - received];
+        }
+    }
+
     /// Sends the notes of the last second, once a second.
     fn report(&mut self, now: Instant) {
         if now >= self.next_tick {
-            self.next_tick = now + TICK;
+            while self.next_tick <= now {
+                self.next_tick += TICK;
+            }
             // Whoever listens may have gone; the run's own notes are complete without.
             let _ = self.ticks.send(std::mem::take(&mut self.tally.tick));
         }

@@ -2,30 +2,34 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `seconds.csv` | one row a second: what became due, how requests ended, percentiles, lateness |
+//! | `seconds.csv` | one row a second: what became due, how requests ended, percentiles of those that ended (`inf`: no reply), lateness |
 //! | `report.json` | the report as `--json` prints it |
-//! | `times.hlog` | HdrHistogram log: the whole run's response, service and lateness, by tag |
+//! | `times.hlog` | HdrHistogram log: the whole run's times by tag, of complete replies and of good ones |
 //! | `index.html` | the report as a page |
 //! | `metrics.prom` | the report as Prometheus text |
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use posthaste_stats::{LogInterval, write_log};
+use jiff::{Timestamp, Unit};
+use posthaste_stats::{LogInterval, Time, write_log};
 use posthaste_units::Span;
 use thiserror::Error;
 
-use super::{Report, page, prometheus};
+use super::{FORMAT, Report, page, prometheus};
 use crate::outcome::Outcome;
 use crate::run::{Observer, Run};
 use crate::tally::Tick;
 
-/// What is written at the end of a run.
+/// Files written at the end of a run.
 const ENDS: [&str; 4] = [REPORT, PAGE, METRICS, TIMES];
 
 /// The seconds of a run that has not begun.
 const NEW: &str = "seconds.csv.new";
+/// What a file is called until all of it is written.
+const UNFINISHED: &str = "unfinished";
 
 const SECONDS: &str = "seconds.csv";
 const REPORT: &str = "report.json";
@@ -47,23 +51,42 @@ pub struct DirectoryError {
 pub struct Directory {
     path: PathBuf,
     seconds: csv::Writer<File>,
+    started: Timestamp,
     failed: Option<csv::Error>,
+}
+
+/// Whether records may be written to a folder that holds something already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overwrite {
+    /// No: neither a finished run nor files of anything else.
+    Never,
+    /// Yes: files of an earlier run are replaced, others stay.
+    Force,
 }
 
 impl Directory {
     /// Makes the folder and the file of seconds, so that what cannot be written is known before the first
     /// request. What an earlier run has left goes once this one begins.
-    pub fn create(path: &Path) -> Result<Self, DirectoryError> {
+    ///
+    /// # Errors
+    /// A folder that holds a finished run or files of anything else, unless `overwrite` allows it; and what the system
+    /// says.
+    pub fn create(path: &Path, overwrite: Overwrite) -> Result<Self, DirectoryError> {
+        if overwrite == Overwrite::Never {
+            refuse_occupied(path)?;
+        }
         fs::create_dir_all(path).map_err(|error| failed(path, &error))?;
         let file = path.join(NEW);
         let mut seconds = csv::Writer::from_path(&file).map_err(|error| failed(&file, &error))?;
-        let columns = ["second", "intended"]
+        let columns = ["second", "time", "intended"]
             .into_iter()
             .chain(Outcome::ALL.iter().map(|outcome| outcome.name()))
             .chain([
                 "response_p50_ms",
                 "response_p99_ms",
                 "response_max_ms",
+                "ok_p50_ms",
+                "ok_p99_ms",
                 "lateness_max_ms",
             ]);
         let written = seconds
@@ -73,8 +96,14 @@ impl Directory {
         Ok(Self {
             path: path.to_owned(),
             seconds,
+            started: Timestamp::UNIX_EPOCH,
             failed: None,
         })
+    }
+
+    /// The report as a page.
+    pub fn page(&self) -> PathBuf {
+        self.path.join(PAGE)
     }
 
     /// What an earlier run has left is not this run's, whatever becomes of this one.
@@ -89,6 +118,8 @@ impl Directory {
 
     /// Writes everything that is known at the end. A second that could not be written
     /// earlier is an error here: records are whole or said not to be.
+    ///
+    /// A file is there whole or not at all.
     pub fn finish(mut self, report: &Report, run: &Run) -> Result<(), DirectoryError> {
         let flushed = self.seconds.flush().map_err(csv::Error::from);
         if let Some(error) = self.failed.take().or(flushed.err()) {
@@ -104,11 +135,16 @@ impl Directory {
 
     fn write(&self, name: &str, content: &[u8]) -> Result<(), DirectoryError> {
         let path = self.path.join(name);
-        fs::write(&path, content).map_err(|error| failed(&path, &error))
+        let unfinished = self.path.join(UNFINISHED);
+        let written = fs::write(&unfinished, content).and_then(|()| fs::rename(&unfinished, &path));
+        written.map_err(|error| {
+            // A part of a file would be taken for all of it.
+            let _ = fs::remove_file(&unfinished);
+            failed(&path, &error)
+        })
     }
 
     fn log(&self, run: &Run) -> Result<(), DirectoryError> {
-        let path = self.path.join(TIMES);
         let whole = |tag, histogram| LogInterval {
             tag,
             start: Span::ZERO,
@@ -116,15 +152,53 @@ impl Directory {
             histogram,
         };
         let intervals = [
-            whole("response", run.response.histogram()),
-            whole("service", run.service.histogram()),
+            whole("response-answered", run.response.histogram()),
+            whole("response-ok", run.ok.histogram()),
+            whole("service-answered", run.service.histogram()),
             whole("lateness", &run.lateness),
         ];
-        let file = File::create(&path).map_err(|error| failed(&path, &error))?;
-        let mut out = io::BufWriter::new(file);
-        write_log(&mut out, &["values are nanoseconds"], &intervals)
-            .map_err(|error| failed(&path, &error))?;
-        io::Write::flush(&mut out).map_err(|error| failed(&path, &error))
+        let censored = run.response.distribution().censored();
+        let left_out = format!("requests without a complete reply, in no histogram: {censored}");
+        let comments = ["values are nanoseconds", &left_out];
+        let mut out = Vec::new();
+        write_log(&mut out, &comments, &intervals)
+            .map_err(|error| failed(&self.path.join(TIMES), &error))?;
+        self.write(TIMES, &out)
+    }
+}
+
+/// Refuses a folder that holds a finished run, or files that no run has written.
+fn refuse_occupied(path: &Path) -> Result<(), DirectoryError> {
+    let refuse = |holds: &str| DirectoryError {
+        path: path.to_owned(),
+        reason: format!(
+            "holds {holds}: give another folder, or --force to replace what runs write"
+        ),
+    };
+    if fs::symlink_metadata(path.join(REPORT)).is_ok() {
+        return Err(refuse("the report of an earlier run"));
+    }
+    let known = [SECONDS, NEW, UNFINISHED];
+    let is_known = |name: &std::ffi::OsStr| {
+        let own = known.iter().chain(&ENDS);
+        own.into_iter().any(|known| name == *known)
+    };
+    let Ok(entries) = fs::read_dir(path) else {
+        // A folder that is not there; anything else is found when it is made.
+        return Ok(());
+    };
+    match entries
+        .flatten()
+        .find(|entry| !is_known(&entry.file_name()))
+    {
+        Some(foreign) => {
+            let name = foreign.file_name();
+            Err(refuse(&format!(
+                "{}, which no run has written",
+                name.display()
+            )))
+        }
+        None => Ok(()),
     }
 }
 
@@ -136,7 +210,8 @@ impl Drop for Directory {
 }
 
 impl Observer for Directory {
-    fn begin(&mut self) {
+    fn begin(&mut self, started: Timestamp) {
+        self.started = started;
         if let Err(error) = self.replace() {
             self.failed.get_or_insert(error.into());
         }
@@ -144,17 +219,32 @@ impl Observer for Directory {
 
     fn tick(&mut self, at: Span, tick: &Tick) {
         let millis = |span: Span| format!("{:.3}", span.as_millis_f64());
+        let all = tick.responses.all();
+        let ok = tick.responses.ok();
+        let of_all = |time: Time| match time {
+            _ if all.count() == 0 => String::new(),
+            Time::Known(time) => millis(time),
+            Time::Above(_) | Time::Never => "inf".to_owned(),
+        };
+        let of_ok = |quantile: f64| match ok.count() {
+            0 => String::new(),
+            _ => millis(ok.quantile(quantile)),
+        };
+        let time = self.started + Duration::from(at);
         let counts = tick.outcomes.iter().map(|(_, count)| count.to_string());
         let row = [
-            format!("{:.3}", at.as_secs_f64()),
+            format!("{:.0}", at.as_secs_f64()),
+            time.round(Unit::Millisecond).unwrap_or(time).to_string(),
             tick.intended.to_string(),
         ]
         .into_iter()
         .chain(counts)
         .chain([
-            millis(tick.response.quantile(0.5)),
-            millis(tick.response.quantile(0.99)),
-            millis(tick.response.max()),
+            of_all(all.quantile(0.5)),
+            of_all(all.quantile(0.99)),
+            of_all(all.max()),
+            of_ok(0.5),
+            of_ok(0.99),
             millis(tick.lateness),
         ]);
         let written = self
@@ -168,10 +258,24 @@ impl Observer for Directory {
 }
 
 /// Reads the report of an earlier run.
+///
+/// # Errors
+/// A report of another form, whose numbers mean something else; and what the system or the format says.
 pub fn read_report(directory: &Path) -> Result<Report, DirectoryError> {
     let path = directory.join(REPORT);
     let text = fs::read_to_string(&path).map_err(|error| failed(&path, &error))?;
-    serde_json::from_str(&text).map_err(|error| failed(&path, &error))
+    let document: serde_json::Value =
+        serde_json::from_str(&text).map_err(|error| failed(&path, &error))?;
+    let format = document["format"].as_u64().unwrap_or(1);
+    if format != u64::from(FORMAT) {
+        let by = document["plan"]["version"].as_str().unwrap_or("unknown");
+        let reason = format!(
+            "is a report of form {format}, written by version {by}; this version reads form {FORMAT}: \
+             response times of form 1 leave out requests without a reply. Make the run again"
+        );
+        return Err(DirectoryError { path, reason });
+    }
+    serde_json::from_value(document).map_err(|error| failed(&path, &error))
 }
 
 fn failed(path: &Path, reason: &dyn std::fmt::Display) -> DirectoryError {

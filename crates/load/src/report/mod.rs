@@ -1,39 +1,66 @@
 //! A run as data: the JSON document, from which every other form is made.
 
 mod directory;
+mod hint;
+mod histogram;
 mod page;
 mod prometheus;
 mod text;
 
 use std::collections::BTreeMap;
 
-use posthaste_stats::Summary;
+use posthaste_stats::{CensoredSummary, Summary};
 use serde::{Deserialize, Serialize};
 
-pub use directory::{Directory, DirectoryError, read_report};
+pub use directory::{Directory, DirectoryError, Overwrite, read_report};
+pub use histogram::Bin;
 pub use page::page;
 pub use prometheus::prometheus;
 pub use text::{text, thousands};
 
+use crate::assertion::{Assertion, Checked};
 use crate::buying::{Buying, QuoteUse};
 use crate::decoding::Decoded;
+use crate::generator::Generator;
 use crate::outcome::{Outcome, Outcomes};
 use crate::plan::{Connections, Pace, Plan};
 use crate::run::{Portion, Run};
 
+/// The form of `report.json`; it is raised when a number changes its meaning. In form 1, which had no such number,
+/// response times left out requests without a reply.
+pub const FORMAT: u32 = 2;
+
 /// What `--json` prints and `--out` writes as `report.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// What was asked for, in words.
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The generator's own part: whether the plan was carried out.
+    pub generator: Generator,
+    /// The assertions, and whether each holds.
+    pub assertions: Vec<Checked>,
+    /// The plan in words.
     pub plan: Described,
+    /// Wall-clock time at the start, warm-up included (RFC 3339).
+    pub started: String,
     /// Requests due per second.
     pub offered_rate: f64,
     /// Requests sent per second of the measured time, whenever they were due.
     pub sent_rate: f64,
     /// Complete replies per second of the measured time, also those to requests of the warm-up.
     pub achieved_rate: f64,
+    /// Good replies per second of the measured time, also those to requests of the warm-up.
+    pub ok_rate: f64,
+    /// Bytes of requests per second of the measured time.
+    pub bytes_sent_rate: f64,
+    /// Bytes of replies per second of the measured time, heads included.
+    pub bytes_received_rate: f64,
     /// Measured time in seconds.
     pub duration_s: f64,
+    /// Measured time of the plan in seconds: longer where the run was stopped.
+    pub planned_duration_s: f64,
+    /// Requests that the plan has due in its measured time, on average where arrivals are drawn; none in a closed loop.
+    pub planned_requests: Option<u64>,
     /// Requests that became due.
     pub intended: u64,
     /// How they ended; the counts sum to `intended`.
@@ -43,8 +70,13 @@ pub struct Report {
     /// Requests of the warm-up: in no other figure but connections, bytes, and the rates sent and achieved, as far as
     /// they were sent and answered in the measured time.
     pub warm_up_requests: u64,
-    /// Due to last byte, or to decoded, complete replies only.
-    pub response_time_ms: Summary,
+    /// Due to last byte, or to decoded, of all requests that were due: one without a complete reply is longer than any
+    /// bound.
+    pub response_time_ms: CensoredSummary,
+    /// The same of good replies alone.
+    pub ok_response_time_ms: Summary,
+    /// Response times of complete replies by bins of 1, 2 and 5 in each decade.
+    pub response_time_bins: Vec<Bin>,
     /// Sent to last byte, or to decoded, complete replies only.
     pub service_time_ms: Summary,
     /// Due to sent: the generator's own lateness.
@@ -61,6 +93,9 @@ pub struct Report {
     pub statuses: BTreeMap<u16, u64>,
     /// The first explanation of each kind of end.
     pub reasons: BTreeMap<String, String>,
+    /// Where no reply came at all: the likely cause.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub hint: Option<String>,
     /// Connections attempted, those of the warm-up too.
     pub connections: u64,
     /// Bytes of requests, those of the warm-up too.
@@ -118,25 +153,39 @@ pub struct PortionReport {
     pub intended: u64,
     /// How they ended.
     pub outcomes: Outcomes,
-    /// Due to last byte, complete replies only.
-    pub response_time_ms: Summary,
+    /// Due to last byte, of all its requests: one without a complete reply is longer than any bound.
+    pub response_time_ms: CensoredSummary,
+    /// The same of good replies alone.
+    pub ok_response_time_ms: Summary,
 }
 
 impl Report {
     /// The report of a run of `plan`.
     pub fn new(plan: &Plan, run: &Run) -> Self {
         let phases = run.phases.iter();
+        let [bytes_sent_rate, bytes_received_rate] = run.byte_rates();
         Self {
+            format: FORMAT,
+            generator: Generator::of(run),
+            assertions: Vec::new(),
             plan: Described::new(plan),
+            started: run.started.to_string(),
             offered_rate: run.offered_rate(),
             sent_rate: run.sent_rate(),
             achieved_rate: run.achieved_rate(),
+            ok_rate: run.ok_rate(),
+            bytes_sent_rate,
+            bytes_received_rate,
             duration_s: run.duration.as_secs_f64(),
+            planned_duration_s: plan.length().as_secs_f64(),
+            planned_requests: plan.expected(),
             intended: run.intended,
             outcomes: run.outcomes,
             stopped: run.stopped,
             warm_up_requests: run.warm_up,
-            response_time_ms: run.response.summary(),
+            response_time_ms: run.response.censored_summary(),
+            ok_response_time_ms: run.ok.summary(),
+            response_time_bins: histogram::bins(run.response.histogram()),
             service_time_ms: run.service.summary(),
             send_lateness_ms: run.lateness.summary(),
             phases_ms: phases
@@ -146,12 +195,25 @@ impl Report {
             quotes: plan.buying.as_ref().map(|_| run.quotes),
             statuses: run.statuses.clone(),
             reasons: reasons(run),
+            hint: hint::hint(plan, run),
             connections: run.connections,
             bytes_sent: run.bytes_sent,
             bytes_received: run.bytes_received,
             steps: run.steps.iter().map(PortionReport::new).collect(),
             requests: run.requests.iter().map(PortionReport::new).collect(),
         }
+    }
+
+    /// Checks the assertions, for every form of the report.
+    pub fn check(&mut self, assertions: &[Assertion]) {
+        let checked = assertions.iter().map(|assertion| assertion.check(self));
+        self.assertions = checked.collect();
+    }
+
+    /// Whether no complete reply came to any request; requests that clients declined to send wait for none.
+    pub fn is_silent(&self) -> bool {
+        let wanted = self.intended - self.outcomes[Outcome::Declined];
+        wanted > 0 && self.response_time_ms.answered == 0
     }
 
     /// Share of intended requests that did not end as [`Outcome::Ok`].
@@ -181,7 +243,8 @@ impl PortionReport {
             achieved_rate: part.completed as f64 / seconds,
             intended: part.outcomes.total(),
             outcomes: part.outcomes,
-            response_time_ms: part.response.summary(),
+            response_time_ms: part.responses.all().summary(),
+            ok_response_time_ms: part.responses.ok().summary(),
         }
     }
 }

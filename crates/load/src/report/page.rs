@@ -3,7 +3,9 @@
 use posthaste_draw::{
     Axis, Block, Card, Cell, Chart, Page, Point, Section, Series, Shape, State, Table, Unit,
 };
-use posthaste_stats::{Histogram, Recorder, Statistic, Summary};
+use posthaste_stats::{
+    Batch, CensoredSummary, FEWEST_FOR_P999, Histogram, Reading, Recorder, Statistic, Summary,
+};
 
 use super::{PortionReport, Report, client_in_words, occurred, thousands};
 use crate::outcome::Outcome;
@@ -20,7 +22,7 @@ pub fn page(report: &Report, run: &Run) -> String {
             report.plan.connection,
             client_in_words(&report.plan)
         ),
-        opening: vec![Block::Cards(cards(report))],
+        opening: opening(report),
         sections: vec![outcomes(report), times(report, run), course(run)],
         footer: format!(
             "posthaste {}, seed {}",
@@ -38,6 +40,25 @@ pub fn page(report: &Report, run: &Run) -> String {
     page.html()
 }
 
+/// First what makes the rest worthless, then the cards.
+fn opening(report: &Report) -> Vec<Block> {
+    let limit = report.generator.reason.iter().map(|reason| {
+        format!("The generator was the limit: {reason}. Response times are the generator's own.")
+    });
+    let hint = report
+        .hint
+        .iter()
+        .map(|hint| format!("No reply at all: {hint}"));
+    let stopped = report.stopped.then(|| {
+        format!(
+            "Stopped after {:.1} s of {:.1} s.",
+            report.duration_s, report.planned_duration_s
+        )
+    });
+    let notes = limit.chain(hint).chain(stopped).map(Block::Text);
+    notes.chain([Block::Cards(cards(report))]).collect()
+}
+
 fn cards(report: &Report) -> Vec<Card> {
     let card = |label: &str, value: String, remark: String| Card {
         label: label.to_owned(),
@@ -53,17 +74,22 @@ fn cards(report: &Report) -> Vec<Card> {
         ),
         card(
             "ok",
+            format!("{:.1}/s", report.ok_rate),
+            "good replies".to_owned(),
+        ),
+        card(
+            "ok share",
             format!("{:.3} %", (1.0 - report.error_share()) * 100.0),
             format!("of {} intended", thousands(report.intended)),
         ),
         card(
-            "response time p50",
-            format!("{:.3} ms", times.p50),
+            "response time p50, all due",
+            words(times.reading(Statistic::P50)),
             interval(times, Statistic::P50),
         ),
         card(
-            "response time p99",
-            format!("{:.3} ms", times.p99),
+            "response time p99, all due",
+            words(times.reading(Statistic::P99)),
             interval(times, Statistic::P99),
         ),
         card(
@@ -74,11 +100,18 @@ fn cards(report: &Report) -> Vec<Card> {
     ]
 }
 
-fn interval(times: &Summary, statistic: Statistic) -> String {
+fn interval(times: &CensoredSummary, statistic: Statistic) -> String {
     times.interval(statistic).map_or_else(
         || "too little data for an interval".to_owned(),
-        |[low, high]| format!("95 % sure: {low:.3} to {high:.3} ms"),
+        |ends| {
+            let [low, high] = ends.map(words);
+            format!("95 % sure: {low} to {high}")
+        },
     )
+}
+
+fn words(reading: Reading) -> String {
+    reading.words(|ms| format!("{ms:.3} ms"))
 }
 
 fn outcomes(report: &Report) -> Section {
@@ -117,40 +150,28 @@ fn outcomes(report: &Report) -> Section {
 fn times(report: &Report, run: &Run) -> Section {
     let y = Axis::log("time", Unit::Millis);
     let mut chart = Chart::percentiles("Response time, service time and send lateness", y);
+    let all = run.response.distribution();
+    let all = |quantile| Some(all.quantile(quantile).known()?.as_millis_f64());
     chart.series = vec![
-        curve("response time (due to last byte)", run.response.histogram()),
-        curve("service time (sent to last byte)", run.service.histogram()),
-        curve("send lateness (due to sent)", &run.lateness),
+        curve(
+            "response time (due to last byte), all due",
+            run.intended,
+            all,
+        ),
+        known_curve("response time, ok only", run.ok.histogram()),
+        known_curve(
+            "service time (sent to last byte), replies",
+            run.service.histogram(),
+        ),
+        known_curve("send lateness (due to sent)", &run.lateness),
     ];
-    let mut table = Table::new([
-        "ms", "count", "mean", "p50", "p90", "p95", "p99", "p99.9", "max",
-    ]);
-    let fixed = [
-        ("response time", &report.response_time_ms),
-        ("service time", &report.service_time_ms),
-        ("send lateness", &report.send_lateness_ms),
-    ];
-    let phases = Phases::NAMES
-        .into_iter()
-        .filter_map(|name| Some((name, report.phases_ms.get(name)?)));
-    for (name, times) in fixed
-        .into_iter()
-        .chain(phases)
-        .filter(|(_, times)| times.count > 0)
-    {
-        let numbers = Statistic::ALL.map(|statistic| times.value(statistic));
-        let cells = numbers.map(|ms| Cell::number(format!("{ms:.3}")));
-        let mut row = vec![Cell::text(name), Cell::number(thousands(times.count))];
-        row.extend(cells);
-        table.rows.push(row);
-    }
     Section {
         blocks: vec![
             Block::Chart(Box::new(chart)),
-            Block::Table(table),
+            Block::Table(table_of_times(report)),
             Block::Text(
-                "Only complete replies are in these distributions; every other end is in the \
-                 table above."
+                "A request without a complete reply is longer than any bound: the curve of all \
+                 that were due ends where they begin. Phases are of complete replies."
                     .to_owned(),
             ),
         ],
@@ -158,15 +179,50 @@ fn times(report: &Report, run: &Run) -> Section {
     }
 }
 
-fn curve(name: &str, times: &Histogram) -> Series {
+fn table_of_times(report: &Report) -> Table {
+    let mut table = Table::new([
+        "ms", "count", "mean", "p50", "p90", "p95", "p99", "p99.9", "max",
+    ]);
+    let mut row = |name: &str, count: u64, reading: &dyn Fn(Statistic) -> Reading| {
+        let cells = Statistic::ALL.map(|s| reading(s).words(|ms| format!("{ms:.3}")));
+        let mut row = vec![Cell::text(name), Cell::number(thousands(count))];
+        row.extend(cells.map(Cell::number));
+        table.rows.push(row);
+    };
+    let all = &report.response_time_ms;
+    row("response time, all due", all.count, &|s| all.reading(s));
+    let fixed = [
+        ("response time, ok only", &report.ok_response_time_ms),
+        ("service time, replies", &report.service_time_ms),
+        ("send lateness, sent", &report.send_lateness_ms),
+    ];
+    let phases = Phases::NAMES.into_iter();
+    let phases = phases.filter_map(|name| Some((name, report.phases_ms.get(name)?)));
+    let with_values = |(_, times): &(&str, &Summary)| times.count > 0;
+    for (name, times) in fixed.into_iter().chain(phases).filter(with_values) {
+        let few = times.count < FEWEST_FOR_P999;
+        row(name, times.count, &|statistic| match statistic {
+            Statistic::P999 if few => Reading::Unknown,
+            statistic => Reading::Known(times.value(statistic)),
+        });
+    }
+    table
+}
+
+fn known_curve(name: &str, times: &Histogram) -> Series {
+    let some = times.count() > 0;
+    let value = |quantile| some.then(|| times.quantile(quantile).as_millis_f64());
+    curve(name, times.count(), value)
+}
+
+/// The quantiles of `count` values as far as they are known.
+fn curve(name: &str, count: u64, value: impl Fn(f64) -> Option<f64>) -> Series {
     const QUANTILES: [f64; 14] = [
         0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999, 0.9995, 0.9999, 0.99999,
     ];
-    let enough = |quantile: f64| times.count() as f64 * (1.0 - quantile) >= 1.0;
-    let points = QUANTILES
-        .into_iter()
-        .filter(|quantile| enough(*quantile))
-        .map(|quantile| Point::new(quantile, times.quantile(quantile).as_millis_f64()));
+    let enough = |quantile: &f64| count as f64 * (1.0 - quantile) >= 1.0;
+    let known = QUANTILES.into_iter().filter(enough);
+    let points = known.filter_map(|quantile| Some(Point::new(quantile, value(quantile)?)));
     Series::line(name, points)
 }
 
@@ -175,13 +231,56 @@ fn course(run: &Run) -> Section {
     let y = Axis::log("response time", Unit::Millis);
     let mut chart = Chart::new("Response time in the course of the run", x, y);
     chart.series = vec![
-        in_time("p99", &run.response, 0.99),
-        in_time("p50", &run.response, 0.5),
+        in_time("p99, all due", &run.response, 0.99),
+        in_time("p50, all due", &run.response, 0.5),
     ];
     Section {
-        blocks: vec![Block::Chart(Box::new(chart))],
+        blocks: vec![
+            Block::Chart(Box::new(chart)),
+            Block::Chart(Box::new(ends(run))),
+            Block::Text(
+                "By the time at which requests were due. A percentile that falls among requests \
+                 without a reply is not drawn."
+                    .to_owned(),
+            ),
+        ],
         ..Section::new("In the course of the run")
     }
+}
+
+/// How requests ended, per second, on the same axis.
+fn ends(run: &Run) -> Chart {
+    let x = Axis::linear("time since the start", Unit::Seconds);
+    let y = Axis::linear("requests due", Unit::PerSecond);
+    let mut chart = Chart::new("Outcomes of the requests of each moment", x, y);
+    let batches: Vec<Batch<'_>> = run.response.batches().collect();
+    let good = |batch: &Batch<'_>| {
+        let within = |ok: &Batch<'_>| (batch.start..batch.start + batch.width).contains(&ok.start);
+        let good = run.ok.batches().filter(within);
+        good.map(|batch| batch.count()).sum::<u64>()
+    };
+    let series = |name: &str, count: &dyn Fn(&Batch<'_>) -> u64| {
+        let points = batches.iter().map(|batch| {
+            // The last batch may reach beyond the run.
+            let end = (batch.start + batch.width).min(run.duration.max(batch.start));
+            let width = end.saturating_sub(batch.start).as_secs_f64();
+            let seconds = if width > 0.0 {
+                width
+            } else {
+                batch.width.as_secs_f64()
+            };
+            Point::new(batch.start.as_secs_f64(), count(batch) as f64 / seconds)
+        });
+        Series::line(name, points.collect::<Vec<_>>()).shape(Shape::Steps)
+    };
+    chart.series = vec![
+        series("ok", &good),
+        series("reply, not ok", &|batch| {
+            batch.count() - batch.censored() - good(batch)
+        }),
+        series("no reply", &|batch| batch.censored()),
+    ];
+    chart
 }
 
 fn in_time(name: &str, times: &Recorder, quantile: f64) -> Series {
@@ -194,7 +293,14 @@ fn in_time(name: &str, times: &Recorder, quantile: f64) -> Series {
 
 fn portion_section(title: &str, kind: &str, portions: &[PortionReport]) -> Section {
     let head = [
-        kind, "offered", "achieved", "ok", "failed", "p50 ms", "p99 ms",
+        kind,
+        "offered",
+        "achieved",
+        "ok",
+        "failed",
+        "p50, all due",
+        "p99, all due",
+        "p99, ok only",
     ];
     let mut table = Table::new(head);
     for portion in portions {
@@ -209,8 +315,12 @@ fn portion_section(title: &str, kind: &str, portions: &[PortionReport]) -> Secti
             Cell::number(format!("{:.1}/s", portion.achieved_rate)),
             Cell::number(thousands(portion.outcomes[Outcome::Ok])),
             Cell::number(thousands(portion.outcomes.failed())),
-            Cell::number(format!("{:.3}", times.p50)),
-            Cell::number(format!("{:.3}", times.p99)),
+            Cell::number(words(times.reading(Statistic::P50))),
+            Cell::number(words(times.reading(Statistic::P99))),
+            Cell::number(match portion.ok_response_time_ms.count {
+                0 => "-".to_owned(),
+                _ => format!("{:.3} ms", portion.ok_response_time_ms.p99),
+            }),
         ]);
     }
     let mut blocks = vec![Block::Table(table)];
@@ -232,11 +342,14 @@ fn response_against_rate(portions: &[PortionReport]) -> Chart {
     let mut chart = Chart::new("Response time against offered rate", x, y);
     let series = |name: &str, statistic: Statistic| {
         let points = portions.iter().filter_map(|portion| {
-            let value = portion.response_time_ms.value(statistic);
-            Some(Point::new(portion.offered_rate?, value))
+            let value = portion.response_time_ms.reading(statistic).known();
+            Some(Point::new(portion.offered_rate?, value?))
         });
         Series::line(name, points)
     };
-    chart.series = vec![series("p99", Statistic::P99), series("p50", Statistic::P50)];
+    chart.series = vec![
+        series("p99, all due", Statistic::P99),
+        series("p50, all due", Statistic::P50),
+    ];
     chart
 }

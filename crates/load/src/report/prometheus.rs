@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use posthaste_stats::Summary;
+use posthaste_stats::{CensoredSummary, Statistic, Summary};
 
 use super::Report;
 
@@ -31,7 +31,17 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
             "Complete replies per second of the measured time",
             report.achieved_rate,
         ),
+        (
+            "ok_rate",
+            "Good replies per second of the measured time",
+            report.ok_rate,
+        ),
         ("duration_seconds", "Measured time", report.duration_s),
+        (
+            "generator_limited",
+            "1 where the generator was the limit and response times are its own",
+            f64::from(u8::from(report.generator.limited)),
+        ),
     ];
     for (name, help, value) in gauges {
         header(out, name, help, "gauge")?;
@@ -63,22 +73,36 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
         let help = "Quotes that cannot be understood";
         counter(out, "quotes_unreadable", help, quotes.unreadable)?;
     }
+    let statuses = &report.statuses;
+    header(
+        out,
+        "replies_total",
+        "Complete replies by status",
+        "counter",
+    )?;
+    for (status, count) in statuses {
+        writeln!(
+            out,
+            "posthaste_load_replies_total{{status=\"{status}\"}} {count}"
+        )?;
+    }
+    response_times(out, &report.response_time_ms)?;
     times(
         out,
-        "response_time",
-        "Due to last byte",
-        &report.response_time_ms,
+        "ok_response_time",
+        "Due to last byte, good replies only",
+        &report.ok_response_time_ms,
     )?;
     times(
         out,
         "service_time",
-        "Sent to last byte",
+        "Sent to last byte, complete replies only",
         &report.service_time_ms,
     )?;
     times(
         out,
         "send_lateness",
-        "Due to sent",
+        "Due to sent, requests that were sent",
         &report.send_lateness_ms,
     )
 }
@@ -93,27 +117,53 @@ fn header(out: &mut String, name: &str, help: &str, kind: &str) -> std::fmt::Res
     writeln!(out, "# TYPE posthaste_load_{name} {kind}")
 }
 
+/// Quantiles as Prometheus labels them.
+const QUANTILES: [(&str, Statistic); 5] = [
+    ("0.5", Statistic::P50),
+    ("0.9", Statistic::P90),
+    ("0.95", Statistic::P95),
+    ("0.99", Statistic::P99),
+    ("0.999", Statistic::P999),
+];
+
+/// Response times of all requests that were due: infinite where no reply came, not a number where nothing is known.
+fn response_times(out: &mut String, times: &CensoredSummary) -> std::fmt::Result {
+    let value = |statistic| match times.reading(statistic).or_infinite() {
+        Some(f64::INFINITY) => "+Inf".to_owned(),
+        Some(ms) => (ms / 1e3).to_string(),
+        None => "NaN".to_owned(),
+    };
+    let name = "response_time_seconds";
+    let help = "Due to last byte, all requests that were due; +Inf is no reply";
+    header(out, name, help, "summary")?;
+    for (quantile, statistic) in QUANTILES {
+        let value = value(statistic);
+        writeln!(
+            out,
+            "posthaste_load_{name}{{quantile=\"{quantile}\"}} {value}"
+        )?;
+    }
+    let mean = times.reading(Statistic::Mean).or_infinite();
+    let sum = match mean.map(|mean| mean / 1e3 * times.count as f64) {
+        None => "0".to_owned(),
+        Some(f64::INFINITY) => "+Inf".to_owned(),
+        Some(sum) => sum.to_string(),
+    };
+    writeln!(out, "posthaste_load_{name}_sum {sum}")?;
+    writeln!(out, "posthaste_load_{name}_count {}", times.count)
+}
+
 fn times(out: &mut String, name: &str, help: &str, times: &Summary) -> std::fmt::Result {
     let name = format!("{name}_seconds");
     header(out, &name, help, "summary")?;
-    let quantiles = [
-        ("0.5", times.p50),
-        ("0.9", times.p90),
-        ("0.95", times.p95),
-        ("0.99", times.p99),
-        ("0.999", times.p999),
-    ];
-    for (quantile, ms) in quantiles {
+    for (quantile, statistic) in QUANTILES {
+        let seconds = times.value(statistic) / 1e3;
         writeln!(
             out,
-            "posthaste_load_{name}{{quantile=\"{quantile}\"}} {}",
-            ms / 1e3
+            "posthaste_load_{name}{{quantile=\"{quantile}\"}} {seconds}"
         )?;
     }
-    writeln!(
-        out,
-        "posthaste_load_{name}_sum {}",
-        times.mean / 1e3 * times.count as f64
-    )?;
+    let sum = times.mean / 1e3 * times.count as f64;
+    writeln!(out, "posthaste_load_{name}_sum {sum}")?;
     writeln!(out, "posthaste_load_{name}_count {}", times.count)
 }

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use posthaste_stats::Summary;
+use posthaste_stats::{CensoredSummary, FEWEST_FOR_P999, Reading, Statistic, Summary};
 
-use super::{PortionReport, Report, client_in_words, occurred};
+use super::{Bin, PortionReport, Report, client_in_words, occurred};
 use crate::outcome::Outcome;
 use crate::tally::Phases;
 
@@ -16,7 +16,27 @@ pub fn text(report: &Report) -> String {
     out
 }
 
+/// Statistics in the table of times.
+const COLUMNS: [Statistic; 6] = [
+    Statistic::Mean,
+    Statistic::P50,
+    Statistic::P90,
+    Statistic::P99,
+    Statistic::P999,
+    Statistic::Max,
+];
+/// Width of the table's first column.
+const NAMES: usize = 22;
+/// Characters of the longest bar of the histogram.
+const BAR: usize = 40;
+
 fn write(report: &Report, out: &mut String) -> std::fmt::Result {
+    if let Some(reason) = &report.generator.reason {
+        writeln!(
+            out,
+            "THE GENERATOR WAS THE LIMIT: {reason}.\nResponse times are the generator's own.\n"
+        )?;
+    }
     writeln!(out, "{}", report.plan.target)?;
     writeln!(
         out,
@@ -26,15 +46,53 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
         client_in_words(&report.plan)
     )?;
     if report.stopped {
-        writeln!(out, "stopped after {:.1} s", report.duration_s)?;
+        stopped(report, out)?;
     }
+    rates(report, out)?;
+    outcomes(report, out)?;
+    clients(report, out)?;
+    writeln!(out)?;
+    times(report, out)?;
+    histogram(report, out)?;
+    portions(out, "step", &report.steps)?;
+    portions(out, "request", &report.requests)?;
+    assertions(report, out)?;
+    match &report.hint {
+        Some(hint) => writeln!(out, "\nno reply at all: {hint}"),
+        None => Ok(()),
+    }
+}
+
+fn stopped(report: &Report, out: &mut String) -> std::fmt::Result {
+    let due = report.planned_requests.map_or(String::new(), |planned| {
+        let (intended, planned) = (thousands(report.intended), thousands(planned));
+        format!(": {intended} of {planned} requests were due")
+    });
     writeln!(
         out,
-        "\nrate       offered {}/s   sent {}/s   achieved {}/s",
+        "stopped after {:.1} s of {:.1} s{due}",
+        report.duration_s, report.planned_duration_s
+    )
+}
+
+fn rates(report: &Report, out: &mut String) -> std::fmt::Result {
+    writeln!(
+        out,
+        "\nrate       offered {}/s   sent {}/s   achieved {}/s   ok {}/s",
         rate(report.offered_rate),
         rate(report.sent_rate),
-        rate(report.achieved_rate)
+        rate(report.achieved_rate),
+        rate(report.ok_rate)
     )?;
+    writeln!(
+        out,
+        "bytes      sent {}/s   received {}/s",
+        bytes(report.bytes_sent_rate),
+        bytes(report.bytes_received_rate)
+    )
+}
+
+fn outcomes(report: &Report, out: &mut String) -> std::fmt::Result {
     writeln!(out, "requests   {} intended =", thousands(report.intended))?;
     for (outcome, count) in occurred(&report.outcomes) {
         let share = count as f64 / report.intended as f64 * 100.0;
@@ -49,6 +107,20 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
         let line = format!("{:>15} {name:<16}{share:6.2} %  {reason}", thousands(count));
         writeln!(out, "{}", line.trim_end())?;
     }
+    if report.statuses.is_empty() {
+        return Ok(());
+    }
+    let statuses = report.statuses.iter();
+    let statuses = statuses.map(|(status, count)| format!("{status}: {}", thousands(*count)));
+    writeln!(
+        out,
+        "statuses   {}",
+        statuses.collect::<Vec<_>>().join("   ")
+    )
+}
+
+/// Lines of runs whose clients do more than send requests.
+fn clients(report: &Report, out: &mut String) -> std::fmt::Result {
     if let Some(decoded) = &report.decoded {
         writeln!(
             out,
@@ -67,47 +139,103 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
             thousands(quotes.unreadable)
         )?;
     }
-    writeln!(
-        out,
-        "\nms              mean      p50      p90      p99    p99.9      max"
-    )?;
-    summary(out, "response time", &report.response_time_ms)?;
-    interval(out, &report.response_time_ms)?;
-    summary(out, "service time", &report.service_time_ms)?;
-    summary(out, "send lateness", &report.send_lateness_ms)?;
-    for phase in Phases::NAMES {
-        if let Some(times) = report.phases_ms.get(phase).filter(|times| times.count > 0) {
-            summary(out, &format!("  {phase}"), times)?;
-        }
-    }
-    portions(out, "step", &report.steps)?;
-    portions(out, "request", &report.requests)
+    Ok(())
 }
 
-fn summary(out: &mut String, name: &str, times: &Summary) -> std::fmt::Result {
-    if times.count == 0 {
-        return writeln!(out, "{name:<13}   no complete reply");
+/// The table of times; each row says of which requests it is.
+fn times(report: &Report, out: &mut String) -> std::fmt::Result {
+    writeln!(
+        out,
+        "{:<NAMES$}     mean      p50      p90      p99    p99.9      max",
+        "ms"
+    )?;
+    let response = &report.response_time_ms;
+    let all = COLUMNS.map(|statistic| response.reading(statistic));
+    row(out, "response, all due", all)?;
+    interval(out, response)?;
+    plain_row(out, "response, ok only", &report.ok_response_time_ms)?;
+    plain_row(out, "service, replies", &report.service_time_ms)?;
+    plain_row(out, "send lateness, sent", &report.send_lateness_ms)?;
+    for phase in Phases::NAMES {
+        if let Some(times) = report.phases_ms.get(phase).filter(|times| times.count > 0) {
+            plain_row(out, &format!("  {phase}, replies"), times)?;
+        }
     }
-    write!(out, "{name:<13}")?;
-    for value in [
-        times.mean, times.p50, times.p90, times.p99, times.p999, times.max,
-    ] {
-        write!(out, "{:>9}", millis(value))?;
+    let own = &report.generator.lateness_in;
+    if own.is_empty() {
+        return Ok(());
+    }
+    let own: Vec<&str> = own.iter().map(|statistic| statistic.key()).collect();
+    writeln!(
+        out,
+        "Send lateness is more than a quarter of the response time at {}.",
+        own.join(", ")
+    )
+}
+
+fn row(out: &mut String, name: &str, readings: [Reading; COLUMNS.len()]) -> std::fmt::Result {
+    write!(out, "{name:<NAMES$}")?;
+    for reading in readings {
+        write!(out, "{:>9}", reading.words(millis))?;
     }
     writeln!(out)
 }
 
-/// The 95 % intervals of the mean and of p99, where there is enough data for them.
-fn interval(out: &mut String, times: &Summary) -> std::fmt::Result {
-    let print = |interval: Option<[f64; 2]>| {
-        interval.map(|[low, high]| format!("{} to {}", millis(low), millis(high)))
+fn plain_row(out: &mut String, name: &str, times: &Summary) -> std::fmt::Result {
+    if times.count == 0 {
+        return writeln!(out, "{name:<NAMES$}     none");
+    }
+    let reading = |statistic| match statistic {
+        Statistic::P999 if times.count < FEWEST_FOR_P999 => Reading::Unknown,
+        statistic => Reading::Known(times.value(statistic)),
     };
-    match (print(times.mean_interval), print(times.p99_interval)) {
-        (Some(mean), Some(p99)) => {
-            writeln!(out, "  95 % sure    mean {mean}, p99 {p99}")
-        }
-        (Some(mean), None) => writeln!(out, "  95 % sure    mean {mean}"),
-        _ => Ok(()),
+    row(out, name, COLUMNS.map(reading))
+}
+
+/// The 95 % intervals of the mean and of p99, where there is enough data for them.
+fn interval(out: &mut String, times: &CensoredSummary) -> std::fmt::Result {
+    let print = |statistic: Statistic| {
+        let [low, high] = times.interval(statistic)?.map(|end| end.words(millis));
+        Some(format!("{} {low} to {high}", statistic.key()))
+    };
+    let known: Vec<String> = [Statistic::Mean, Statistic::P99]
+        .into_iter()
+        .filter_map(print)
+        .collect();
+    match known.is_empty() {
+        true => Ok(()),
+        false => writeln!(out, "  95 % sure: {}", known.join(", ")),
+    }
+}
+
+/// Response times as bars, requests without a reply last.
+fn histogram(report: &Report, out: &mut String) -> std::fmt::Result {
+    let times = &report.response_time_ms;
+    let lost = times.count - times.answered;
+    let bins = &report.response_time_bins;
+    let most = bins.iter().map(|bin| bin.requests).chain([lost]).max();
+    let most = most.filter(|most| *most > 0);
+    let Some(most) = most else { return Ok(()) };
+    writeln!(out, "\nresponse time, all due")?;
+    let bar = |count: u64| "#".repeat((count * BAR as u64).div_ceil(most) as usize);
+    for Bin { up_to_ms, requests } in bins {
+        let bound = format!("<= {up_to_ms} ms");
+        let line = format!(
+            "{bound:>14} {:>11} {}",
+            thousands(*requests),
+            bar(*requests)
+        );
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    match lost {
+        0 => Ok(()),
+        _ => writeln!(
+            out,
+            "{:>14} {:>11} {}",
+            "no reply",
+            thousands(lost),
+            bar(lost)
+        ),
     }
 }
 
@@ -115,18 +243,14 @@ fn portions(out: &mut String, kind: &str, portions: &[PortionReport]) -> std::fm
     if portions.is_empty() {
         return Ok(());
     }
-    let width = portions
-        .iter()
-        .map(|p| p.name.len())
-        .max()
-        .unwrap_or(0)
-        .clamp(8, 40);
+    let width = portions.iter().map(|p| p.name.len()).max();
+    let width = width.unwrap_or(0).clamp(8, 40);
     writeln!(
         out,
-        "\n{kind:<width$}  achieved       ok   failed      p50      p99  ms"
+        "\n{kind:<width$}  achieved       ok   failed      p50      p99  ms, all due"
     )?;
     for portion in portions {
-        let times = &portion.response_time_ms;
+        let time = |statistic| portion.response_time_ms.reading(statistic).words(millis);
         writeln!(
             out,
             "{:<width$} {:>8}/s {:>8} {:>8} {:>8} {:>8}",
@@ -134,11 +258,33 @@ fn portions(out: &mut String, kind: &str, portions: &[PortionReport]) -> std::fm
             rate(portion.achieved_rate),
             portion.outcomes[Outcome::Ok],
             portion.outcomes.failed(),
-            millis(times.p50),
-            millis(times.p99),
+            time(Statistic::P50),
+            time(Statistic::P99),
         )?;
     }
     Ok(())
+}
+
+fn assertions(report: &Report, out: &mut String) -> std::fmt::Result {
+    if report.assertions.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    for checked in &report.assertions {
+        let verdict = if checked.holds { "holds" } else { "FAILS" };
+        writeln!(out, "{verdict}  {}: {}", checked.assertion, checked.found)?;
+    }
+    Ok(())
+}
+
+/// A number of bytes with a decimal unit.
+fn bytes(count: f64) -> String {
+    match count {
+        count if count >= 1e9 => format!("{:.2} GB", count / 1e9),
+        count if count >= 1e6 => format!("{:.2} MB", count / 1e6),
+        count if count >= 1e3 => format!("{:.1} kB", count / 1e3),
+        count => format!("{count:.0} B"),
+    }
 }
 
 /// Milliseconds with as many digits as say something.

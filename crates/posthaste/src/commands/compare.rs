@@ -64,7 +64,7 @@ impl Args {
 
 impl Outcome {
     fn of(before: &Report, after: &Report) -> Self {
-        let response = compare(&before.response_time_ms, &after.response_time_ms);
+        let response = compare(&before.ok_response_time_ms, &after.ok_response_time_ms);
         let mut worse: Vec<String> = response
             .iter()
             .filter(|c| DECISIVE.contains(&c.statistic) && c.verdict == Verdict::Worse)
@@ -110,7 +110,7 @@ impl Outcome {
 fn grows(before: &Report, after: &Report) -> bool {
     // A run of another length may have none for that.
     let same = before.plan.pace == after.plan.pace && !before.stopped && !after.stopped;
-    let (before, after) = (&before.response_time_ms, &after.response_time_ms);
+    let (before, after) = (&before.ok_response_time_ms, &after.ok_response_time_ms);
     let was = before.interval(Statistic::Mean).filter(|_| same);
     was.is_some_and(|[_, high]| {
         after.interval(Statistic::Mean).is_none() && after.value(Statistic::Mean) > high

@@ -10,3 +10,4 @@ mod outcomes;
 mod pattern;
 mod prices;
 mod simulate;
+mod trust;

@@ -122,7 +122,15 @@ fn clients_buy_what_they_can_afford_and_decline_the_rest() {
     let (broker, shop) = (Broker::open(), Shop::open(&[]));
     broker.said(&["put", "books", "ada", OFFERS]);
     let load = |options: &[&str]| {
-        let fixed = ["load", &shop.url, "--rate", "100/s", "--duration", "200ms"];
+        let fixed = [
+            "load",
+            &shop.url,
+            "--rate",
+            "100/s",
+            "--duration",
+            "200ms",
+            "--allow-late",
+        ];
         let asked = ["--json", "--broker", &broker.service.url];
         said(&mut posthaste(&[&fixed[..], &asked, options].concat()))
     };

@@ -82,6 +82,7 @@ upstream = [{:?}]
         let url = format!("{}/page/{isbn}", self.gateway.url);
         let arguments = [
             "load",
+            "--allow-late",
             &url,
             "--rate",
             rate,

@@ -1,15 +1,15 @@
 //! `posthaste load`: what was typed becomes a plan; the run becomes a report.
 
 mod buying;
+mod measure;
 mod values;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, ValueEnum};
-use posthaste_load::report::{self, Directory, Report};
 use posthaste_load::{
-    Arrivals, Assertion, Connections, Data, Effort, Live, Pace, Plan, RequestSpec, Resolve, Step,
+    Arrivals, Assertion, Connections, Data, Effort, Pace, Plan, RequestSpec, Resolve, Step,
     TlsOptions,
 };
 use posthaste_soap::Version;
@@ -180,13 +180,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", requires = "cert", help_heading = "TLS")]
     key: Option<PathBuf>,
 
-    /// Fail (exit 1) unless this holds, for example 'p99<200ms', 'errors<1%'; may be repeated
+    /// Fail (exit 1) unless this holds, for example 'p99<200ms' (of all requests due: one without a reply is longer
+    /// than any bound), 'ok-p99<200ms' (of good replies), 'errors<1%'; may be repeated
     #[arg(long, value_name = "BOUND", help_heading = "Outcome")]
     assert: Vec<Assertion>,
     /// Print one JSON document
     #[arg(long, help_heading = "Outcome")]
     json: bool,
-    /// Write records, report, histograms and a page to this folder
+    /// Write records, report, histograms and a page to this folder; not to one that holds a finished run or other files
     #[arg(
         long,
         value_name = "DIR",
@@ -194,6 +195,12 @@ pub(crate) struct Args {
         help_heading = "Outcome"
     )]
     out: Option<PathBuf>,
+    /// Replace the records of an earlier run in --out
+    #[arg(long, requires = "out", help_heading = "Outcome")]
+    force: bool,
+    /// Accept a run in which the generator was the limit: its response times are its own. Without it: exit 3
+    #[arg(long, help_heading = "Outcome")]
+    allow_late: bool,
 
     /// Event loops, each with a thread of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = threads, help_heading = "Generator")]
@@ -257,48 +264,6 @@ impl Args {
             Some(objective) => self.search(&plan, &objective),
             None => self.measure(&plan),
         }
-    }
-
-    fn measure(&self, plan: &Plan) -> Result<(), Failure> {
-        let stop = stop_on_signal()?;
-        let mut records = match &self.out {
-            Some(path) => Some(Directory::create(path).map_err(Failure::run)?),
-            None => None,
-        };
-        let mut live = Live::new(plan.warm_up + plan.length());
-        let run = posthaste_load::run(plan, &stop, &mut (&mut live, records.as_mut()));
-        live.finish();
-        let run = run.map_err(from_run)?;
-        let report = Report::new(plan, &run);
-        // Neither waits for the other: what can be written is.
-        let kept = records.map_or(Ok(()), |records| {
-            records.finish(&report, &run).map_err(Failure::run)
-        });
-        if self.json {
-            print_json(&report)?;
-        } else {
-            print(&report::text(&report))?;
-        }
-        kept?;
-        if run.stopped {
-            return Err(Failure::Run(
-                "stopped; what was measured until then is above".to_owned(),
-            ));
-        }
-        self.check(&report)
-    }
-
-    fn check(&self, report: &Report) -> Result<(), Failure> {
-        let failed: Vec<String> = self
-            .assert
-            .iter()
-            .filter(|assertion| !assertion.holds(report))
-            .map(|assertion| format!("{assertion} does not hold: {}", assertion.found(report)))
-            .collect();
-        if failed.is_empty() {
-            return Ok(());
-        }
-        Err(Failure::Threshold(failed.join("; ")))
     }
 
     fn search(&self, plan: &Plan, objective: &Assertion) -> Result<(), Failure> {

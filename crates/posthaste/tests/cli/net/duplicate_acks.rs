@@ -45,7 +45,7 @@ fn transactions(user: super::User, options: &[&str]) -> (f64, Said, Value) {
     let to = outside.to_string();
     let url = format!("http://10.0.0.2:{}/", outside.port());
     let common = "--kernel linux-2005 --bandwidth 300kbit --delay 10ms --drop down:8-9 --to";
-    let load = "--rate 10/s --duration 500ms --connection new --json";
+    let load = "--rate 10/s --duration 500ms --connection new --json --allow-late";
     let posthaste = own(user);
     let words: Vec<&str> = common
         .split(' ')

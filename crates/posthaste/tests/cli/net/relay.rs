@@ -24,6 +24,7 @@ fn one_port_leads_to_a_host_outside() {
         let load = [
             &own(*user),
             "load",
+            "--allow-late",
             &url,
             "--rate",
             "20/s",
@@ -75,6 +76,7 @@ fn any_host_outside_is_reached() {
         let posthaste = own(*user);
         let load = [
             "load",
+            "--allow-late",
             &url,
             "--rate",
             "100/s",
@@ -108,6 +110,7 @@ fn a_refusal_outside_is_a_reset_inside() {
             "--",
             &posthaste,
             "load",
+            "--allow-late",
             &url,
             "--rate",
             "10/s",

@@ -1,0 +1,112 @@
+//! The check of the generator itself: whether it sent what was due, when it was due.
+//!
+//! A generator that falls behind offers less than the plan says, and its own delay is part of every response time. The
+//! rule, on the requests due in the measured time:
+//!
+//! | a request is | that |
+//! |---|---|
+//! | unsent | found no connection free within the limit, no descriptor, or no time until the plan ended |
+//! | late | was sent more than 10 ms after it was due, and more than a tenth of the median response time |
+//!
+//! The generator was the limit where more than 1 % of them are unsent, or more than 5 % and at least five are late. Below that, statistics of
+//! which send lateness makes up more than a quarter are named.
+
+use posthaste_stats::Statistic;
+use posthaste_units::Span;
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::Outcome;
+use crate::run::Run;
+
+/// Requests that may be unsent, of all that were due.
+const UNSENT: f64 = 0.01;
+/// Requests that may be late, of all that were due: a pause of the machine delays more than one in a hundred of a short
+/// run, and is no limit.
+const LATE: f64 = 0.05;
+/// Fewer late requests than this are one short pause of a machine.
+const FEWEST_LATE: u64 = 5;
+/// Lateness below this does not matter to a service over a network.
+const LATE_AFTER: Span = Span::from_millis(10);
+/// Nor does lateness below this share of the median response time.
+const OF_MEDIAN: u64 = 10;
+/// A statistic of which lateness makes up more than this share tells of the generator as much as of the service.
+const OWN: f64 = 0.25;
+
+/// The generator's part in a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Generator {
+    /// Whether the generator was the limit: then the plan was not carried out, and response times are its own.
+    pub limited: bool,
+    /// Requests that were due and not sent because of the generator.
+    pub unsent: u64,
+    /// Of those, requests that were not begun when the plan ended or the run was stopped.
+    pub not_begun: u64,
+    /// Requests that were sent late.
+    pub late: u64,
+    /// A request sent later than this is late.
+    pub late_after_ms: f64,
+    /// Response-time statistics of which send lateness makes up more than a quarter.
+    pub lateness_in: Vec<Statistic>,
+    /// The limit in words, and the remedy.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reason: Option<String>,
+}
+
+impl Generator {
+    /// The check of a run.
+    pub fn of(run: &Run) -> Self {
+        let unsent =
+            run.outcomes[Outcome::Dropped] + run.outcomes[Outcome::ClientFailed] + run.unbegun;
+        let median = run.response.distribution().quantile(0.5).lower_bound();
+        let late_after = (median.unwrap_or_default() / OF_MEDIAN).max(LATE_AFTER);
+        let late = run.lateness.count_above(late_after);
+        let reason = reason(run, unsent, late, late_after);
+        Self {
+            limited: reason.is_some(),
+            unsent,
+            not_begun: run.unbegun + run.overdue,
+            late,
+            late_after_ms: late_after.as_millis_f64(),
+            lateness_in: lateness_in(run),
+            reason,
+        }
+    }
+}
+
+/// Statistics of which lateness makes up more than [`OWN`].
+fn lateness_in(run: &Run) -> Vec<Statistic> {
+    let response = run.response.distribution();
+    let is_own = |statistic: &Statistic| {
+        let Some(share) = statistic.quantile() else {
+            return false;
+        };
+        let lateness = run.lateness.quantile(share).as_secs_f64();
+        let response = response.quantile(share).lower_bound();
+        response.is_some_and(|response| lateness > OWN * response.as_secs_f64())
+    };
+    Statistic::ALL.into_iter().filter(is_own).collect()
+}
+
+/// The generator's limit in words, where it was one.
+fn reason(run: &Run, unsent: u64, late: u64, late_after: Span) -> Option<String> {
+    let of_due = |count: u64| count as f64 / run.intended.max(1) as f64;
+    let percent = |count: u64| format!("{:.1} %", of_due(count) * 100.0);
+    let not_begun = run.unbegun + run.overdue;
+    if of_due(unsent) > UNSENT {
+        let remedy = match not_begun * 2 > unsent {
+            true => "give it a lower rate, more --threads or a machine of its own",
+            false => "raise --max-connections, or the limit of open files (ulimit -n)",
+        };
+        let unsent = percent(unsent);
+        return Some(format!(
+            "{unsent} of the requests that were due were not sent; {remedy}"
+        ));
+    }
+    (late >= FEWEST_LATE && of_due(late) > LATE).then(|| {
+        let late = percent(late);
+        format!(
+            "{late} of the requests were sent more than {late_after} late; \
+             give it a lower rate, more --threads or a machine of its own"
+        )
+    })
+}

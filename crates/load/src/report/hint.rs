@@ -1,0 +1,39 @@
+//! The likely cause where no reply came at all, and the remedy.
+
+use url::Url;
+
+use crate::outcome::Outcome;
+use crate::plan::Plan;
+use crate::run::Run;
+
+/// A hint for a run without a complete reply; `None` where there was one, or nothing was due.
+pub(super) fn hint(plan: &Plan, run: &Run) -> Option<String> {
+    if run.intended == 0 || run.response.histogram().count() > 0 {
+        return None;
+    }
+    let (outcome, _) = run.outcomes.iter().max_by_key(|(_, count)| *count)?;
+    let address = address(plan)?;
+    Some(match outcome {
+        Outcome::Refused => format!("is anything listening on {address}?"),
+        Outcome::ConnectAborted => format!(
+            "nothing answers at {address} within the connect timeout of {}: is the address right?",
+            plan.connect_timeout
+        ),
+        Outcome::TlsFailed => format!(
+            "does {address} speak TLS? Trust its certificate with --ca FILE, or any with --insecure"
+        ),
+        Outcome::ProtocolError => format!("does {address} speak HTTP/1.1?"),
+        Outcome::TimedOut | Outcome::Unanswered => format!(
+            "{address} accepts connections and does not answer within the timeout of {}",
+            plan.timeout
+        ),
+        _ => return None,
+    })
+}
+
+/// Host and port of the first request.
+fn address(plan: &Plan) -> Option<String> {
+    let url = Url::parse(&plan.requests.first()?.url).ok()?;
+    let (host, port) = (url.host_str()?, url.port_or_known_default()?);
+    Some(format!("{host}:{port}"))
+}

@@ -1,0 +1,80 @@
+//! One run of the plan: its report in every form that was asked for, then the exit code.
+
+use posthaste_load::report::{self, Directory, Overwrite, Report};
+use posthaste_load::{Live, Plan};
+
+use super::{Args, from_run, print_json};
+use crate::commands::{Failure, print, stop_on_signal};
+
+impl Args {
+    pub(super) fn measure(&self, plan: &Plan) -> Result<(), Failure> {
+        let stop = stop_on_signal()?;
+        let mut records = self.records()?;
+        let mut live = Live::new(plan.warm_up + plan.length());
+        let run = posthaste_load::run(plan, &stop, &mut (&mut live, records.as_mut()));
+        live.finish();
+        let run = run.map_err(from_run)?;
+        let mut report = Report::new(plan, &run);
+        report.check(&self.assert);
+        // Neither waits for the other: what can be written is.
+        let kept = records.map_or(Ok(()), |records| {
+            let page = records.page();
+            records.finish(&report, &run).map_err(Failure::run)?;
+            eprintln!("the report as a page: {}", page.display());
+            Ok(())
+        });
+        if self.json {
+            print_json(&report)?;
+        } else {
+            print(&report::text(&report))?;
+        }
+        kept?;
+        self.judge(&report)
+    }
+
+    fn records(&self) -> Result<Option<Directory>, Failure> {
+        let overwrite = match self.force {
+            true => Overwrite::Force,
+            false => Overwrite::Never,
+        };
+        let Some(path) = &self.out else {
+            return Ok(None);
+        };
+        Directory::create(path, overwrite)
+            .map(Some)
+            .map_err(Failure::run)
+    }
+
+    /// The exit code: a run that cannot be trusted comes before an assertion, and an assertion before silence.
+    fn judge(&self, report: &Report) -> Result<(), Failure> {
+        if report.stopped {
+            return Err(Failure::Run(
+                "stopped; what was measured until then is above".to_owned(),
+            ));
+        }
+        if let Some(reason) = &report.generator.reason
+            && !self.allow_late
+        {
+            return Err(Failure::Run(format!(
+                "the generator was the limit: {reason}; or accept its own delay with --allow-late"
+            )));
+        }
+        let failed: Vec<String> = report
+            .assertions
+            .iter()
+            .filter(|checked| !checked.holds)
+            .map(|checked| format!("{} does not hold: {}", checked.assertion, checked.found))
+            .collect();
+        if !failed.is_empty() {
+            return Err(Failure::Threshold(failed.join("; ")));
+        }
+        if report.is_silent() {
+            let hint = report.hint.iter().map(|hint| format!(": {hint}"));
+            return Err(Failure::Run(format!(
+                "no reply at all{}",
+                hint.collect::<String>()
+            )));
+        }
+        Ok(())
+    }
+}
