@@ -72,6 +72,37 @@ fn what_happened_is_counted_by_its_reason() {
     assert!(text.ends_with("# EOF\n"));
 }
 
+/// Prometheus computes no quantile of a histogram that does not end so.
+#[test]
+fn every_histogram_ends_with_a_bucket_of_all_observations() {
+    let origin = Origin::answering(answer());
+    let gateway = start(config(&[origin.address], "")).unwrap();
+    for _ in 0..3 {
+        get(&gateway, "/", "");
+    }
+    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    let histograms: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" histogram"))
+        .collect();
+    assert_eq!(histograms.len(), 2, "{text}");
+    for name in histograms {
+        let start = format!("{name}_bucket{{le=\"");
+        let buckets: Vec<(&str, u64)> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix(&start)?.split_once("\"} "))
+            .map(|(bound, count)| (bound, count.parse().unwrap()))
+            .collect();
+        let counts = buckets.iter().map(|(_, count)| count);
+        assert!(counts.is_sorted(), "{name}: {buckets:?}");
+        assert_eq!(buckets.last(), Some(&("+Inf", 3)), "{name}: {buckets:?}");
+        assert_eq!(value(&text, &format!("{name}_count")), 3.0);
+        let finite = &buckets[..buckets.len() - 1];
+        // 2^24 µs, far beyond any reply.
+        assert_eq!(finite.last(), Some(&("16.777216", 3)), "{name}");
+    }
+}
+
 #[test]
 fn messages_that_are_not_measured_one_by_one_are_booked_all_the_same() {
     let origin = Origin::answering(answer());
