@@ -176,7 +176,12 @@ fn upstreams(out: &mut DescriptorEncoder, house: &House) -> Result<(), Error> {
             (labels, is_up)
         })
     });
-    gauges(out, "upstream_up", "Whether an upstream is asked", rows)
+    gauges(
+        out,
+        "upstream_up",
+        "Whether requests go to an upstream: 0 while it is out",
+        rows,
+    )
 }
 
 fn connections(out: &mut DescriptorEncoder, snapshot: &Snapshot) -> Result<(), Error> {
