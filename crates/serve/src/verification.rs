@@ -52,7 +52,7 @@ pub fn any_certificate(provider: &CryptoProvider) -> Arc<dyn ServerCertVerifier>
     Arc::new(AnyCertificate(provider.signature_verification_algorithms))
 }
 
-/// Whether an error of a connection is that of a server whose certificate was refused.
+/// Returns true for the error of a connection whose server's certificate was refused.
 #[must_use]
 pub fn is_certificate_refused(error: &std::io::Error) -> bool {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
