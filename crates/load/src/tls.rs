@@ -153,7 +153,11 @@ fn explained(error: rustls::Error) -> io::Error {
             "trust it, or the authority that issued it, with --ca FILE, or accept any certificate with --insecure"
         }
     };
-    let words = format!("the server's certificate is refused: {error}; {remedy}");
+    let found = match reason {
+        Reason::UnknownIssuer | Reason::Other(_) => "no trusted authority has issued it: ",
+        _ => "",
+    };
+    let words = format!("the server's certificate is refused: {found}{error}; {remedy}");
     io::Error::new(io::ErrorKind::InvalidData, words)
 }
 

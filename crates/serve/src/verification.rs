@@ -20,10 +20,12 @@ use rustls::crypto::{
     verify_tls13_signature_with_raw_key,
 };
 use rustls::server::{ParsedCertificate, VerifierBuilderError};
-use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, DigitallySignedStruct, Error, PeerMisbehaved, RootCertStore, SignatureScheme,
+};
 use rustls_pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
 use x509_cert::Certificate;
-use x509_cert::der::asn1::{PrintableStringRef, Utf8StringRef};
+use x509_cert::der::asn1::{AnyRef, PrintableStringRef, Utf8StringRef};
 use x509_cert::der::oid::db::rfc4519::COMMON_NAME;
 use x509_cert::der::oid::db::rfc5280::{ANY_EXTENDED_KEY_USAGE, ID_KP_SERVER_AUTH};
 use x509_cert::der::{Decode, Encode};
@@ -99,7 +101,7 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+        verify_tls12(message, certificate, signature, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -108,7 +110,7 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_with_any_version(message, certificate, signature, &self.algorithms)
+        verify_tls13(message, certificate, signature, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -137,7 +139,7 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0)
+        verify_tls12(message, certificate, signature, &self.0)
     }
 
     fn verify_tls13_signature(
@@ -146,7 +148,7 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_with_any_version(message, certificate, signature, &self.0)
+        verify_tls13(message, certificate, signature, &self.0)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -154,8 +156,8 @@ impl ServerCertVerifier for AnyCertificate {
     }
 }
 
-/// Verifies a signature of TLS 1.3 by the key in a certificate of any version; webpki reads version 3 only.
-fn verify_with_any_version(
+/// Verifies a signature of TLS 1.3, also by the key of a certificate that webpki cannot read: it reads version 3 only.
+fn verify_tls13(
     message: &[u8],
     certificate: &CertificateDer<'_>,
     signature: &DigitallySignedStruct,
@@ -168,6 +170,37 @@ fn verify_with_any_version(
     let key = read.tbs_certificate.subject_public_key_info.to_der();
     let key = SubjectPublicKeyInfoDer::from(key.map_err(unreadable)?);
     verify_tls13_signature_with_raw_key(message, &key, signature, algorithms)
+}
+
+/// The same of TLS 1.2, where a scheme does not say which curve the key is on: the algorithm for the key decides.
+fn verify_tls12(
+    message: &[u8],
+    certificate: &CertificateDer<'_>,
+    signature: &DigitallySignedStruct,
+    algorithms: &WebPkiSupportedAlgorithms,
+) -> Result<HandshakeSignatureValid, Error> {
+    if ParsedCertificate::try_from(certificate).is_ok() {
+        return verify_tls12_signature(message, certificate, signature, algorithms);
+    }
+    let read = read(certificate)?;
+    let key = &read.tbs_certificate.subject_public_key_info;
+    let kind = key.algorithm.to_der().map_err(unreadable)?;
+    let kind = AnyRef::from_der(&kind).map_err(unreadable)?;
+    let bits = key.subject_public_key.as_bytes();
+    let bits = bits.ok_or(CertificateError::BadEncoding)?;
+    let mut schemes = algorithms.mapping.iter();
+    let (_, candidates) = schemes
+        .find(|(scheme, _)| *scheme == signature.scheme)
+        .ok_or(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme)?;
+    let mut candidates = candidates.iter();
+    candidates
+        .find(|algorithm| algorithm.public_key_alg_id().as_ref() == kind.value())
+        .and_then(|algorithm| {
+            let verified = algorithm.verify_signature(bits, message, signature.signature());
+            verified.ok()
+        })
+        .ok_or(CertificateError::BadSignature)?;
+    Ok(HandshakeSignatureValid::assertion())
 }
 
 /// Verifies all of a trusted certificate that does not depend on who issued it.
