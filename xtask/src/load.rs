@@ -87,6 +87,11 @@ impl Report {
         self.json["outcomes"][name].as_u64().unwrap_or(0)
     }
 
+    /// The reason that was reported for an end.
+    pub(crate) fn reason(&self, name: &str) -> &str {
+        self.json["reasons"][name].as_str().unwrap_or_default()
+    }
+
     /// All ends that happened, for a person.
     pub(crate) fn outcomes(&self) -> String {
         self.json["outcomes"].to_string()

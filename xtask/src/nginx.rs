@@ -105,7 +105,7 @@ pub(crate) fn certificate(site: &Site, folder: &std::path::Path) -> Outcome<Path
         ])
         .args(["-days", "2", "-subj", "/CN=localhost"])
         .args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
-        // openssl would make it an authority, which rustls does not take as a server's own.
+        // openssl would make it an authority, which rustls takes as a server's own only where it is named as trusted.
         .args(["-addext", "basicConstraints=critical,CA:FALSE"])
         .args(["-keyout", "key.pem", "-out", "certificate.pem"])
         .current_dir(folder);

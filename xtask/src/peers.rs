@@ -12,6 +12,8 @@ mod hostile;
 mod htb;
 mod juddi;
 pub(crate) mod namespace;
+mod prometheus;
+mod self_signed;
 mod servers;
 pub(crate) mod stores;
 pub(crate) mod toolkits;
@@ -76,6 +78,11 @@ pub(crate) const PEERS: &[Peer] = &[
         run: servers::nginx_tls,
     },
     Peer {
+        name: "self-signed",
+        about: "load --ca beside curl --cacert: self-signed certificates of openssl, accepted and refused alike",
+        run: self_signed::self_signed,
+    },
+    Peer {
         name: "wsdl-load",
         about: "load makes its requests from a WSDL: bookshop and gSOAP server",
         run: servers::from_wsdl,
@@ -104,6 +111,11 @@ pub(crate) const PEERS: &[Peer] = &[
         name: "gateway-traces",
         about: "OpenTelemetry for Python asks through the gateway, is its upstream and collects its spans",
         run: gateway::traces,
+    },
+    Peer {
+        name: "prometheus",
+        about: "Prometheus scrapes gateway, broker and bookshop: rates, quantiles of every histogram, lint",
+        run: prometheus::prometheus,
     },
     Peer {
         name: "gateway-strict",

@@ -46,7 +46,7 @@ pub struct Config {
     pub backlog: u32,
     /// Connections in service at most; beyond it nothing is accepted. Default: no limit of ours.
     pub concurrency: Option<usize>,
-    /// A service law instead of the machine's own speed.
+    /// A service law instead of the machine's own speed, for every path but `/healthz` and `/metrics`.
     pub service: Option<Law>,
     /// A machine so many times slower than this one: each request costs this multiple of its own
     /// processor time. Default 1. Not together with a law.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use posthaste_serve::{BodyError, Counters, Handler, Peer, Slowness, read_body};
@@ -334,12 +334,12 @@ impl Shop {
         good.then(|| format!("{}://{host}", self.shared.scheme))
     }
 
-    fn finish(&self, reply: Reply, headers: &HeaderMap, peer: &Peer) -> Response<Full<Bytes>> {
+    fn finish(&self, reply: Reply, parts: &Parts, peer: &Peer) -> Response<Full<Bytes>> {
         self.shared.metrics.count(reply.form, reply.status.as_u16());
         let mut response = Response::new(Full::default());
         *response.status_mut() = reply.status;
         let fields = response.headers_mut();
-        if let (Some(law), false) = (&self.law, reply.form == Form::Other) {
+        if let (Some(law), false) = (&self.law, is_for_watchers(parts.uri.path())) {
             let busy = format!("{:.2}", law.serve(&peer.note));
             // Digits and a point.
             fields.extend(HeaderValue::from_str(&busy).map(|share| (BUSY, share)));
@@ -354,7 +354,7 @@ impl Shop {
             .filter(|_| reply.body.len() >= MIN_PACKED)
             .and_then(|gzip| {
                 fields.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
-                let accepts = headers.get_all(header::ACCEPT_ENCODING).iter();
+                let accepts = parts.headers.get_all(header::ACCEPT_ENCODING).iter();
                 let mut accepts = accepts.filter_map(|value| value.to_str().ok());
                 accepts
                     .any(accepts_gzip)
@@ -374,6 +374,11 @@ impl Shop {
     }
 }
 
+/// Paths that a service law leaves out: who watches over the shop must neither wait for its queue nor lengthen it.
+fn is_for_watchers(path: &str) -> bool {
+    matches!(path, "/healthz" | "/metrics")
+}
+
 /// How busy the one server of a law is, for whoever protects it.
 const BUSY: header::HeaderName = header::HeaderName::from_static("x-busy");
 
@@ -389,7 +394,7 @@ impl Handler for Shop {
     ) -> Response<Self::Body> {
         let (parts, body) = request.into_parts();
         let reply = self.answer(&parts, body, &peer).await;
-        self.finish(reply, &parts.headers, &peer)
+        self.finish(reply, &parts, &peer)
     }
 }
 

@@ -1,4 +1,5 @@
-//! What a gateway tells about itself, on an address of its own: `/metrics`, `/status`, `/healthz`.
+//! What a gateway tells about itself, on an address of its own: `/metrics`, `/status`, `/status.json`,
+//! `/healthz`.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -40,9 +41,10 @@ impl Handler for Admin {
                 let page = status::page(&self.0);
                 reply(StatusCode::OK, "text/html; charset=utf-8", page)
             }
+            "/status.json" => reply(StatusCode::OK, "application/json", status::json(&self.0)),
             "/healthz" => reply(StatusCode::OK, TEXT, "ok\n".to_owned()),
             _ => {
-                let words = "there are /status, /metrics and /healthz\n".to_owned();
+                let words = "there are /status, /status.json, /metrics and /healthz\n".to_owned();
                 reply(StatusCode::NOT_FOUND, TEXT, words)
             }
         }

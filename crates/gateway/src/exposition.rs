@@ -7,12 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use posthaste_serve::Snapshot;
-use posthaste_serve::exposition::{self, counters, gauge, gauges};
+use posthaste_serve::exposition::{self, counters, gauge, gauges, histogram};
 use posthaste_units::Dscp;
 use posthaste_wsqos::{MarkOrigin, Origin, Outlook, REASONS, STEPS, Seen, Wish};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::encoding::DescriptorEncoder;
 
 use crate::house::House;
 use crate::metrics::{Metrics, PackedBy, Times, UNREAD};
@@ -177,7 +176,12 @@ fn upstreams(out: &mut DescriptorEncoder, house: &House) -> Result<(), Error> {
             (labels, is_up)
         })
     });
-    gauges(out, "upstream_up", "Whether an upstream is asked", rows)
+    gauges(
+        out,
+        "upstream_up",
+        "Whether requests go to an upstream: 0 while it is out",
+        rows,
+    )
 }
 
 fn connections(out: &mut DescriptorEncoder, snapshot: &Snapshot) -> Result<(), Error> {
@@ -250,11 +254,8 @@ fn times(out: &mut DescriptorEncoder, name: &str, help: &str, times: &Times) -> 
         .zip(counts)
         .map(|(n, count)| (2_f64.powi(n) / 1e6, count))
         .collect();
-    if let Some((end, _)) = buckets.last_mut() {
-        *end = f64::MAX;
-    }
-    let all = buckets.iter().map(|(_, count)| count).sum();
+    // The last one has no bound.
+    let (_, beyond) = buckets.pop().unwrap_or_default();
     let sum = times.nanos.load(Relaxed) as f64 / 1e9;
-    let mut metric = out.encode_descriptor(name, help, None, MetricType::Histogram)?;
-    metric.encode_histogram::<NoLabelSet>(sum, all, &buckets, None)
+    histogram(out, name, help, sum, buckets, beyond)
 }

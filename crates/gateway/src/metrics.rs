@@ -58,7 +58,7 @@ pub(crate) struct PackedBy {
     pub(crate) nanos: AtomicU64,
 }
 
-/// A histogram of times: bucket *n* counts those below 2^*n* µs.
+/// A histogram of times: bucket *n* counts those below 2^*n* µs that no lower one counts, the last all above.
 #[derive(Debug, Default)]
 pub(crate) struct Times {
     pub(crate) buckets: [AtomicU64; 26],

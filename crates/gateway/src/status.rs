@@ -1,4 +1,5 @@
-//! The page that a person reads: how busy, who is compressed and why, what it saved, who is well.
+//! The page that a person reads: how busy, who is compressed and why, what it saved, which upstreams are up; the
+//! upstreams as JSON for programs.
 
 mod promises;
 
@@ -7,9 +8,41 @@ use std::sync::atomic::Ordering::Relaxed;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use posthaste_units::Size;
 use posthaste_wsqos::{Outlook, REASONS, STEPS, Step, Wish};
+use serde::Serialize;
 
 use crate::config::Guard;
 use crate::house::House;
+use crate::upstream::State;
+
+/// The document at `/status.json`.
+#[derive(Serialize)]
+struct Document<'a> {
+    upstreams: Vec<Upstream<'a>>,
+}
+
+/// An upstream in it.
+#[derive(Serialize)]
+struct Upstream<'a> {
+    route: &'a str,
+    upstream: &'a str,
+    state: State,
+}
+
+/// Returns the state of each upstream of each route, as JSON.
+pub(crate) fn json(house: &House) -> String {
+    let plan = house.plan();
+    let upstreams = plan.routes().flat_map(|(route, targets)| {
+        targets.iter().map(|target| Upstream {
+            route: &route.path,
+            upstream: &target.name,
+            state: target.health.state(),
+        })
+    });
+    let document = Document {
+        upstreams: upstreams.collect(),
+    };
+    serde_json::to_string(&document).expect("strings and names of states can be written") + "\n"
+}
 
 /// The page at `/status`.
 pub(crate) fn page(house: &House) -> String {
@@ -51,8 +84,8 @@ pub(crate) fn page(house: &House) -> String {
                             tr {
                                 td { (route.path) }
                                 td { (target.name) }
-                                @if target.health.is_up() { td { "asked" } }
-                                @else { td.out { "left out" } }
+                                @let state = target.health.state().name();
+                                td class=(state) { (state) }
                             }
                         }
                     }

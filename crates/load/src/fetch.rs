@@ -51,7 +51,7 @@ fn exchange(
     mut stream: impl Read + Write,
     request: &[u8],
 ) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
-    stream.write_all(request)?;
+    stream.write_all(request).map_err(tls::with_remedy)?;
     let mut reader = ReplyReader::keeping_everything(LIMIT);
     let mut buffer = vec![0; 64 << 10];
     let mut received = 0;
@@ -66,7 +66,7 @@ fn exchange(
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 return Err(format!("no more bytes for {} s", PATIENCE.as_secs()).into());
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(tls::with_remedy(error).into()),
         };
         received += length;
         if received > LIMIT {

@@ -5,14 +5,13 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use posthaste_serve::verification;
 use rustix::io::Errno;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
-};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore};
 use thiserror::Error;
 
 use crate::socket;
@@ -26,7 +25,7 @@ pub struct TlsOptions {
     pub certificate: Option<PathBuf>,
     /// Its private key, PEM.
     pub key: Option<PathBuf>,
-    /// Further certificates to trust, PEM; the system's are trusted as well.
+    /// Further certificates to trust, PEM, those of servers and of authorities; the system's are trusted as well.
     pub roots: Option<PathBuf>,
 }
 
@@ -58,12 +57,14 @@ impl TlsOptions {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()?;
-        let builder = if self.insecure {
-            builder
+        let builder = match &self.roots {
+            _ if self.insecure => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
-        } else {
-            builder.with_root_certificates(self.root_store()?)
+                .with_custom_certificate_verifier(verification::any_certificate(&provider)),
+            Some(file) => builder
+                .dangerous()
+                .with_custom_certificate_verifier(verifier_of(file, provider)?),
+            None => builder.with_root_certificates(system_roots()),
         };
         let mut config = match (&self.certificate, &self.key) {
             (None, None) => builder.with_no_client_auth(),
@@ -75,15 +76,26 @@ impl TlsOptions {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }
+}
 
-    fn root_store(&self) -> Result<RootCertStore, TlsError> {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if let Some(path) = &self.roots {
-            roots.add_parsable_certificates(certificates(path)?);
-        }
-        Ok(roots)
-    }
+fn system_roots() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots
+}
+
+/// Trusts the system's authorities and the certificates in `file`.
+fn verifier_of(
+    file: &PathBuf,
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
+    let trusted = certificates(file)?;
+    let mut roots = system_roots();
+    roots.add_parsable_certificates(trusted.iter().cloned());
+    verification::verifier(roots, trusted, provider).map_err(|error| TlsError::File {
+        path: file.clone(),
+        reason: format!("no certificate in it can be used: {error}"),
+    })
 }
 
 fn certificates(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>, TlsError> {
@@ -115,6 +127,38 @@ pub(crate) fn server_name(host: &str) -> Result<ServerName<'static>, TlsError> {
         .trim_end_matches(']')
         .to_owned();
     ServerName::try_from(bare.clone()).map_err(|_| TlsError::ServerName(bare))
+}
+
+/// An error of a stream of TLS, with the remedy where the server's certificate was refused.
+pub(crate) fn with_remedy(error: io::Error) -> io::Error {
+    error.downcast().map_or_else(|error| error, explained)
+}
+
+/// An error of kind `InvalidData`, with the remedy where the server's certificate was refused.
+fn explained(error: rustls::Error) -> io::Error {
+    let rustls::Error::InvalidCertificate(reason) = &error else {
+        return io::Error::new(io::ErrorKind::InvalidData, error);
+    };
+    use CertificateError as Reason;
+    let remedy = match reason {
+        Reason::NotValidForName
+        | Reason::NotValidForNameContext { .. }
+        | Reason::Expired
+        | Reason::ExpiredContext { .. }
+        | Reason::NotValidYet
+        | Reason::NotValidYetContext { .. } => {
+            "--ca FILE does not help against that; --insecure accepts any certificate"
+        }
+        _ => {
+            "trust it, or the authority that issued it, with --ca FILE, or accept any certificate with --insecure"
+        }
+    };
+    let found = match reason {
+        Reason::UnknownIssuer | Reason::Other(_) => "no trusted authority has issued it: ",
+        _ => "",
+    };
+    let words = format!("the server's certificate is refused: {found}{error}; {remedy}");
+    io::Error::new(io::ErrorKind::InvalidData, words)
 }
 
 /// One encrypted connection.
@@ -172,7 +216,7 @@ impl Secure {
             if let Err(error) = self.0.process_new_packets() {
                 // The alert that tells the peer why; whether it arrives changes nothing here.
                 let _ = self.flush(socket);
-                return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+                return Err(explained(error));
             }
             // In a handshake rustls reads no further before its own part has been sent.
             self.flush(socket)?;
@@ -207,46 +251,5 @@ impl io::Write for Plain<'_> {
     }
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-/// `--insecure`: whoever answers is believed; signatures are still checked.
-#[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }

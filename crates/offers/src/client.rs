@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use hyper::Method;
+use posthaste_serve::{TlsError, Trust};
 use posthaste_wsqos::qos::{Document, Offer, Offers, Ranking, Requirement};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -85,6 +86,12 @@ impl Client {
     pub fn with_token(mut self, token: Option<String>) -> Self {
         self.token = token;
         self
+    }
+
+    /// The same, for a broker with a certificate that `trust` accepts.
+    pub fn trusting(self, trust: &Trust) -> Result<Self, TlsError> {
+        let place = self.place.trusting(trust)?;
+        Ok(Self { place, ..self })
     }
 
     /// The best offer.

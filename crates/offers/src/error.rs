@@ -2,6 +2,7 @@
 
 use std::io;
 
+use posthaste_serve::verification;
 use thiserror::Error;
 
 /// Why nobody can be asked at a URL.
@@ -62,4 +63,12 @@ pub enum Error {
     /// It answered something that cannot be meant.
     #[error("the answer makes no sense: {0}")]
     Senseless(String),
+}
+
+impl Error {
+    /// Returns true if the broker cannot be reached because its certificate was refused.
+    #[must_use]
+    pub fn is_certificate_refused(&self) -> bool {
+        matches!(self, Self::Unreachable { error, .. } if verification::is_certificate_refused(error))
+    }
 }

@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
-use posthaste_serve::{ClientTls, connect};
+use posthaste_serve::{ClientTls, TlsError, Trust, connect};
 use serde::Deserialize;
 use url::Url;
 
@@ -38,6 +38,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// The place at a URL, whose server must have a certificate that this machine trusts.
     pub(crate) fn new(written: &str) -> Result<Self, UrlError> {
         let wrong = |reason: String| UrlError::new(written, reason);
         let url: Url = written
@@ -70,6 +71,15 @@ impl Place {
             tls,
             limit: LIMIT,
         })
+    }
+
+    /// The same, whose server may have the certificates that `trust` accepts.
+    pub(crate) fn trusting(self, trust: &Trust) -> Result<Self, TlsError> {
+        let tls = match self.tls {
+            Some(_) => Some(ClientTls::trusting(&self.host, trust)?),
+            None => None,
+        };
+        Ok(Self { tls, ..self })
     }
 
     /// The answer's head and what follows it, if what was asked is done.

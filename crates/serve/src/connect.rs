@@ -2,9 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::CryptoProvider;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName};
@@ -13,6 +15,7 @@ use tokio_rustls::{TlsConnector, TlsStream};
 
 use crate::stream::Stream;
 use crate::tls::TlsError;
+use crate::verification;
 
 /// Whom the machine trusts, read at the first need and then kept: what is changed there counts from the next start on.
 static MACHINE: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
@@ -20,6 +23,18 @@ static MACHINE: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     Arc::new(roots)
 });
+
+/// The certificates that a client accepts.
+#[derive(Clone, Debug, Default)]
+pub enum Trust {
+    /// Those that an authority known to this machine has issued.
+    #[default]
+    Machine,
+    /// Those in this PEM file, and those that an authority in it has issued.
+    File(PathBuf),
+    /// Every certificate.
+    Any,
+}
 
 /// Whom to trust, and which name a server must prove.
 #[derive(Clone)]
@@ -31,9 +46,14 @@ pub struct ClientTls {
 impl ClientTls {
     /// Trusts the certificates in `authority` (PEM), or those of the machine; the server must prove `name`.
     pub fn new(name: &str, authority: Option<&Path>) -> Result<Self, TlsError> {
+        Self::trusting(name, &authority.into())
+    }
+
+    /// Trusts as `trust` says; the server must prove `name`, unless every certificate is accepted.
+    pub fn trusting(name: &str, trust: &Trust) -> Result<Self, TlsError> {
         let name =
             ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Name(name.to_owned()))?;
-        let mut config = trust(authority)?;
+        let mut config = client_config(trust)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self {
             connector: Arc::new(config).into(),
@@ -42,34 +62,54 @@ impl ClientTls {
     }
 }
 
+impl From<Option<&Path>> for Trust {
+    fn from(authority: Option<&Path>) -> Self {
+        authority.map_or(Self::Machine, |file| Self::File(file.to_owned()))
+    }
+}
+
 /// A client's side of TLS that trusts the certificates in `authority` (PEM), or those of the machine.
 pub fn trust(authority: Option<&Path>) -> Result<ClientConfig, TlsError> {
-    let roots = match authority {
-        Some(file) => {
-            let unreadable = |reason: String| TlsError::File {
-                file: file.to_owned(),
-                reason,
-                wanted: "the certificates of those to trust",
-            };
-            let certificates: Vec<_> = CertificateDer::pem_file_iter(file)
-                .and_then(Iterator::collect)
-                .map_err(|error| unreadable(error.to_string()))?;
-            if certificates.is_empty() {
-                return Err(unreadable("no certificate in it".to_owned()));
-            }
-            let mut roots = RootCertStore::empty();
-            for certificate in certificates {
-                roots.add(certificate)?;
-            }
-            Arc::new(roots)
-        }
-        None => MACHINE.clone(),
-    };
+    client_config(&authority.into())
+}
+
+fn client_config(trust: &Trust) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    Ok(ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth())
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()?;
+    let builder = match trust {
+        Trust::Machine => builder.with_root_certificates(MACHINE.clone()),
+        Trust::File(file) => builder
+            .dangerous()
+            .with_custom_certificate_verifier(verifier_of(file, provider)?),
+        Trust::Any => builder
+            .dangerous()
+            .with_custom_certificate_verifier(verification::any_certificate(&provider)),
+    };
+    Ok(builder.with_no_client_auth())
+}
+
+fn verifier_of(
+    file: &Path,
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
+    let unreadable = |reason: String| TlsError::File {
+        file: file.to_owned(),
+        reason,
+        wanted: "the certificates of those to trust",
+    };
+    let certificates: Vec<_> = CertificateDer::pem_file_iter(file)
+        .and_then(Iterator::collect)
+        .map_err(|error| unreadable(error.to_string()))?;
+    if certificates.is_empty() {
+        return Err(unreadable("no certificate in it".to_owned()));
+    }
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates.clone() {
+        roots.add(certificate)?;
+    }
+    verification::verifier(roots, certificates, provider)
+        .map_err(|error| unreadable(error.to_string()))
 }
 
 /// Connects to `address`, without delay for small packets. Has no time limit of its own.

@@ -57,3 +57,57 @@ pub fn gauge(out: &mut DescriptorEncoder, name: &str, help: &str, value: f64) ->
     out.encode_descriptor(name, help, None, MetricType::Gauge)?
         .encode_gauge(&value)
 }
+
+/// A histogram without labels: the sum of what was observed, the observations up to each bound of `buckets` that no
+/// lower bound holds, in ascending order of bounds, and those `beyond` the last bound.
+///
+/// The bucket `le="+Inf"` with the count of all observations is added here, because Prometheus computes no quantile
+/// of a histogram without it.
+pub fn histogram(
+    out: &mut DescriptorEncoder,
+    name: &str,
+    help: &str,
+    sum: f64,
+    buckets: impl IntoIterator<Item = (f64, u64)>,
+    beyond: u64,
+) -> Result<(), Error> {
+    let last = std::iter::once((f64::INFINITY, beyond));
+    let buckets: Vec<_> = buckets.into_iter().chain(last).collect();
+    debug_assert!(
+        buckets.is_sorted_by(|(low, _), (high, _)| low < high),
+        "bounds of {name} ascend and are finite"
+    );
+    let all = buckets.iter().map(|(_, count)| count).sum();
+    let mut metric = out.encode_descriptor(name, help, None, MetricType::Histogram)?;
+    metric.encode_histogram::<NoLabelSet>(sum, all, &buckets, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Times;
+
+    impl Collector for Times {
+        fn encode(&self, mut out: DescriptorEncoder) -> Result<(), Error> {
+            let buckets = [(0.5, 2), (1.0, 0)];
+            histogram(&mut out, "wait_seconds", "Waits", 7.5, buckets, 3)
+        }
+    }
+
+    #[test]
+    fn a_histogram_ends_with_the_bucket_of_everything() {
+        let expected = "\
+# HELP test_wait_seconds Waits.
+# TYPE test_wait_seconds histogram
+test_wait_seconds_sum 7.5
+test_wait_seconds_count 5
+test_wait_seconds_bucket{le=\"0.5\"} 2
+test_wait_seconds_bucket{le=\"1.0\"} 2
+test_wait_seconds_bucket{le=\"+Inf\"} 5
+# EOF
+";
+        assert_eq!(text("test", Times), expected);
+    }
+}

@@ -24,12 +24,13 @@ mod speak;
 mod stream;
 mod tls;
 mod transport;
+pub mod verification;
 mod worker;
 
 pub use background::Background;
 pub use body::{BodyError, read_body};
 pub use config::{ConfigError, read_config};
-pub use connect::{ClientTls, connect, trust};
+pub use connect::{ClientTls, Trust, connect, trust};
 pub use connection::Peer;
 pub use counters::{Counters, Snapshot};
 pub use cpus::{available_cpus, pin_thread};

@@ -1,6 +1,6 @@
 //! Which upstreams are asked: what connections and checks have told, shared by all threads.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::config;
@@ -13,9 +13,33 @@ pub(crate) struct Health {
     /// Checks ask for more than a connection.
     is_checked: bool,
     start: Instant,
+    /// It has succeeded at least once.
+    has_succeeded: AtomicBool,
     failures: AtomicU32,
     /// Milliseconds since `start` until which it is not asked.
     out_until: AtomicU64,
+}
+
+/// The state of an upstream as `/status` reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum State {
+    /// The last connection or, where there are checks, the last check succeeded.
+    Up,
+    /// Excluded after too many failures in a row.
+    Out,
+    /// Neither: nothing was tried yet, the last attempt failed and it is not out for that, or its time out is over.
+    Unknown,
+}
+
+impl State {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Out => "out",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 impl Health {
@@ -29,6 +53,7 @@ impl Health {
             failures_to_leave: config.failures,
             out_for: Duration::from(config.every) * patience,
             start: Instant::now(),
+            has_succeeded: AtomicBool::new(false),
             failures: AtomicU32::new(0),
             out_until: AtomicU64::new(0),
         }
@@ -38,6 +63,18 @@ impl Health {
     pub(crate) fn is_up(&self) -> bool {
         let until = self.out_until.load(Relaxed);
         until == 0 || self.is_past(until)
+    }
+
+    /// Returns the state for `/status`.
+    pub(crate) fn state(&self) -> State {
+        let until = self.out_until.load(Relaxed);
+        let is_well = self.has_succeeded.load(Relaxed) && self.failures.load(Relaxed) == 0;
+        match (until, is_well) {
+            (0, true) => State::Up,
+            (0, false) => State::Unknown,
+            _ if self.is_past(until) => State::Unknown,
+            _ => State::Out,
+        }
     }
 
     /// Whether it is asked by this caller. Who comes first after it was out finds out for the others, who leave it out
@@ -74,6 +111,9 @@ impl Health {
     /// It answered.
     pub(crate) fn succeeded(&self) {
         // Almost always nothing to write: the line stays in every thread's cache.
+        if !self.has_succeeded.load(Relaxed) {
+            self.has_succeeded.store(true, Relaxed);
+        }
         if self.failures.load(Relaxed) != 0 || self.out_until.load(Relaxed) != 0 {
             self.failures.store(0, Relaxed);
             self.out_until.store(0, Relaxed);
@@ -87,5 +127,52 @@ impl Health {
             self.out_until.store(self.out_again(), Relaxed);
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use posthaste_units::Span;
+
+    fn health(failures: u32, every: Span, path: Option<&str>) -> Health {
+        Health::new(&config::Health {
+            path: path.map(str::to_owned),
+            every,
+            failures,
+        })
+    }
+
+    #[test]
+    fn the_state_follows_the_last_attempt() {
+        let health = health(2, Span::from_secs(3600), None);
+        assert_eq!(health.state(), State::Unknown, "never tried");
+        health.connected();
+        assert_eq!(health.state(), State::Up);
+        assert!(!health.failed());
+        assert_eq!(health.state(), State::Unknown, "failed once of twice");
+        assert!(health.failed());
+        assert_eq!(health.state(), State::Out);
+        health.succeeded();
+        assert_eq!(health.state(), State::Up);
+    }
+
+    #[test]
+    fn after_its_time_out_nothing_is_known() {
+        let health = health(1, Span::ZERO, None);
+        assert!(health.failed());
+        while !health.is_up() {
+            std::thread::yield_now();
+        }
+        assert_eq!(health.state(), State::Unknown);
+    }
+
+    #[test]
+    fn where_there_are_checks_a_connection_tells_nothing() {
+        let health = health(1, Span::from_secs(3600), Some("/health"));
+        health.connected();
+        assert_eq!(health.state(), State::Unknown);
+        health.succeeded();
+        assert_eq!(health.state(), State::Up);
     }
 }

@@ -28,6 +28,7 @@ use crate::config::Timeouts;
 use crate::house::House;
 
 pub(crate) use self::check::Checks;
+pub(crate) use self::health::State;
 pub(crate) use self::line::Passing;
 pub(crate) use self::target::Target;
 pub use self::target::TargetError;

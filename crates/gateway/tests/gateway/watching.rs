@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::support::{Client, Origin, Reply, config, field, get, wait_until};
+use crate::support::{Client, Origin, Reply, closed_port, config, field, get, wait_until};
 use posthaste_gateway::{Running, start};
 
 /// GETs `path` from the admin address.
@@ -72,6 +72,37 @@ fn what_happened_is_counted_by_its_reason() {
     assert!(text.ends_with("# EOF\n"));
 }
 
+/// Prometheus computes no quantile of a histogram that does not end so.
+#[test]
+fn every_histogram_ends_with_a_bucket_of_all_observations() {
+    let origin = Origin::answering(answer());
+    let gateway = start(config(&[origin.address], "")).unwrap();
+    for _ in 0..3 {
+        get(&gateway, "/", "");
+    }
+    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    let histograms: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" histogram"))
+        .collect();
+    assert_eq!(histograms.len(), 2, "{text}");
+    for name in histograms {
+        let start = format!("{name}_bucket{{le=\"");
+        let buckets: Vec<(&str, u64)> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix(&start)?.split_once("\"} "))
+            .map(|(bound, count)| (bound, count.parse().unwrap()))
+            .collect();
+        let counts = buckets.iter().map(|(_, count)| count);
+        assert!(counts.is_sorted(), "{name}: {buckets:?}");
+        assert_eq!(buckets.last(), Some(&("+Inf", 3)), "{name}: {buckets:?}");
+        assert_eq!(value(&text, &format!("{name}_count")), 3.0);
+        let finite = &buckets[..buckets.len() - 1];
+        // 2^24 µs, far beyond any reply.
+        assert_eq!(finite.last(), Some(&("16.777216", 3)), "{name}");
+    }
+}
+
 #[test]
 fn messages_that_are_not_measured_one_by_one_are_booked_all_the_same() {
     let origin = Origin::answering(answer());
@@ -115,6 +146,40 @@ fn the_page_says_it_in_words() {
     }
     assert_eq!(told(&gateway, "/healthz").body, b"ok\n");
     assert_eq!(told(&gateway, "/elsewhere").status, 404);
+}
+
+#[test]
+fn upstreams_are_up_out_or_unknown_on_the_page_and_in_json() {
+    let origin = Origin::answering(answer());
+    let gone = closed_port();
+    let health = "[route.health]\nevery = \"1h\"\nfailures = 1";
+    let routes = |address| {
+        format!("[[route]]\npath = \"/{address}\"\nupstream = [\"{address}\"]\n{health}\n")
+    };
+    let (up, out) = (routes(origin.address), routes(gone));
+    let text = format!("listen = \"127.0.0.1:0\"\n{up}{out}");
+    let gateway = start(posthaste_gateway::Config::read(&text).unwrap()).unwrap();
+    let states = || {
+        let page = String::from_utf8(told(&gateway, "/status").body).unwrap();
+        let reply = told(&gateway, "/status.json");
+        assert_eq!(field(&reply.head, "content-type"), Some("application/json"));
+        let document: serde_json::Value = serde_json::from_slice(&reply.body).unwrap();
+        [origin.address, gone].map(|address| {
+            let upstreams = document["upstreams"].as_array().unwrap().iter();
+            let mut of_it = upstreams.filter(|row| row["upstream"] == address.to_string());
+            let row = of_it.next().unwrap();
+            assert_eq!(row["route"], format!("/{address}"));
+            let state = row["state"].as_str().unwrap().to_owned();
+            let cells = format!("<td>{address}</td><td class=\"{state}\">{state}</td>");
+            assert!(page.contains(&cells), "no {cells} in {page}");
+            state
+        })
+    };
+    assert_eq!(states(), ["unknown", "unknown"]);
+    for address in [origin.address, gone] {
+        get(&gateway, &format!("/{address}"), "");
+    }
+    assert_eq!(states(), ["up", "out"]);
 }
 
 #[test]

@@ -4,10 +4,13 @@ use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use posthaste_load::{Connections, Outcome, RequestSpec, TlsOptions};
+use posthaste_load::{Connections, Data, Outcome, RequestSpec, TlsOptions, WsdlCall};
 use posthaste_units::Span;
+use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa};
 use rustls::pki_types::PrivateKeyDer;
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use rustls::{
+    ALL_VERSIONS as ALL, ServerConfig, ServerConnection, StreamOwned, SupportedProtocolVersion,
+};
 
 use crate::server::{carried_out, ok, plan, read_request, serve};
 
@@ -23,14 +26,26 @@ fn server() -> Server {
 /// A server with a certificate for `names` that reads requests with a body of `length` bytes,
 /// and answers each with `reply`.
 fn serving(names: impl Into<Vec<String>>, length: u64, reply: String) -> Server {
-    let made = rcgen::generate_simple_self_signed(names).unwrap();
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let wanted = rcgen::CertificateParams::new(names).unwrap();
+    showing(&wanted, ALL, length, reply)
+}
+
+/// The same with a certificate like that, by these versions of TLS.
+fn showing(
+    wanted: &CertificateParams,
+    versions: &[&'static SupportedProtocolVersion],
+    length: u64,
+    reply: String,
+) -> Server {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let made = wanted.self_signed(&key).unwrap();
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(versions)
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
+        .with_single_cert(vec![made.der().clone()], key)
         .unwrap();
     let config = Arc::new(config);
     let address = serve(move |stream| {
@@ -46,7 +61,7 @@ fn serving(names: impl Into<Vec<String>>, length: u64, reply: String) -> Server 
         }
     });
     let mut certificate = tempfile::NamedTempFile::new().unwrap();
-    certificate.write_all(made.cert.pem().as_bytes()).unwrap();
+    certificate.write_all(made.pem().as_bytes()).unwrap();
     Server {
         address,
         certificate,
@@ -58,6 +73,11 @@ fn outcome_with(server: &Server, tls: TlsOptions) -> Outcome {
 }
 
 fn outcome_of(request: RequestSpec, server: &Server, tls: TlsOptions) -> Outcome {
+    ended(request, server, tls).0
+}
+
+/// The outcome of all requests of a run, and its reason.
+fn ended(request: RequestSpec, server: &Server, tls: TlsOptions) -> (Outcome, String) {
     let mut plan = plan(server.address, 100.0, 100);
     plan.requests = vec![request];
     plan.requests[0].url = format!("https://localhost:{}/", server.address.port());
@@ -71,7 +91,7 @@ fn outcome_of(request: RequestSpec, server: &Server, tls: TlsOptions) -> Outcome
     let run = carried_out(&plan);
     let (outcome, count) = run.outcomes.iter().max_by_key(|(_, count)| *count).unwrap();
     assert_eq!(count, 10, "{:?} {:?}", run.outcomes, run.reasons);
-    outcome
+    (outcome, format!("{:?}", run.reasons))
 }
 
 #[test]
@@ -92,6 +112,134 @@ fn only_a_trusted_certificate_is_accepted() {
         ..TlsOptions::default()
     };
     assert_eq!(outcome_with(&server, trusted), Outcome::Ok);
+}
+
+/// What `openssl req -x509` makes by default: self-signed, and by its own words an authority.
+fn authority(name: &str) -> CertificateParams {
+    let mut wanted = CertificateParams::new([name.to_owned()]).unwrap();
+    wanted.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    wanted
+}
+
+/// The same without alternative names: the name is the subject's.
+fn named_by_subject(name: &str) -> CertificateParams {
+    let mut wanted = authority(name);
+    wanted.subject_alt_names.clear();
+    wanted.distinguished_name = rcgen::DistinguishedName::new();
+    wanted.distinguished_name.push(DnType::CommonName, name);
+    wanted
+}
+
+/// How requests end where the server shows such a certificate and exactly it is trusted.
+fn trusted_itself(
+    wanted: &CertificateParams,
+    versions: &[&'static SupportedProtocolVersion],
+) -> (Outcome, String) {
+    let server = showing(wanted, versions, 0, ok("secret"));
+    let trusted = TlsOptions {
+        roots: Some(server.certificate.path().to_owned()),
+        ..TlsOptions::default()
+    };
+    ended(RequestSpec::get(""), &server, trusted)
+}
+
+#[test]
+fn a_self_signed_certificate_that_is_trusted_is_accepted_whatever_else_it_is() {
+    let mut client_too = authority("localhost");
+    client_too.extended_key_usages = vec![
+        ExtendedKeyUsagePurpose::ClientAuth,
+        ExtendedKeyUsagePurpose::ServerAuth,
+    ];
+    for wanted in [
+        authority("localhost"),
+        named_by_subject("localhost"),
+        named_by_subject("LocalHost"),
+        client_too,
+    ] {
+        for versions in [ALL, &[&rustls::version::TLS12], &[&rustls::version::TLS13]] {
+            let (outcome, reason) = trusted_itself(&wanted, versions);
+            assert_eq!(outcome, Outcome::Ok, "{wanted:?}: {reason}");
+        }
+    }
+}
+
+/// That a certificate is trusted changes nothing about its name, its dates and its purpose.
+#[test]
+fn a_trusted_certificate_must_fit_in_all_the_rest() {
+    let changed = |change: &dyn Fn(&mut CertificateParams)| {
+        let mut wanted = authority("localhost");
+        change(&mut wanted);
+        wanted
+    };
+    let cases = [
+        ("another name", authority("elsewhere.example")),
+        ("the names below", authority("*.localhost")),
+        ("another address", authority("127.0.0.1")),
+        ("another subject", named_by_subject("elsewhere.example")),
+        (
+            "the subject's name where there are others",
+            changed(&|wanted| {
+                *wanted = authority("elsewhere.example");
+                wanted.distinguished_name = rcgen::DistinguishedName::new();
+                wanted
+                    .distinguished_name
+                    .push(DnType::CommonName, "localhost");
+            }),
+        ),
+        (
+            "expired",
+            changed(&|wanted| wanted.not_after = rcgen::date_time_ymd(2020, 1, 1)),
+        ),
+        (
+            "not valid yet",
+            changed(&|wanted| wanted.not_before = rcgen::date_time_ymd(4000, 1, 1)),
+        ),
+        (
+            "for clients only",
+            changed(&|wanted| {
+                wanted.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+            }),
+        ),
+    ];
+    for (case, wanted) in cases {
+        let (outcome, reason) = trusted_itself(&wanted, ALL);
+        assert_eq!(outcome, Outcome::TlsFailed, "{case}: {reason}");
+        for option in ["--ca", "--insecure"] {
+            assert!(reason.contains(option), "{case}: {reason}");
+        }
+    }
+}
+
+#[test]
+fn a_certificate_with_another_key_is_not_the_trusted_one() {
+    let server = showing(&authority("localhost"), ALL, 0, ok("secret"));
+    let other = showing(&authority("localhost"), ALL, 0, ok("secret"));
+    let trusted = TlsOptions {
+        roots: Some(other.certificate.path().to_owned()),
+        ..TlsOptions::default()
+    };
+    let (outcome, reason) = ended(RequestSpec::get(""), &server, trusted);
+    assert_eq!(outcome, Outcome::TlsFailed, "{reason}");
+    assert!(reason.contains("with --ca FILE"), "{reason}");
+    assert!(reason.contains("--insecure"), "{reason}");
+}
+
+/// A description is fetched before the run, by other code and with the same trust.
+#[test]
+fn a_description_on_a_server_that_is_not_trusted_names_the_remedies() {
+    let server = server();
+    let wsdl = format!("https://{}/?wsdl", server.address);
+    let wanted = WsdlCall {
+        source: &wsdl,
+        operation: "Any",
+        version: None,
+        endpoint: None,
+    };
+    let error = wanted.request(&Data::none(), &[], &TlsOptions::default());
+    let words = error.unwrap_err().to_string();
+    for option in ["--ca", "--insecure"] {
+        assert!(words.contains(option), "{words}");
+    }
 }
 
 /// What TLS sends in several records does not wait for an acknowledgement that is delayed by 40 ms.

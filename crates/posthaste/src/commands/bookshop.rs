@@ -40,7 +40,8 @@ pub(crate) struct Args {
     /// Connections in service at most; others wait in the backlog
     #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     concurrency: Option<usize>,
-    /// A service law instead of the machine's speed: md1:5ms, mm1:5ms or mm1k:5ms:10. Replies then say how busy the one server is (X-Busy)
+    /// A service law instead of the machine's speed: md1:5ms, mm1:5ms or mm1k:5ms:10. It holds for every path but
+    /// /healthz and /metrics. Replies then say how busy the one server is (X-Busy)
     #[arg(long, value_name = "LAW")]
     service: Option<Law>,
     /// Be a machine so many times slower: each request costs this multiple of its processor time

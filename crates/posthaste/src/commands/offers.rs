@@ -6,6 +6,7 @@ mod wanted;
 use std::path::PathBuf;
 
 use posthaste_offers::{Client, Error, Listed, Question};
+use posthaste_serve::Trust;
 
 use self::wanted::Wanted;
 use super::{Failure, print, tell};
@@ -121,6 +122,12 @@ struct Broker {
     /// A file with the provider's token, for publishing; or set POSTHASTE_TOKEN
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Trust the certificates in this file (PEM) instead of the machine's
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    ca: Option<PathBuf>,
+    /// Accept any certificate of the broker; whoever answers can read the token
+    #[arg(long)]
+    insecure: bool,
 }
 
 impl Args {
@@ -152,7 +159,7 @@ impl Args {
             } => {
                 let offers = book::offers_in(&file)?;
                 let count = offers.len();
-                wait(broker.client()?.put_all(&kind, &provider, offers))?;
+                wait(broker.publisher()?.put_all(&kind, &provider, offers))?;
                 print(&format!("{count} offers of {provider} for {kind}\n"))
             }
             Verb::Withdraw {
@@ -160,28 +167,44 @@ impl Args {
                 provider,
                 name,
                 broker,
-            } => wait(broker.client()?.withdraw(&kind, &provider, &name)),
+            } => wait(broker.publisher()?.withdraw(&kind, &provider, &name)),
             Verb::List { kind, broker, json } => list(&broker.client()?, kind.as_deref(), json),
             Verb::Watch { broker, json } => book::watch(&broker.client()?, json),
             Verb::Export { broker } => book::export(&broker.client()?),
-            Verb::Import { file, broker } => book::import(&file, &broker.client()?),
+            Verb::Import { file, broker } => book::import(&file, &broker.publisher()?),
         }
     }
 }
 
 impl Broker {
+    /// A client that only asks.
     fn client(&self) -> Result<Client, Failure> {
+        let trust = match &self.ca {
+            _ if self.insecure => Trust::Any,
+            Some(file) => Trust::File(file.clone()),
+            None => Trust::Machine,
+        };
+        let client = Client::new(&self.url).map_err(Failure::usage)?;
+        client.trusting(&trust).map_err(Failure::usage)
+    }
+
+    /// A client that publishes, which needs a token.
+    fn publisher(&self) -> Result<Client, Failure> {
         let token = match &self.token_file {
             Some(file) => {
                 let text = std::fs::read_to_string(file);
-                let text =
-                    text.map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
-                Some(text)
+                text.map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?
             }
-            None => std::env::var("POSTHASTE_TOKEN").ok(),
+            None => std::env::var("POSTHASTE_TOKEN").unwrap_or_default(),
         };
-        let client = Client::new(&self.url).map_err(Failure::usage)?;
-        Ok(client.with_token(token.map(|token| token.trim().to_owned())))
+        let token = token.trim();
+        if token.is_empty() {
+            return Err(Failure::usage(
+                "publishing needs the provider's token: give a file with it by --token-file FILE, or set POSTHASTE_TOKEN; \
+                 `posthaste broker token new PROVIDER` makes one",
+            ));
+        }
+        Ok(self.client()?.with_token(Some(token.to_owned())))
     }
 }
 
@@ -223,5 +246,16 @@ fn pages<T, P: Future<Output = Result<Vec<T>, Error>>>(
 /// Waits for what a broker says.
 fn wait<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Failure> {
     let done = posthaste_offers::wait(work).map_err(Failure::run)?;
-    done.map_err(Failure::run)
+    done.map_err(failure)
+}
+
+/// An error of a broker, with the remedy where its certificate was refused.
+fn failure(error: Error) -> Failure {
+    if error.is_certificate_refused() {
+        return Failure::run(format!(
+            "{error}: trust the broker's certificate, or the authority that issued it, with --ca FILE, \
+             or accept any certificate with --insecure"
+        ));
+    }
+    Failure::run(error)
 }

@@ -106,6 +106,14 @@ const CASES: &[(&[&str], &str)] = &[
         &["load", URL, "--find", "p99<1s", "--arrivals", "times"],
         "leave --rate",
     ),
+    (
+        &["load", URL, "--rate", "5/s", "--arrivals", "poison"],
+        "did you mean poisson?",
+    ),
+    (
+        &["load", URL, "--arrivals", "poison"],
+        "did you mean poisson?",
+    ),
     (&["load", URL, "--find", "errors<1%"], "p99<200ms"),
     (
         &["load", URL, "--rate", "5/s", "--assert", "errors<1"],

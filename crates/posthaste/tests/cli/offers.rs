@@ -186,3 +186,68 @@ fn without_a_broker_no_client_begins() {
         said.err
     );
 }
+
+#[test]
+fn who_publishes_without_a_token_is_told_how_to_give_one() {
+    // Nobody listens there, and nobody is asked.
+    let nowhere = ["--broker", "http://127.0.0.1:9"];
+    for what in [
+        &["put", "books", "ada", OFFERS][..],
+        &["withdraw", "books", "ada", "Gold"],
+        &["import", OFFERS],
+    ] {
+        for token in [None, Some(""), Some(" \n")] {
+            let mut command = posthaste(&["offers"]);
+            command.args(what).args(nowhere);
+            match token {
+                None => command.env_remove("POSTHASTE_TOKEN"),
+                Some(token) => command.env("POSTHASTE_TOKEN", token),
+            };
+            let said = said(&mut command);
+            assert_eq!(said.code, Some(2), "{what:?}: {}", said.err);
+            for remedy in ["--token-file", "POSTHASTE_TOKEN", "broker token new"] {
+                assert!(said.err.contains(remedy), "{what:?}: {}", said.err);
+            }
+        }
+    }
+}
+
+/// A self-signed certificate for 127.0.0.1, of an authority of its own as `openssl req -x509` makes them, and its key.
+fn certificate(folder: &std::path::Path) -> [String; 2] {
+    let mut wanted = rcgen::CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+    wanted.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let made = wanted.self_signed(&key).unwrap();
+    let write = |name: &str, text: String| {
+        let file = folder.join(name);
+        std::fs::write(&file, text).unwrap();
+        file.display().to_string()
+    };
+    [
+        write("cert.pem", made.pem()),
+        write("key.pem", key.serialize_pem()),
+    ]
+}
+
+/// Any server with a certificate serves: that it is no broker shows after the handshake.
+#[test]
+fn a_brokers_certificate_is_trusted_by_ca_or_not_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let [cert, key] = certificate(folder.path());
+    let shop = Shop::open(&["--cert", &cert, "--key", &key]);
+    let list = |more: &[&str]| {
+        let asked = ["offers", "list", "--broker", &shop.url];
+        let said = said(&mut posthaste(&[&asked, more].concat()));
+        assert_eq!(said.code, Some(3), "{more:?}: {}", said.err);
+        said.err
+    };
+    let refused = list(&[]);
+    assert!(
+        refused.contains("--ca FILE") && refused.contains("--insecure"),
+        "{refused}"
+    );
+    for trusted in [&["--ca", &cert][..], &["--insecure"]] {
+        let words = list(trusted);
+        assert!(words.contains("404"), "{trusted:?}: {words}");
+    }
+}

@@ -4,6 +4,7 @@ mod crowd;
 mod echo;
 mod http2;
 mod marks;
+mod trusting;
 
 use std::cell::Cell;
 use std::io::{self, Read, Write};

@@ -16,7 +16,7 @@ use posthaste_soap::Version;
 use posthaste_units::{Rate, Seed, Span};
 
 use self::buying::BuyingArgs;
-use self::values::{Header, Ramp, Steps, soap_version, threads};
+use self::values::{Header, Ramp, Steps, mistyped_arrivals, soap_version, threads};
 use super::{Failure, print, stop_on_signal};
 
 /// Load a web service and account for every request.
@@ -335,6 +335,9 @@ impl Args {
         let length = self.duration.unwrap_or(DURATION);
         if let Some(clients) = self.clients {
             return Ok(Pace::Closed { clients, length });
+        }
+        if let Some(error) = mistyped_arrivals(&self.arrivals) {
+            return Err(Failure::Usage(error));
         }
         let arrivals = match self.arrivals.as_str() {
             "constant" => Arrivals::Constant,

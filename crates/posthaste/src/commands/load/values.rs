@@ -1,5 +1,7 @@
 //! The values of `posthaste load` that are written in a form of their own.
 
+use std::path::Path;
+
 use posthaste_load::Step;
 use posthaste_soap::Version;
 use posthaste_units::{Rate, Span};
@@ -17,6 +19,32 @@ pub(super) fn threads(text: &str) -> Result<usize, String> {
         Ok(threads @ 1..=1024) => Ok(threads),
         _ => Err("write a number from 1 to 1024".to_owned()),
     }
+}
+
+/// Kinds of arrivals that `--arrivals` knows by name; everything else is a file.
+const ARRIVALS: [&str; 2] = ["constant", "poisson"];
+
+/// Likeness (Jaro-Winkler, 1 for equal) from which a word is taken for a mistyped kind of arrivals: that of `const`
+/// and `constant` is 0.92, that of `poison` and `poisson` 0.97, that of `trace` and `constant` 0.57.
+const ALIKE: f64 = 0.8;
+
+/// An error for a value of `--arrivals` that is a mistyped kind: a word without separator and point, close to a kind,
+/// and no file has that name.
+pub(super) fn mistyped_arrivals(text: &str) -> Option<String> {
+    if ARRIVALS.contains(&text) || text.contains(['/', '.']) || Path::new(text).exists() {
+        return None;
+    }
+    let word = text.to_lowercase();
+    let likeness = |kind: &str| strsim::jaro_winkler(&word, kind);
+    let nearest = ARRIVALS
+        .into_iter()
+        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    (likeness(nearest) >= ALIKE).then(|| {
+        format!(
+            "{text:?} is no kind of arrivals (did you mean {nearest}?), and there is no file of that name: \
+             --arrivals takes constant, poisson, or a file with one time a line"
+        )
+    })
 }
 
 #[derive(Clone)]
@@ -103,5 +131,32 @@ impl std::str::FromStr for Steps {
         let gap = (to - from) / (count - 1) as f64;
         let rates = (0..count).filter_map(|n| Rate::per_second(from + gap * n as f64));
         Ok(Self(rates.collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_close_to_a_kind_of_arrivals_is_a_typo_and_a_file_is_not() {
+        for (typed, meant) in [
+            ("poison", "poisson"),
+            ("Poisson", "poisson"),
+            ("posson", "poisson"),
+            ("const", "constant"),
+            ("constnat", "constant"),
+        ] {
+            let error = mistyped_arrivals(typed).expect(typed);
+            assert!(error.contains(&format!("did you mean {meant}?")), "{error}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("poison");
+        std::fs::write(&file, "").unwrap();
+        let paths = [file.to_str().unwrap(), "./poison", "poison.csv"];
+        let words = ["constant", "poisson", "times", "trace", "burst"];
+        for typed in paths.into_iter().chain(words) {
+            assert_eq!(mistyped_arrivals(typed), None, "{typed}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use posthaste_offers::{Answer, Client, Event, Listed, Put};
 use posthaste_wsqos::qos::{Document, Offer};
 use serde::{Deserialize, Serialize};
 
-use super::{Failure, print, tell, wait};
+use super::{Failure, failure, print, tell, wait};
 
 /// A line of what is exported.
 #[derive(Serialize, Deserialize)]
@@ -130,7 +130,7 @@ pub(super) fn watch(client: &Client, json: bool) -> Result<(), Failure> {
         });
         let error = match posthaste_offers::wait(told).map_err(Failure::run)? {
             Ok(ended) => return ended,
-            Err(error) if last.is_none() => return Err(Failure::run(error)),
+            Err(error) if last.is_none() => return Err(failure(error)),
             Err(error) => error,
         };
         let _ = writeln!(std::io::stderr(), "{error}; trying again");
