@@ -15,7 +15,34 @@ pub fn prometheus(report: &Report) -> String {
 }
 
 fn write(report: &Report, out: &mut String) -> std::fmt::Result {
-    let gauges = [
+    gauges(out, report)?;
+    counters(out, report)?;
+    response_times(out, &report.response_time_ms)?;
+    for (name, help, summary) in [
+        (
+            "ok_response_time",
+            "Due to last byte, good replies only",
+            &report.ok_response_time_ms,
+        ),
+        (
+            "service_time",
+            "Sent to last byte, complete replies only",
+            &report.service_time_ms,
+        ),
+        (
+            "send_lateness",
+            "Due to sent, requests that were sent",
+            &report.send_lateness_ms,
+        ),
+    ] {
+        times(out, name, help, summary)?;
+    }
+    Ok(())
+}
+
+fn gauges(out: &mut String, report: &Report) -> std::fmt::Result {
+    let limited = f64::from(u8::from(report.generator.limited));
+    for (name, help, value) in [
         (
             "offered_rate",
             "Requests due per second",
@@ -40,24 +67,28 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
         (
             "generator_limited",
             "1 where the generator was the limit and response times are its own",
-            f64::from(u8::from(report.generator.limited)),
+            limited,
         ),
-    ];
-    for (name, help, value) in gauges {
+    ] {
         header(out, name, help, "gauge")?;
         writeln!(out, "posthaste_load_{name} {value}")?;
     }
-    header(
-        out,
-        "requests_total",
-        "Intended requests by outcome",
-        "counter",
-    )?;
+    Ok(())
+}
+
+fn counters(out: &mut String, report: &Report) -> std::fmt::Result {
+    let name = "requests_total";
+    header(out, name, "Intended requests by outcome", "counter")?;
     for (outcome, count) in report.outcomes.iter() {
         writeln!(
             out,
-            "posthaste_load_requests_total{{outcome=\"{outcome}\"}} {count}"
+            "posthaste_load_{name}{{outcome=\"{outcome}\"}} {count}"
         )?;
+    }
+    let name = "replies_total";
+    header(out, name, "Complete replies by status", "counter")?;
+    for (status, count) in &report.statuses {
+        writeln!(out, "posthaste_load_{name}{{status=\"{status}\"}} {count}")?;
     }
     if let Some(decoded) = &report.decoded {
         let coded = decoded.bytes_coded;
@@ -73,38 +104,7 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
         let help = "Quotes that cannot be understood";
         counter(out, "quotes_unreadable", help, quotes.unreadable)?;
     }
-    let statuses = &report.statuses;
-    header(
-        out,
-        "replies_total",
-        "Complete replies by status",
-        "counter",
-    )?;
-    for (status, count) in statuses {
-        writeln!(
-            out,
-            "posthaste_load_replies_total{{status=\"{status}\"}} {count}"
-        )?;
-    }
-    response_times(out, &report.response_time_ms)?;
-    times(
-        out,
-        "ok_response_time",
-        "Due to last byte, good replies only",
-        &report.ok_response_time_ms,
-    )?;
-    times(
-        out,
-        "service_time",
-        "Sent to last byte, complete replies only",
-        &report.service_time_ms,
-    )?;
-    times(
-        out,
-        "send_lateness",
-        "Due to sent, requests that were sent",
-        &report.send_lateness_ms,
-    )
+    Ok(())
 }
 
 fn counter(out: &mut String, name: &str, help: &str, count: u64) -> std::fmt::Result {
