@@ -2,7 +2,7 @@
 //!
 //! Times go into a [`Histogram`], or with the moment they belong to into a [`Recorder`], which also
 //! knows how far the values depend on one another and so how much they prove. Both give a
-//! [`Summary`], two of which [`compare`] holds against each other. A [`Share`] of trials has
+//! [`Summary`]. [`judge_times`] and [`judge_shares`] compare two sides of runs. A [`Share`] of trials has
 //! an interval of its own. [`theory`] has the closed forms
 //! that check the whole chain, [`goodness`] the tests of an arrival process.
 //!
@@ -21,7 +21,9 @@ mod share;
 mod summary;
 pub mod theory;
 
-pub use compare::{Comparison, Verdict, compare};
+pub use compare::{
+    Judged, Judgement, Margins, Measured, Needed, Reason, Rules, Verdict, judge_shares, judge_times,
+};
 pub use histogram::{Histogram, LogError, LogInterval, Step, write_log};
 pub use interval::Estimate;
 pub use line::{Crossing, Weighted, crossing};
