@@ -4,8 +4,8 @@ use super::needed::{Needed, Open};
 use super::spread::{Scatter, mean, normal, per_run, rescale};
 use super::{EQUALITY, Judgement, Measured, Reason, Rules, Verdict};
 
-/// Scatter between runs beyond which no shared machine is expected to go: five times what runs beside busy
-/// neighbours show. With one run a side the interval assumes it, which at 95 % is a factor of two each way: the
+/// Scatter between runs beyond which no shared machine is expected to go: five times the 5 % that
+/// the rules are tuned for; assumed, not measured. With one run a side the interval assumes it, which at 95 % is a factor of two each way: the
 /// difference of two runs has a standard deviation of 0.35, and 1.96 * 0.35 = ln 2.
 pub(super) const PLAUSIBLE_SCATTER: f64 = 0.25;
 
