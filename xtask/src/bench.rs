@@ -3,6 +3,7 @@
 //! A shared machine drifts, so that what is compared runs in turns (A B A B) and medians are
 //! taken. CPU time is a process's own, which holds even where rates do not.
 
+mod compare;
 mod cost;
 mod durability;
 mod emulator;
@@ -74,6 +75,11 @@ const BENCHMARKS: &[Benchmark] = &[
         name: "find",
         about: "the capacity --find reports of a server with a known law",
         run: oracle::find,
+    },
+    Benchmark {
+        name: "compare",
+        about: "verdicts of compare: false alarms and slowdowns found, in virtual time and beside busy processes (half an hour)",
+        run: compare::compare,
     },
     Benchmark {
         name: "gsoap",

@@ -2,9 +2,9 @@
 //!
 //! Times go into a [`Histogram`], where some are known only by a lower bound into a [`CensoredHistogram`], and with
 //! the moment they belong to into a [`Recorder`], which also knows how far the values depend on one another and so how
-//! much they prove. They give a [`Summary`] or a [`CensoredSummary`]; [`compare`] says whether two runs differ. A
-//! [`Share`] of trials has an interval of its own. [`theory`] has the closed forms that check the whole chain,
-//! [`goodness`] the tests of an arrival process.
+//! much they prove. They give a [`Summary`] or a [`CensoredSummary`]; [`judge_times`] and
+//! [`judge_shares`] compare two sides of runs. A [`Share`] of trials has an interval of its own. [`theory`] has the
+//! closed forms that check the whole chain, [`goodness`] the tests of an arrival process.
 //!
 //! There is no clock here, no thread and no drawing: callers bring the times and take the numbers.
 
@@ -25,7 +25,9 @@ pub mod theory;
 
 pub use censored::{CensoredHistogram, Time};
 pub use censored_summary::{CensoredSummary, FEWEST_FOR_P999, Reading};
-pub use compare::{Comparison, Verdict, compare};
+pub use compare::{
+    Judged, Judgement, Margins, Measured, Needed, Reason, Rules, Verdict, judge_shares, judge_times,
+};
 pub use histogram::{Histogram, LogError, LogInterval, Step, write_log};
 pub use interval::Estimate;
 pub use line::{Crossing, Weighted, crossing};

@@ -2,6 +2,7 @@
 
 mod bookshop;
 mod broker;
+mod checks;
 mod compare;
 mod demo;
 mod doctor;

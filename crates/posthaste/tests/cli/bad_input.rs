@@ -160,6 +160,17 @@ const CASES: &[(&[&str], &str)] = &[
         "one thread",
     ),
     (&["compare", "/no/such/a", "/no/such/b"], "/no/such/a"),
+    (&["compare", "/no/such/a"], "base1 base2 base3 -- new1 new2"),
+    (
+        &["compare", "a", "b", "c"],
+        "base1 base2 base3 -- new1 new2",
+    ),
+    (&["compare", "a", "a", "--", "b"], "given twice"),
+    (&["compare", "a", "b", "--scatter", "lots"], "2%"),
+    (
+        &["compare", "a", "b", "--json", "--junit", "-"],
+        "choose one",
+    ),
     (&["pattern", "make"], "nothing to make a pattern of"),
     (&["pattern", "make", "--drop", "8"], "down:8"),
     (

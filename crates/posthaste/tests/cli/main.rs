@@ -3,6 +3,7 @@
 mod bad_input;
 mod bad_luck;
 mod command;
+mod compare;
 mod demo;
 mod net;
 mod offers;

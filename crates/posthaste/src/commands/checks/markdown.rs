@@ -1,0 +1,80 @@
+//! Checks as GitHub-flavoured Markdown.
+
+use super::{Checks, State};
+
+/// A heading, the overall result, a table with a row a check, details and notes below.
+pub(super) fn write(checks: &Checks) -> String {
+    let count = |state| checks.checks.iter().filter(|c| c.state == state).count();
+    let mut out = format!(
+        "### {}\n\n{} passed, {} failed, {} unknown\n\n",
+        inline(&checks.title),
+        count(State::Passed),
+        count(State::Failed),
+        count(State::Unknown)
+    );
+    out.push_str("| check | result | found |\n|---|---|---|\n");
+    for check in &checks.checks {
+        let state = match check.state {
+            State::Passed => "passed",
+            State::Failed => "**failed**",
+            State::Unknown => "unknown",
+        };
+        let (name, found) = (inline(&check.name), inline(&check.found));
+        out.push_str(&format!("| {name} | {state} | {found} |\n"));
+    }
+    let details = checks
+        .checks
+        .iter()
+        .filter(|check| !check.detail.is_empty());
+    let details = details.map(|check| format!("{}: {}", check.name, check.detail));
+    let lines: Vec<String> = details.chain(checks.notes.iter().cloned()).collect();
+    if !lines.is_empty() {
+        out.push('\n');
+    }
+    for line in lines {
+        out.push_str(&format!("- {}\n", inline(&line)));
+    }
+    out
+}
+
+/// Text that Markdown shows as it stands, on one line, also within a table.
+fn inline(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\n' => out.push_str("; "),
+            letter if letter.is_control() => {}
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '|' | '*' | '_' | '`' | '[' | ']' | '\\' | '~' => out.extend(['\\', letter]),
+            letter => out.push(letter),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::write;
+    use crate::commands::checks::example;
+
+    #[test]
+    fn a_table_and_its_details() {
+        let expected = r#"### posthaste compare
+
+1 passed, 1 failed, 1 unknown
+
+| check | result | found |
+|---|---|---|
+| mean | passed | equal within 9 % |
+| p99 &lt;5ms&gt; | **failed** | +31 %, worse |
+| a\|b | unknown | too wide |
+
+- p99 &lt;5ms&gt;: before 5 ms; after 6.5 ms
+- a\|b: 6 "runs"
+- target differs: GET http://a/?x=1&amp;y=2 \| GET http://b/
+"#;
+        assert_eq!(write(&example()), expected);
+    }
+}

@@ -1,0 +1,258 @@
+//! The comparison of two sides as data: verdicts, overall verdict, and the options that differ.
+
+use posthaste_stats::{
+    Judged, Judgement, Margins, Measured, Reason, Rules, Verdict, judge_shares, judge_times,
+};
+use serde::Serialize;
+
+use super::runs::Run;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+pub(super) struct Outcome {
+    /// The overall verdict.
+    pub(super) verdict: Overall,
+    /// Folders of the runs before.
+    pub(super) before: Vec<String>,
+    /// Folders of the runs after.
+    pub(super) after: Vec<String>,
+    /// Why no statistic can be judged; empty where all can.
+    pub(super) incomparable: Vec<String>,
+    /// Options that are not the same in all runs.
+    pub(super) differences: Vec<Difference>,
+    /// Statistics that decide the exit code.
+    pub(super) judged: Vec<Row>,
+    /// Statistics that inform.
+    pub(super) informative: Vec<Row>,
+}
+
+/// One statistic of both sides; times are in milliseconds.
+#[derive(Serialize)]
+pub(super) struct Row {
+    pub(super) name: String,
+    /// A share of requests, not a time.
+    pub(super) share: bool,
+    #[serde(flatten)]
+    pub(super) judgement: Judgement,
+}
+
+/// An option that is not the same in all runs, with its value in each run.
+#[derive(Serialize)]
+pub(super) struct Difference {
+    pub(super) option: String,
+    pub(super) before: Vec<String>,
+    pub(super) after: Vec<String>,
+}
+
+/// The verdict over all judged statistics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Overall {
+    /// At least one statistic is better, the others better or equal.
+    Better,
+    /// At least one statistic is worse.
+    Worse,
+    /// All statistics are equal within their margins.
+    Equal,
+    /// At least one statistic is unknown, and none is worse.
+    Unknown,
+}
+
+impl Outcome {
+    pub(super) fn of(before: &[Run], after: &[Run], margins: &Margins) -> Self {
+        let incomparable = incomparable(before, after);
+        let withdraw = |judgement: Judgement| match incomparable.is_empty() {
+            true => judgement,
+            false => judgement.withdrawn(Reason::Incomparable),
+        };
+        let judged = Judged::ALL.map(|judged| judge(judged, before, after, margins));
+        let judged: Vec<Row> = judged
+            .into_iter()
+            .map(|row| Row {
+                judgement: withdraw(row.judgement),
+                ..row
+            })
+            .collect();
+        let names = |side: &[Run]| {
+            side.iter()
+                .map(|run| run.name.display().to_string())
+                .collect()
+        };
+        Self {
+            verdict: Overall::of(&judged),
+            before: names(before),
+            after: names(after),
+            differences: differences(before, after),
+            informative: informative(before, after, margins)
+                .into_iter()
+                .map(|row| Row {
+                    judgement: withdraw(row.judgement),
+                    ..row
+                })
+                .collect(),
+            incomparable,
+            judged,
+        }
+    }
+
+    /// The names of the judged statistics with this verdict.
+    pub(super) fn named(&self, verdict: Verdict) -> Vec<&str> {
+        let rows = self.judged.iter();
+        rows.filter(|row| row.judgement.verdict == verdict)
+            .map(|row| row.name.as_str())
+            .collect()
+    }
+
+    /// One run on each side.
+    pub(super) fn one_each(&self) -> bool {
+        self.before.len() == 1 && self.after.len() == 1
+    }
+}
+
+impl Overall {
+    fn of(judged: &[Row]) -> Self {
+        let any = |verdict| judged.iter().any(|row| row.judgement.verdict == verdict);
+        match () {
+            () if any(Verdict::Worse) => Self::Worse,
+            () if any(Verdict::Unknown) || judged.is_empty() => Self::Unknown,
+            () if any(Verdict::Better) => Self::Better,
+            () => Self::Equal,
+        }
+    }
+}
+
+fn judge(judged: Judged, before: &[Run], after: &[Run], margins: &Margins) -> Row {
+    let rules = judged.rules(margins);
+    let times = |name: &str, of: &dyn Fn(&Run) -> Measured| {
+        row(
+            name.to_owned(),
+            judge_times(&each(before, of), &each(after, of), &rules),
+        )
+    };
+    match judged {
+        Judged::Mean if censored(before) || censored(after) => {
+            times("mean of response time, ok only (survivors)", &|run| {
+                run.mean_of_ok
+            })
+        }
+        Judged::Mean => times("mean of response time, all due", &|run| run.mean),
+        Judged::P50 => times("p50 of response time, all due", &|run| run.p50),
+        Judged::P99 => times("p99 of response time, all due", &|run| run.p99),
+        Judged::Errors => {
+            let of = |side: &[Run]| side.iter().map(|run| run.errors).collect::<Vec<_>>();
+            Row {
+                share: true,
+                ..row(
+                    "share of errors".to_owned(),
+                    judge_shares(&of(before), &of(after), &rules),
+                )
+            }
+        }
+    }
+}
+
+fn row(name: String, judgement: Judgement) -> Row {
+    Row {
+        name,
+        share: false,
+        judgement,
+    }
+}
+
+fn each(side: &[Run], of: &dyn Fn(&Run) -> Measured) -> Vec<Measured> {
+    side.iter().map(of).collect()
+}
+
+/// The mean is beyond any bound in some run.
+fn censored(side: &[Run]) -> bool {
+    let beyond = |run: &Run| matches!(run.mean, Measured::Beyond { .. });
+    side.iter().any(beyond)
+}
+
+fn informative(before: &[Run], after: &[Run], margins: &Margins) -> Vec<Row> {
+    let rules = Rules {
+        steady: false,
+        ..Judged::Mean.rules(margins)
+    };
+    let names = before.first().into_iter().flat_map(|run| &run.others);
+    names
+        .map(|(name, _)| {
+            let of = |run: &Run| {
+                let found = run.others.iter().find(|(other, _)| other == name);
+                found.map_or(Measured::Absent, |(_, measured)| *measured)
+            };
+            let judgement = judge_times(&each(before, &of), &each(after, &of), &rules);
+            row(name.clone(), judgement)
+        })
+        .collect()
+}
+
+/// Reasons for which nothing can be concluded.
+fn incomparable(before: &[Run], after: &[Run]) -> Vec<String> {
+    let all = || before.iter().chain(after);
+    let stopped = all().filter(|run| run.stopped);
+    let mut reasons: Vec<String> = stopped
+        .map(|run| format!("{} was stopped before its end", run.name.display()))
+        .collect();
+    let limited = all().filter(|run| run.limited);
+    reasons.extend(limited.map(|run| {
+        let name = run.name.display();
+        format!("{name} was limited by the generator: its response times are the generator's own")
+    }));
+    let schedule = |run: &Run| run.schedule().cloned().collect::<Vec<_>>();
+    let first = before.first().map(schedule).unwrap_or_default();
+    let other = all().find(|run| schedule(run) != first);
+    reasons.extend(other.map(|run| {
+        let words = schedule(run).into_iter();
+        let differs = words.filter(|option| !first.contains(option));
+        let differs: Vec<String> = differs.map(|(_, value)| value).collect();
+        format!(
+            "{} has another pace, length or warm-up: {}",
+            run.name.display(),
+            differs.join(", ")
+        )
+    }));
+    reasons
+}
+
+/// Options that are not the same in all runs, in the order of the first report that has them.
+fn differences(before: &[Run], after: &[Run]) -> Vec<Difference> {
+    let mut options: Vec<&str> = Vec::new();
+    for (option, _) in before.iter().chain(after).flat_map(|run| &run.plan) {
+        if !options.contains(&option.as_str()) {
+            options.push(option);
+        }
+    }
+    let value = |run: &Run, option: &str| {
+        let found = run.plan.iter().find(|(name, _)| name == option);
+        found.map_or_else(|| "not set".to_owned(), |(_, value)| value.clone())
+    };
+    let values = |side: &[Run], option| {
+        side.iter()
+            .map(|run| value(run, option))
+            .collect::<Vec<_>>()
+    };
+    options
+        .into_iter()
+        .map(|option| Difference {
+            option: option.replace('_', "-"),
+            before: values(before, option),
+            after: values(after, option),
+        })
+        .filter(|found| {
+            let mut all = found.before.iter().chain(&found.after);
+            let first = all.next();
+            all.any(|value| Some(value) != first)
+        })
+        .collect()
+}
+
+impl Difference {
+    /// The value of a side, or of each of its runs where they differ.
+    pub(super) fn words(values: &[String]) -> String {
+        match values {
+            [first, rest @ ..] if rest.iter().all(|value| value == first) => first.clone(),
+            _ => values.join(", "),
+        }
+    }
+}

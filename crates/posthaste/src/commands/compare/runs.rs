@@ -1,0 +1,114 @@
+//! The adapter between reports and the comparison: the only file of this command that knows what a report holds.
+
+use std::path::{Path, PathBuf};
+
+use posthaste_load::report::{Report, read_report};
+use posthaste_stats::{CensoredSummary, Measured, Reading, Share, Statistic, Summary};
+
+use crate::commands::Failure;
+
+/// Options without which two runs measure different things: when requests are due, and for how long.
+const SCHEDULE: [&str; 2] = ["pace", "warm_up"];
+/// One run.
+pub(super) struct Run {
+    pub(super) name: PathBuf,
+    /// Options as reports name them, with their values in words.
+    pub(super) plan: Vec<(String, String)>,
+    /// The run ended before its plan did.
+    pub(super) stopped: bool,
+    /// The generator was the limit, and response times are its own.
+    pub(super) limited: bool,
+    /// Mean response time of all requests due.
+    pub(super) mean: Measured,
+    /// Mean response time of good replies alone.
+    pub(super) mean_of_ok: Measured,
+    pub(super) p50: Measured,
+    pub(super) p99: Measured,
+    pub(super) errors: Share,
+    /// Statistics that inform and are not judged, by name.
+    pub(super) others: Vec<(String, Measured)>,
+}
+
+impl Run {
+    /// Reads the report in a folder.
+    pub(super) fn read(folder: &Path) -> Result<Self, Failure> {
+        let report = read_report(folder).map_err(Failure::usage)?;
+        let response = |statistic| of_all(&report.response_time_ms, statistic);
+        let other = |statistic: Statistic| {
+            let name = format!("{} of response time, all due", statistic.key());
+            (name, response(statistic))
+        };
+        let service = |statistic: Statistic| {
+            let name = format!("{} of service time, replies only", statistic.key());
+            (name, known(&report.service_time_ms, statistic))
+        };
+        let others = [Statistic::P90, Statistic::P95, Statistic::P999].map(other);
+        let services = [Statistic::Mean, Statistic::P50, Statistic::P99].map(service);
+        Ok(Self {
+            name: folder.to_owned(),
+            plan: options(&report)?,
+            stopped: report.stopped,
+            limited: report.generator.limited,
+            mean: response(Statistic::Mean),
+            mean_of_ok: known(&report.ok_response_time_ms, Statistic::Mean),
+            p50: response(Statistic::P50),
+            p99: response(Statistic::P99),
+            errors: Share {
+                hits: report.outcomes.failed(),
+                trials: report.intended,
+            },
+            others: others.into_iter().chain(services).collect(),
+        })
+    }
+
+    /// The values of the options that must be equal in all runs.
+    pub(super) fn schedule(&self) -> impl Iterator<Item = &(String, String)> {
+        let of_schedule = |(name, _): &&(String, String)| SCHEDULE.contains(&name.as_str());
+        self.plan.iter().filter(of_schedule)
+    }
+}
+
+fn options(report: &Report) -> Result<Vec<(String, String)>, Failure> {
+    use serde_json::Value;
+    let plan = serde_json::to_value(&report.plan).map_err(Failure::run)?;
+    let words = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let pairs = plan.as_object().into_iter().flatten();
+    Ok(pairs
+        .map(|(name, value)| (name.clone(), words(value)))
+        .collect())
+}
+
+/// A statistic of a distribution in which every request has a time.
+fn known(summary: &Summary, statistic: Statistic) -> Measured {
+    match summary.count {
+        0 => Measured::Absent,
+        _ => Measured::Known {
+            value: summary.value(statistic),
+            interval: summary.interval(statistic),
+        },
+    }
+}
+
+/// A statistic of all requests that were due, of which some may have no reply.
+fn of_all(summary: &CensoredSummary, statistic: Statistic) -> Measured {
+    let interval = summary.interval(statistic);
+    let low = interval.and_then(|[low, _]| low.known());
+    match summary.reading(statistic) {
+        Reading::Known(value) => Measured::Known {
+            value,
+            interval: low.map(|low| {
+                let high = interval.and_then(|[_, high]| high.known());
+                [low, high.unwrap_or(f64::INFINITY)]
+            }),
+        },
+        Reading::Above(bound) => Measured::Beyond { bound, low },
+        Reading::Never => Measured::Beyond {
+            bound: f64::INFINITY,
+            low,
+        },
+        Reading::Unknown => Measured::Absent,
+    }
+}

@@ -1,0 +1,179 @@
+//! The comparison in words: the report on the terminal, and the checks for other programs.
+
+use posthaste_stats::{Judgement, Needed, Reason, Verdict};
+
+use super::outcome::{Difference, Outcome, Overall, Row};
+use crate::commands::checks::{Check, Checks, State};
+
+/// The remedy for one run a side.
+const ONE_RUN: &str = "one run a side does not show the scatter between runs: compare three a side \
+(posthaste compare a1 a2 a3 -- b1 b2 b3), or give a known scatter with --scatter";
+
+/// The report for a terminal.
+pub(super) fn text(outcome: &Outcome) -> String {
+    let side = |runs: &[String]| match runs.len() {
+        1 => runs.join(""),
+        count => format!("{count} runs: {}", runs.join(" ")),
+    };
+    let mut out = format!("before    {}\n", side(&outcome.before));
+    out.push_str(&format!("after     {}\n", side(&outcome.after)));
+    for line in notes(outcome) {
+        out.push_str(&format!("          {line}\n"));
+    }
+    let width = outcome.judged.iter().chain(&outcome.informative);
+    let width = width.map(|row| row.name.len()).max().unwrap_or(0);
+    out.push_str(&format!(
+        "\n{:<width$} {:>11} {:>11} {:>8}  {:<26} verdict\n",
+        "judged", "before", "after", "change", "interval"
+    ));
+    outcome
+        .judged
+        .iter()
+        .for_each(|row| out.push_str(&line(row, width)));
+    out.push_str("\nfor information\n");
+    outcome
+        .informative
+        .iter()
+        .for_each(|row| out.push_str(&line(row, width)));
+    out.push_str(&format!("\n{}\n", conclusion(outcome)));
+    out
+}
+
+/// The overall verdict as a sentence.
+pub(super) fn conclusion(outcome: &Outcome) -> String {
+    match outcome.verdict {
+        Overall::Worse => format!("worse in {}", outcome.named(Verdict::Worse).join(", ")),
+        Overall::Unknown => format!(
+            "no verdict on {}",
+            outcome.named(Verdict::Unknown).join(", ")
+        ),
+        Overall::Better => format!("better in {}", outcome.named(Verdict::Better).join(", ")),
+        Overall::Equal => "equal within the margins stated".to_owned(),
+    }
+}
+
+/// Lines about all statistics: reasons not to compare, options that differ, the remedy for one run a side.
+fn notes(outcome: &Outcome) -> Vec<String> {
+    let reasons = outcome.incomparable.iter();
+    let mut lines: Vec<String> = reasons
+        .map(|why| format!("not comparable: {why}"))
+        .collect();
+    lines.extend(outcome.differences.iter().map(|found| {
+        let (before, after) = (
+            Difference::words(&found.before),
+            Difference::words(&found.after),
+        );
+        format!("{} differs: {before} | {after}", found.option)
+    }));
+    if outcome.one_each() {
+        lines.push(ONE_RUN.to_owned());
+    }
+    lines
+}
+
+fn line(row: &Row, width: usize) -> String {
+    let judgement = &row.judgement;
+    let value =
+        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| size(value, row.share));
+    let interval = judgement.interval.map_or_else(String::new, |[low, high]| {
+        let confidence = (judgement.confidence * 100.0).round();
+        format!("{} to {} ({confidence}%)", change(low), change(high))
+    });
+    format!(
+        "{:<width$} {:>11} {:>11} {:>8}  {interval:<26} {}\n",
+        row.name,
+        value(judgement.before),
+        value(judgement.after),
+        judgement.change.map_or_else(String::new, change),
+        words(judgement)
+    )
+}
+
+fn size(value: f64, share: bool) -> String {
+    match share {
+        true => format!("{:.3}%", value * 100.0),
+        false => format!("{value:.3} ms"),
+    }
+}
+
+/// Per cent of the value before, or percentage points of shares.
+fn change(change: f64) -> String {
+    match change.is_finite() {
+        true => format!("{:+.1}%", change * 100.0),
+        false => "any".to_owned(),
+    }
+}
+
+/// The verdict with its reason and what would decide.
+fn words(judgement: &Judgement) -> String {
+    let mut out = match judgement.verdict {
+        Verdict::Better => "better".to_owned(),
+        Verdict::Worse => "worse".to_owned(),
+        Verdict::Equal { within } => format!("equal within {:.1}%", within * 100.0),
+        Verdict::Unknown => "unknown".to_owned(),
+    };
+    if let Some(reason) = judgement.reason {
+        out.push_str(&format!(": {reason}"));
+    }
+    if let Some(needed) = judgement.needed {
+        out.push_str(&format!("; {}", remedy(needed, judgement.reason)));
+    }
+    out
+}
+
+fn remedy(needed: Needed, reason: Option<Reason>) -> String {
+    let runs = match needed.runs {
+        Some(runs) if needed.assumed => {
+            format!("about {runs} runs a side would decide if their scatter is 5%")
+        }
+        Some(runs) => format!("about {runs} runs a side would decide"),
+        None => "more than 99 runs a side of this length would be needed".to_owned(),
+    };
+    match needed
+        .times_longer
+        .filter(|_| reason != Some(Reason::OneRun))
+    {
+        Some(times) => format!("{runs}, or runs {times} times as long"),
+        None => runs,
+    }
+}
+
+/// The judged statistics as checks.
+pub(super) fn checks(outcome: &Outcome, allow_unknown: bool) -> Checks {
+    let check = |row: &Row| {
+        let judgement = &row.judgement;
+        let state = match judgement.verdict {
+            Verdict::Better | Verdict::Equal { .. } => State::Passed,
+            Verdict::Worse => State::Failed,
+            Verdict::Unknown => State::Unknown,
+        };
+        let found = match judgement.change {
+            Some(by) => format!("{}, {}", change(by), words(judgement)),
+            None => words(judgement),
+        };
+        let value = |name, value: Option<f64>| {
+            value.map(|value| format!("{name} {}", size(value, row.share)))
+        };
+        let interval = judgement.interval.map(|[low, high]| {
+            let confidence = (judgement.confidence * 100.0).round();
+            format!("{confidence}% interval {} to {}", change(low), change(high))
+        });
+        let detail = [
+            value("before", judgement.before),
+            value("after", judgement.after),
+            interval,
+        ];
+        Check {
+            name: row.name.clone(),
+            state,
+            found,
+            detail: detail.into_iter().flatten().collect::<Vec<_>>().join("\n"),
+        }
+    };
+    Checks {
+        title: "posthaste compare".to_owned(),
+        notes: notes(outcome),
+        checks: outcome.judged.iter().map(check).collect(),
+        allow_unknown,
+    }
+}

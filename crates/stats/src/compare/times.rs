@@ -1,0 +1,253 @@
+//! Verdicts on means and quantiles of response times, on the log scale.
+
+use super::needed::{Needed, Open};
+use super::spread::{Scatter, mean, normal, per_run, rescale};
+use super::{EQUALITY, Judgement, Measured, Reason, Rules, Verdict};
+
+/// Scatter between runs beyond which no shared machine is expected to go: five times the 5 % that
+/// the rules are tuned for; assumed, not measured. With one run a side the interval assumes it, which at 95 % is a factor of two each way: the
+/// difference of two runs has a standard deviation of 0.35, and 1.96 * 0.35 = ln 2.
+pub(super) const PLAUSIBLE_SCATTER: f64 = 0.25;
+
+/// A run's estimate on the log scale, with the half-widths of its own interval.
+#[derive(Clone, Copy)]
+struct Point {
+    value: f64,
+    own: Option<[f64; 2]>,
+}
+
+/// One side's runs by kind.
+#[derive(Default)]
+struct Side {
+    known: Vec<Point>,
+    beyond: Vec<(f64, Option<f64>)>,
+    absent: bool,
+}
+
+/// Judges a mean or a quantile of times over the runs of two sides.
+///
+/// The interval of the ratio of geometric means has at each end the larger of two half-widths on the log scale:
+///
+/// 1. Student's t with the scatter between runs pooled over both sides.
+/// 2. The intervals of the runs themselves, combined in quadrature with each end apart (variance estimates recovery:
+///    Zou and Donner, Statistics in Medicine 27, 2008), and with the scatter of `rules` where it is given.
+///
+/// With one run a side there is only the second, with a scatter of 25 % where none is given, and it is never equal.
+///
+/// Where the statistic is beyond any bound in more than half of the runs of one side and known in all of the other, the
+/// former is the worse one if the bounds exceed the other side by the factor that no scatter explains.
+pub fn judge_times(before: &[Measured], after: &[Measured], rules: &Rules) -> Judgement {
+    let (old, new) = (Side::of(before), Side::of(after));
+    if old.absent || new.absent {
+        return Judgement::unknown(Reason::Absent, rules);
+    }
+    if !old.beyond.is_empty() || !new.beyond.is_empty() {
+        return censored(&old, &new, rules);
+    }
+    known(&old.known, &new.known, rules)
+}
+
+impl Side {
+    fn of(runs: &[Measured]) -> Self {
+        let mut side = Self {
+            absent: runs.is_empty(),
+            ..Self::default()
+        };
+        for run in runs {
+            match *run {
+                Measured::Known { value, interval } if value > 0.0 && value.is_finite() => {
+                    let own = interval.map(|ends| own(value, ends));
+                    side.known.push(Point {
+                        value: value.ln(),
+                        own: own.filter(|halves| halves.iter().all(|half| *half >= 0.0)),
+                    });
+                }
+                Measured::Beyond { bound, low } => side.beyond.push((bound, low)),
+                Measured::Known { .. } | Measured::Absent => side.absent = true,
+            }
+        }
+        side
+    }
+
+    fn average(&self) -> Option<f64> {
+        (self.beyond.is_empty() && !self.absent).then(|| average(&self.known).exp())
+    }
+}
+
+/// Half-widths below and above on the log scale; not a number where the ends are impossible. The upper may be infinite.
+fn own(value: f64, [low, high]: [f64; 2]) -> [f64; 2] {
+    match low > 0.0 && low.is_finite() {
+        true => [(value / low).ln(), (high / value).ln()],
+        false => [f64::NAN; 2],
+    }
+}
+
+fn average(points: &[Point]) -> f64 {
+    mean(&values(points))
+}
+
+fn values(points: &[Point]) -> Vec<f64> {
+    points.iter().map(|point| point.value).collect()
+}
+
+/// Both sides are known in all runs.
+fn known(old: &[Point], new: &[Point], rules: &Rules) -> Judgement {
+    let runs = [old.len(), new.len()];
+    let scatter = Scatter::of(&values(old), &values(new));
+    let unsteady = |side: &[Point]| side.iter().filter(|point| point.own.is_none()).count();
+    let (unsteady_old, unsteady_new) = (unsteady(old), unsteady(new));
+    let difference = average(new) - average(old);
+    let mut judgement = Judgement {
+        before: Some(average(old).exp()),
+        after: Some(average(new).exp()),
+        ratio: Some(difference.exp()),
+        change: Some(difference.exp_m1()),
+        scatter: scatter.map(|scatter| scatter.deviation.exp_m1()),
+        ..Judgement::unknown(Reason::Wide, rules)
+    };
+    // One run a side without an interval of its own proves nothing, unless it is the mean that became unsteady.
+    let growing = rules.steady && unsteady_old == 0;
+    if scatter.is_none() && unsteady_old + unsteady_new > 0 && !growing {
+        judgement.reason = Some(if rules.steady {
+            Reason::Grows
+        } else {
+            Reason::NoInterval
+        });
+        return judgement;
+    }
+    let ends = |confidence| {
+        let [below, above] = halves(old, new, scatter, (confidence, rules));
+        [difference - below, difference + above]
+    };
+    let [low, high] = ends(rules.confidence);
+    judgement.interval = Some([low.exp_m1(), high.exp_m1()]);
+    if rules.steady && unsteady_old + unsteady_new > 0 {
+        judgement.reason = Some(Reason::Grows);
+        // The interval lacks what the unsteady runs do not know of themselves: it can accuse them, not acquit them.
+        if low > 0.0 && unsteady_old == 0 {
+            judgement.verdict = Verdict::Worse;
+        }
+        return judgement;
+    }
+    let sure = scatter.is_some() || rules.scatter.is_some();
+    (judgement.verdict, judgement.reason) = verdict([low, high], ends(EQUALITY), sure, rules);
+    if judgement.verdict == Verdict::Unknown {
+        let open = Open {
+            change: difference.abs(),
+            margin: rules.margin.ln_1p(),
+            deviation: scatter.map(|scatter| scatter.deviation),
+            within: error_of_a_run(old, new),
+            runs,
+        };
+        judgement.needed = Some(Needed::estimate(&open, rules));
+    }
+    judgement
+}
+
+fn verdict(
+    [low, high]: [f64; 2],
+    [least, most]: [f64; 2],
+    sure: bool,
+    rules: &Rules,
+) -> (Verdict, Option<Reason>) {
+    let within = (-least).exp_m1().max(most.exp_m1());
+    match () {
+        () if low.is_nan() || high.is_nan() => (Verdict::Unknown, Some(Reason::Absent)),
+        () if low > 0.0 => (Verdict::Worse, None),
+        () if high < 0.0 => (Verdict::Better, None),
+        () if !sure => (Verdict::Unknown, Some(Reason::OneRun)),
+        () if within <= rules.margin => (Verdict::Equal { within }, None),
+        () => (Verdict::Unknown, Some(Reason::Wide)),
+    }
+}
+
+/// Half-widths of the difference below and above.
+fn halves(
+    old: &[Point],
+    new: &[Point],
+    scatter: Option<Scatter>,
+    (confidence, rules): (f64, &Rules),
+) -> [f64; 2] {
+    let runs = [old.len(), new.len()];
+    let own = |side: &[Point], end: usize| -> f64 {
+        let squares = side.iter().filter_map(|point| point.own);
+        squares
+            .map(|halves| halves[end].powi(2))
+            .sum::<f64>()
+            .sqrt()
+            / side.len() as f64
+    };
+    let assumed = match scatter {
+        None => rules.scatter.unwrap_or(PLAUSIBLE_SCATTER),
+        Some(_) => rules.scatter.unwrap_or(0.0),
+    };
+    let assumed = normal(confidence) * assumed * per_run(runs);
+    let measured = scatter.map_or(0.0, |scatter| scatter.half_width(confidence, runs));
+    let scale = rescale(confidence);
+    [0, 1].map(|end| {
+        let own = own(new, end).hypot(own(old, 1 - end)) * scale;
+        own.hypot(assumed).max(measured)
+    })
+}
+
+/// Root mean square of the runs' own standard errors.
+fn error_of_a_run(old: &[Point], new: &[Point]) -> f64 {
+    let halves: Vec<f64> = old
+        .iter()
+        .chain(new)
+        .filter_map(|point| point.own)
+        .map(|[below, above]| f64::midpoint(below, above).powi(2))
+        .collect();
+    match halves.is_empty() {
+        true => 0.0,
+        false => mean(&halves).sqrt() / normal(0.95),
+    }
+}
+
+/// At least one run of one side is beyond any bound.
+fn censored(old: &Side, new: &Side, rules: &Rules) -> Judgement {
+    let unknown = |reason| Judgement {
+        before: old.average(),
+        after: new.average(),
+        ..Judgement::unknown(reason, rules)
+    };
+    let majority = |side: &Side| side.beyond.len() > side.known.len();
+    let (known, beyond, verdict) = match (old.beyond.is_empty(), new.beyond.is_empty()) {
+        (true, false) if majority(new) => (old, new, Verdict::Worse),
+        (false, true) if majority(old) => (new, old, Verdict::Better),
+        _ if majority(old) && majority(new) => return unknown(Reason::Censored),
+        _ => return unknown(Reason::CensoredInPart),
+    };
+    let one_each = known.known.len() + beyond.known.len() + beyond.beyond.len() == 2;
+    let factor = normal(rules.confidence) * PLAUSIBLE_SCATTER * per_run([1, 1]);
+    let shortest = beyond.beyond.iter().map(|(bound, low)| match one_each {
+        // A single run can be beyond the bound by chance; its interval must be as well.
+        true => low.unwrap_or(f64::NAN),
+        false => *bound,
+    });
+    let longest = known.known.iter().map(|point| match (one_each, point.own) {
+        (false, _) => point.value,
+        (true, Some([_, above])) => point.value + above,
+        (true, None) => f64::INFINITY,
+    });
+    let shortest = shortest.map(f64::ln).fold(f64::INFINITY, least);
+    let longest = longest.fold(f64::NEG_INFINITY, f64::max);
+    match shortest - longest > factor {
+        true => Judgement {
+            verdict,
+            ..unknown(Reason::CensoredOnOneSide)
+        },
+        false => unknown(Reason::CensoredOnOneSide),
+    }
+}
+
+/// The smaller; not a number where one is none.
+fn least(one: f64, other: f64) -> f64 {
+    match one.is_nan() || other.is_nan() {
+        true => f64::NAN,
+        false => one.min(other),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! False alarms, open verdicts and slowdowns found by comparisons, in virtual time.
+//!
+//! Each pair of sides has three runs a side of a simulated queue (Poisson arrivals, one server, first come first
+//! served). A lognormal factor per run stretches all response times of the run: the scatter between runs of a shared
+//! machine. `COMPARE_PAIRS=1000 cargo test --release -p posthaste-stats --test compare -- --nocapture study` prints the
+//! study at full size, which `cargo xtask bench compare` judges.
+
+use posthaste_stats::{
+    Estimate, Judged, Judgement, Margins, Measured, Recorder, Share, Time, Verdict, judge_shares,
+    judge_times,
+};
+use posthaste_units::{Seed, Span};
+use rand_distr::{Distribution as _, Exp1, StandardNormal};
+
+const SERVICE: f64 = 0.005;
+/// Arrivals per second: a load of 0.3.
+const RATE: f64 = 60.0;
+const RUNS: u64 = 3;
+
+#[derive(Clone, Copy, Debug)]
+enum Law {
+    Exponential,
+    Deterministic,
+}
+
+/// A service, and how its runs are measured.
+#[derive(Clone, Copy, Debug)]
+struct Study {
+    law: Law,
+    /// Of one run.
+    requests: u64,
+    /// Standard deviation of the logarithm of a run's factor.
+    scatter: f64,
+}
+
+/// How the service after differs from the one before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Change {
+    None,
+    /// Every service takes 20 % longer, and waiting longer than that.
+    Service,
+    /// Every response takes 20 % longer.
+    Response,
+}
+
+/// Counts over all pairs of a study.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    worse: u64,
+    unknown: u64,
+    by_statistic: [u64; 4],
+    unknown_by_statistic: [u64; 4],
+}
+
+impl Study {
+    fn run(&self, change: Change, seed: Seed) -> [Measured; 3] {
+        let (mut arrivals, mut services) = (seed.stream("arrivals"), seed.stream("services"));
+        let normal: f64 = StandardNormal.sample(&mut seed.stream("factor"));
+        let mut factor = (self.scatter * normal).exp();
+        let mut service = SERVICE;
+        match change {
+            Change::None => {}
+            Change::Service => service *= 1.2,
+            Change::Response => factor *= 1.2,
+        }
+        let mut recorder = Recorder::new();
+        let (mut now, mut free) = (0.0f64, 0.0f64);
+        for _ in 0..self.requests {
+            let gap: f64 = Exp1.sample(&mut arrivals);
+            now += gap / RATE;
+            let size: f64 = match self.law {
+                Law::Exponential => Exp1.sample(&mut services),
+                Law::Deterministic => 1.0,
+            };
+            free = free.max(now) + size * service;
+            let response = (free - now) * factor;
+            recorder.record(Span::from_secs_f64(now), Span::from_secs_f64(response));
+        }
+        [
+            recorder.mean(),
+            recorder.quantile(0.5),
+            recorder.quantile(0.99),
+        ]
+        .map(measured)
+    }
+
+    fn pair(&self, change: Change, pair: u64) -> [Judgement; 4] {
+        let side = |change, name| -> Vec<[Measured; 3]> {
+            let seeds = (0..RUNS).map(|run| Seed(pair * RUNS + run).child(name));
+            seeds.map(|seed| self.run(change, seed)).collect()
+        };
+        let (before, after) = (side(Change::None, "before"), side(change, "after"));
+        Judged::ALL.map(|judged| {
+            let rules = judged.rules(&Margins::default());
+            let index = match judged {
+                Judged::Mean => 0,
+                Judged::P50 => 1,
+                Judged::P99 => 2,
+                Judged::Errors => return judge_shares(&self.errors(), &self.errors(), &rules),
+            };
+            let of = |side: &[[Measured; 3]]| side.iter().map(|run| run[index]).collect::<Vec<_>>();
+            judge_times(&of(&before), &of(&after), &rules)
+        })
+    }
+
+    fn errors(&self) -> Vec<Share> {
+        let none = Share {
+            hits: 0,
+            trials: self.requests,
+        };
+        vec![none; RUNS as usize]
+    }
+
+    fn tally(&self, change: Change, pairs: u64) -> Tally {
+        let mut tally = Tally::default();
+        for pair in 0..pairs {
+            let verdicts = self.pair(change, pair).map(|judged| judged.verdict);
+            let worse = verdicts.map(|verdict| verdict == Verdict::Worse);
+            let unknown = verdicts.map(|verdict| verdict == Verdict::Unknown);
+            tally.worse += u64::from(worse.contains(&true));
+            tally.unknown += u64::from(!worse.contains(&true) && unknown.contains(&true));
+            for index in 0..verdicts.len() {
+                tally.by_statistic[index] += u64::from(worse[index]);
+                tally.unknown_by_statistic[index] += u64::from(unknown[index]);
+            }
+        }
+        let scatter = self.scatter * 100.0;
+        println!(
+            "{:?} {} requests, scatter {scatter} %, {change:?}: worse {} unknown {} of {pairs}; by statistic worse {:?} \
+             unknown {:?}",
+            self.law,
+            self.requests,
+            tally.worse,
+            tally.unknown,
+            tally.by_statistic,
+            tally.unknown_by_statistic
+        );
+        tally
+    }
+}
+
+/// Every request of the study is answered.
+fn millis(time: Time) -> f64 {
+    time.known().expect("a known time").as_millis_f64()
+}
+
+fn measured(estimate: Estimate) -> Measured {
+    let interval = estimate.interval;
+    Measured::Known {
+        value: millis(estimate.value),
+        interval: interval.map(|(low, high)| [millis(low), millis(high)]),
+    }
+}
+
+fn pairs() -> u64 {
+    std::env::var("COMPARE_PAIRS").map_or(0, |pairs| pairs.parse().unwrap())
+}
+
+/// Runs long enough for p99: 50 s of the steadier service, five minutes of the other.
+const LONG: [(Law, u64); 2] = [(Law::Deterministic, 3_000), (Law::Exponential, 18_000)];
+/// 5 s of the steadier service: mean and median decide, and p99 is seldom known.
+const SHORT: (Law, u64) = (Law::Deterministic, 300);
+
+/// The study at full size; nothing without the variable.
+#[test]
+fn study() {
+    if pairs() == 0 {
+        return;
+    }
+    for scatter in [0.05, 0.02, 0.1] {
+        for (law, requests) in LONG.into_iter().rev().chain([SHORT]) {
+            let study = Study {
+                law,
+                requests,
+                scatter,
+            };
+            for change in [Change::None, Change::Service, Change::Response] {
+                study.tally(change, pairs());
+            }
+        }
+    }
+}
+
+/// The bars with fewer pairs: three standard errors of a binomial share beside each. Seeds are fixed.
+#[test]
+fn alarms_are_rare_and_slowdowns_are_found() {
+    const PAIRS: u64 = 60;
+    let bound = |share: f64, sign: f64| {
+        let pairs = PAIRS as f64;
+        (pairs * share + sign * 3.0 * (pairs * share * (1.0 - share)).sqrt()) as u64
+    };
+    for (law, requests) in LONG {
+        let study = Study {
+            law,
+            requests,
+            scatter: 0.05,
+        };
+        let equal = study.tally(Change::None, PAIRS);
+        assert!(equal.worse <= bound(0.065, 1.0), "{law:?}: {equal:?}");
+        assert!(equal.unknown <= bound(0.1, 1.0), "{law:?}: {equal:?}");
+        let slower = study.tally(Change::Service, PAIRS);
+        assert!(slower.worse >= bound(0.9, -1.0), "{law:?}: {slower:?}");
+    }
+}

@@ -1,0 +1,254 @@
+//! Verdicts of `posthaste compare`: false alarms and slowdowns found, in virtual time and on the wire.
+//!
+//! On the wire two bookshops answer in turns (A B A B A B: three runs a side) beside four busy processes, and several
+//! pairs of sides run next to one another, so that all end within a quarter of an hour. A pair of equal bookshops that
+//! is found worse is a false alarm.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::bench::{Bench, Row};
+use crate::checkout::cargo;
+use crate::peers::generators::first_isbn;
+use crate::process::{self, Running};
+use crate::trouble::{Outcome, Trouble, check};
+
+/// Pairs of each kind on the wire, and how many of them run at once: 24 runs of 300 requests cost little of a core.
+const PAIRS: (usize, usize) = (40, 3);
+const AT_ONCE: usize = 10;
+const RUNS: usize = 3;
+/// Programs that take all processor time that they get.
+const BUSY: usize = 4;
+/// A busy program ends by itself, should the benchmark be killed.
+const BUSY_SECONDS: &str = "1200";
+/// Time for one run of 5 s, in seconds, on a machine that is busy.
+const PATIENCE: u64 = 60;
+/// Time for the study in virtual time: some minutes on an idle core.
+const STUDY: Duration = Duration::from_secs(3600);
+const SERVICE: &str = "md1:5ms";
+const SLOWER: &str = "md1:6ms";
+
+/// Both bars.
+pub(crate) fn compare(bench: &Bench) -> Outcome<Vec<Row>> {
+    let mut rows = study(bench)?;
+    rows.extend(wire(bench)?);
+    Ok(rows)
+}
+
+/// The study of the crate `stats`, which prints a line for each service, scatter and change.
+fn study(bench: &Bench) -> Outcome<Vec<Row>> {
+    let mut cargo = cargo(&bench.site.checkout);
+    cargo
+        .args(["test", "--release", "--package", "posthaste-stats"])
+        .args(["--test", "compare", "--", "--nocapture", "study"])
+        .env("COMPARE_PAIRS", bench.or_quick("1000", "50"));
+    let said = process::run("study", &mut cargo, STUDY, &bench.site.logs)?;
+    let lines = said.stdout.lines().filter_map(Line::parse);
+    let rows: Vec<Row> = lines.flat_map(|line| line.rows()).collect();
+    check(!rows.is_empty(), || {
+        format!("the study printed nothing:\n{}", said.stdout)
+    })?;
+    Ok(rows)
+}
+
+/// One line of the study.
+#[derive(Debug, PartialEq, Eq)]
+struct Line<'a> {
+    service: &'a str,
+    change: &'a str,
+    worse: u64,
+    unknown: u64,
+    pairs: u64,
+}
+
+impl<'a> Line<'a> {
+    /// Reads `SERVICE, CHANGE: worse N unknown N of N; ...`.
+    fn parse(text: &'a str) -> Option<Self> {
+        let (what, counts) = text.split_once(": worse ")?;
+        let (service, change) = what.rsplit_once(", ")?;
+        let (counts, _) = counts.split_once(';')?;
+        let (worse, rest) = counts.split_once(" unknown ")?;
+        let (unknown, pairs) = rest.split_once(" of ")?;
+        Some(Self {
+            service,
+            change,
+            worse: worse.parse().ok()?,
+            unknown: unknown.parse().ok()?,
+            pairs: pairs.parse().ok()?,
+        })
+    }
+
+    /// The bars are for runs that are long enough for p99, and for a scatter of 5 %.
+    fn rows(&self) -> Vec<Row> {
+        let share = |count: u64| count as f64 / self.pairs as f64;
+        let percent = |count: u64| format!("{:.1} %", share(count) * 100.0);
+        let judged = self.service.contains("scatter 5 %") && !self.service.contains(" 300 ");
+        let row = |what: &str, count: u64, bar: &str, holds: bool| {
+            let what = format!("{}, {}: {what}", self.service, self.change);
+            match judged {
+                true => Row::judged(what, percent(count), bar, holds),
+                false => Row::told(what, percent(count)),
+            }
+        };
+        match self.change {
+            "None" => vec![
+                row(
+                    "false alarms",
+                    self.worse,
+                    "at most 6.5 %",
+                    share(self.worse) <= 0.065,
+                ),
+                row(
+                    "unknown",
+                    self.unknown,
+                    "at most 10 %",
+                    share(self.unknown) <= 0.1,
+                ),
+            ],
+            _ => vec![row(
+                "found",
+                self.worse,
+                "at least 90 %",
+                share(self.worse) >= 0.9,
+            )],
+        }
+    }
+}
+
+/// Equal and slower services beside busy programs.
+fn wire(bench: &Bench) -> Outcome<Vec<Row>> {
+    let pairs = bench.or_quick(PAIRS.0, PAIRS.1);
+    let runs = bench.site.checkout.peer_folder("compare")?;
+    // A run keeps its records in a folder of its own.
+    std::fs::remove_dir_all(&runs).map_err(|error| Trouble::at(&runs, error))?;
+    let _busy: Vec<Running> = (0..BUSY)
+        .map(|_| {
+            let mut command = Command::new("timeout");
+            command.args([BUSY_SECONDS, "sh", "-c", "while :; do :; done"]);
+            Running::start("busy", &mut command, &bench.site.logs)
+        })
+        .collect::<Outcome<_>>()?;
+    let mut worse = [0, 0];
+    let mut unknown = [0, 0];
+    let all: Vec<usize> = (0..pairs).collect();
+    for some in all.chunks(AT_ONCE / 2) {
+        for (kind, code) in some_pairs(bench, &runs, some)? {
+            worse[kind] += usize::from(code == 1);
+            unknown[kind] += usize::from(code == 3);
+        }
+    }
+    let [alarms, found] = worse;
+    let bar = |share: f64| (pairs as f64 * share).ceil() as usize;
+    let told = |count: usize, unknown: usize| format!("{count} of {pairs}; {unknown} unknown");
+    Ok(vec![
+        Row::judged(
+            "wire, equal services: false alarms",
+            told(alarms, unknown[0]),
+            format!("at most {}", bar(0.125)),
+            alarms <= bar(0.125),
+        ),
+        Row::judged(
+            "wire, 20 % slower: found",
+            told(found, unknown[1]),
+            format!("at least {}", bar(0.85)),
+            found >= bar(0.85),
+        ),
+    ])
+}
+
+/// Pairs of both kinds side by side; returns the kind (0 equal, 1 slower) and the exit code of each comparison.
+fn some_pairs(bench: &Bench, runs: &Path, pairs: &[usize]) -> Outcome<Vec<(usize, i32)>> {
+    let kinds = [SERVICE, SLOWER];
+    let shops = pairs
+        .iter()
+        .flat_map(|pair| {
+            kinds
+                .iter()
+                .enumerate()
+                .map(move |(kind, after)| (*pair, kind, *after))
+        })
+        .map(|(pair, kind, after)| {
+            let open = |service: &str| {
+                bench
+                    .site
+                    .bookshop(&["--threads", "1", "--service", service])
+            };
+            Ok((pair, kind, [open(SERVICE)?, open(after)?]))
+        })
+        .collect::<Outcome<Vec<_>>>()?;
+    let folder = |pair: usize, kind: usize, side: usize, run: usize| {
+        runs.join(format!("{pair}-{kind}-{side}-{run}"))
+    };
+    for run in 0..RUNS {
+        for side in 0..2 {
+            let mut loading = Vec::new();
+            for (pair, kind, shop) in &shops {
+                let shop = &shop[side];
+                let url = shop.url(&format!("/page/{}", first_isbn(&bench.site, shop)?));
+                let out = folder(*pair, *kind, side, run);
+                let out = out.display().to_string();
+                let seed = (((pair * 2 + kind) * 2 + side) * RUNS + run + 1).to_string();
+                let options = [
+                    &url,
+                    "--rate",
+                    "60/s",
+                    "--arrivals",
+                    "poisson",
+                    "--duration",
+                    "5s",
+                    "--seed",
+                    &seed,
+                    "--out",
+                    &out,
+                ];
+                loading.push(bench.site.start_load(&[], &options)?);
+            }
+            for run in loading {
+                run.finish(PATIENCE)?;
+            }
+        }
+    }
+    shops
+        .iter()
+        .map(|(pair, kind, _)| {
+            let sides = [0, 1].map(|side| {
+                let folders = (0..RUNS).map(|run| folder(*pair, *kind, side, run));
+                folders.collect::<Vec<_>>()
+            });
+            let mut command = Command::new(&bench.site.binary);
+            command
+                .arg("compare")
+                .args(&sides[0])
+                .arg("--")
+                .args(&sides[1]);
+            let compared = Running::start("compare", &mut command, &bench.site.logs)?
+                .finish(Duration::from_secs(PATIENCE))?;
+            match compared.code {
+                Some(code @ (0 | 1 | 3)) => Ok((*kind, code)),
+                code => Err(Trouble::Failed(format!(
+                    "posthaste compare ended with {code:?}: {}",
+                    compared.stderr
+                ))),
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Line;
+
+    #[test]
+    fn a_line_of_the_study_is_read() {
+        let text = "Exponential 300 requests, scatter 5 %, None: worse 31 unknown 86 of 1000; by statistic worse [1]";
+        let line = Line::parse(text).expect("it is one");
+        assert_eq!((line.worse, line.unknown, line.pairs), (31, 86, 1000));
+        assert_eq!(
+            (line.service, line.change),
+            ("Exponential 300 requests, scatter 5 %", "None")
+        );
+        assert_eq!(line.rows().len(), 2);
+        assert_eq!(Line::parse("running 1 test"), None);
+    }
+}
