@@ -155,6 +155,7 @@ fn sweep_one(
         };
         capacity = capacity.max(measured.throughput());
     }
+    let capacity = conditions.capacity(capacity);
     let of = (case.rates.len() * DESIGNS.len()) as u64;
     for (place, &load) in case.rates.iter().enumerate() {
         let done = number * case.rates.len() as u64 + place as u64;
@@ -238,7 +239,8 @@ mod tests {
             repetitions: 1,
             length: Span::from_millis(100),
         };
-        let records = study(&Conditions::of_a_test(&lab, &stop), &case).unwrap();
+        let conditions = Conditions::of_a_test(&lab, &stop).assuming(1000.0);
+        let records = study(&conditions, &case).unwrap();
         assert_eq!(records.table("runs").len(), 6);
         for check in instrument::accounting(&records) {
             assert!(check.holds, "{}", check.sentence);

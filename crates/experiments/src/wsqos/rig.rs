@@ -230,11 +230,14 @@ pub(super) fn plan_of(request: RequestSpec, pace: Pace, cores: Cores) -> Plan {
     }
 }
 
-/// Does `work` on a thread that others on its core go before; so do the threads it starts.
+/// Does `work` on a thread that others on its core go before, and so do the threads it starts; not in tests.
 fn making_way(work: impl FnOnce() -> Result<Run, RunError> + Send) -> Result<Run, Failure> {
     let nicely = || {
-        // On a machine that does not allow it the origin waits for its turn.
-        let _ = rustix::process::nice(19);
+        // In tests, beside whatever else a machine does, this priority would mean hardly ever.
+        if !cfg!(test) {
+            // On a machine that does not allow it the origin waits for its turn.
+            let _ = rustix::process::nice(19);
+        }
         work()
     };
     let ended = std::thread::scope(|scope| scope.spawn(nicely).join());
