@@ -3,7 +3,7 @@
 use posthaste_gateway::{Running, start};
 use serde_json::Value;
 
-use crate::support::{Client, Origin, closed_port, config, field, get, wait_until};
+use crate::support::{Client, Origin, PATIENCE, closed_port, config, field, get, wait_until};
 use crate::watching::{told, value};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -171,7 +171,8 @@ fn a_collector_that_hangs_holds_up_neither_requests_nor_the_end() {
     drop(client);
     let begun = std::time::Instant::now();
     drop(gateway);
-    assert!(begun.elapsed() < std::time::Duration::from_secs(8));
+    // The collector hangs for as long as a test waits for anything.
+    assert!(begun.elapsed() < PATIENCE / 2);
 }
 
 #[test]
