@@ -16,7 +16,7 @@ use super::measured::runs;
 use super::qws;
 use super::rig::{Stand, describe, plan_of};
 use crate::figure::{Conditions, Failure, Study};
-use crate::lab::Cores;
+use crate::lab::{Cores, starting};
 use crate::records::{Records, Table};
 use crate::sweep;
 
@@ -185,11 +185,13 @@ fn publish(place: &Place, offers: &[Offer]) -> Result<(), Failure> {
     let tokens = PROVIDERS.iter().map(|provider| admin.make_token(provider));
     // A broker knows the tokens that there are when it starts.
     let tokens = tokens.collect::<Result<Vec<_>, _>>()?;
+    let turn = starting();
     let broker = posthaste_broker::start(Config {
         listen: ([127, 0, 0, 1], 0).into(),
         store: place.clone(),
         ..Config::default()
     })?;
+    drop(turn);
     let url = format!("http://{}", broker.addr);
     for (number, (provider, (_, token))) in PROVIDERS.iter().zip(tokens).enumerate() {
         let client = Client::new(&url)?.with_token(Some(token));

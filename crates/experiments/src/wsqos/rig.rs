@@ -21,7 +21,7 @@ use super::front::{Front, fetch};
 use super::measured::{Done, Measured};
 use super::origin::Origin;
 use crate::figure::{Conditions, Failure};
-use crate::lab::{Cores, Counters, Lab};
+use crate::lab::{Cores, Counters, Lab, starting};
 use crate::records::Records;
 use crate::sweep;
 
@@ -277,6 +277,7 @@ pub(super) fn side_by_side(
 fn with_threads<T>(
     start: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<(T, Vec<PathBuf>), Failure> {
+    let _turn = starting();
     let others = threads();
     let started = start()?;
     let mut tasks = threads();
