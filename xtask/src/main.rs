@@ -4,6 +4,7 @@
 //! nothing here links against a room that measures, so that a chore sees what a user sees.
 
 mod bench;
+mod busy;
 mod checkout;
 mod docs;
 mod fuzz;
@@ -43,6 +44,23 @@ enum Chore {
         #[arg(long, value_name = "NAME")]
         only: Option<String>,
         /// List the peer tests
+        #[arg(long)]
+        list: bool,
+    },
+    /// Run tests beside processes that keep the machine busy: those that wait on a clock, or any
+    Busy {
+        /// Only tests whose names contain this, whether or not they wait on a clock
+        filter: Option<String>,
+        /// Only tests of this package
+        #[arg(long, value_name = "NAME")]
+        package: Option<String>,
+        /// How often each test runs
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        times: u32,
+        /// How many processes are busy
+        #[arg(long, value_name = "N", default_value_t = 4)]
+        processes: u32,
+        /// List the tests that wait on a clock: package, binary, modules
         #[arg(long)]
         list: bool,
     },
@@ -113,6 +131,22 @@ fn start(chore: Chore) -> Outcome<ExitCode> {
     match chore {
         Chore::Test { list: true, .. } => test::list(),
         Chore::Test { only, .. } => return test::run(checkout, only.as_deref()),
+        Chore::Busy { list: true, .. } => busy::list(),
+        Chore::Busy {
+            filter,
+            package,
+            times,
+            processes,
+            ..
+        } => {
+            let wanted = busy::Wanted {
+                filter,
+                package,
+                times,
+                processes,
+            };
+            return busy::run(&checkout, &wanted);
+        }
         Chore::Bench { list: true, .. } => bench::list(),
         Chore::Bench {
             name, quick, pgo, ..

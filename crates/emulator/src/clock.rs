@@ -82,12 +82,17 @@ mod tests {
     #[test]
     fn stamps_of_the_wall_clock_are_read_to_the_microsecond() {
         let clock = Clock::start();
-        let stamp = read(ClockId::Realtime);
-        let before = clock.now();
-        std::thread::sleep(std::time::Duration::from_millis(5));
-        let stamps = clock.stamps();
-        let error = stamps.read(stamp).as_nanos().abs_diff(before.as_nanos());
-        assert!(error < 1_000_000, "{error} ns");
+        // Between two clocks that are read one after the other a busy machine may do something else.
+        let mut tries = (0..50).map(|_| {
+            let stamp = read(ClockId::Realtime);
+            let before = clock.now();
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            let stamps = clock.stamps();
+            let error = stamps.read(stamp).as_nanos().abs_diff(before.as_nanos());
+            println!("{error} ns apart");
+            (error, stamps)
+        });
+        let (_, stamps) = tries.find(|(error, _)| *error < 1_000_000).unwrap();
         let later = stamps.read(stamps.wall + 20_000);
         assert_eq!(later.since(stamps.now), Span::from_micros(20));
         let absurd = stamps.read(stamps.wall + 60_000_000_000);

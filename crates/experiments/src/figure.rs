@@ -69,6 +69,9 @@ pub struct Conditions<'a> {
     pub stop: &'a AtomicBool,
     /// Where to say how far it is.
     pub progress: &'a dyn Progress,
+    /// Requests a second that rates are multiples of, in place of the capacity that a study measures first. Set by
+    /// tests: their runs are too short to measure a busy machine.
+    pub assumed_capacity: Option<f64>,
 }
 
 #[cfg(test)]
@@ -81,11 +84,25 @@ impl<'a> Conditions<'a> {
             lab,
             stop,
             progress: &crate::progress::Silent,
+            assumed_capacity: None,
+        }
+    }
+
+    /// The same, with rates that are multiples of `capacity`.
+    pub(crate) fn assuming(self, capacity: f64) -> Self {
+        Self {
+            assumed_capacity: Some(capacity),
+            ..self
         }
     }
 }
 
 impl Conditions<'_> {
+    /// Capacity that rates are multiples of: the assumed one, or else the `measured` one.
+    pub(crate) fn capacity(&self, measured: f64) -> f64 {
+        self.assumed_capacity.unwrap_or(measured)
+    }
+
     /// Whether the study should finish now.
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)

@@ -6,6 +6,7 @@
 //! loss, are the emulator's. Root is not needed where user namespaces are allowed.
 
 use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use posthaste_emulator::TcpCounters as Counters;
 use posthaste_emulator::namespace;
@@ -29,6 +30,15 @@ impl Lab {
             ),
         }
     }
+}
+
+/// Turn to start a server of this process: while it is held, no other one starts.
+///
+/// A study finds the threads of its server as those that were not there before. Tests run several studies in one
+/// process, where the server that another one starts meanwhile would be taken for its own.
+pub(crate) fn starting() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Moves the calling process into a network namespace of its own and brings its loopback up.

@@ -157,6 +157,7 @@ pub fn reproduce<'f>(
             lab: &options.lab,
             stop,
             progress,
+            assumed_capacity: None,
         };
         let measured = run_study(study, &conditions);
         let stopped = stop.load(Ordering::Relaxed);

@@ -241,7 +241,7 @@ mod tests {
         assert!(!error.contains("geheim"), "{error}");
     }
 
-    /// Answers one request with a head that promises `length` bytes, and with a piece of them every 300 ms.
+    /// Answers one request with a head that promises `length` bytes, and with a piece of them every 800 ms.
     fn slow(length: usize, pieces: &'static [&str]) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -255,11 +255,11 @@ mod tests {
             let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
             socket.write_all(head.as_bytes()).unwrap();
             for piece in pieces {
-                std::thread::sleep(Duration::from_millis(300));
+                std::thread::sleep(Duration::from_millis(800));
                 socket.write_all(piece.as_bytes()).unwrap();
             }
             // Until the client hangs up; one that does not is hung up on.
-            let patience = Some(Duration::from_secs(20));
+            let patience = Some(Duration::from_secs(60));
             socket.set_read_timeout(patience).unwrap();
             let _ = socket.read_to_end(&mut Vec::new());
         });
@@ -278,7 +278,8 @@ mod tests {
     fn a_body_that_comes_slowly_is_waited_for() {
         let pieces = &["not ", "what ", "can ", "be ", "meant"];
         let mut client = Client::new(&slow(21, pieces)).unwrap();
-        client.place.limit = Duration::from_secs(1);
+        // Less than all of it takes, and far more than a piece.
+        client.place.limit = Duration::from_secs(3);
         let types = crate::wait(client.types(0, 1)).unwrap();
         assert!(matches!(types, Err(Error::Senseless(_))), "{types:?}");
     }

@@ -9,6 +9,7 @@ mod purity;
 mod rooms;
 mod shape;
 mod unsafety;
+mod waiting;
 
 /// One rule broken in one place.
 struct Finding {

@@ -11,8 +11,9 @@ use posthaste_units::Span;
 
 use crate::{connect, get, isbns, open};
 
+/// Short limits, but longer than a busy machine keeps a client from sending what it has connected for.
 fn impatient() -> Config {
-    let short = Span::from_millis(250);
+    let short = Span::from_secs(1);
     let timeouts = Timeouts {
         idle: short,
         head: short,
@@ -117,7 +118,7 @@ fn slow_writers_and_slow_readers_end() {
     let mut reader = connect(running.addr);
     let request = format!("GET /page/{isbn}?size=heavy5 HTTP/1.1\r\nHost: x\r\n\r\n");
     reader
-        .set_write_timeout(Some(Duration::from_secs(10)))
+        .set_write_timeout(Some(Duration::from_secs(60)))
         .unwrap();
     while reader.write_all(request.as_bytes()).is_ok() {}
     let metrics = get(running.addr, "/metrics");
@@ -125,7 +126,8 @@ fn slow_writers_and_slow_readers_end() {
         let line = format!("bookshop_connections_total{{event=\"{event}\"}} 1");
         assert!(metrics.text().contains(&line), "{}", metrics.text());
     }
-    assert!(begin.elapsed() < Duration::from_secs(30));
+    // Each when its limit of a second was over, and not when somebody lost patience.
+    assert!(begin.elapsed() < Duration::from_secs(60));
 }
 
 /// Resident memory of this process in bytes.

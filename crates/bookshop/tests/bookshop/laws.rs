@@ -16,14 +16,35 @@ fn config(law: &str) -> Config {
     }
 }
 
-/// One page over an open connection; how long it took.
-fn ask(stream: &mut TcpStream, isbn: &str) -> Duration {
+/// One reply over an open connection; how long it took.
+fn ask(stream: &mut TcpStream, path: &str) -> Duration {
     let begin = Instant::now();
-    let request = format!("GET /page/{isbn} HTTP/1.1\r\nHost: x\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut buffer = [0; 4096];
     assert!(stream.read(&mut buffer).unwrap() > 0);
     begin.elapsed()
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+/// Times that a bound on a time is tried before it is broken: a machine that stands still makes what is measured
+/// longer and never shorter.
+const TRIES: u32 = 20;
+
+/// Fails unless once in some tries the time that `measure` returns lies below the bound beside it.
+fn expect_once_below(what: &str, mut measure: impl FnMut() -> (Duration, Duration)) {
+    for number in 1..=TRIES {
+        let (time, most) = measure();
+        if time < most {
+            return;
+        }
+        println!("{what}: {time:?} in try {number} of {TRIES}, {most:?} at most: again");
+    }
+    panic!("{what}: too long in each try");
 }
 
 #[test]
@@ -31,33 +52,39 @@ fn a_constant_service_takes_its_time_and_no_error_adds_up() {
     let running = open(config("md1:5ms"));
     let isbn = isbns(running.addr).remove(0);
     let mut stream = connect(running.addr);
-    let mut times: Vec<Duration> = (0..41).map(|_| ask(&mut stream, &isbn)).collect();
-    times.sort();
-    let median = times[20];
-    assert!(
-        median >= Duration::from_micros(4_950) && median < Duration::from_millis(7),
-        "{median:?}"
-    );
+    expect_once_below("median", || {
+        // In turns with requests that have no service time: what the machine adds is in both.
+        let pairs = (0..41).map(|_| {
+            let served = ask(&mut stream, &format!("/page/{isbn}"));
+            (served, ask(&mut stream, "/healthz"))
+        });
+        let (served, plain): (Vec<_>, Vec<_>) = pairs.unzip();
+        let [served, plain] = [served, plain].map(median);
+        assert!(served >= Duration::from_micros(4_950), "{served:?}");
+        (served, Duration::from_millis(7) + 2 * plain)
+    });
     // Forty that wait for one another leave 5 ms apart, however long reading and writing take.
     let mut streams: Vec<TcpStream> = (0..40).map(|_| connect(running.addr)).collect();
-    // The thread has accepted them all and is idle again.
-    std::thread::sleep(Duration::from_millis(100));
-    let begin = Instant::now();
-    for stream in &mut streams {
-        stream
-            .write_all(format!("GET /page/{isbn} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
-            .unwrap();
-    }
-    let mut last = Duration::ZERO;
-    for (n, stream) in streams.iter_mut().enumerate() {
-        assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
-        last = begin.elapsed();
-        assert!(
-            last >= Duration::from_millis(5) * (n as u32 + 1) - Duration::from_micros(10),
-            "first come, first served: {n} after {last:?}"
-        );
-    }
-    assert!(last < Duration::from_millis(240), "{last:?} for forty");
+    expect_once_below("forty", || {
+        // The thread has accepted them all and is idle again.
+        std::thread::sleep(Duration::from_millis(100));
+        let begin = Instant::now();
+        for stream in &mut streams {
+            stream
+                .write_all(format!("GET /page/{isbn} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
+                .unwrap();
+        }
+        let mut last = Duration::ZERO;
+        for (n, stream) in streams.iter_mut().enumerate() {
+            assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+            last = begin.elapsed();
+            assert!(
+                last >= Duration::from_millis(5) * (n as u32 + 1) - Duration::from_micros(10),
+                "first come, first served: {n} after {last:?}"
+            );
+        }
+        (last, Duration::from_millis(240))
+    });
 }
 
 #[test]
@@ -83,13 +110,11 @@ fn every_path_has_the_service_time_but_those_for_watchers() {
     }
 }
 
-/// A service time that no machine mistakes for its own slowness.
 #[test]
 fn requests_for_the_watchers_have_no_service_time() {
-    let running = open(config("md1:20s"));
-    let begin = Instant::now();
+    // Longer than the client waits.
+    let running = open(config("md1:3600s"));
     assert_eq!(crate::get(running.addr, "/healthz").status, 200);
-    assert!(begin.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
@@ -97,19 +122,20 @@ fn a_finite_queue_holds_k_and_drops_the_next() {
     let running = open(config("mm1k:1ms:3"));
     let isbn = isbns(running.addr).remove(0);
     let mut held = vec![TcpStream::connect(running.addr).unwrap()];
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + Duration::from_secs(60);
     while running.counters.snapshot().accepted < 2 {
         assert!(Instant::now() < end, "the first was not accepted");
         std::thread::sleep(Duration::from_millis(5));
     }
     // One is in service and says nothing; two wait in the kernel's queue.
-    let soon = Duration::from_millis(300);
+    // Less than a second, after which the kernel sends a SYN again.
+    let soon = Duration::from_millis(900);
     held.push(TcpStream::connect_timeout(&running.addr, soon).unwrap());
     held.push(TcpStream::connect_timeout(&running.addr, soon).unwrap());
     let fourth = TcpStream::connect_timeout(&running.addr, soon);
     assert_eq!(fourth.unwrap_err().kind(), std::io::ErrorKind::TimedOut);
     for mut stream in held {
-        ask(&mut stream, &isbn);
+        ask(&mut stream, &format!("/page/{isbn}"));
         let mut rest = Vec::new();
         stream.read_to_end(&mut rest).unwrap();
     }

@@ -23,7 +23,7 @@ impl Reader {
     fn new(at: SocketAddr, last: Option<u64>) -> Self {
         let mut socket = TcpStream::connect(at).unwrap();
         socket
-            .set_read_timeout(Some(Duration::from_secs(20)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         let last = last
             .map(|last| format!("Last-Event-ID: {last}\r\n"))

@@ -107,7 +107,7 @@ pub(crate) fn start(config: Config) -> Broker {
 pub(crate) fn send(at: SocketAddr, method: &str, path: &str, fields: &[&str], body: &str) -> Reply {
     let mut socket = TcpStream::connect(at).unwrap();
     socket
-        .set_read_timeout(Some(Duration::from_secs(30)))
+        .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
     let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
     let length = body.len();

@@ -8,7 +8,7 @@ use posthaste_demo::Controls;
 use serde_json::Value;
 
 /// A stream that is silent for so long has ended.
-const SILENCE: Duration = Duration::from_secs(30);
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// Somebody who has the page open.
 pub(crate) struct Visitor {

@@ -11,6 +11,25 @@ use posthaste_link::pattern::Pattern;
 use posthaste_link::{Direction, Plan};
 use posthaste_units::Span;
 
+/// Tries of what a machine that stands still can spoil.
+const TRIES: u32 = 10;
+
+/// Fails unless one of some tries succeeds: a busy machine spoils what is measured, but not each time.
+pub(crate) fn expect_once(mut attempt: impl FnMut() -> Result<(), String>) {
+    for number in 1..=TRIES {
+        match attempt() {
+            Ok(()) => return,
+            Err(words) => println!("try {number} of {TRIES}: {words}"),
+        }
+    }
+    panic!("none of {TRIES} tries succeeded");
+}
+
+/// `Ok` where it `holds`.
+pub(crate) fn held(holds: bool, words: impl FnOnce() -> String) -> Result<(), String> {
+    holds.then_some(()).ok_or_else(words)
+}
+
 /// A link that only delays.
 pub(crate) fn delay(ms: u64) -> Plan {
     Plan {

@@ -7,7 +7,7 @@ use posthaste_emulator::{Running, Verdict};
 use posthaste_link::{Plan, Sharing};
 use posthaste_units::{BitRate, Span};
 
-use crate::inside::{Service, delay, emulation, servers, transact};
+use crate::inside::{Service, delay, emulation, expect_once, held, servers, transact};
 
 const REPLY: usize = 100_000;
 const AT_ONCE: usize = 3;
@@ -44,23 +44,25 @@ fn together(running: &Running, at: SocketAddr) -> Duration {
 }
 
 pub(crate) fn own() {
-    let (running, at, alone) = start(Sharing::PerConnection);
-    let together = together(&running, at);
-    assert!(
-        together < alone * 3 / 2,
-        "{together:?} where one takes {alone:?}"
-    );
-    let outcome = running.finish().expect("an outcome");
-    assert_eq!(outcome.connections, 1 + AT_ONCE as u64);
+    expect_once(|| {
+        let (running, at, alone) = start(Sharing::PerConnection);
+        let together = together(&running, at);
+        let outcome = running.finish().expect("an outcome");
+        assert_eq!(outcome.connections, 1 + AT_ONCE as u64);
+        held(together < alone * 3 / 2, || {
+            format!("{together:?} where one takes {alone:?}")
+        })
+    });
 }
 
 pub(crate) fn shared() {
-    let (running, at, alone) = start(Sharing::Whole);
-    let together = together(&running, at);
-    assert!(
-        together > alone * 2,
-        "{together:?} where one takes {alone:?}"
-    );
+    expect_once(|| {
+        let (running, at, alone) = start(Sharing::Whole);
+        let together = together(&running, at);
+        held(together > alone * 2, || {
+            format!("{together:?} where one takes {alone:?}")
+        })
+    });
 }
 
 /// The verdict comes from what was measured, so a histogram that says late must be called late.

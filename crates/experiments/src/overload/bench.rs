@@ -15,7 +15,7 @@ use posthaste_stats::Histogram;
 use posthaste_units::{Seed, Span};
 
 use crate::figure::{Conditions, Failure};
-use crate::lab::{Cores, Counters};
+use crate::lab::{Cores, Counters, starting};
 use crate::records::{Records, Table, Value};
 use crate::sweep;
 
@@ -106,6 +106,7 @@ impl Bench {
     /// Opens a shop on a core of its own.
     pub(super) fn open(seed: Seed, shop: Shop) -> Result<Self, Failure> {
         let cores = Cores::here();
+        let turn = starting();
         let before = server_threads();
         let running = start(Config {
             listen: ([127, 0, 0, 1], 0).into(),
@@ -121,6 +122,7 @@ impl Bench {
         let thread = server_threads()
             .into_iter()
             .find(|thread| !before.contains(thread));
+        drop(turn);
         Ok(Self {
             shop: running,
             isbn: Catalogue::new(BOOKS, seed).books()[0].isbn.clone(),

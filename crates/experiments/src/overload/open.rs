@@ -124,14 +124,14 @@ fn first_capacities(
     let Some(closed) = bench.measure(&plan, conditions.stop)? else {
         return Ok(None);
     };
-    let page = closed.throughput();
+    let page = conditions.capacity(closed.throughput());
     let mut capacities = [page; Form::ALL.len()];
     for form in Form::ALL {
         let plan = overload(bench, form, 2.0 * page, page, look)?;
         let Some(measured) = bench.measure(&plan, conditions.stop)? else {
             return Ok(None);
         };
-        capacities[form as usize] = measured.throughput();
+        capacities[form as usize] = conditions.capacity(measured.throughput());
     }
     Ok(Some(capacities))
 }
@@ -244,8 +244,7 @@ mod tests {
     use crate::overload::{curves, instrument};
 
     const TINY: Case = Case {
-        // So much that it is overload even if the first look found a busy machine and the run a
-        // free one.
+        // Multiples of the assumed capacity: 10,000 requests a second are overload for the slow server on any machine.
         rates: &[0.4, 10.0],
         compressed: &[],
         repetitions: 1,
@@ -257,7 +256,7 @@ mod tests {
     fn with(stop: bool) -> Records {
         let lab = Lab::Shared("a test".to_owned());
         let stop = AtomicBool::new(stop);
-        let conditions = Conditions::of_a_test(&lab, &stop);
+        let conditions = Conditions::of_a_test(&lab, &stop).assuming(1000.0);
         study(&conditions, &TINY).unwrap()
     }
 

@@ -16,7 +16,7 @@ use super::measured::runs;
 use super::qws;
 use super::rig::{Stand, describe, plan_of};
 use crate::figure::{Conditions, Failure, Study};
-use crate::lab::Cores;
+use crate::lab::{Cores, starting};
 use crate::records::{Records, Table};
 use crate::sweep;
 
@@ -155,6 +155,7 @@ fn sweep_one(
         };
         capacity = capacity.max(measured.throughput());
     }
+    let capacity = conditions.capacity(capacity);
     let of = (case.rates.len() * DESIGNS.len()) as u64;
     for (place, &load) in case.rates.iter().enumerate() {
         let done = number * case.rates.len() as u64 + place as u64;
@@ -184,11 +185,13 @@ fn publish(place: &Place, offers: &[Offer]) -> Result<(), Failure> {
     let tokens = PROVIDERS.iter().map(|provider| admin.make_token(provider));
     // A broker knows the tokens that there are when it starts.
     let tokens = tokens.collect::<Result<Vec<_>, _>>()?;
+    let turn = starting();
     let broker = posthaste_broker::start(Config {
         listen: ([127, 0, 0, 1], 0).into(),
         store: place.clone(),
         ..Config::default()
     })?;
+    drop(turn);
     let url = format!("http://{}", broker.addr);
     for (number, (provider, (_, token))) in PROVIDERS.iter().zip(tokens).enumerate() {
         let client = Client::new(&url)?.with_token(Some(token));
@@ -238,7 +241,8 @@ mod tests {
             repetitions: 1,
             length: Span::from_millis(100),
         };
-        let records = study(&Conditions::of_a_test(&lab, &stop), &case).unwrap();
+        let conditions = Conditions::of_a_test(&lab, &stop).assuming(1000.0);
+        let records = study(&conditions, &case).unwrap();
         assert_eq!(records.table("runs").len(), 6);
         for check in instrument::accounting(&records) {
             assert!(check.holds, "{}", check.sentence);

@@ -12,6 +12,7 @@ use posthaste_offers::{Client, Event, Follower, News, wait};
 use posthaste_wsqos::qos::{Definition, Offer};
 
 use crate::figure::{Conditions, Failure, Study};
+use crate::lab::starting;
 use crate::records::{Records, Table};
 
 pub(super) static STUDY: Study = Study {
@@ -101,6 +102,7 @@ fn open(differs: impl FnOnce(&mut Config)) -> Result<Broker, Failure> {
         ..Config::default()
     };
     differs(&mut config);
+    let _turn = starting();
     Ok(posthaste_broker::start(config)?)
 }
 

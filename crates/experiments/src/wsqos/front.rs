@@ -15,6 +15,7 @@ use posthaste_units::Seed;
 use posthaste_wsqos::{COMPRESSION, NAMESPACE as WSQOS, Step, Wish};
 
 use crate::figure::Failure;
+use crate::lab::starting;
 
 /// Books in the catalogue; one of them is asked for.
 const BOOKS: usize = 1000;
@@ -35,6 +36,7 @@ pub(super) struct Front {
 impl Front {
     /// Opens both; clients of the gateway connect to `listen`.
     pub(super) fn open(listen: SocketAddr, seed: Seed) -> Result<Self, Failure> {
+        let _turn = starting();
         let shop = posthaste_bookshop::start(posthaste_bookshop::Config {
             listen: ([127, 0, 0, 1], 0).into(),
             books: BOOKS,

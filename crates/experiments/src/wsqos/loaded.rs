@@ -171,6 +171,7 @@ impl Inside {
             lab: &Lab::Own,
             stop: &self.stop,
             progress: &Silent,
+            assumed_capacity: None,
         };
         let mut rig = Rig::open(&conditions, REPLY, "gzip")?;
         rig.listen = SERVER.v4;

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use super::front::fetch;
 use crate::figure::{Conditions, Failure};
+use crate::lab::starting;
 
 /// The type of interface that the shop has, and whose offers they are.
 const KIND: &str = "books";
@@ -58,6 +59,7 @@ impl Market {
         let (_, token) = Admin::open(&place)?.make_token(PROVIDER)?;
         let token_file = folder.path().join("token");
         std::fs::write(&token_file, token)?;
+        let turn = starting();
         let broker = posthaste_broker::start(Config {
             listen: ([127, 0, 0, 1], 0).into(),
             store: place,
@@ -86,6 +88,7 @@ impl Market {
             shop.addr
         );
         let gateway = posthaste_gateway::start(posthaste_gateway::Config::read(&config)?)?;
+        drop(turn);
         let isbns = fetch(shop.addr, "GET /isbns.csv HTTP/1.1\r\n", "")?;
         let isbns = String::from_utf8(isbns)?;
         let isbn = isbns.lines().nth(1).ok_or("the shop has no book")?;

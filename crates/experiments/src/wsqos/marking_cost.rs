@@ -148,7 +148,7 @@ fn fastest(
         };
         best = best.max(measured.throughput());
     }
-    Ok(Some(best))
+    Ok(Some(conditions.capacity(best)))
 }
 
 fn at_rates(
@@ -198,7 +198,8 @@ mod tests {
             pairs: 1,
             closed: Span::from_millis(200),
         };
-        let records = study(&Conditions::of_a_test(&lab, &stop), &case).unwrap();
+        let conditions = Conditions::of_a_test(&lab, &stop).assuming(1000.0);
+        let records = study(&conditions, &case).unwrap();
         assert_eq!(
             (records.table("runs").len(), records.table("pairs").len()),
             (3, 1)

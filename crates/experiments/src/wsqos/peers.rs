@@ -17,7 +17,7 @@ use super::rig::{Rig, Stand};
 use crate::figure::Failure;
 
 /// How long one may take to listen.
-const LISTENING: Duration = Duration::from_secs(3);
+const LISTENING: Duration = Duration::from_secs(30);
 
 /// Where administrators' programs are that are not in everybody's path.
 const FURTHER: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];

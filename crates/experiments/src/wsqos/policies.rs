@@ -135,7 +135,7 @@ impl Policies<'_> {
             length: self.case.settle,
         };
         let measured = self.measure(&stand, &self.plan(&stand, Wish::Always, pace))?;
-        Ok(measured.map(|measured| measured.throughput()))
+        Ok(measured.map(|measured| self.conditions.capacity(measured.throughput())))
     }
 
     fn contenders(&self, folder: &Folder) -> Result<Vec<Contender>, Failure> {
@@ -224,7 +224,8 @@ mod tests {
             settle: Span::from_millis(250),
             length: Span::from_millis(100),
         };
-        let records = study(&Conditions::of_a_test(&lab, &stop), &case).unwrap();
+        let conditions = Conditions::of_a_test(&lab, &stop).assuming(2000.0);
+        let records = study(&conditions, &case).unwrap();
         let absent = records.parameters()["not installed"].clone();
         let rows: Vec<String> = records
             .table("runs")

@@ -207,7 +207,7 @@ impl Promises<'_> {
             if throughput.is_nan() {
                 return Ok(false);
             }
-            let load = Load::Open(of.times * throughput);
+            let load = Load::Open(of.times * self.conditions.capacity(throughput));
             // Another one is first in each round: what a core does depends on what it has just done.
             let turn = trials.iter().cycle().skip(round as usize);
             for trial in turn.take(trials.len()) {
@@ -311,7 +311,8 @@ mod tests {
             pairs: 2,
             beside: Span::from_millis(60),
         };
-        let records = study(&Conditions::of_a_test(&lab, &stop), &case).unwrap();
+        let conditions = Conditions::of_a_test(&lab, &stop).assuming(500.0);
+        let records = study(&conditions, &case).unwrap();
         assert!(records.number("complete") == 1.0);
         let tables = ["runs", "beside"].map(|name| records.table(name));
         let rows = tables.iter().flat_map(|table| table.rows());

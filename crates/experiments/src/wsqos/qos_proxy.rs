@@ -17,6 +17,7 @@ use posthaste_wsqos::qos::NAMESPACES;
 
 use super::origin::Origin;
 use crate::figure::Failure;
+use crate::lab::starting;
 
 /// Bytes a second of the thesis's router, and of what others send through it.
 pub(super) const LINE: u64 = 1_024_000;
@@ -147,6 +148,7 @@ fn gateway(marks: Marks, origin: SocketAddr) -> Result<posthaste_gateway::Runnin
          upstream = [\"{origin}\"]\n",
         Ipv4Addr::UNSPECIFIED
     );
+    let _turn = starting();
     Ok(posthaste_gateway::start(posthaste_gateway::Config::read(
         &config,
     )?)?)

@@ -21,7 +21,7 @@ use super::front::{Front, fetch};
 use super::measured::{Done, Measured};
 use super::origin::Origin;
 use crate::figure::{Conditions, Failure};
-use crate::lab::{Cores, Counters, Lab};
+use crate::lab::{Cores, Counters, Lab, starting};
 use crate::records::Records;
 use crate::sweep;
 
@@ -230,11 +230,14 @@ pub(super) fn plan_of(request: RequestSpec, pace: Pace, cores: Cores) -> Plan {
     }
 }
 
-/// Does `work` on a thread that others on its core go before; so do the threads it starts.
+/// Does `work` on a thread that others on its core go before, and so do the threads it starts; not in tests.
 fn making_way(work: impl FnOnce() -> Result<Run, RunError> + Send) -> Result<Run, Failure> {
     let nicely = || {
-        // On a machine that does not allow it the origin waits for its turn.
-        let _ = rustix::process::nice(19);
+        // In tests, beside whatever else a machine does, this priority would mean hardly ever.
+        if !cfg!(test) {
+            // On a machine that does not allow it the origin waits for its turn.
+            let _ = rustix::process::nice(19);
+        }
         work()
     };
     let ended = std::thread::scope(|scope| scope.spawn(nicely).join());
@@ -274,6 +277,7 @@ pub(super) fn side_by_side(
 fn with_threads<T>(
     start: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<(T, Vec<PathBuf>), Failure> {
+    let _turn = starting();
     let others = threads();
     let started = start()?;
     let mut tasks = threads();

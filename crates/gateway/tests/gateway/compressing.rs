@@ -6,7 +6,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use posthaste_gateway::{Config, Running, start};
 
-use crate::support::{Client, Origin, Reply, field, get, wait_until};
+use crate::support::{Client, Origin, Reply, Seen, field, get, wait_until};
 
 /// A text of so many bytes that does not repeat itself too much.
 fn text(length: usize) -> String {
@@ -411,13 +411,22 @@ fn an_upstream_that_dies_while_it_is_compressed_does_not_look_whole() {
     let short = format!("{begun}Content-Length: 9000\r\n\r\n{}", &half[..4000]);
     let long = format!("{begun}Content-Length: 900000\r\n\r\n{half}");
     for (answer, early) in [(short, true), (long, false)] {
+        let seen = Seen::default();
+        let is_seen = seen.clone();
         let origin = Origin::start(move |line| {
             line.request();
             line.write(&answer);
-            std::thread::sleep(Duration::from_millis(50));
+            is_seen.wait();
         });
         let gateway = gateway(&origin, "always");
-        let got = get(&gateway, "/", "Accept-Encoding: gzip\r\n");
+        let mut client = Client::new(&gateway);
+        client.send("GET / HTTP/1.1\r\nHost: s\r\nAccept-Encoding: gzip\r\n\r\n");
+        // Of a short one nothing goes on until it is whole.
+        if !early {
+            client.wait_for_some();
+        }
+        seen.tell();
+        let got = client.reply(false).unwrap();
         match early {
             true => assert_eq!(got.status, 502),
             false => assert!(!got.whole),

@@ -2,13 +2,13 @@
 
 use std::io::{ErrorKind, Read};
 use std::net::TcpListener;
-use std::sync::Barrier;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Barrier, mpsc};
 use std::time::{Duration, Instant};
 
 use posthaste_gateway::start;
 
-use crate::support::{Client, Line, Origin, config, gateway, get, wait_until};
+use crate::support::{Client, Line, Origin, Seen, config, gateway, get, wait_until};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -68,13 +68,20 @@ fn a_reply_that_ends_early_does_not_look_whole() {
             assert!(!reply.whole, "{reply:?}");
         }
     }
+    let seen = Seen::default();
+    let is_seen = seen.clone();
     let origin = Origin::start(move |line| {
         line.request();
         line.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
-        std::thread::sleep(Duration::from_millis(50));
+        is_seen.wait();
         reset(line);
     });
-    assert!(!get(&gateway(&origin), "/", "").whole);
+    let gateway = gateway(&origin);
+    let mut client = Client::new(&gateway);
+    client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
+    client.wait_for_some();
+    seen.tell();
+    assert!(!client.reply(false).unwrap().whole);
 }
 
 #[test]
@@ -107,18 +114,21 @@ fn an_upstream_that_answers_before_it_has_the_request_costs_its_connection_and_n
 
 #[test]
 fn a_client_whose_reply_ends_early_is_reset() {
-    let origin = Origin::start(|line| {
-        line.request();
-        line.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n");
-        // Later than the head goes on.
-        std::thread::sleep(Duration::from_millis(50));
-    });
-    let gateway = gateway(&origin);
     // The end of the connection is that of the reply in the older.
     for version in ["1.0", "1.1"] {
+        let seen = Seen::default();
+        let is_seen = seen.clone();
+        let origin = Origin::start(move |line| {
+            line.request();
+            line.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n");
+            // Later than the head goes on.
+            is_seen.wait();
+        });
+        let gateway = gateway(&origin);
         let mut client = Client::new(&gateway);
         client.send(format!("GET / HTTP/{version}\r\nHost: s\r\n\r\n"));
-        let mut reply = Vec::new();
+        let mut reply = client.some();
+        seen.tell();
         let ended = client.clone_stream().read_to_end(&mut reply);
         let ended = ended.map_err(|error| error.kind());
         assert_eq!(
@@ -148,7 +158,7 @@ fn what_comes_after_a_reply_is_never_taken_for_the_next() {
 
 #[test]
 fn a_silent_upstream_is_a_timeout_and_a_stalled_one_is_cut_off() {
-    let limits = "[timeouts]\nreply = \"300ms\"\nreply_body = \"300ms\"\nconnect = \"300ms\"";
+    let limits = "[timeouts]\nreply = \"1s\"\nreply_body = \"1s\"\nconnect = \"1s\"";
     let silent = Origin::start(|line| {
         line.request();
         line.request();
@@ -156,7 +166,7 @@ fn a_silent_upstream_is_a_timeout_and_a_stalled_one_is_cut_off() {
     let gateway = start(config(&[silent.address], limits)).unwrap();
     let begin = Instant::now();
     assert_eq!(get(&gateway, "/", "").status, 504);
-    assert!(begin.elapsed() >= Duration::from_millis(300));
+    assert!(begin.elapsed() >= Duration::from_secs(1));
 
     let stalled = Origin::start(|line| {
         line.request();
@@ -185,18 +195,19 @@ fn each_request_on_a_kept_connection_has_the_whole_of_its_time() {
     let origin = Origin::start(|line| {
         for _ in 0..2 {
             line.request();
-            std::thread::sleep(Duration::from_millis(600));
+            std::thread::sleep(Duration::from_millis(1200));
             line.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
         }
         // The third gets no answer.
         line.request();
         line.request();
     });
-    let gateway = start(config(&[origin.address], "[timeouts]\nreply = \"1s\"")).unwrap();
+    // Less than both take together, and far more than one.
+    let gateway = start(config(&[origin.address], "[timeouts]\nreply = \"2200ms\"")).unwrap();
     for status in [200, 200, 504] {
         let begin = Instant::now();
         assert_eq!(get(&gateway, "/", "").status, status);
-        let least = if status == 504 { 1000 } else { 600 };
+        let least = if status == 504 { 2200 } else { 1200 };
         assert!(begin.elapsed() >= Duration::from_millis(least));
     }
     assert_eq!(origin.connections.load(SeqCst), 1);
@@ -205,11 +216,11 @@ fn each_request_on_a_kept_connection_has_the_whole_of_its_time() {
 #[test]
 fn a_slow_client_is_not_the_upstreams_fault_and_an_upstream_that_takes_nothing_is() {
     let origin = Origin::answering(OK);
-    let gateway = start(config(&[origin.address], "[timeouts]\nreply = \"300ms\"")).unwrap();
+    let gateway = start(config(&[origin.address], "[timeouts]\nreply = \"1s\"")).unwrap();
     let mut client = Client::new(&gateway);
     client.send("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 5\r\n\r\n");
     for _ in 0..5 {
-        std::thread::sleep(Duration::from_millis(200));
+        std::thread::sleep(Duration::from_millis(400));
         client.send("x");
     }
     assert_eq!(client.reply(false).unwrap().status, 200);
@@ -219,7 +230,7 @@ fn a_slow_client_is_not_the_upstreams_fault_and_an_upstream_that_takes_nothing_i
         let _ = line.stream.peek(&mut [0]);
         std::thread::sleep(crate::support::PATIENCE);
     });
-    let gateway = start(config(&[deaf.address], "[timeouts]\nreply = \"300ms\"")).unwrap();
+    let gateway = start(config(&[deaf.address], "[timeouts]\nreply = \"1s\"")).unwrap();
     let mut client = Client::new(&gateway);
     let length = 64 << 20;
     client.send(format!(
@@ -236,13 +247,19 @@ fn a_slow_client_is_not_the_upstreams_fault_and_an_upstream_that_takes_nothing_i
 
 #[test]
 fn what_breaks_after_the_head_is_counted() {
-    let origin = Origin::start(|line| {
+    let seen = Seen::default();
+    let is_seen = seen.clone();
+    let origin = Origin::start(move |line| {
         line.request();
         line.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
-        std::thread::sleep(Duration::from_millis(50));
+        is_seen.wait();
     });
     let gateway = gateway(&origin);
-    assert!(!get(&gateway, "/", "").whole);
+    let mut client = Client::new(&gateway);
+    client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
+    client.wait_for_some();
+    seen.tell();
+    assert!(!client.reply(false).unwrap().whole);
     let metrics = crate::watching::told(&gateway, "/metrics").body;
     let metrics = String::from_utf8(metrics).unwrap();
     assert!(
@@ -261,7 +278,7 @@ fn informational_replies_come_before_the_one_that_counts() {
 
 #[test]
 fn a_client_that_vanishes_takes_its_request_along() {
-    let (gone, seen) = std::sync::mpsc::channel();
+    let (gone, seen) = mpsc::channel();
     let origin = Origin::start(move |line| {
         line.request();
         // The end of the connection, since nobody waits for the reply any more.
@@ -330,17 +347,20 @@ fn a_request_that_its_upstream_cannot_answer_is_not_tried_on_every_connection() 
 
 #[test]
 fn a_reader_that_does_not_read_is_let_go() {
-    let origin = Origin::start(|line| {
+    let (over, is_over) = mpsc::channel();
+    let origin = Origin::start(move |line| {
         line.request();
         line.write("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
         let piece = vec![b'x'; 1 << 20];
         for _ in 0..95 {
             line.write(&piece);
         }
+        // The gateway takes no more, because it has let its client go.
+        let _ = over.send(());
     });
     let gateway = start(config(&[origin.address], "[timeouts]\nwrite = \"500ms\"")).unwrap();
     let mut client = Client::new(&gateway);
     client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
-    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(is_over.recv_timeout(crate::support::PATIENCE), Ok(()));
     assert!(client.rest().len() < 90_000_000);
 }

@@ -8,7 +8,7 @@ use posthaste_gateway::Running;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
-use crate::priced::{Priced, metrics, promise};
+use crate::priced::{DEAR, Priced, metrics, promise};
 use crate::support::{Origin, get, wait_until};
 use crate::watching::told;
 
@@ -138,10 +138,8 @@ fn what_was_promised_is_held_against_what_was_delivered_in_metrics_and_on_the_pa
 #[test]
 fn who_does_not_take_an_offer_is_not_let_down_by_it() {
     let (more, _file) = promising();
-    let shop = Priced::new(
-        "1.0",
-        &format!("controller = {{ policy = \"proportional-integral\", integral = 5.0 }}\n{more}"),
-    );
+    // While all are refused another price would fall again.
+    let shop = Priced::new("1.0", &format!("{DEAR}{more}"));
     shop.until(|price| price >= 0.3);
     for _ in 0..40 {
         let fields = "X-Client: ann\r\nMax-Price: 0.01 EUR\r\n";

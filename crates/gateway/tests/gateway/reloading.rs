@@ -49,7 +49,7 @@ fn no_request_is_lost_while_the_configuration_changes_all_the_time() {
             std::thread::spawn(move || {
                 let mut client = Client::new(&gateway);
                 let mut replies = 0;
-                while !over.load(SeqCst) {
+                while replies <= 10 || !over.load(SeqCst) {
                     client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
                     assert_eq!(client.reply(false).unwrap().status, 200);
                     replies += 1;
@@ -58,16 +58,18 @@ fn no_request_is_lost_while_the_configuration_changes_all_the_time() {
             })
         })
         .collect();
-    for turn in 0..50 {
-        let origin = if turn % 2 == 0 { &b } else { &a };
+    let mut turns = 0;
+    // On a busy machine it takes more of them.
+    wait_until("both are asked", || {
+        turns += 1;
+        let origin = if turns % 2 == 0 { &b } else { &a };
         gateway.reload(config(&[origin.address], "")).unwrap();
-        std::thread::sleep(Duration::from_millis(10));
-    }
+        turns >= 50 && a.asked() > 10 && b.asked() > 10
+    });
     over.store(true, SeqCst);
     for client in clients {
         assert!(client.join().unwrap() > 10);
     }
-    assert!(a.asked() > 10 && b.asked() > 10);
 }
 
 /// Puts a new certificate and its key in place, and a copy for those who are to trust it.
@@ -149,7 +151,8 @@ fn routes_to_one_server_keep_apart_what_is_known_of_each() {
         }
     });
     let mut both = config(&[origin.address], "");
-    both.routes[0].health.every = Span::from_millis(20);
+    // What fails a check is out for three times this; a busy machine checks it again before.
+    both.routes[0].health.every = Span::from_secs(1);
     both.routes[0].health.failures = 2;
     both.routes.push(both.routes[0].clone());
     for (route, path) in both.routes.iter_mut().zip(["/sick", "/well"]) {
@@ -171,7 +174,8 @@ fn routes_to_one_server_keep_apart_what_is_known_of_each() {
 #[test]
 fn what_is_known_of_an_upstream_outlives_the_configuration() {
     // 503 where nobody is asked.
-    let first = config(&[closed_port()], "");
+    let mut first = config(&[closed_port()], "");
+    first.routes[0].health.every = Span::from_secs(600);
     let gateway = start(first.clone()).unwrap();
     let lost = || {
         (0..5)
@@ -187,7 +191,12 @@ fn what_is_known_of_an_upstream_outlives_the_configuration() {
     let mut other = first;
     other.routes[0].health.failures = 2;
     gateway.reload(other).unwrap();
-    wait_until("it is asked again", || lost() == 2);
+    let mut again = 0;
+    wait_until("it is asked again", || {
+        again += lost();
+        again >= 2
+    });
+    assert_eq!((again, lost()), (2, 0));
 }
 
 #[test]

@@ -2,14 +2,14 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use posthaste_gateway::{Config, Running, start};
 
-/// Longer than anything here takes: a test that hangs fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// Longer than anything here takes on a busy machine: a test that hangs fails.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An upstream: a thread per connection runs what the test gave.
 pub(crate) struct Origin {
@@ -107,6 +107,20 @@ impl Line {
     }
 }
 
+/// A signal from a test to its upstream: what has been written has reached the client, and the connection may end.
+#[derive(Clone, Default)]
+pub(crate) struct Seen(Arc<AtomicBool>);
+
+impl Seen {
+    pub(crate) fn tell(&self) {
+        self.0.store(true, SeqCst);
+    }
+
+    pub(crate) fn wait(&self) {
+        wait_until("the client has seen it", || self.0.load(SeqCst));
+    }
+}
+
 /// The value of a field in a head that is in lower case.
 pub(crate) fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines()
@@ -191,6 +205,12 @@ impl Client {
         assert!(length > 0, "the gateway has closed");
         piece.truncate(length);
         piece
+    }
+
+    /// Waits for the first byte of a reply and leaves it there.
+    pub(crate) fn wait_for_some(&self) {
+        let length = self.0.peek(&mut [0]).unwrap();
+        assert!(length > 0, "the gateway has closed");
     }
 
     /// Everything until the gateway closes.

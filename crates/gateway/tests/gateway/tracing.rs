@@ -3,7 +3,7 @@
 use posthaste_gateway::{Running, start};
 use serde_json::Value;
 
-use crate::support::{Client, Origin, closed_port, config, field, get, wait_until};
+use crate::support::{Client, Origin, PATIENCE, closed_port, config, field, get, wait_until};
 use crate::watching::{told, value};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -160,18 +160,22 @@ fn a_collector_that_hangs_holds_up_neither_requests_nor_the_end() {
     let url = format!("http://{}/v1/traces", collector.address);
     let gateway = tracing(&origin, &url, "100%");
     let mut client = Client::new(&gateway);
+    let begun = std::time::Instant::now();
     for _ in 0..3000 {
         client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
         assert_eq!(client.reply(false).unwrap().status, 200);
     }
     let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
     let lost = value(&text, "posthaste_gateway_traces_total{state=\"lost\"}");
-    // The queue's room, and what was being handed over when it filled.
-    assert!((1.0..=952.0).contains(&lost), "{lost}");
+    // Beyond the queue's room; and on a machine so busy that they take longer, all that an export gives up after 10 s.
+    let given_up = 2048 * (begun.elapsed().as_secs() / 10);
+    let most = 952 + given_up;
+    assert!((1.0..=most as f64).contains(&lost), "{lost} of {most}");
     drop(client);
     let begun = std::time::Instant::now();
     drop(gateway);
-    assert!(begun.elapsed() < std::time::Duration::from_secs(8));
+    // The collector hangs for as long as a test waits for anything.
+    assert!(begun.elapsed() < PATIENCE / 2);
 }
 
 #[test]

@@ -14,18 +14,18 @@ use crate::server::{answering, carried_out, ok, pause, plan, read_request, serve
 fn a_stopped_run_counts_what_was_in_flight() {
     let silent = serve(|mut stream| {
         read_request(&mut stream);
-        pause(3000);
+        pause(60_000);
     });
     let stop = AtomicBool::new(false);
     let mut plan = plan(silent, 200.0, 10_000);
-    plan.timeout = Span::from_secs(30);
+    plan.timeout = Span::from_secs(60);
     let run = thread::scope(|scope| {
         let running = scope.spawn(|| run(&plan, &stop, &mut ()).unwrap());
-        pause(300);
+        pause(1500);
         stop.store(true, Ordering::Relaxed);
         running.join().unwrap()
     });
-    assert!(run.stopped && run.duration < Span::from_secs(5));
+    assert!(run.stopped && run.duration < Span::from_secs(30));
     assert_eq!(run.intended, run.outcomes.total());
     assert_eq!(run.outcomes[Outcome::InFlight], run.intended);
     assert!(run.intended >= 20, "{}", run.intended);
@@ -40,7 +40,7 @@ fn a_stopped_run_counts_what_was_due_and_could_not_be_sent_in_time() {
     let stop = AtomicBool::new(false);
     let run = thread::scope(|scope| {
         let running = scope.spawn(|| run(&plan, &stop, &mut ()).unwrap());
-        thread::sleep(Duration::from_millis(200));
+        thread::sleep(Duration::from_millis(400));
         stop.store(true, Ordering::Relaxed);
         running.join().unwrap()
     });
@@ -120,12 +120,12 @@ fn closed_clients_wait_and_think() {
     let mut plan = plan(slow, 1.0, 1);
     plan.pace = Pace::Closed {
         clients: 4,
-        length: Span::from_millis(400),
+        length: Span::from_secs(1),
     };
     plan.requests[0].think = Span::from_millis(20);
     let run = carried_out(&plan);
-    // Four clients, 40 ms a turn, 400 ms: at most 40, and far fewer on a busy machine.
-    assert!((8..=44).contains(&run.intended), "{}", run.intended);
+    // Four clients, 40 ms a turn, 1 s: at most 100, and far fewer on a busy machine.
+    assert!((8..=104).contains(&run.intended), "{}", run.intended);
     assert_eq!(run.outcomes[Outcome::Ok], run.intended);
 }
 
@@ -139,7 +139,7 @@ fn the_phases_of_replies_add_up_to_their_time() {
         }
     });
     let mut plan = plan(address, 100.0, 100);
-    plan.timeout = Span::from_secs(5);
+    plan.timeout = Span::from_secs(30);
     let run = carried_out(&plan);
     assert_eq!(run.outcomes[Outcome::Ok], 10);
     let service = run.service.histogram();

@@ -150,7 +150,7 @@ fn run_while(plan: &Plan, act: impl FnOnce(&Declined)) -> Run {
 
 /// Waits until a request that came after the first `known` says this and not that; how many there are then.
 fn await_request(heads: &Heads, known: usize, says: &str, says_not: &str) -> usize {
-    for _ in 0..15_000 {
+    for _ in 0..30_000 {
         let heads = heads.lock().unwrap();
         let new = heads[known..].iter();
         let mut wanted = new.filter(|head| head.contains(says) && !head.contains(says_not));

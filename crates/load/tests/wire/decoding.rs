@@ -35,7 +35,7 @@ fn coded(coding: &str, body: &[u8]) -> Vec<u8> {
 /// Ten requests, their replies decoded by a machine so many times slower.
 fn decoding(reply: Vec<u8>, slowdown: u32) -> Run {
     let mut plan = plan(answering(reply, false), 100.0, 100);
-    plan.timeout = Span::from_secs(10);
+    plan.timeout = Span::from_secs(60);
     plan.decoding = Some(slowdown);
     let run = carried_out(&plan);
     assert_eq!(run.intended, 10);
@@ -98,7 +98,7 @@ fn what_cannot_be_decoded_has_an_outcome_and_a_reason() {
                 clients: 1,
                 length: Span::from_millis(50),
             };
-            plan.timeout = Span::from_secs(10);
+            plan.timeout = Span::from_secs(60);
             plan.decoding = decoding;
             let run = carried_out(&plan);
             assert_eq!(run.outcomes[outcome], run.intended, "{word}");
@@ -210,7 +210,7 @@ fn a_reply_that_explodes_is_undecodable() {
     let zeros = std::io::Read::take(std::io::repeat(0), 300 << 20);
     let bomb = zstd::encode_all(zeros, 1).unwrap();
     let mut plan = plan(answering(coded("zstd", &bomb), false), 10.0, 100);
-    plan.timeout = Span::from_secs(10);
+    plan.timeout = Span::from_secs(60);
     plan.decoding = Some(1);
     let run = carried_out(&plan);
     let reason = &run.reasons[&Outcome::Undecodable];

@@ -2,11 +2,10 @@
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::command::{Said, Shop, posthaste, said, signal};
+use crate::command::{Said, Shop, posthaste, said, signal, until};
 
 #[test]
 fn ctrl_c_keeps_what_was_measured_and_says_so() {
@@ -14,18 +13,18 @@ fn ctrl_c_keeps_what_was_measured_and_says_so() {
     let child = posthaste(&[
         "load",
         "--allow-late",
-        &shop.url,
+        &shop.page(),
         "--rate",
         "100/s",
         "--duration",
-        "60s",
+        "600s",
         "--json",
     ])
     .stdout(Stdio::piped())
     .stderr(Stdio::piped())
     .spawn()
     .unwrap();
-    std::thread::sleep(Duration::from_millis(1500));
+    until("fifty replies", || shop.pages() >= 50);
     signal("INT", child.id());
     let said = Said::from(child.wait_with_output().unwrap());
     assert_eq!(said.code, Some(3), "{}", said.err);

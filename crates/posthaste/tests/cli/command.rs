@@ -3,6 +3,10 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longer than anything takes that is waited for: a test that hangs fails.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The binary with these arguments, ready to be changed or run.
 pub(crate) fn posthaste(arguments: &[&str]) -> Command {
@@ -58,14 +62,28 @@ impl Shop {
         Self { child, url }
     }
 
-    /// The page of the first book in the catalogue.
-    pub(crate) fn page(&self) -> String {
+    /// The reply to a GET, head and body.
+    fn get(&self, path: &str) -> String {
         let address = self.url.strip_prefix("http://").unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
-        let request = "GET /isbns.csv HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n";
+        let request = format!("GET {path} HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut reply = String::new();
         stream.read_to_string(&mut reply).unwrap();
+        reply
+    }
+
+    /// Pages that it has answered with.
+    pub(crate) fn pages(&self) -> u64 {
+        let metrics = self.get("/metrics");
+        let name = "bookshop_requests_total{form=\"page\",answer=\"ok\"} ";
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap().parse().unwrap()
+    }
+
+    /// The page of the first book in the catalogue.
+    pub(crate) fn page(&self) -> String {
+        let reply = self.get("/isbns.csv");
         let isbn = reply
             .split("isbn")
             .nth(1)
@@ -95,6 +113,15 @@ impl Drop for Shop {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Waits until `holds`, for longer than anything here takes on a busy machine.
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

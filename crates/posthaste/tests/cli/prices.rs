@@ -1,13 +1,8 @@
 //! A shop, a gateway with prices before it, and a broker at which its offers stand.
 
-use std::time::{Duration, Instant};
-
 use serde_json::Value;
 
-use crate::command::{Shop, posthaste, said};
-
-/// Longer than anything here takes: a test that hangs fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::command::{Shop, posthaste, said, until};
 
 struct System {
     broker: Shop,
@@ -93,14 +88,6 @@ upstream = [{:?}]
             "--json",
         ];
         serde_json::from_str(&said(&mut posthaste(&arguments)).out).unwrap()
-    }
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
-        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

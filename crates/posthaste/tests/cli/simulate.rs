@@ -1,11 +1,10 @@
 //! Predictions: what is said, that it repeats, and that it can be stopped.
 
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::command::{Said, posthaste, said, signal};
+use crate::command::{Said, posthaste, said, signal, until};
 
 /// The line of the published figures.
 const LINE: [&str; 8] = [
@@ -265,6 +264,14 @@ fn remedies_stand_beside_each_other() {
     assert!(page.contains("sent for nothing") && page.contains("reordered"));
 }
 
+/// Seconds of processor time that a process has used itself (proc(5), stat 14).
+fn seconds_used(process: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let (_, after_name) = stat.rsplit_once(')').unwrap();
+    let ticks = after_name.split_ascii_whitespace().nth(11).unwrap();
+    ticks.parse::<f64>().unwrap() / rustix::param::clock_ticks_per_second() as f64
+}
+
 #[test]
 fn ctrl_c_keeps_what_was_simulated_and_says_so() {
     let words = [
@@ -277,7 +284,8 @@ fn ctrl_c_keeps_what_was_simulated_and_says_so() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(1500));
+    // By then it simulates: a second of processor time is some ten thousand transactions.
+    until("work", || seconds_used(child.id()) >= 1.0);
     signal("INT", child.id());
     let said = Said::from(child.wait_with_output().unwrap());
     assert_eq!(said.code, Some(3), "{}", said.err);

@@ -17,6 +17,12 @@ use posthaste_units::Dscp;
 /// Whether `/block` is being answered; it is until this is false again.
 pub(crate) static BLOCKS: AtomicBool = AtomicBool::new(false);
 
+/// Whether `/drain` has begun to be answered: by one test only.
+pub(crate) static DRAINS: AtomicBool = AtomicBool::new(false);
+
+/// Time that `/slow` takes: more than the short limits.
+const SLOW: Duration = Duration::from_millis(1500);
+
 /// Answers with the body it got, or with what the path asks for, and the mark of the request's field.
 pub(crate) struct Echo {
     pub(crate) served: Cell<usize>,
@@ -114,10 +120,12 @@ async fn answer(request: Request<Incoming>, peer: &Peer) -> Response<Reply> {
     }
     let (status, body) = match &*path {
         "/big" => (200, Bytes::from(vec![b'x'; 32 << 20])),
-        "/slow" => {
-            tokio::time::sleep(Duration::from_millis(600)).await;
+        "/slow" | "/drain" => {
+            DRAINS.fetch_or(path == "/drain", SeqCst);
+            tokio::time::sleep(SLOW).await;
             (200, Bytes::from_static(b"slept"))
         }
+        "/never" => std::future::pending().await,
         // Nothing else gets on meanwhile on this thread.
         "/block" => {
             BLOCKS.store(true, SeqCst);

@@ -10,15 +10,20 @@ use std::cell::Cell;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 use posthaste_serve::{Certificate, Running, Server, ServerTls, StartError, Timeouts, listen};
 use posthaste_units::Span;
 
-use crate::echo::Echo;
+use crate::echo::{DRAINS, Echo};
 
+/// Longer than anything here takes on a busy machine: a test that hangs fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Short limits, but longer than a busy machine keeps a client from sending what it has connected for.
 fn quick() -> Timeouts {
-    let short = Span::from_millis(250);
+    let short = Span::from_secs(1);
     Timeouts {
         idle: short,
         head: short,
@@ -47,9 +52,7 @@ fn start_with(timeouts: Timeouts) -> Running {
 
 fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream
 }
 
@@ -72,7 +75,7 @@ fn exchange(address: SocketAddr, text: &str) -> String {
 
 /// Waits until `condition` holds; a condition that never does fails the test.
 fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + PATIENCE;
     while !condition() {
         assert!(Instant::now() < end, "{what} did not happen");
         std::thread::sleep(Duration::from_millis(10));
@@ -217,7 +220,6 @@ fn a_reader_that_is_slow_but_reads_gets_everything() {
 #[test]
 fn what_the_kernel_has_of_a_reply_is_not_idle_while_the_reader_takes_it() {
     let running = start_with(Timeouts {
-        idle: Span::from_millis(300),
         write: Span::from_secs(5),
         ..quick()
     });
@@ -225,10 +227,10 @@ fn what_the_kernel_has_of_a_reply_is_not_idle_while_the_reader_takes_it() {
     stream
         .write_all(b"GET /bytes/1048576 HTTP/1.1\r\nHost: x\r\n\r\n")
         .unwrap();
-    // Both kernels hold all of it long before it is read.
+    // Both kernels hold all of it long before it is read, which takes more than twice the limit.
     let mut reply = vec![0; 1 << 20];
     for piece in reply.chunks_mut(1 << 16) {
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(150));
         stream.read_exact(piece).unwrap();
     }
     assert_eq!(running.counters.snapshot().timed_out_writing, 0);
@@ -252,7 +254,7 @@ fn a_reply_that_comes_slowly_is_not_idle() {
 #[test]
 fn a_connection_that_rested_goes_on_and_has_its_limits() {
     let timeouts = Timeouts {
-        idle: Span::from_secs(2),
+        idle: Span::from_secs(3),
         ..Timeouts::default()
     };
     let running = start_with(timeouts);
@@ -277,7 +279,7 @@ fn a_connection_that_rested_goes_on_and_has_its_limits() {
     let begin = Instant::now();
     let end = stream.read(&mut [0; 16]);
     assert!(!matches!(end, Ok(n) if n > 0), "{end:?}");
-    assert!(begin.elapsed() > Duration::from_millis(1900), "too early");
+    assert!(begin.elapsed() > Duration::from_millis(2900), "too early");
     assert_eq!(running.counters.snapshot().timed_out_idle, 1);
     assert_eq!(running.counters.snapshot().accepted, 1);
 }
@@ -310,15 +312,16 @@ fn beyond_its_concurrency_a_server_does_not_accept() {
     );
     assert_eq!(running.counters.snapshot().accepted, 2);
     drop(first);
-    third
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .unwrap();
+    third.set_read_timeout(Some(PATIENCE)).unwrap();
     assert!(third.read(&mut buffer).unwrap() > 0, "a place is free");
 }
 
 #[test]
 fn a_drain_finishes_what_has_begun_and_closes_the_rest() {
-    let running = start(Server::default(), 64);
+    let running = start_with(Timeouts {
+        grace: Span::from(2 * PATIENCE),
+        ..Timeouts::default()
+    });
     let address = running.addr;
     let silent = connect(address);
     let mut idle = connect(address);
@@ -329,10 +332,10 @@ fn a_drain_finishes_what_has_begun_and_closes_the_rest() {
     // Long enough for what is idle to rest.
     std::thread::sleep(Duration::from_millis(800));
     let mut busy = connect(address);
-    busy.write_all(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+    busy.write_all(b"GET /drain HTTP/1.1\r\nHost: x\r\n\r\n")
         .unwrap();
-    eventually("accepting", || running.counters.snapshot().open == 3);
-    std::thread::sleep(Duration::from_millis(100));
+    eventually("beginning", || DRAINS.load(SeqCst));
+    assert_eq!(running.counters.snapshot().open, 3);
     let begin = Instant::now();
     running.stop();
     let mut reply = String::new();
@@ -342,7 +345,8 @@ fn a_drain_finishes_what_has_begun_and_closes_the_rest() {
     assert!(matches!((&silent).read(&mut buffer), Ok(0)), "closed");
     let counters = running.counters.clone();
     running.join();
-    assert!(begin.elapsed() < Duration::from_secs(4));
+    // When the last reply is out, and not when the grace time is over.
+    assert!(begin.elapsed() < PATIENCE);
     assert_eq!(
         (counters.snapshot().open, counters.snapshot().cut_off),
         (0, 0)
@@ -357,17 +361,18 @@ fn a_drain_finishes_what_has_begun_and_closes_the_rest() {
 fn a_drain_cuts_off_what_outlasts_the_grace_time() {
     let timeouts = Timeouts {
         grace: Span::from_millis(200),
+        write: Span::from(2 * PATIENCE),
         ..Timeouts::default()
     };
     let running = start_with(timeouts);
     let mut deaf = connect(running.addr);
     deaf.write_all(b"GET /big HTTP/1.1\r\nHost: x\r\n\r\n")
         .unwrap();
-    eventually("accepting", || running.counters.snapshot().open == 1);
-    std::thread::sleep(Duration::from_millis(200));
+    // The reply has begun, and its other limits are far away.
+    assert_eq!(deaf.peek(&mut [0]).unwrap(), 1);
     let (begin, counters) = (Instant::now(), running.counters.clone());
     drop(running);
-    assert!(begin.elapsed() < Duration::from_secs(3));
+    assert!(begin.elapsed() < PATIENCE);
     assert_eq!(counters.snapshot().cut_off, 1);
 }
 
@@ -476,10 +481,14 @@ fn without_descriptors_it_waits_and_counts_and_recovers() {
     eventually("an accept error", || {
         running.counters.snapshot().accept_errors > 0
     });
-    let errors = running.counters.snapshot().accept_errors;
+    let (begin, errors) = (Instant::now(), running.counters.snapshot().accept_errors);
     std::thread::sleep(Duration::from_millis(500));
     let more = running.counters.snapshot().accept_errors - errors;
-    assert!(more < 20, "{more} tries in half a second are a busy loop");
+    let seconds = begin.elapsed().as_secs_f64();
+    assert!(
+        (more as f64) < 40.0 * seconds,
+        "{more} tries in {seconds} s are a busy loop"
+    );
     held.truncate(2);
     eventually("recovery", || {
         let Ok(mut stream) = TcpStream::connect(running.addr) else {

@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 use super::{NOBODY, User, folder, net, own, users};
 use crate::command::{Said, said, signal};
 
+/// Longer than anything here takes on a busy machine: a test that hangs fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Three that stay: one in the background, one in a session of its own, one that will not hear.
 const STAYS: &str = "sleep 300 & echo $!; setsid sleep 300 & echo $!; \
     (trap '' TERM; sleep 300 & wait) & echo $!; ";
@@ -21,7 +24,7 @@ fn lives(process: u32) -> bool {
 
 /// Fails unless all of them have ended soon.
 fn expect_ended(processes: &[u32]) {
-    let patience = Instant::now() + Duration::from_secs(10);
+    let patience = Instant::now() + PATIENCE;
     while processes.iter().any(|process| lives(*process)) {
         assert!(Instant::now() < patience, "{processes:?} are left");
         thread::sleep(Duration::from_millis(10));
@@ -48,7 +51,7 @@ fn own_networks(ward: u32) -> HashSet<PathBuf> {
 /// Fails unless these networks are soon empty, and with them their devices gone. A number that has
 /// become free may meanwhile be the network of another test's run, which will not last either.
 fn expect_empty(made: &HashSet<PathBuf>) {
-    let patience = Instant::now() + Duration::from_secs(20);
+    let patience = Instant::now() + PATIENCE;
     let someone = || {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         let mut numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -218,7 +221,7 @@ fn a_parent_that_ignores_its_children_costs_no_news_of_ours() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let patience = Instant::now() + Duration::from_secs(20);
+        let patience = Instant::now() + PATIENCE;
         let status = loop {
             if let Some(status) = run.try_wait().unwrap() {
                 break status;
@@ -283,7 +286,7 @@ fn a_signal_before_the_command_stops_the_run() {
             .spawn()
             .unwrap();
         let children = format!("/proc/{0}/task/{0}/children", run.id());
-        let patience = Instant::now() + Duration::from_secs(20);
+        let patience = Instant::now() + PATIENCE;
         while std::fs::read_to_string(&children).is_ok_and(|text| text.is_empty()) {
             assert!(Instant::now() < patience, "nobody was guarded");
             thread::sleep(Duration::from_millis(2));

@@ -30,12 +30,18 @@ fn a_service_inside_is_as_far_away_as_asked() {
             assert_eq!(report["status"], 0);
             assert!(report["connections"].as_u64().unwrap() >= 1);
             assert!(report["up"]["packets"].as_u64().unwrap() > 20);
-            let p50 = measured["response_time_ms"]["p50"].as_f64().unwrap();
-            assert!(p50 >= 40.0, "{p50}");
-            p50
+            let p50 = |times: &str| measured[times]["p50"].as_f64().unwrap();
+            assert!(p50("response_time_ms") >= 40.0, "{}", run.out);
+            // Without what a busy generator takes before it sends.
+            p50("service_time_ms")
         };
         // A machine that stands still for half a second delays half of the requests.
-        assert!((0..3).any(|_| median() < 60.0), "farther away three times");
+        let near = (1..=10).any(|number| {
+            let median = median();
+            println!("try {number} of 10: {median} ms in the median");
+            median < 60.0
+        });
+        assert!(near, "farther away ten times");
     }
 }
 

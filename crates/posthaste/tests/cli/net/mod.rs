@@ -86,7 +86,13 @@ fn readable_binary() -> &'static Path {
     static BINARY: OnceLock<tempfile::TempPath> = OnceLock::new();
     BINARY.get_or_init(|| {
         let copy = tempfile::NamedTempFile::new().unwrap().into_temp_path();
-        std::fs::copy(env!("CARGO_BIN_EXE_posthaste"), &copy).unwrap();
+        // By another process: what another test starts meanwhile would hold our descriptor until it has begun, and a
+        // file that somebody may still write to cannot be started (ETXTBSY).
+        let copied = Command::new("cp")
+            .arg(env!("CARGO_BIN_EXE_posthaste"))
+            .arg(&copy)
+            .status();
+        assert!(copied.unwrap().success());
         std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o755)).unwrap();
         copy
     })

@@ -109,7 +109,7 @@ fn replays(user: User, sharing: Sharing) {
     let shop = bookshop(&posthaste);
     let load = load(
         &posthaste,
-        "--rate 100/s --duration 500ms --connection new --connect-timeout 1500ms --timeout 2s",
+        "--rate 100/s --duration 500ms --connection new --connect-timeout 30s --timeout 60s",
     );
     let mut words: Vec<&str> = OPTIONS.split_whitespace().collect();
     if sharing == Sharing::Whole {

@@ -141,14 +141,14 @@ fn without_a_way_for_ipv6_nobody_waits() {
     for user in users() {
         let posthaste = own(*user);
         let url = "http://[2001:db8::1]:80/";
-        let words = "--rate 10/s --duration 300ms --connect-timeout 20s --json";
+        let words = "--rate 10/s --duration 300ms --connect-timeout 600s --json";
         let load: Vec<&str> = ["--", &posthaste, "load", url]
             .into_iter()
             .chain(words.split(' '))
             .collect();
         let asked = Instant::now();
         let (run, report) = on_a_machine_with_a_resolver(|| reported(*user, &load));
-        assert!(asked.elapsed() < Duration::from_secs(10));
+        assert!(asked.elapsed() < Duration::from_secs(120));
         let outcomes = &serde_json::from_str::<Value>(&run.out).unwrap()["outcomes"];
         assert_eq!(outcomes["connect-aborted"], 3, "{outcomes}");
         assert_eq!(report["up"]["packets"], 0, "{report}");

@@ -91,13 +91,13 @@ impl Terminal {
     }
 
     fn expect(&mut self, words: &str) {
-        let shown = self.shows(words, Duration::from_secs(30));
+        let shown = self.shows(words, Duration::from_secs(120));
         assert!(shown, "no {words:?} in {:?}", self.seen);
     }
 
     /// Presses until the words appear.
     fn press_until(&mut self, keys: &str, words: &str) {
-        let patience = Instant::now() + Duration::from_secs(30);
+        let patience = Instant::now() + Duration::from_secs(120);
         self.press(keys);
         while !self.shows(words, AGAIN) {
             assert!(Instant::now() < patience, "no {words:?} in {:?}", self.seen);
@@ -176,7 +176,7 @@ fn the_terminals_keys_reach_the_command() {
         terminal.press("echo code$?\n");
         terminal.expect("code9");
         // The whole run is a job of the shell outside.
-        terminal.press(&format!("{posthaste} net -- sh -c 'echo here; sleep 1'\n"));
+        terminal.press(&format!("{posthaste} net -- sh -c 'echo here; sleep 4'\n"));
         terminal.expect("here\r\n");
         terminal.press_until(CTRL_Z, "Stopped");
         terminal.press("fg\n");

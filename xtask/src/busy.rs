@@ -1,0 +1,205 @@
+//! `cargo xtask busy`: tests beside processes that keep every core busy, again and again.
+//!
+//! A test that measures this machine in order to plan, or that expects something to have happened after a fixed
+//! time, passes on a quiet machine and fails on a busy one. This finds it. Each binary runs as cargo would run it,
+//! with its tests side by side; the rounds follow one another, so that all tests meet the same machine.
+
+mod binaries;
+mod neighbours;
+mod table;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use binaries::{Binary, Results};
+use neighbours::Neighbours;
+use table::{WAITING, Waiting};
+
+use crate::checkout::Checkout;
+use crate::trouble::{Outcome, Trouble};
+
+/// What to run, and beside how much.
+pub(crate) struct Wanted {
+    /// Tests whose names contain this; those of [`WAITING`] without it.
+    pub(crate) filter: Option<String>,
+    /// Only tests of this package.
+    pub(crate) package: Option<String>,
+    pub(crate) times: u32,
+    pub(crate) processes: u32,
+}
+
+/// Prints the table.
+pub(crate) fn list() {
+    for Waiting {
+        package,
+        target,
+        modules,
+    } in WAITING
+    {
+        println!("{package} {target} {}", modules.join(" "));
+    }
+}
+
+/// Some tests of one binary.
+struct Part {
+    binary: Binary,
+    filters: Vec<String>,
+}
+
+impl Part {
+    fn filters(&self) -> Vec<&str> {
+        self.filters.iter().map(String::as_str).collect()
+    }
+}
+
+/// Runs the tests that are wanted and reports what failed how often; the last line has the counts.
+pub(crate) fn run(checkout: &Checkout, wanted: &Wanted) -> Outcome<ExitCode> {
+    let logs = checkout.peer_folder("logs")?;
+    let parts = parts(checkout, wanted, &logs)?;
+    let _busy = Neighbours::start(wanted.processes, &logs)?;
+    let mut tally = Tally::default();
+    for round in 1..=wanted.times {
+        for part in &parts {
+            let results = part.binary.run(&part.filters(), &logs)?;
+            println!(
+                "{round}/{} {}: {} passed, {} failed, {:.1} s",
+                wanted.times,
+                part.binary.name(),
+                results.passed.len(),
+                results.failed.len(),
+                results.seconds
+            );
+            tally.add(&part.binary.name(), round, results, &logs)?;
+        }
+    }
+    Ok(tally.report(wanted))
+}
+
+/// The binaries that have something to run.
+fn parts(checkout: &Checkout, wanted: &Wanted, logs: &Path) -> Outcome<Vec<Part>> {
+    let is_wanted = |package: &str| wanted.package.as_deref().is_none_or(|only| only == package);
+    let waiting: Vec<&Waiting> = WAITING
+        .iter()
+        .filter(|row| is_wanted(row.package))
+        .collect();
+    let mut packages: Vec<&str> = match (&wanted.package, &wanted.filter) {
+        (Some(package), _) => vec![package],
+        (None, Some(_)) => Vec::new(),
+        (None, None) => waiting.iter().map(|row| row.package).collect(),
+    };
+    packages.dedup();
+    let mut parts = Vec::new();
+    for binary in binaries::build(checkout, &packages, logs)? {
+        let filters: Vec<String> = match &wanted.filter {
+            Some(filter) => vec![filter.clone()],
+            None => {
+                let row = waiting
+                    .iter()
+                    .find(|row| row.package == binary.package && row.target == binary.target);
+                let Some(row) = row else { continue };
+                row.modules
+                    .iter()
+                    .map(|module| format!("{module}::"))
+                    .collect()
+            }
+        };
+        let part = Part { binary, filters };
+        if !part.binary.tests(&part.filters(), logs)?.is_empty() {
+            parts.push(part);
+        }
+    }
+    if parts.is_empty() {
+        let nothing = "no such test; `cargo xtask busy --list` prints those that wait on a clock";
+        return Err(Trouble::Failed(nothing.to_owned()));
+    }
+    Ok(parts)
+}
+
+/// Runs and failures by test.
+#[derive(Default)]
+struct Tally {
+    tests: BTreeMap<String, Runs>,
+}
+
+#[derive(Default)]
+struct Runs {
+    runs: u32,
+    failed: u32,
+    /// The output of the first failure.
+    words: Option<PathBuf>,
+}
+
+impl Tally {
+    fn add(&mut self, binary: &str, round: u32, results: Results, logs: &Path) -> Outcome<()> {
+        let words = logs.join(format!("busy-{}-{round}.out", binary.replace(' ', "-")));
+        if !results.failed.is_empty() {
+            std::fs::write(&words, &results.words).map_err(|error| Trouble::at(&words, error))?;
+        }
+        let passed = results.passed.into_iter().map(|name| (name, false));
+        let failed = results.failed.into_iter().map(|name| (name, true));
+        for (name, has_failed) in passed.chain(failed) {
+            let test = self.tests.entry(format!("{binary} {name}")).or_default();
+            test.runs += 1;
+            if has_failed {
+                test.failed += 1;
+                test.words.get_or_insert_with(|| words.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&self, wanted: &Wanted) -> ExitCode {
+        let failing = self.tests.iter().filter(|(_, test)| test.failed > 0);
+        for (
+            name,
+            Runs {
+                runs,
+                failed,
+                words,
+            },
+        ) in failing.clone()
+        {
+            let words = words.as_deref().unwrap_or(Path::new("")).display();
+            println!("{name}: {failed} of {runs} failed; the first: {words}");
+        }
+        let (tests, failed) = (self.tests.len(), failing.count());
+        println!(
+            "{tests} tests, {} runs beside {} busy processes: {failed} tests failed",
+            wanted.times, wanted.processes
+        );
+        match failed {
+            0 => ExitCode::SUCCESS,
+            _ => ExitCode::FAILURE,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_counted_by_test_and_the_first_is_kept() {
+        let logs = tempfile::tempdir().expect("a folder");
+        let mut tally = Tally::default();
+        for (round, fails) in [(1, false), (2, true), (3, true)] {
+            let (mut passed, mut failed) = (vec!["a".to_owned()], Vec::new());
+            (if fails { &mut failed } else { &mut passed }).push("b".to_owned());
+            let words = format!("round {round}");
+            let results = Results {
+                passed,
+                failed,
+                words,
+                ..Results::default()
+            };
+            tally
+                .add("x unit", round, results, logs.path())
+                .expect("written");
+        }
+        let of = |name: &str| (tally.tests[name].runs, tally.tests[name].failed);
+        assert_eq!((of("x unit a"), of("x unit b")), ((3, 0), (3, 2)));
+        let first = tally.tests["x unit b"].words.as_ref().expect("kept");
+        assert_eq!(std::fs::read_to_string(first).expect("there"), "round 2");
+    }
+}

@@ -1,0 +1,187 @@
+//! The test binaries of the workspace, as cargo builds them, and their runs.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::table::UNIT;
+use crate::checkout::{Checkout, cargo};
+use crate::process::{self, Running};
+use crate::trouble::Outcome;
+
+/// Longest time for building the tests.
+const BUILD: Duration = Duration::from_secs(2400);
+
+/// Longest time for one run of one binary: many times what the slowest takes beside four busy processes.
+const RUN: Duration = Duration::from_secs(1200);
+
+/// A test binary.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Binary {
+    pub(super) package: String,
+    /// The name under `tests/`, or [`UNIT`].
+    pub(super) target: String,
+    program: PathBuf,
+    /// The package's folder, in which cargo runs tests.
+    folder: PathBuf,
+}
+
+/// Results of one run of a binary.
+#[derive(Default)]
+pub(super) struct Results {
+    pub(super) passed: Vec<String>,
+    pub(super) failed: Vec<String>,
+    /// Seconds from start to end.
+    pub(super) seconds: f64,
+    /// All output, for the report of a failure.
+    pub(super) words: String,
+}
+
+/// Builds the tests of these packages, or of the whole workspace, and returns their binaries.
+pub(super) fn build(checkout: &Checkout, packages: &[&str], logs: &Path) -> Outcome<Vec<Binary>> {
+    let command = || {
+        let mut command = cargo(checkout);
+        command.args(["test", "--no-run"]);
+        match packages {
+            [] => command.arg("--workspace"),
+            some => command.args(some.iter().flat_map(|package| ["--package", package])),
+        };
+        command
+    };
+    // Once for the eyes, with progress and errors, and once for the list.
+    process::pass_through("cargo test", &mut command(), BUILD, |_| ())?;
+    let mut listing = command();
+    listing.arg("--message-format=json");
+    let listed = process::run("cargo-test-list", &mut listing, BUILD, logs)?;
+    Ok(listed.stdout.lines().filter_map(binary).collect())
+}
+
+/// The test binary that one of cargo's messages names.
+fn binary(message: &str) -> Option<Binary> {
+    let message: Value = serde_json::from_str(message).ok()?;
+    if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
+        return None;
+    }
+    let program = PathBuf::from(message["executable"].as_str()?);
+    let target = &message["target"];
+    let is_integration = target["kind"][0] == "test";
+    let name = target["name"].as_str()?;
+    let manifest = Path::new(message["manifest_path"].as_str()?);
+    let folder = manifest.parent()?.to_path_buf();
+    Some(Binary {
+        package: package(message["package_id"].as_str()?)?,
+        target: if is_integration { name } else { UNIT }.to_owned(),
+        program,
+        folder,
+    })
+}
+
+/// The name in `path+file:///checkout/crates/load#posthaste-load@0.1.0`, where it stands behind the `#` only if the
+/// folder has another name.
+fn package(id: &str) -> Option<String> {
+    let (path, version) = id.rsplit_once('#')?;
+    let name = match version.split_once('@') {
+        Some((name, _)) => name,
+        None => path.rsplit('/').next()?,
+    };
+    Some(name.to_owned())
+}
+
+impl Binary {
+    /// `package target`.
+    pub(super) fn name(&self) -> String {
+        format!("{} {}", self.package, self.target)
+    }
+
+    fn command(&self, filters: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(filters)
+            .current_dir(&self.folder)
+            .env("CARGO_MANIFEST_DIR", &self.folder);
+        command
+    }
+
+    /// Tests whose names contain one of `filters`, or all.
+    pub(super) fn tests(&self, filters: &[&str], logs: &Path) -> Outcome<Vec<String>> {
+        let mut list = self.command(filters);
+        list.arg("--list");
+        let listed = process::run("list", &mut list, RUN, logs)?;
+        let lines = listed.stdout.lines();
+        let names = lines.filter_map(|line| line.strip_suffix(": test"));
+        Ok(names.map(str::to_owned).collect())
+    }
+
+    /// Runs the tests whose names contain one of `filters`, or all. A binary that dies has failed as a whole.
+    pub(super) fn run(&self, filters: &[&str], logs: &Path) -> Outcome<Results> {
+        let running = Running::start("busy-test", &mut self.command(filters), logs)?;
+        let finished = running.finish(RUN)?;
+        let mut results = read(&finished.stdout);
+        results.seconds = finished.wall.as_secs_f64();
+        results.words = finished.stdout + &finished.stderr;
+        if finished.code != Some(0) && results.failed.is_empty() {
+            results.failed.push(format!("{} as a whole", self.name()));
+        }
+        Ok(results)
+    }
+}
+
+/// Reads lines such as `test laws::a_constant_service ... ok`.
+fn read(words: &str) -> Results {
+    let mut results = Results::default();
+    for line in words.lines() {
+        let Some((name, end)) = line
+            .strip_prefix("test ")
+            .and_then(|line| line.split_once(" ... "))
+        else {
+            continue;
+        };
+        // What a test writes past the harness can stand before the result.
+        let name = name.trim().to_owned();
+        if end.ends_with("FAILED") {
+            results.failed.push(name);
+        } else if end.ends_with("ok") {
+            results.passed.push(name);
+        }
+    }
+    results
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_names_the_test_binaries() {
+        let message = |kind: &str, name: &str, id: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","package_id":"{id}","manifest_path":"/c/crates/x/Cargo.toml",
+                "target":{{"kind":["{kind}"],"name":"{name}"}},"profile":{{"test":true}},"executable":"/t/x-1"}}"#
+            )
+        };
+        let of = |kind, name, id| binary(&message(kind, name, id)).map(|found| found.name());
+        let id = "path+file:///c/crates/x#posthaste-x@0.1.0";
+        assert_eq!(of("test", "wire", id).as_deref(), Some("posthaste-x wire"));
+        assert_eq!(
+            of("lib", "posthaste_x", id).as_deref(),
+            Some("posthaste-x unit")
+        );
+        let same = "path+file:///c/xtask#0.1.0";
+        assert_eq!(of("bin", "xtask", same).as_deref(), Some("xtask unit"));
+        assert_eq!(
+            binary(r#"{"reason":"build-finished","success":true}"#),
+            None
+        );
+        assert_eq!(binary("Finished"), None);
+    }
+
+    #[test]
+    fn results_are_read_by_name() {
+        let words = "running 3 tests\ntest a::b ... ok\ntest a::c ... heard something, FAILED\ntest a::d ... ignored\n";
+        let results = read(words);
+        assert_eq!(results.passed, ["a::b"]);
+        assert_eq!(results.failed, ["a::c"]);
+    }
+}

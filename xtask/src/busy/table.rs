@@ -1,0 +1,91 @@
+//! The tests that wait on a clock: those that sleep, set time limits, read a clock, or wait for a socket or a process.
+//!
+//! A test that only calculates, or that plays in virtual time, cannot be disturbed by a busy machine and is not
+//! listed. `xtask/tests/tidy/waiting.rs` checks that every name exists and that no file with such a test is missing.
+
+/// Unit tests of a library or a program, as opposed to a file under `tests/`.
+pub(crate) const UNIT: &str = "unit";
+
+/// Tests of one test binary.
+pub(crate) struct Waiting {
+    /// The package's name.
+    pub(crate) package: &'static str,
+    /// The name under `tests/`, or [`UNIT`].
+    pub(crate) target: &'static str,
+    /// Paths of modules in it; none for the whole binary.
+    pub(crate) modules: &'static [&'static str],
+}
+
+/// All of a binary.
+const fn all(package: &'static str, target: &'static str) -> Waiting {
+    some(package, target, &[])
+}
+
+/// These modules of a binary.
+const fn some(
+    package: &'static str,
+    target: &'static str,
+    modules: &'static [&'static str],
+) -> Waiting {
+    Waiting {
+        package,
+        target,
+        modules,
+    }
+}
+
+/// Every test that waits on a clock.
+pub(crate) const WAITING: &[Waiting] = &[
+    all("posthaste-bookshop", "bookshop"),
+    all("posthaste-broker", "broker"),
+    some(
+        "posthaste-broker",
+        UNIT,
+        &["keeper::tests", "prototype", "store::tests"],
+    ),
+    all("posthaste-demo", "demo"),
+    some("posthaste-demo", UNIT, &["lines"]),
+    all("posthaste-emulator", "emulator"),
+    some("posthaste-emulator", UNIT, &["clock", "relay"]),
+    all("posthaste-experiments", "experiments"),
+    all("posthaste-experiments", "marks"),
+    some(
+        "posthaste-experiments",
+        UNIT,
+        &[
+            "overload::closed",
+            "overload::open",
+            "packet_loss",
+            "wsqos::adaptive",
+            "wsqos::brokers",
+            "wsqos::changes",
+            "wsqos::codecs",
+            "wsqos::diffserv",
+            "wsqos::handheld",
+            "wsqos::lookups",
+            "wsqos::marking_cost",
+            "wsqos::origin",
+            "wsqos::policies",
+            "wsqos::prices",
+            "wsqos::promises",
+            "wsqos::qos_proxy",
+            "wsqos::rig",
+            "wsqos::sclient",
+        ],
+    ),
+    all("posthaste-gateway", "gateway"),
+    some("posthaste-gateway", UNIT, &["demand::other"]),
+    all("posthaste-load", "wire"),
+    some("posthaste-load", UNIT, &["target"]),
+    some("posthaste-offers", UNIT, &["client", "follower"]),
+    all("posthaste", "cli"),
+    some("posthaste", UNIT, &["commands::net::listening"]),
+    some("posthaste-soap", "soap", &["attacks"]),
+    all("posthaste-serve", "serve"),
+    some(
+        "posthaste-serve",
+        UNIT,
+        &["background", "mark", "network_path", "slow"],
+    ),
+    some("xtask", UNIT, &["busy", "process"]),
+];
