@@ -85,6 +85,39 @@ fn a_rate_beyond_the_generator_is_said_first_and_ends_with_the_plan() {
 }
 
 #[test]
+fn assertions_are_written_for_other_programs() {
+    let shop = Shop::open(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let run = load(&[
+        &shop.url,
+        "--rate",
+        "50/s",
+        "--duration",
+        "200ms",
+        "--assert",
+        "errors<1%",
+        "--assert",
+        "p50<1ns",
+        "--allow-late",
+        "--junit",
+        &file("load.xml"),
+        "--markdown",
+        "-",
+    ]);
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    assert!(run.out.contains("| p50<1ns | **failed** |"), "{}", run.out);
+    let junit = fs::read_to_string(file("load.xml")).unwrap();
+    assert!(
+        junit.contains("failures=\"1\"") && junit.contains("p50&lt;1ns"),
+        "{junit}"
+    );
+    let search = ["--find", "p99<1s", "--junit", "-"];
+    let search = load(&[&[&*shop.url][..], &search].concat());
+    assert_eq!(search.code, Some(2), "{}", search.err);
+}
+
+#[test]
 fn silence_is_no_time_of_zero() {
     let url = closed_port();
     let pace = ["--rate", "50/s", "--duration", "200ms"];

@@ -57,6 +57,11 @@ pub(crate) struct Files {
 }
 
 impl Files {
+    /// Whether any form is requested.
+    pub(crate) fn any(&self) -> bool {
+        self.markdown.is_some() || self.junit.is_some()
+    }
+
     /// Number of forms that go to the standard output.
     pub(crate) fn on_stdout(&self) -> usize {
         let files = [&self.markdown, &self.junit].into_iter().flatten();

@@ -4,10 +4,16 @@ use posthaste_load::report::{self, Directory, Overwrite, Report};
 use posthaste_load::{Live, Plan};
 
 use super::{Args, from_run, print_json};
+use crate::commands::checks::{Check, Checks, State};
 use crate::commands::{Failure, print, stop_on_signal};
 
 impl Args {
     pub(super) fn measure(&self, plan: &Plan) -> Result<(), Failure> {
+        if self.files.on_stdout() + usize::from(self.json) > 1 {
+            return Err(Failure::usage(
+                "--json, --markdown - and --junit - all print to standard output: choose one, and give a file to the others",
+            ));
+        }
         let stop = stop_on_signal()?;
         let mut records = self.records()?;
         let mut live = Live::new(plan.warm_up + plan.length());
@@ -23,13 +29,42 @@ impl Args {
             eprintln!("the report as a page: {}", page.display());
             Ok(())
         });
+        self.files.write(&self.checks(&report))?;
         if self.json {
             print_json(&report)?;
-        } else {
+        } else if self.files.on_stdout() == 0 {
             print(&report::text(&report))?;
         }
         kept?;
         self.judge(&report)
+    }
+
+    /// The assertions, after the check that the run can be trusted at all.
+    fn checks(&self, report: &Report) -> Checks {
+        let limit = report.generator.reason.iter().map(|reason| Check {
+            name: "the generator carried out the plan".to_owned(),
+            state: match self.allow_late {
+                true => State::Unknown,
+                false => State::Failed,
+            },
+            found: reason.clone(),
+            detail: String::new(),
+        });
+        let asserted = report.assertions.iter().map(|checked| Check {
+            name: checked.assertion.clone(),
+            state: match checked.holds {
+                true => State::Passed,
+                false => State::Failed,
+            },
+            found: checked.found.clone(),
+            detail: String::new(),
+        });
+        Checks {
+            title: "posthaste load".to_owned(),
+            notes: vec![format!("{}, {}", report.plan.target, report.plan.pace)],
+            checks: limit.chain(asserted).collect(),
+            allow_unknown: self.allow_late,
+        }
     }
 
     fn records(&self) -> Result<Option<Directory>, Failure> {

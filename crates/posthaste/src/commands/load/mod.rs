@@ -17,6 +17,7 @@ use posthaste_units::{Rate, Seed, Span};
 
 use self::buying::BuyingArgs;
 use self::values::{Header, Ramp, Steps, mistyped_arrivals, soap_version, threads};
+use super::checks::Files;
 use super::{Failure, print, stop_on_signal};
 
 /// Load a web service and account for every request.
@@ -187,6 +188,8 @@ pub(crate) struct Args {
     /// Print one JSON document
     #[arg(long, help_heading = "Outcome")]
     json: bool,
+    #[command(flatten, next_help_heading = "Outcome")]
+    files: Files,
     /// Write records, report, histograms and a page to this folder; not to one that holds a finished run or other files
     #[arg(
         long,
@@ -246,8 +249,11 @@ Examples:
       --clients 1 --connect-timeout 10s --timeout 2m --decode --slowdown 10000
   Clients that pay 0.40 EUR at most, by the offers of a broker; what is due while all are dearer is declined:
     posthaste load http://127.0.0.1:8080/ --rate 100/s --broker http://127.0.0.1:8090 --max-price 0.40EUR --type books
-  Keep everything, and compare with last week's run:
-    posthaste load http://127.0.0.1:8080/ --rate 500/s --out today && posthaste compare lastweek today";
+  A check of a build: the assertions as a file for the build server, and as a table for a pull request:
+    posthaste load http://127.0.0.1:8080/ --rate 500/s --assert 'p99<200ms' --junit load.xml --markdown load.md
+  Keep everything, and compare three runs with three of last week:
+    posthaste load http://127.0.0.1:8080/ --rate 500/s --out new1
+    posthaste compare old1 old2 old3 -- new1 new2 new3";
 
 /// For how long requests are due unless it is said.
 const DURATION: Span = Span::from_secs(10);
@@ -261,6 +267,9 @@ impl Args {
     pub(crate) fn run(mut self) -> Result<(), Failure> {
         let plan = self.plan()?;
         match self.find.take() {
+            Some(_) if self.files.any() => Err(Failure::usage(
+                "--markdown and --junit are for --assert: a search has its result as text or --json",
+            )),
             Some(objective) => self.search(&plan, &objective),
             None => self.measure(&plan),
         }
