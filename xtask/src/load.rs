@@ -31,15 +31,18 @@ impl Site {
             .chain([program.as_str(), "load"])
             .collect();
         let mut command = std::process::Command::new(words[0]);
-        command.args(&words[1..]).args(arguments).arg("--json");
+        // Peers and benchmarks judge lateness by bounds of their own.
+        let own = ["--allow-late", "--json"];
+        command.args(&words[1..]).args(arguments).args(own);
         Ok(Loading(Running::start("load", &mut command, &self.logs)?))
     }
 }
 
 impl Loading {
-    /// Waits for its end and reads its report, whose outcomes must sum to what was intended.
+    /// Waits for its end and reads its report, whose outcomes must sum to what was intended. A run without a reply has
+    /// a report, too.
     pub(crate) fn finish(self, seconds: u64) -> Outcome<Report> {
-        let report = self.finish_search(seconds)?;
+        let report = self.report(seconds, &[0, 3])?;
         let (intended, sum) = (report.intended()?, report.sum());
         check(intended == sum, || {
             format!("{intended} intended, but the outcomes sum to {sum}")
@@ -49,8 +52,15 @@ impl Loading {
 
     /// Waits for the end of a `--find`, whose report has a capacity and no outcomes.
     pub(crate) fn finish_search(self, seconds: u64) -> Outcome<Report> {
+        self.report(seconds, &[0])
+    }
+
+    fn report(self, seconds: u64, codes: &[i32]) -> Outcome<Report> {
         let finished = self.0.finish(std::time::Duration::from_secs(seconds))?;
-        let finished = finished.succeeded("posthaste load")?;
+        let finished = match finished.code {
+            Some(code) if codes.contains(&code) && !finished.stdout.is_empty() => finished,
+            _ => finished.succeeded("posthaste load")?,
+        };
         let json = serde_json::from_str(&finished.stdout).map_err(|error| {
             Trouble::Failed(format!(
                 "posthaste load --json: {error} in:\n{}",

@@ -4,14 +4,16 @@
 //! pairs of sides run next to one another, so that all end within a quarter of an hour. A pair of equal bookshops that
 //! is found worse is a false alarm.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use crate::bench::{Bench, Row};
 use crate::checkout::cargo;
+use crate::load::Loading;
 use crate::peers::generators::first_isbn;
 use crate::process::{self, Running};
+use crate::site::Server;
 use crate::trouble::{Outcome, Trouble, check};
 
 /// Pairs of each kind on the wire, and how many of them run at once: 24 runs of 300 requests cost little of a core.
@@ -157,81 +159,90 @@ fn wire(bench: &Bench) -> Outcome<Vec<Row>> {
     ])
 }
 
-/// Pairs of both kinds side by side; returns the kind (0 equal, 1 slower) and the exit code of each comparison.
-fn some_pairs(bench: &Bench, runs: &Path, pairs: &[usize]) -> Outcome<Vec<(usize, i32)>> {
-    let kinds = [SERVICE, SLOWER];
-    let shops = pairs
+/// A pair of services and where its runs are kept.
+struct Pair<'b> {
+    bench: &'b Bench,
+    runs: &'b Path,
+    number: usize,
+    /// 0 equal, 1 slower.
+    kind: usize,
+    shops: [Server; 2],
+}
+
+impl<'b> Pair<'b> {
+    fn open(bench: &'b Bench, runs: &'b Path, number: usize, kind: usize) -> Outcome<Self> {
+        let open = |service: &str| {
+            let options = ["--threads", "1", "--service", service];
+            bench.site.bookshop(&options)
+        };
+        Ok(Self {
+            bench,
+            runs,
+            number,
+            kind,
+            shops: [open(SERVICE)?, open([SERVICE, SLOWER][kind])?],
+        })
+    }
+
+    fn folder(&self, side: usize, run: usize) -> PathBuf {
+        let Self { number, kind, .. } = self;
+        self.runs.join(format!("{number}-{kind}-{side}-{run}"))
+    }
+
+    /// Starts a run against one of the services.
+    fn load(&self, side: usize, run: usize) -> Outcome<Loading> {
+        let site = &self.bench.site;
+        let shop = &self.shops[side];
+        let url = shop.url(&format!("/page/{}", first_isbn(site, shop)?));
+        let out = self.folder(side, run).display().to_string();
+        let seed = ((self.number * 2 + self.kind) * 2 + side) * RUNS + run + 1;
+        let seed = seed.to_string();
+        let pace = "--rate 60/s --arrivals poisson --duration 5s --allow-late";
+        let options = [&*url, "--seed", &*seed, "--out", &*out];
+        let options: Vec<&str> = options.into_iter().chain(pace.split(' ')).collect();
+        site.start_load(&[], &options)
+    }
+
+    /// The exit code of the comparison.
+    fn compared(&self) -> Outcome<i32> {
+        let folders = |side| (0..RUNS).map(move |run| self.folder(side, run));
+        let mut command = Command::new(&self.bench.site.binary);
+        command
+            .arg("compare")
+            .args(folders(0))
+            .arg("--")
+            .args(folders(1));
+        let compared = Running::start("compare", &mut command, &self.bench.site.logs)?
+            .finish(Duration::from_secs(PATIENCE))?;
+        match compared.code {
+            Some(code @ (0 | 1 | 3)) => Ok(code),
+            code => Err(Trouble::Failed(format!(
+                "posthaste compare ended with {code:?}: {}",
+                compared.stderr
+            ))),
+        }
+    }
+}
+
+/// Pairs of both kinds side by side; returns the kind and the exit code of each comparison.
+fn some_pairs(bench: &Bench, runs: &Path, numbers: &[usize]) -> Outcome<Vec<(usize, i32)>> {
+    let both = numbers
         .iter()
-        .flat_map(|pair| {
-            kinds
-                .iter()
-                .enumerate()
-                .map(move |(kind, after)| (*pair, kind, *after))
-        })
-        .map(|(pair, kind, after)| {
-            let open = |service: &str| {
-                bench
-                    .site
-                    .bookshop(&["--threads", "1", "--service", service])
-            };
-            Ok((pair, kind, [open(SERVICE)?, open(after)?]))
-        })
-        .collect::<Outcome<Vec<_>>>()?;
-    let folder = |pair: usize, kind: usize, side: usize, run: usize| {
-        runs.join(format!("{pair}-{kind}-{side}-{run}"))
-    };
+        .flat_map(|number| [(*number, 0), (*number, 1)]);
+    let pairs: Vec<Pair<'_>> = both
+        .map(|(number, kind)| Pair::open(bench, runs, number, kind))
+        .collect::<Outcome<_>>()?;
     for run in 0..RUNS {
         for side in 0..2 {
-            let mut loading = Vec::new();
-            for (pair, kind, shop) in &shops {
-                let shop = &shop[side];
-                let url = shop.url(&format!("/page/{}", first_isbn(&bench.site, shop)?));
-                let out = folder(*pair, *kind, side, run);
-                let out = out.display().to_string();
-                let seed = (((pair * 2 + kind) * 2 + side) * RUNS + run + 1).to_string();
-                let options = [
-                    &url,
-                    "--rate",
-                    "60/s",
-                    "--arrivals",
-                    "poisson",
-                    "--duration",
-                    "5s",
-                    "--seed",
-                    &seed,
-                    "--out",
-                    &out,
-                ];
-                loading.push(bench.site.start_load(&[], &options)?);
-            }
-            for run in loading {
+            let loading = pairs.iter().map(|pair| pair.load(side, run));
+            for run in loading.collect::<Outcome<Vec<_>>>()? {
                 run.finish(PATIENCE)?;
             }
         }
     }
-    shops
-        .iter()
-        .map(|(pair, kind, _)| {
-            let sides = [0, 1].map(|side| {
-                let folders = (0..RUNS).map(|run| folder(*pair, *kind, side, run));
-                folders.collect::<Vec<_>>()
-            });
-            let mut command = Command::new(&bench.site.binary);
-            command
-                .arg("compare")
-                .args(&sides[0])
-                .arg("--")
-                .args(&sides[1]);
-            let compared = Running::start("compare", &mut command, &bench.site.logs)?
-                .finish(Duration::from_secs(PATIENCE))?;
-            match compared.code {
-                Some(code @ (0 | 1 | 3)) => Ok((*kind, code)),
-                code => Err(Trouble::Failed(format!(
-                    "posthaste compare ended with {code:?}: {}",
-                    compared.stderr
-                ))),
-            }
-        })
+    let verdicts = pairs.iter();
+    verdicts
+        .map(|pair| Ok((pair.kind, pair.compared()?)))
         .collect()
 }
 

@@ -42,10 +42,10 @@ fn ctrl_c_keeps_what_was_measured_and_says_so() {
     // What it really took, and what of the plan was due.
     let took = report["duration_s"].as_f64().unwrap();
     assert!(
-        took < 60.0 && report["planned_duration_s"] == 60.0,
+        took < 600.0 && report["planned_duration_s"] == 600.0,
         "{took}"
     );
-    assert_eq!(report["planned_requests"], 6_000);
+    assert_eq!(report["planned_requests"], 60_000);
 }
 
 #[test]

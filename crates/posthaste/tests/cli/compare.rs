@@ -209,6 +209,9 @@ fn unknown_exits_with_3_unless_it_is_allowed() {
     assert_eq!(reports.three("same", "--margin 1%").code, Some(3));
 }
 
+/// A change to the report of a run.
+type Change<'c> = &'c dyn Fn(&mut Value);
+
 #[test]
 fn runs_that_grow_stop_or_differ_in_length_never_pass() {
     let reports = Reports::new();
@@ -217,7 +220,7 @@ fn runs_that_grow_stop_or_differ_in_length_never_pass() {
     let stopped = |report: &mut Value| report["stopped"] = true.into();
     let longer = |report: &mut Value| report["plan"]["pace"] = "open loop, 50/s, 1 s".into();
     let no_time = |report: &mut Value| times(report, 0.0, 0.0);
-    let changes: [(&str, &dyn Fn(&mut Value), &str); 4] = [
+    let changes: [(&str, Change<'_>, &str); 4] = [
         ("grows", &no_interval, "may grow"),
         ("stopped", &stopped, "was stopped"),
         ("longer", &longer, "another pace"),
