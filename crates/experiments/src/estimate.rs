@@ -4,6 +4,20 @@
 //! middle is the median and its interval comes from order statistics, which assume nothing of the
 //! kind. Means and quantiles of one long run are `posthaste-stats`'.
 
+/// Said where a mean is drawn as the papers draw it.
+pub(crate) const COMPLETE_REPLIES: &str =
+    "Means are of complete replies: requests that were aborted are left out, as in the paper.";
+/// Said where a percentile is drawn.
+pub(crate) const ALL_DUE: &str = "Percentiles are of all requests that were due; one without a reply is longer than any bound, and a percentile among such is not drawn.";
+
+/// A time in words: infinite is no reply.
+pub(crate) fn in_ms(ms: f64) -> String {
+    match ms.is_infinite() {
+        true => "no reply".to_owned(),
+        false => format!("{ms:.1} ms"),
+    }
+}
+
 /// Said beneath every picture of [`Estimate`]s.
 pub(crate) const MEDIANS: &str =
     "Medians of runs; whiskers are 95 % intervals, or all runs where they are fewer than six.";
@@ -17,12 +31,13 @@ pub(crate) struct Estimate {
     pub(crate) high: f64,
 }
 
-/// The middle of `values`, which come from independent runs; those that are not finite are none.
+/// The middle of `values`, which come from independent runs; those that are not a number are none. An infinite value
+/// counts: a percentile among requests without a reply is longer than any bound.
 pub(crate) fn estimate(values: &[f64]) -> Estimate {
     let mut sorted: Vec<f64> = values
         .iter()
         .copied()
-        .filter(|value| value.is_finite())
+        .filter(|value| !value.is_nan())
         .collect();
     sorted.sort_by(f64::total_cmp);
     let count = sorted.len();
@@ -67,5 +82,8 @@ mod tests {
         assert_eq!(of(9), (5.0, 2.0, 8.0));
         assert_eq!(of(12), (6.5, 3.0, 10.0));
         assert!(estimate(&[f64::NAN]).median.is_nan());
+        // Two of three runs without a reply are no run with one.
+        let most = estimate(&[5.0, f64::INFINITY, f64::INFINITY]);
+        assert_eq!((most.median, most.low), (f64::INFINITY, 5.0));
     }
 }

@@ -4,7 +4,7 @@ use posthaste_draw::{Along, Axis, Chart, Mark, Point, Role, Series, TopAxis, Uni
 
 use super::bench::Form;
 use super::paper;
-use crate::estimate::{MEDIANS, estimate};
+use crate::estimate::{COMPLETE_REPLIES, MEDIANS, estimate};
 use crate::lab::SHARED_CORE;
 use crate::records::Records;
 
@@ -73,6 +73,7 @@ pub(super) fn over_rate(records: &Records, title: &str, y: Axis, forms: &[Form])
         })
         .collect();
     chart.notes.push(MEDIANS.to_owned());
+    chart.notes.push(COMPLETE_REPLIES.to_owned());
     chart.notes.extend(reservations(records));
     chart
 }

@@ -7,7 +7,7 @@ use super::bench::Form;
 use super::curves::{Quantity, RESPONSE, fit, reservations};
 use super::{PAPER, closed, instrument};
 use crate::check::Check;
-use crate::estimate::MEDIANS;
+use crate::estimate::{COMPLETE_REPLIES, MEDIANS};
 use crate::figure::{Figure, Plot};
 use crate::records::Records;
 
@@ -38,7 +38,7 @@ pub(super) fn chart(records: &Records, title: &str, y: Axis, quantity: Quantity)
             Series::line(form.name(), points)
         })
         .into();
-    chart.notes = vec![MEDIANS.to_owned()];
+    chart.notes = [MEDIANS, COMPLETE_REPLIES].map(str::to_owned).into();
     chart.notes.extend(reservations(records));
     chart
 }
@@ -52,7 +52,7 @@ pub(super) fn places(records: &Records, form: Form, column: &str) -> Vec<(f64, f
 }
 
 fn plot(records: &Records) -> Vec<Plot> {
-    let y = Axis::linear("mean response time", Unit::Millis);
+    let y = Axis::linear("mean response time, complete replies", Unit::Millis);
     let title = "Closed loop: mean response time";
     vec![Plot::Chart(chart(records, title, y, RESPONSE))]
 }

@@ -26,7 +26,7 @@ pub(crate) static FIGURE: Figure = Figure {
 };
 
 fn plot(records: &Records) -> Vec<Plot> {
-    let y = Axis::linear("mean response time", Unit::Millis);
+    let y = Axis::linear("mean response time, complete replies", Unit::Millis);
     let mut chart = over_rate(
         records,
         "Open loop: mean response time of those not rejected",

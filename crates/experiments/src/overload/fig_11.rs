@@ -36,7 +36,7 @@ fn plot(records: &Records) -> Vec<Plot> {
     };
     vec![
         chart(
-            "Compressed and not: mean response time",
+            "Compressed and not: mean response time of complete replies",
             "mean response time",
             Unit::Millis,
             RESPONSE,

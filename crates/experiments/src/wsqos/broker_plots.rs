@@ -4,7 +4,7 @@ use posthaste_draw::{Axis, Chart, Point, Series, TopAxis, Unit};
 
 use super::brokers::{OURS, OVERLOADED};
 use crate::check::{Check, least, most};
-use crate::estimate::MEDIANS;
+use crate::estimate::{COMPLETE_REPLIES, MEDIANS};
 use crate::overload::curves::{plateau, reservations};
 use crate::overload::instrument;
 use crate::records::Records;
@@ -73,6 +73,7 @@ pub(super) fn over_rate(
         .map(|who| format!("{who}: capacity here {:.0}/s.", capacity(records, who)))
         .to_vec();
     chart.notes.push(MEDIANS.to_owned());
+    chart.notes.push(COMPLETE_REPLIES.to_owned());
     chart.notes.extend(reservations(records));
     chart
 }

@@ -25,7 +25,7 @@ pub(crate) static FIGURE: Figure = Figure {
 };
 
 fn plot(records: &Records) -> Vec<Plot> {
-    let y = Axis::linear("mean response time", Unit::Millis);
+    let y = Axis::linear("mean response time, complete replies", Unit::Millis);
     let title = "Mean response time, all compressed against none";
     let chart = over_rate(records, title, y, &PAIR, "response_ms");
     vec![Plot::Chart(chart)]

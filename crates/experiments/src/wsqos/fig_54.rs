@@ -27,7 +27,7 @@ pub(crate) static FIGURE: Figure = Figure {
 const BETWEEN: f64 = 0.8;
 
 fn plot(records: &Records) -> Vec<Plot> {
-    let y = Axis::linear("mean response time", Unit::Millis);
+    let y = Axis::linear("mean response time, complete replies", Unit::Millis);
     let title = "Mean response time, compressed for all, none, and as can be afforded";
     let chart = over_rate(records, title, y, &Mix::EVERY, "response_ms");
     vec![Plot::Chart(chart)]

@@ -23,7 +23,7 @@ pub(crate) static FIGURE: Figure = Figure {
 };
 
 fn plot(records: &Records) -> Vec<Plot> {
-    let y = Axis::linear("mean response time", Unit::Millis);
+    let y = Axis::linear("mean response time, complete replies", Unit::Millis);
     let chart = over_rate(
         records,
         "Mean response time, offers in a database",

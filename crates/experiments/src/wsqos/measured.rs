@@ -47,7 +47,8 @@ impl Done {
 }
 
 impl Measured {
-    /// The part of the run that counts: its last step, or all of it where there is one only.
+    /// The part of the run that counts, with the response times of its complete replies: its last step, or all of it where
+    /// there is one only.
     fn part(&self) -> (&Outcomes, Histogram, f64) {
         match self.run.steps.last() {
             Some(step) => (
@@ -61,6 +62,16 @@ impl Measured {
                 self.run.duration.as_secs_f64(),
             ),
         }
+    }
+
+    /// The 99th percentile of all requests that were due in the part that counts, in ms; infinite among requests without
+    /// a reply.
+    fn due_p99(&self) -> f64 {
+        let p99 = match self.run.steps.last() {
+            Some(step) => step.part.responses.all().quantile(0.99),
+            None => self.run.response.distribution().quantile(0.99),
+        };
+        p99.known().map_or(f64::INFINITY, |p99| p99.as_millis_f64())
     }
 
     /// Good replies per second: to the requests due in the part that counts. In a closed loop, which ends with a
@@ -134,6 +145,7 @@ impl Measured {
             self.kernel.syn_retransmits.into(),
             self.planned.into(),
             (self.served() as f64 / seconds).into(),
+            self.due_p99().into(),
         ]);
         row
     }
@@ -167,6 +179,7 @@ pub(super) fn runs() -> Table {
         "syn_retransmits",
         "planned",
         "served_per_s",
+        "due_p99_ms",
     ];
     let outcomes = Outcome::ALL.map(Outcome::name);
     Table::with(first.iter().chain(&outcomes).chain(&last).copied())

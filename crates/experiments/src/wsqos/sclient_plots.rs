@@ -5,7 +5,7 @@ use posthaste_draw::{Axis, Chart, Point, Series, TopAxis, Unit};
 use super::paper;
 use super::sclient::{Mix, OVERLOADED, places};
 use crate::check::{Check, most};
-use crate::estimate::{MEDIANS, estimate};
+use crate::estimate::{COMPLETE_REPLIES, MEDIANS, estimate};
 use crate::overload::curves::{plateau, reservations};
 use crate::overload::instrument;
 use crate::records::Records;
@@ -40,6 +40,7 @@ pub(super) fn over_rate(
         .map(|mix| in_words(records, *mix))
         .collect();
     chart.notes.push(MEDIANS.to_owned());
+    chart.notes.push(COMPLETE_REPLIES.to_owned());
     chart.notes.push(lateness(records));
     chart.notes.extend(reservations(records));
     chart
