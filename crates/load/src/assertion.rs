@@ -10,6 +10,7 @@ use posthaste_stats::Statistic;
 use posthaste_units::{Rate, Ratio, Span};
 use thiserror::Error;
 
+use crate::find::Goal;
 use crate::outcome::Outcome;
 use crate::report::Report;
 
@@ -199,17 +200,29 @@ impl Assertion {
         }
     }
 
-    /// A response time as a multiple of its bound: 1 is just at the limit.
-    pub(crate) fn excess(&self, report: &Report) -> Option<f64> {
+    /// The objective as the search sees it; `None` where it does not bound a response time from above.
+    pub(crate) fn goal(&self) -> Option<Goal> {
         let Figure::Response(statistic) = self.figure else {
             return None;
         };
-        Some(report.response_time_ms.value(statistic) / self.bound)
+        self.is_objective().then(|| Goal {
+            quantile: match statistic {
+                Statistic::Mean => None,
+                Statistic::P50 => Some(0.5),
+                Statistic::P90 => Some(0.9),
+                Statistic::P95 => Some(0.95),
+                Statistic::P99 => Some(0.99),
+                Statistic::P999 => Some(0.999),
+                Statistic::Max => Some(1.0),
+            },
+            bound: Span::from_secs_f64(self.bound / 1e3),
+            tolerance: self.tolerance(),
+        })
     }
 
     /// The share of requests that may fail: what is not there has no time, and if more fail than have times
     /// beyond the bound, the bound is as good as missed.
-    pub(crate) fn tolerance(&self) -> f64 {
+    fn tolerance(&self) -> f64 {
         match self.figure {
             Figure::Response(Statistic::P999) => 0.001,
             Figure::Response(Statistic::Max) => f64::MIN_POSITIVE,

@@ -10,18 +10,23 @@
 
 #![forbid(unsafe_code)]
 
+mod beyond;
 mod compare;
+mod curve;
 mod dependence;
 pub mod goodness;
 mod histogram;
 mod interval;
+pub mod isotonic;
 mod line;
 mod recorder;
 mod share;
 mod summary;
 pub mod theory;
 
+pub use beyond::Beyond;
 pub use compare::{Comparison, Verdict, compare};
+pub use curve::{Anchor, Curve, Fit, Law, Observed};
 pub use histogram::{Histogram, LogError, LogInterval, Step, write_log};
 pub use interval::Estimate;
 pub use line::{Crossing, Weighted, crossing};
