@@ -119,7 +119,7 @@ pub(super) fn conclude(
         .any(|made| estimate::sheds(goal, &made.evidence) && made.evidence.excess < 1.0);
     let fit = match shedding || limit.is_some() {
         true => None,
-        false => estimate::fit(goal, trials),
+        false => estimate::reliable_fit(goal, trials),
     };
     if let Some(fit) = &fit {
         // One curve cannot contradict itself: its ends replace what single trials seemed to show.

@@ -22,16 +22,25 @@ const FAR: f64 = 2.5;
 const UNKNOWN_DISPERSION: f64 = 20.0;
 /// Dispersions do not grow faster than this power of the rate.
 const STEEPEST_DISPERSION: f64 = 15.0;
-/// Fewer replies missing at the end of a trial than this do not show saturation.
-const MISSING: f64 = 10.0;
-/// Nor does a smaller share of them.
-const MISSING_SHARE: f64 = 0.1;
+/// The share of replies missing at the end of a trial, and their number, from which on it fails, and from which on the
+/// server is taken as saturated: a queue short of its limit may grow by chance as well.
+const MISSING: (f64, f64) = (0.1, 10.0);
+const SATURATED: (f64, f64) = (0.2, 15.0);
 
 /// Whether fewer replies came than requests became due, beyond what is always under way.
+pub(super) fn falls_behind(made: &Made) -> bool {
+    is_missing(made, MISSING)
+}
+
+/// Whether the rate at which replies came is the highest of the server.
 pub(super) fn is_saturated(made: &Made) -> bool {
+    is_missing(made, SATURATED)
+}
+
+fn is_missing(made: &Made, (share, number): (f64, f64)) -> bool {
     let due = made.evidence.requests as f64;
     let came = made.evidence.throughput * made.proposal.length.as_secs_f64();
-    due - came > (MISSING_SHARE * due).max(MISSING)
+    due - came > (share * due).max(number)
 }
 
 /// Whether more requests failed than the objective tolerates, while the others were in time.
@@ -40,28 +49,42 @@ pub(super) fn sheds(goal: &Goal, evidence: &Evidence) -> bool {
     evidence.errors() >= goal.tolerance && answered_badly > evidence.beyond
 }
 
-/// The rate at which replies come where more is sent than the server can do; `None` where no trial showed it. A trial
-/// with unanswered requests does not: the server may have worked on them all the same.
-pub(super) fn saturation(trials: &[Made]) -> Option<f64> {
-    let (mut replies, mut seconds) = (0.0, 0.0);
-    for made in trials {
-        if made.evidence.unanswered == 0 && is_saturated(made) {
-            let length = made.proposal.length.as_secs_f64();
-            replies += made.evidence.throughput * length;
-            seconds += length;
-        }
-    }
-    (seconds > 0.0).then(|| replies / seconds)
+/// The rate at which replies come where more is sent than the server can do, and how many came; `None` where no trial
+/// showed it. A trial with unanswered requests does not: the server may have worked on them all the same.
+pub(super) fn saturation(trials: &[Made]) -> Option<(f64, f64)> {
+    let shown = trials
+        .iter()
+        .filter(|made| made.evidence.unanswered == 0 && !made.evidence.late && is_saturated(made));
+    let clearest = shown.max_by(|a, b| a.proposal.rate.total_cmp(&b.proposal.rate))?;
+    let rate = clearest.evidence.throughput;
+    Some((rate, rate * clearest.proposal.length.as_secs_f64()))
+}
+
+/// Farther than this factor from the nearest measuring trial, the curve is not relied on.
+const REACH: f64 = 1.15;
+
+/// The curve, unless it crosses its bound where nothing was measured.
+pub(super) fn reliable_fit(goal: &Goal, trials: &[Made]) -> Option<Fit> {
+    let measuring = trials
+        .iter()
+        .filter(|made| matches!(made.proposal.purpose, Purpose::Measure | Purpose::Confirm));
+    let rates = measuring.map(|made| made.proposal.rate);
+    let (low, high) = rates.fold((f64::INFINITY, 0.0), |(low, high), rate| {
+        (rate.min(low), rate.max(high))
+    });
+    fit(goal, trials).filter(|fit| (low / REACH..=high * REACH).contains(&fit.rate))
 }
 
 /// The curve through the measuring trials; `None` without any that could be used.
 pub(super) fn fit(goal: &Goal, trials: &[Made]) -> Option<Fit> {
     let law = goal.law()?;
     let saturation = saturation(trials);
-    let anchor = saturation.map(|saturation| Anchor {
+    // The spare capacity errs twice as much as the saturation where it is half of it.
+    let anchor = saturation.map(|(saturation, replies)| Anchor {
         saturation,
-        spread: ANCHOR_SPREAD,
+        spread: (ANCHOR_SPREAD.powi(2) + 4.0 / replies.max(1.0)).sqrt(),
     });
+    let saturation = saturation.map(|(saturation, _)| saturation);
     let mut points = observed(law, trials, saturation);
     let mut fit = Curve::new(&points, law, anchor).fit(NORMAL)?;
     // Leaving out far trials moves the curve a little, so a few rounds.

@@ -5,7 +5,7 @@
 use posthaste_units::{Rate, Span};
 
 use super::answer::{self, Capacity};
-use super::estimate::{fit, is_saturated, saturation, sheds};
+use super::estimate::{falls_behind, fit, is_saturated, saturation, sheds};
 use super::evidence::Evidence;
 use super::goal::Goal;
 
@@ -75,8 +75,11 @@ const DRAINING: f64 = 0.7;
 const PATIENCE: f64 = 0.2;
 /// A trial of the doubling has so many requests, within these limits of its length in seconds, and lasts at least so
 /// many bounds: at twice its capacity a server needs two bounds until a request exceeds one.
-const DOUBLING: (f64, f64, f64) = (40.0, 0.4, 1.0);
+const DOUBLING: (f64, f64, f64) = (40.0, 0.25, 1.0);
 const DOUBLING_BOUNDS: f64 = 4.0;
+/// Beyond the first failure it lasts so many bounds: long enough to see the rate at which a saturated server replies,
+/// and too short for a backlog that makes clients give up.
+const SATURATING_BOUNDS: f64 = 10.0;
 /// The doubling goes on beyond the first failure until the server is saturated, so often at most.
 const BEYOND: usize = 2;
 /// So often is the bracket narrowed, each time with this share of the budget, until it is this narrow.
@@ -188,9 +191,13 @@ impl Search {
             return Some(proposal(Purpose::Recover, rate, 0.0, length));
         }
         match self.phase {
-            Phase::Double { rate, .. } => {
+            Phase::Double { rate, failed, .. } => {
                 let (requests, shortest, longest) = DOUBLING;
-                let slow = (DOUBLING_BOUNDS * bound).min(budget / 20.0);
+                let (shortest, bounds) = match failed {
+                    Some(_) => (0.0, SATURATING_BOUNDS),
+                    None => (shortest, DOUBLING_BOUNDS),
+                };
+                let slow = (bounds * bound).min(budget / 20.0);
                 let length = (requests / rate).clamp(shortest, longest).max(slow);
                 let length = length.min(self.left());
                 Some(proposal(Purpose::Locate, rate, 0.0, length))
@@ -413,7 +420,7 @@ impl Search {
             Some(posthaste_stats::Law::Share { allowed }) => -allowed.ln(),
             _ => 1.0,
         };
-        let saturation = saturation(&self.trials);
+        let saturation = saturation(&self.trials).map(|(rate, _)| rate);
         let (rate, slope) = match fit(&self.goal, &self.trials) {
             Some(fit) => (fit.rate, fit.slope),
             None => {
@@ -446,7 +453,7 @@ impl Search {
             Some(_) => beyond(evidence.share(), self.goal.allowed()),
             None => evidence.excess > 1.3,
         };
-        slow || beyond(evidence.errors(), self.goal.tolerance) || is_saturated(made)
+        slow || beyond(evidence.errors(), self.goal.tolerance) || falls_behind(made)
     }
 }
 

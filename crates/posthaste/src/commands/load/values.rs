@@ -2,7 +2,7 @@
 
 use posthaste_load::Step;
 use posthaste_soap::Version;
-use posthaste_units::{Rate, Span};
+use posthaste_units::{Rate, Ratio, Span};
 
 pub(super) fn soap_version(text: &str) -> Result<Version, String> {
     match text {
@@ -16,6 +16,14 @@ pub(super) fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(threads @ 1..=1024) => Ok(threads),
         _ => Err("write a number from 1 to 1024".to_owned()),
+    }
+}
+
+pub(super) fn precision(text: &str) -> Result<Ratio, String> {
+    match text.parse::<Ratio>() {
+        Ok(share) if share.get() > 0.0 && text.ends_with('%') => Ok(share),
+        Ok(_) => Err("write a percentage above 0, for example 5%".to_owned()),
+        Err(error) => Err(error.to_string()),
     }
 }
 
