@@ -177,7 +177,7 @@ impl<'p> Curve<'p> {
         if self.points.is_empty() || first <= 0.0 {
             return None;
         }
-        let (bottom, top) = ((first / 2.0).ln(), (last * 2.0).ln());
+        let (bottom, top) = ((first / 5.0).ln(), (last * 2.0).ln());
         const GRID: usize = 60;
         let step = (top - bottom) / GRID as f64;
         let at = |x: f64| self.profile(x.exp()).1;

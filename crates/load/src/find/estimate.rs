@@ -11,7 +11,7 @@ use super::search::{Made, Purpose};
 const NORMAL: f64 = 1.96;
 /// Standard deviation of the logarithm of the slope about what the saturation gives (a factor of 1.2). The line
 /// through the saturation is exact for M/M/1 and holds within 10 % for M/D/1.
-const ANCHOR_SPREAD: f64 = 0.2;
+const ANCHOR_SPREAD: f64 = 0.15;
 /// Trials beyond this rate, as a share of the saturation, have no stationary response time.
 const STATIONARY: f64 = 0.97;
 /// Trials that the fitted curve puts this far above the bound (in the logarithm of the share, or in multiples of the
@@ -82,7 +82,7 @@ pub(super) fn fit(goal: &Goal, trials: &[Made]) -> Option<Fit> {
     // The spare capacity errs twice as much as the saturation where it is half of it.
     let anchor = saturation.map(|(saturation, replies)| Anchor {
         saturation,
-        spread: (ANCHOR_SPREAD.powi(2) + 4.0 / replies.max(1.0)).sqrt(),
+        spread: (ANCHOR_SPREAD.powi(2) + 2.0 / replies.max(1.0)).sqrt(),
     });
     let saturation = saturation.map(|(saturation, _)| saturation);
     let mut points = observed(law, trials, saturation);

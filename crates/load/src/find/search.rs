@@ -74,17 +74,20 @@ const DRAINING: f64 = 0.7;
 /// Share of the budget that is spent on waiting for that.
 const PATIENCE: f64 = 0.2;
 /// A trial of the doubling has so many requests, within these limits of its length in seconds, and lasts at least so
-/// many bounds: at twice its capacity a server needs two bounds until a request exceeds one.
+/// many bounds: at twice its capacity a server needs two bounds until a request exceeds one, and nearer to it more.
 const DOUBLING: (f64, f64, f64) = (40.0, 0.25, 1.0);
-const DOUBLING_BOUNDS: f64 = 4.0;
+const DOUBLING_BOUNDS: f64 = 8.0;
 /// Beyond the first failure it lasts so many bounds: long enough to see the rate at which a saturated server replies,
 /// and too short for a backlog that makes clients give up.
 const SATURATING_BOUNDS: f64 = 10.0;
 /// The doubling goes on beyond the first failure until the server is saturated, so often at most.
 const BEYOND: usize = 2;
 /// So often is the bracket narrowed, each time with this share of the budget, until it is this narrow.
-const NARROWINGS: usize = 3;
+const NARROWINGS: usize = 4;
 const NARROWING: f64 = 0.03;
+/// The bracket begins so many times below the first rate that failed: the doubling's trials are too short for the rate
+/// below it to count.
+const BRACKET: f64 = 4.0;
 const NARROW: f64 = 1.15;
 /// A trial settles for so many bounds, at most this share of its time. A queue whose 99th percentile is at the bound
 /// b has a relaxation time of 4 b / ln 100 / (1 - utilisation), by reflected Brownian motion: 20 bounds are 4 of them at
@@ -94,13 +97,13 @@ const SETTLE_SHARE: f64 = 0.25;
 /// A measuring trial expects so many requests on the rarer side of its quantile, where time allows.
 const RARE: f64 = 30.0;
 /// Within these numbers of measuring trials.
-const MEASURING: (f64, f64) = (4.0, 8.0);
+const MEASURING: (f64, f64) = (5.0, 8.0);
 /// Measuring trials are so far above and below the bound, in the logarithm of the share: the curve's slope needs a
 /// distance, and its straight line does not reach far. A mean takes a third of them.
 const ABOVE: f64 = 1.0;
-const BELOW: f64 = 0.7;
+const BELOW: f64 = 1.2;
 /// The share of the time left that the confirmation takes.
-const CONFIRMING: f64 = 0.35;
+const CONFIRMING: f64 = 0.25;
 /// Trials shorter than this share of the budget are not made any more.
 const SHORTEST: f64 = 0.01;
 /// So often is a rate given to a generator that is late before it counts as its limit.
@@ -236,6 +239,7 @@ impl Search {
         let late = made.evidence.late && fails;
         let over = made.evidence.excess >= 1.0 || sheds(&self.goal, &made.evidence);
         let saturated = is_saturated(&made);
+        let start = self.effort.start.as_per_second();
         self.trials.push(made);
         if late {
             self.take_late(proposal.rate);
@@ -248,13 +252,13 @@ impl Search {
                 failed,
                 beyond,
             } => {
-                self.hopeless |= fails && rate <= self.effort.start.as_per_second();
+                self.hopeless |= fails && rate <= start;
                 let first = failed.is_none();
                 let failed = failed.or(fails.then_some(rate));
                 self.phase = match failed {
                     _ if self.hopeless => Phase::Done,
                     Some(high) if beyond >= BEYOND || saturated || !first && !fails => {
-                        self.narrow(high / 2.0, high, NARROWINGS)
+                        self.narrow((high / BRACKET).max(start), high, NARROWINGS)
                     }
                     _ => Phase::Double {
                         rate: rate * 2.0,
@@ -326,11 +330,12 @@ impl Search {
             return;
         }
         self.late = 0;
+        let start = self.effort.start.as_per_second();
         self.limit = Some(self.limit.map_or(rate, |limit| limit.min(rate)));
         self.phase = match self.phase {
             Phase::Double { rate, failed, .. } => {
                 let high = failed.unwrap_or(rate);
-                self.narrow(high / 2.0, high, NARROWINGS)
+                self.narrow((high / BRACKET).max(start), high, NARROWINGS)
             }
             Phase::Narrow { low, left, .. } => self.narrow(low, rate, left - 1),
             Phase::Measure => {
@@ -438,7 +443,9 @@ impl Search {
         let scale = if self.goal.quantile.is_some() { 1.0 } else { 1.0 / 3.0 };
         let rate = (rate + scale * offset / slope).clamp(0.8 * rate, 1.25 * rate);
         let top = saturation.map_or(1.1 * self.centre.max(high), |saturation| 0.96 * saturation);
-        rate.clamp(0.7 * self.centre, top.min(1.4 * self.centre))
+        let top = top.min(1.4 * self.centre);
+        // A saturation far below the bracket wins over the bracket: that was found by short trials.
+        rate.max(0.7 * self.centre).min(top)
     }
 
     /// Whether a trial fails beyond the scatter of a short one.
