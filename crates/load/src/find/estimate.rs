@@ -18,6 +18,8 @@ const STATIONARY: f64 = 0.97;
 /// mean's bound) are left out: the curve is a straight line only near the bound. The curve decides, not what the
 /// trial gave, which would leave out bad luck and keep good luck.
 const FAR: f64 = 2.5;
+/// Dispersion assumed of errors, which come in clusters as well: a full queue refuses several in a row.
+const ERROR_DISPERSION: f64 = 5.0;
 /// Dispersion assumed where the batches of no trial tell it.
 const UNKNOWN_DISPERSION: f64 = 20.0;
 /// Dispersions do not grow faster than this power of the rate.
@@ -198,7 +200,7 @@ pub(super) fn bounds(goal: &Goal, trials: &[Made]) -> [Option<f64>; 2] {
     };
     let errors: Vec<Tried> = used
         .iter()
-        .map(|made| tried(made, made.evidence.failed, 1.0))
+        .map(|made| tried(made, made.evidence.failed, ERROR_DISPERSION))
         .collect();
     let by_errors = isotonic::bounds(&errors, goal.tolerance);
     let late: Vec<Tried> = used
