@@ -41,11 +41,12 @@ pub fn bounds(tried: &[Tried], allowed: f64) -> [Option<f64>; 2] {
         }
         blocks.push(block);
     }
+    // What a pooled block shows is an average: it holds at its lowest rate, or fails at its highest.
     let holds = |block: &&(f64, Tried)| share(block.1)[1] < allowed;
     let fails = |block: &&(f64, Tried)| share(block.1)[0] > allowed;
     [
-        blocks.iter().rfind(holds).map(|block| block.1.rate),
-        blocks.iter().find(fails).map(|block| block.0),
+        blocks.iter().rfind(holds).map(|block| block.0),
+        blocks.iter().find(fails).map(|block| block.1.rate),
     ]
 }
 
@@ -78,7 +79,7 @@ mod tests {
             tried(162.0, 500.0, 40.0),
             tried(120.0, 900.0, 0.0),
         ];
-        assert_eq!(bounds(&all, 0.01), [Some(120.0), Some(148.0)]);
+        assert_eq!(bounds(&all, 0.01), [Some(120.0), Some(160.0)]);
         assert_eq!(bounds(&all[1..2], 0.01), [None, None]);
         assert_eq!(bounds(&[], 0.01), [None, None]);
     }
