@@ -26,7 +26,7 @@ pub fn bounds(tried: &[Tried], allowed: f64) -> [Option<f64>; 2] {
     for trial in sorted {
         let mut block = (trial.rate, trial);
         while let Some(last) = blocks.last() {
-            if last.1.beyond / last.1.count < block.1.beyond / block.1.count {
+            if last.1.beyond / last.1.count <= block.1.beyond / block.1.count {
                 break;
             }
             block = (
