@@ -8,6 +8,7 @@ mod cost;
 mod durability;
 mod emulator;
 mod figures;
+mod find;
 mod gate;
 mod lookups;
 mod marking;
@@ -73,8 +74,13 @@ const BENCHMARKS: &[Benchmark] = &[
     },
     Benchmark {
         name: "find",
-        about: "the capacity --find reports of a server with a known law",
-        run: oracle::find,
+        about: "the capacity --find reports of a server with a known law (12 minutes)",
+        run: find::wire,
+    },
+    Benchmark {
+        name: "find-virtual",
+        about: "the same in virtual time, 1,000 searches a law: bias, coverage and width of the intervals",
+        run: find::in_virtual_time,
     },
     Benchmark {
         name: "compare",
@@ -219,7 +225,7 @@ impl Row {
 /// Prints the benchmarks.
 pub(crate) fn list() {
     for Benchmark { name, about, .. } in BENCHMARKS {
-        println!("{name:10} {about}");
+        println!("{name:12} {about}");
     }
 }
 

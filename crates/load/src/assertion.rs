@@ -11,6 +11,7 @@ use posthaste_units::{Rate, Ratio, Span};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::find::Goal;
 use crate::outcome::Outcome;
 use crate::report::Report;
 
@@ -277,17 +278,25 @@ impl Assertion {
         }
     }
 
-    /// A response time as a multiple of its bound: 1 is just at the limit.
-    pub(crate) fn excess(&self, report: &Report) -> Option<f64> {
-        let Figure::Response(_) = self.figure else {
+    /// The objective as the search sees it; `None` where it does not bound a response time from above.
+    pub(crate) fn goal(&self) -> Option<Goal> {
+        let Figure::Response(statistic) = self.figure else {
             return None;
         };
-        Some(self.figure.of(report)? / self.bound)
+        self.is_objective().then(|| Goal {
+            quantile: match statistic {
+                Statistic::Mean => None,
+                Statistic::Max => Some(1.0),
+                quantile => quantile.quantile(),
+            },
+            bound: Span::from_secs_f64(self.bound / 1e3),
+            tolerance: self.tolerance(),
+        })
     }
 
     /// The share of requests that may fail: what is not there has no time, and if more fail than have times
     /// beyond the bound, the bound is as good as missed.
-    pub(crate) fn tolerance(&self) -> f64 {
+    fn tolerance(&self) -> f64 {
         match self.figure {
             Figure::Response(Statistic::P999) => 0.001,
             Figure::Response(Statistic::Max) => f64::MIN_POSITIVE,

@@ -168,7 +168,7 @@ impl Recorder {
     }
 
     /// Batches that hold something and have seen their whole stretch of the run.
-    fn complete(&self) -> Vec<&Bucket> {
+    pub(crate) fn complete(&self) -> Vec<&Bucket> {
         let buckets = self.buckets();
         let begun = buckets.iter().position(|bucket| bucket.total() > 0);
         // At the run's start a batch is whole; a later first one began in the middle.

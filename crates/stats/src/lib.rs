@@ -10,24 +10,29 @@
 
 #![forbid(unsafe_code)]
 
+mod beyond;
 mod censored;
 mod censored_summary;
 mod compare;
+mod curve;
 mod dependence;
 pub mod goodness;
 mod histogram;
 mod interval;
+pub mod isotonic;
 mod line;
 mod recorder;
 mod share;
 mod summary;
 pub mod theory;
 
+pub use beyond::Beyond;
 pub use censored::{CensoredHistogram, Time};
 pub use censored_summary::{CensoredSummary, FEWEST_FOR_P999, Reading};
 pub use compare::{
     Judged, Judgement, Margins, Measured, Needed, Reason, Rules, Verdict, judge_shares, judge_times,
 };
+pub use curve::{Anchor, Curve, Fit, Law, Observed};
 pub use histogram::{Histogram, LogError, LogInterval, Step, write_log};
 pub use interval::Estimate;
 pub use line::{Crossing, Weighted, crossing};

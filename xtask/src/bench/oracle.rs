@@ -22,11 +22,6 @@ const WARM_UP: (u64, u64) = (10, 1);
 /// How long a load may outlast its schedule, in seconds: start-up, warm-up, and hundreds of reports
 /// at once.
 const PATIENCE: u64 = 300;
-/// The mean service time of the server whose capacity is searched, and the bound in ms. So near its
-/// limit p99 of M/M/1 is known to 4 % from 190 k replies, the capacity then to 1.3 % (one standard
-/// error): what a search of 50 s has of a server so fast. One of 1 ms gives it a fifth of them.
-const SEARCHED: (Span, f64) = (Span::from_micros(200), 4.0);
-
 /// Runs of a law at a load, all alike but for their seeds.
 struct Runs {
     law: &'static str,
@@ -407,33 +402,6 @@ fn turned_away(reports: &[Report]) -> Outcome<Row> {
         "within 5 %",
         off.abs() <= 5.0,
     ))
-}
-
-/// The capacity that `--find` reports of an M/M/1 server, whose p99 is ln 100 / (1/s - rate).
-pub(crate) fn find(bench: &Bench) -> Outcome<Vec<Row>> {
-    let (service, bound) = SEARCHED;
-    let truth = 1.0 / service.as_secs_f64() - 100.0_f64.ln() / (bound / 1000.0);
-    let service = format!("mm1:{}us", service.as_nanos() / 1000);
-    let objective = format!("p99<{bound}ms");
-    let mut rows = Vec::new();
-    for seed in 0..bench.or_quick(5, 1) {
-        let shop = bench
-            .site
-            .bookshop(&["--service", &service, "--seed", &seed.to_string()])?;
-        let url = shop.url(&format!("/page/{}", first_isbn(&bench.site, &shop)?));
-        let search = ["--find", &objective, "--arrivals", "poisson"];
-        let report = bench.search(&url, &search, 120)?;
-        let capacity = report.number("capacity_per_s")?;
-        let off = 100.0 * (capacity / truth - 1.0);
-        let took = report.finished.wall.as_secs_f64();
-        rows.push(Row::judged(
-            format!("capacity at {objective}, seed {seed}"),
-            format!("{capacity:.0}/s; theory {truth:.0}/s; off by {off:+.1} %; took {took:.0} s"),
-            "within 3 % in at most 60 s",
-            off.abs() <= 3.0 && took <= 60.0,
-        ));
-    }
-    Ok(rows)
 }
 
 fn mean(values: &[f64]) -> f64 {

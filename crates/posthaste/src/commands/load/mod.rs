@@ -1,6 +1,7 @@
 //! `posthaste load`: what was typed becomes a plan; the run becomes a report.
 
 mod buying;
+mod find;
 mod measure;
 mod values;
 
@@ -9,16 +10,15 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, ValueEnum};
 use posthaste_load::{
-    Arrivals, Assertion, Connections, Data, Effort, Pace, Plan, RequestSpec, Resolve, Step,
-    TlsOptions,
+    Arrivals, Assertion, Connections, Data, Pace, Plan, RequestSpec, Resolve, Step, TlsOptions,
 };
 use posthaste_soap::Version;
-use posthaste_units::{Rate, Seed, Span};
+use posthaste_units::{Rate, Ratio, Seed, Span};
 
 use self::buying::BuyingArgs;
-use self::values::{Header, Ramp, Steps, mistyped_arrivals, soap_version, threads};
+use self::values::{Header, Ramp, Steps, mistyped_arrivals, precision, soap_version, threads};
 use super::checks::Files;
-use super::{Failure, print, stop_on_signal};
+use super::{Failure, print};
 
 /// Load a web service and account for every request.
 ///
@@ -39,9 +39,13 @@ pub(crate) struct Args {
     /// Closed loop: this many clients, each sends its next request when the last has ended
     #[arg(long, help_heading = "Pace", conflicts_with = "arrivals", value_parser = clap::value_parser!(u32).range(1..))]
     clients: Option<u32>,
-    /// Find the highest rate at which this holds, for example 'p99<200ms'; takes about a minute
-    #[arg(long, value_name = "OBJECTIVE", help_heading = "Pace", conflicts_with_all = ["assert", "duration", "warm_up"])]
+    /// Find the highest rate at which this holds, for example 'p99<200ms'. Takes 50s, or what --duration says
+    #[arg(long, value_name = "OBJECTIVE", help_heading = "Pace", conflicts_with_all = ["assert", "warm_up"])]
     find: Option<Assertion>,
+    /// With --find: half the width of the 95 % interval asked for, as a share of the capacity; where the time does not
+    /// suffice for it, the output says so
+    #[arg(long, value_name = "X%", default_value = "5%", value_parser = precision, help_heading = "Pace")]
+    precision: Ratio,
     /// Rates from A to B in so many steps (100/s..1000/s:10), or in steps of a rate (:100/s);
     /// they share the duration equally
     #[arg(long, value_name = "A..B:S", help_heading = "Pace")]
@@ -57,7 +61,7 @@ pub(crate) struct Args {
         help_heading = "Pace"
     )]
     arrivals: String,
-    /// For how long requests are due [default: 10s]
+    /// For how long requests are due; with --find, the time for the whole search [default: 10s; with --find: 50s]
     #[arg(long, value_name = "T", help_heading = "Pace")]
     duration: Option<Span>,
     /// Requests due this early are sent and not counted, but for the rates: what is answered later was achieved then
@@ -260,8 +264,6 @@ const DURATION: Span = Span::from_secs(10);
 const AUTHORIZATION: &str = "Authorization";
 /// What is asked for where replies are decoded: all that can be.
 const DECODED: &str = "gzip, br, zstd";
-/// How long a search for capacity takes, give or take its last trial.
-const FIND_BUDGET: Span = Span::from_secs(50);
 
 impl Args {
     pub(crate) fn run(mut self) -> Result<(), Failure> {
@@ -273,32 +275,6 @@ impl Args {
             Some(objective) => self.search(&plan, &objective),
             None => self.measure(&plan),
         }
-    }
-
-    fn search(&self, plan: &Plan, objective: &Assertion) -> Result<(), Failure> {
-        let stop = stop_on_signal()?;
-        let effort = Effort {
-            budget: FIND_BUDGET,
-            ..Effort::default()
-        };
-        let mut told = |trial: &posthaste_load::Trial| {
-            let verdict = if trial.held { "holds" } else { "fails" };
-            eprintln!(
-                "{:>10.1}/s for {:.1} s: {:.2} times the bound, {verdict}",
-                trial.rate, trial.seconds, trial.excess
-            );
-        };
-        let found = posthaste_load::find(plan, objective, effort, &stop, &mut told);
-        let capacity = found.map_err(|error| match error {
-            posthaste_load::FindError::Objective(_) => Failure::usage(error),
-            posthaste_load::FindError::Hopeless { .. } => Failure::Threshold(error.to_string()),
-            posthaste_load::FindError::Run(error) => from_run(error),
-            _ => Failure::run(error),
-        })?;
-        if self.json {
-            return print_json(&capacity);
-        }
-        print(&format!("{capacity}\n"))
     }
 
     fn plan(&self) -> Result<Plan, Failure> {

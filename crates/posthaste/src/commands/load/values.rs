@@ -4,7 +4,7 @@ use std::path::Path;
 
 use posthaste_load::Step;
 use posthaste_soap::Version;
-use posthaste_units::{Rate, Span};
+use posthaste_units::{Rate, Ratio, Span};
 
 pub(super) fn soap_version(text: &str) -> Result<Version, String> {
     match text {
@@ -45,6 +45,14 @@ pub(super) fn mistyped_arrivals(text: &str) -> Option<String> {
              --arrivals takes constant, poisson, or a file with one time a line"
         )
     })
+}
+
+pub(super) fn precision(text: &str) -> Result<Ratio, String> {
+    match text.parse::<Ratio>() {
+        Ok(share) if share.get() > 0.0 && text.ends_with('%') => Ok(share),
+        Ok(_) => Err("write a percentage above 0, for example 5%".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 #[derive(Clone)]

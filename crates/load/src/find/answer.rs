@@ -1,0 +1,261 @@
+//! The answer of a search, as JSON and as text.
+
+use std::fmt;
+
+use posthaste_stats::isotonic::{self, Tried};
+use serde::Serialize;
+
+use super::estimate;
+use super::goal::Goal;
+use super::search::{Effort, Made, Purpose};
+
+/// One rate tried.
+#[derive(Clone, Debug, Serialize)]
+pub struct Trial {
+    /// `recover`, `locate`, `measure` or `confirm`; only the last two are long enough to be evidence by themselves.
+    pub purpose: &'static str,
+    /// Requests per second.
+    pub rate: f64,
+    /// Counted length in seconds.
+    pub seconds: f64,
+    /// Requests counted.
+    pub requests: u64,
+    /// Those beyond the bound, the unanswered among them.
+    pub beyond: u64,
+    /// The objective's response time as a multiple of its bound; absent where it lies among the unanswered.
+    pub excess: Option<f64>,
+    /// Share of requests that did not end well.
+    pub errors: f64,
+    /// Whether the generator was too late for the trial to count.
+    pub late: bool,
+}
+
+impl Trial {
+    pub(super) fn new(made: &Made) -> Self {
+        let evidence = &made.evidence;
+        Self {
+            purpose: match made.proposal.purpose {
+                Purpose::Recover => "recover",
+                Purpose::Locate => "locate",
+                Purpose::Measure => "measure",
+                Purpose::Confirm => "confirm",
+            },
+            rate: made.proposal.rate,
+            seconds: made.proposal.length.as_secs_f64(),
+            requests: evidence.requests,
+            beyond: evidence.beyond,
+            excess: evidence.excess.is_finite().then_some(evidence.excess),
+            errors: evidence.errors(),
+            late: evidence.late,
+        }
+    }
+}
+
+impl fmt::Display for Trial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            purpose,
+            rate,
+            seconds,
+            requests,
+            beyond,
+            ..
+        } = self;
+        write!(
+            f,
+            "{purpose:>8} {rate:>10.1}/s for {seconds:.1}s: {beyond} of {requests} beyond the bound"
+        )?;
+        if self.errors > 0.0 {
+            write!(f, ", {:.2} % failed", self.errors * 100.0)?;
+        }
+        f.write_str(if self.late { ", generator late" } else { "" })
+    }
+}
+
+/// What ended the range of rates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LimitedBy {
+    /// The service.
+    Service,
+    /// The generator: the service may be able to do more.
+    Generator,
+    /// The time given to the search.
+    Time,
+}
+
+/// The capacity with what is known of its error.
+#[derive(Clone, Debug, Serialize)]
+pub struct Capacity {
+    /// The objective as written.
+    pub objective: String,
+    /// The highest rate at which it holds, requests per second; `null` where the trials do not give an interval.
+    pub capacity_per_s: Option<f64>,
+    /// Its 95 % interval.
+    pub capacity_interval: Option<[f64; 2]>,
+    /// Whether half the interval is at most the precision asked for.
+    pub precise: bool,
+    /// The precision asked for, as a share of the capacity.
+    pub precision: f64,
+    /// A lower bound of the capacity, 97.5 % sure.
+    pub held_at_per_s: Option<f64>,
+    /// An upper bound of the capacity, 97.5 % sure.
+    pub failed_at_per_s: Option<f64>,
+    /// What ended the range of rates.
+    pub limited_by: LimitedBy,
+    /// Whether the trials, the confirming one among them, agree with one curve as far as chance allows; `null` where no
+    /// curve is fitted.
+    pub consistent: Option<bool>,
+    /// Whether the confirming trial, by itself, is compatible with the objective's bound being met at its rate; `null`
+    /// without such a trial.
+    pub confirmed: Option<bool>,
+    /// Length of the search that would probably be precise enough, in seconds.
+    pub seconds_needed: Option<f64>,
+    /// Every rate tried, in order.
+    pub trials: Vec<Trial>,
+}
+
+/// The answer that `trials` give; `limit` is the lowest rate that the generator could not send.
+pub(super) fn conclude(
+    objective: String,
+    goal: &Goal,
+    effort: &Effort,
+    trials: &[Made],
+    limit: Option<f64>,
+) -> Capacity {
+    let [mut held, mut failed] = estimate::bounds(goal, trials);
+    let shedding = trials
+        .iter()
+        .any(|made| estimate::sheds(goal, &made.evidence) && made.evidence.excess < 1.0);
+    let fit = match shedding || limit.is_some() {
+        true => None,
+        false => estimate::reliable_fit(goal, trials),
+    };
+    if let Some(fit) = &fit {
+        // One curve cannot contradict itself: its ends replace what single trials seemed to show.
+        [held, failed] = fit.interval;
+    }
+    let (rate, interval) = match &fit {
+        Some(fit) => match fit.interval {
+            [Some(low), Some(high)] => (Some(fit.rate), Some([low, high])),
+            _ => (None, None),
+        },
+        None => (None, None),
+    };
+    let half = interval
+        .zip(rate)
+        .map(|([low, high], rate)| (high - low) / (2.0 * rate));
+    let precise = half.is_some_and(|half| half <= effort.precision);
+    let needed = half
+        .filter(|_| !precise)
+        .map(|half| effort.budget.as_secs_f64() * (half / effort.precision).powi(2));
+    let confirming = trials
+        .iter()
+        .rev()
+        .find(|made| made.proposal.purpose == Purpose::Confirm && made.evidence.requests > 0);
+    Capacity {
+        objective,
+        capacity_per_s: rate,
+        capacity_interval: interval,
+        precise,
+        precision: effort.precision,
+        held_at_per_s: held,
+        failed_at_per_s: failed,
+        limited_by: match (limit, failed) {
+            (Some(_), _) => LimitedBy::Generator,
+            (None, Some(_)) => LimitedBy::Service,
+            (None, None) => LimitedBy::Time,
+        },
+        consistent: fit.map(|fit| fit.inflation <= 1.0),
+        confirmed: confirming.map(|made| is_met(goal, made)),
+        seconds_needed: needed,
+        trials: trials.iter().map(Trial::new).collect(),
+    }
+}
+
+/// Whether the trial is compatible with the objective at its rate.
+fn is_met(goal: &Goal, made: &Made) -> bool {
+    let evidence = &made.evidence;
+    let dependence = &evidence.dependence;
+    match goal.quantile {
+        Some(_) => {
+            let dispersion = dependence.dispersion().unwrap_or(1.0);
+            let [low, _] = isotonic::share(Tried {
+                rate: made.proposal.rate,
+                count: evidence.requests as f64 / dispersion,
+                beyond: evidence.beyond as f64 / dispersion,
+            });
+            low <= goal.allowed()
+        }
+        None => {
+            let error = dependence.mean_relative_variance.unwrap_or(0.0).sqrt();
+            evidence.excess * (1.0 - 2.0 * error) <= 1.0
+        }
+    }
+}
+
+impl fmt::Display for Capacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.objective)?;
+        match (self.capacity_per_s, self.capacity_interval) {
+            (Some(rate), Some([low, high])) if self.precise => {
+                write!(f, "{rate:.1}/s (95 % sure: {low:.1}/s to {high:.1}/s)")?;
+            }
+            (Some(rate), Some([low, high])) => {
+                let percent = self.precision * 100.0;
+                write!(
+                    f,
+                    "between {low:.1}/s and {high:.1}/s (95 % sure), probably {rate:.1}/s"
+                )?;
+                write!(f, "\nthe time does not suffice for ±{percent:.1} %")?;
+                if let Some(needed) = self.seconds_needed {
+                    write!(f, ": give about --duration {:.0}s", needed.ceil())?;
+                }
+            }
+            _ => self.write_bounds(f)?,
+        }
+        if self.consistent == Some(false) {
+            f.write_str("\nthe trials differ by more than chance: the interval is widened for it")?;
+        }
+        if self.confirmed == Some(false) {
+            f.write_str("\nthe confirming trial exceeded the bound: it is part of the interval")?;
+        }
+        Ok(())
+    }
+}
+
+impl Capacity {
+    fn write_bounds(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.limited_by, self.held_at_per_s, self.failed_at_per_s) {
+            (LimitedBy::Generator, Some(held), _) => write!(
+                f,
+                "at least {held:.1}/s; beyond that, the generator is the limit: \
+                 give it more --threads, --max-connections or a machine of its own"
+            ),
+            (LimitedBy::Generator, None, _) => {
+                f.write_str("unknown: the generator is the limit before a rate is shown to hold")
+            }
+            (_, Some(held), Some(failed)) => {
+                write!(
+                    f,
+                    "between {held:.1}/s and {failed:.1}/s; the trials do not say more"
+                )
+            }
+            (_, Some(held), None) => {
+                write!(
+                    f,
+                    "at least {held:.1}/s; no rate is shown to fail in this time"
+                )
+            }
+            (_, None, Some(failed)) => {
+                write!(
+                    f,
+                    "below {failed:.1}/s; no rate is shown to hold in this time"
+                )
+            }
+            (_, None, None) => {
+                f.write_str("unknown: no rate is shown to hold or fail in this time")
+            }
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! What all trials of a search say together: a curve through those near the capacity, or bounds.
+
+use posthaste_stats::isotonic::{self, Tried};
+use posthaste_stats::{Anchor, Curve, Fit, Law, Observed};
+
+use super::evidence::Evidence;
+use super::goal::Goal;
+use super::search::{Made, Purpose};
+
+/// Two-sided 95 % of a normal distribution: dispersions come from hundreds of batches.
+const NORMAL: f64 = 1.96;
+/// Standard deviation of the logarithm of the slope about what the saturation gives (a factor of 1.2). The line
+/// through the saturation is exact for M/M/1 and holds within 10 % for M/D/1.
+const ANCHOR_SPREAD: f64 = 0.15;
+/// Trials beyond this rate, as a share of the saturation, have no stationary response time.
+const STATIONARY: f64 = 0.97;
+/// Trials that the fitted curve puts this far above the bound (in the logarithm of the share, or in multiples of the
+/// mean's bound) are left out: the curve is a straight line only near the bound. The curve decides, not what the
+/// trial gave, which would leave out bad luck and keep good luck.
+const FAR: f64 = 2.5;
+/// Dispersion assumed of errors, which come in clusters as well: a full queue refuses several in a row.
+const ERROR_DISPERSION: f64 = 5.0;
+/// Dispersion assumed where the batches of no trial tell it.
+const UNKNOWN_DISPERSION: f64 = 20.0;
+/// Dispersions do not grow faster than this power of the rate.
+const STEEPEST_DISPERSION: f64 = 15.0;
+/// The share of replies missing at the end of a trial, and their number, from which on it fails, and from which on the
+/// server is taken as saturated: a queue short of its limit may grow by chance as well.
+const MISSING: (f64, f64) = (0.1, 10.0);
+const SATURATED: (f64, f64) = (0.2, 15.0);
+
+/// Whether fewer replies came than requests became due, beyond what is always under way.
+pub(super) fn falls_behind(made: &Made) -> bool {
+    is_missing(made, MISSING)
+}
+
+/// Whether the rate at which replies came is the highest of the server.
+pub(super) fn is_saturated(made: &Made) -> bool {
+    is_missing(made, SATURATED)
+}
+
+fn is_missing(made: &Made, (share, number): (f64, f64)) -> bool {
+    let due = made.evidence.requests as f64;
+    let came = made.evidence.throughput * made.proposal.length.as_secs_f64();
+    due - came > (share * due).max(number)
+}
+
+/// Whether more requests failed than the objective tolerates, while the others were in time.
+pub(super) fn sheds(goal: &Goal, evidence: &Evidence) -> bool {
+    let answered_badly = evidence.failed - evidence.unanswered;
+    evidence.errors() >= goal.tolerance && answered_badly > evidence.beyond
+}
+
+/// The rate at which replies come where more is sent than the server can do, and how many came; `None` where no trial
+/// showed it. A trial with unanswered requests does not: the server may have worked on them all the same.
+pub(super) fn saturation(trials: &[Made]) -> Option<(f64, f64)> {
+    let shown = trials
+        .iter()
+        .filter(|made| made.evidence.unanswered == 0 && !made.evidence.late && is_saturated(made));
+    let clearest = shown.max_by(|a, b| a.proposal.rate.total_cmp(&b.proposal.rate))?;
+    let rate = clearest.evidence.throughput;
+    Some((rate, rate * clearest.proposal.length.as_secs_f64()))
+}
+
+/// Farther than this factor from the nearest measuring trial, the curve is not relied on.
+const REACH: f64 = 1.15;
+
+/// The curve, unless it crosses its bound where nothing was measured.
+pub(super) fn reliable_fit(goal: &Goal, trials: &[Made]) -> Option<Fit> {
+    let measuring = trials
+        .iter()
+        .filter(|made| matches!(made.proposal.purpose, Purpose::Measure | Purpose::Confirm));
+    let rates = measuring.map(|made| made.proposal.rate);
+    let (low, high) = rates.fold((f64::INFINITY, 0.0), |(low, high), rate| {
+        (rate.min(low), rate.max(high))
+    });
+    fit(goal, trials).filter(|fit| (low / REACH..=high * REACH).contains(&fit.rate))
+}
+
+/// The curve through the measuring trials; `None` without any that could be used.
+pub(super) fn fit(goal: &Goal, trials: &[Made]) -> Option<Fit> {
+    let law = goal.law()?;
+    let saturation = saturation(trials);
+    // The spare capacity errs twice as much as the saturation where it is half of it.
+    let anchor = saturation.map(|(saturation, replies)| Anchor {
+        saturation,
+        spread: (ANCHOR_SPREAD.powi(2) + 2.0 / replies.max(1.0)).sqrt(),
+    });
+    let saturation = saturation.map(|(saturation, _)| saturation);
+    let mut points = observed(law, trials, saturation);
+    let mut fit = Curve::new(&points, law, anchor).fit(NORMAL)?;
+    // Leaving out far trials moves the curve a little, so a few rounds.
+    for _ in 0..3 {
+        let curve = Curve::new(&[], law, None);
+        let is_near = |point: &Observed| {
+            let level = curve.level(point.rate, fit.slope, fit.rate);
+            match law {
+                Law::Share { allowed } => (level / allowed).ln() < FAR,
+                Law::Mean => level < 1.0 + FAR,
+            }
+        };
+        let near: Vec<Observed> = points.iter().copied().filter(is_near).collect();
+        if near.is_empty() || near.len() == points.len() {
+            break;
+        }
+        points = near;
+        fit = Curve::new(&points, law, anchor).fit(NORMAL)?;
+    }
+    Some(fit)
+}
+
+/// The trials that a curve may be fitted to, with what each proves.
+fn observed(law: Law, trials: &[Made], saturation: Option<f64>) -> Vec<Observed> {
+    let used: Vec<&Made> = trials
+        .iter()
+        .filter(|made| matches!(made.proposal.purpose, Purpose::Measure | Purpose::Confirm))
+        .filter(|made| made.evidence.requests > 0 && !made.evidence.late)
+        .filter(|made| match law {
+            Law::Share { .. } => made.evidence.share() < 0.7,
+            Law::Mean => made.evidence.excess < 5.0,
+        })
+        .filter(|made| saturation.is_none_or(|limit| made.proposal.rate < STATIONARY * limit))
+        .collect();
+    let smooth = dispersions(law, &used);
+    let observe = |(made, dispersion): (&&Made, f64)| {
+        let count = made.evidence.requests as f64;
+        Observed {
+            rate: made.proposal.rate,
+            level: match law {
+                Law::Share { .. } => made.evidence.share(),
+                Law::Mean => made.evidence.excess,
+            },
+            weight: match law {
+                Law::Share { .. } => count / dispersion.max(1.0),
+                Law::Mean => count / dispersion,
+            },
+        }
+    };
+    used.iter().zip(smooth).map(observe).collect()
+}
+
+/// The dispersion of each trial: of a share, the variance over that of independent requests; of a mean, the relative
+/// variance of a single request times that.
+///
+/// Two choices make intervals cover:
+/// - The dispersion of rare requests is taken from the sum of all response times, not from the few rare ones. For
+///   reflected Brownian motion, the limit of every single queue, both are equal to within a twentieth: the asymptotic
+///   variance of the time above a level of probability p is `p(1-p) t (1 - p ln(1/p)/(1-p))`, that of the mean is
+///   `t` times its variance, with one t, the relaxation time. Batches of 50 s hold thousands of response times, but
+///   perhaps five independent exceedances.
+/// - A power of the rate is fitted through the trials' dispersions: a trial that saw a rare long queue has a large
+///   share and a large dispersion, and its own dispersion would take away its weight for that.
+fn dispersions(law: Law, used: &[&Made]) -> Vec<f64> {
+    let of = |made: &Made| match law {
+        Law::Share { .. } => made.evidence.dependence.mean_dispersion,
+        Law::Mean => {
+            let variance = made.evidence.dependence.mean_relative_variance;
+            variance.map(|variance| variance * made.evidence.requests as f64)
+        }
+    };
+    let known: Vec<(f64, f64, f64)> = used
+        .iter()
+        .filter_map(|made| {
+            let dispersion = of(made).filter(|dispersion| *dispersion > 0.0)?;
+            let requests = made.evidence.requests as f64;
+            Some((made.proposal.rate.ln(), dispersion, requests))
+        })
+        .collect();
+    let total: f64 = known.iter().map(|(_, _, weight)| weight).sum();
+    if total == 0.0 {
+        return vec![UNKNOWN_DISPERSION; used.len()];
+    }
+    let mean = |value: &dyn Fn(f64, f64) -> f64| {
+        let sum: f64 = known
+            .iter()
+            .map(|(x, y, weight)| value(*x, *y) * weight)
+            .sum();
+        sum / total
+    };
+    let (x, y) = (mean(&|x, _| x), mean(&|_, y| y.ln()));
+    let spread = mean(&|rate, _| (rate - x).powi(2));
+    let joint = mean(&|rate, value| (rate - x) * (value.ln() - y));
+    let power = if spread > 1e-6 { joint / spread } else { 0.0 };
+    let power = power.clamp(0.0, STEEPEST_DISPERSION);
+    // An average of logarithms is too small.
+    let level = mean(&|rate, value| value * (-power * (rate - x)).exp());
+    used.iter()
+        .map(|made| level * (power * (made.proposal.rate.ln() - x)).exp())
+        .collect()
+}
+
+/// The highest rate shown to hold and the lowest shown to fail, each by trials that are long enough to show it.
+pub(super) fn bounds(goal: &Goal, trials: &[Made]) -> [Option<f64>; 2] {
+    let used: Vec<&Made> = trials
+        .iter()
+        .filter(|made| made.proposal.purpose != Purpose::Recover)
+        .filter(|made| made.evidence.requests > 0 && !made.evidence.late)
+        .collect();
+    let tried = |made: &&Made, beyond: u64, dispersion: f64| Tried {
+        rate: made.proposal.rate,
+        count: made.evidence.requests as f64 / dispersion,
+        beyond: beyond as f64 / dispersion,
+    };
+    let errors: Vec<Tried> = used
+        .iter()
+        .map(|made| tried(made, made.evidence.failed, ERROR_DISPERSION))
+        .collect();
+    let by_errors = isotonic::bounds(&errors, goal.tolerance);
+    let late: Vec<Tried> = used
+        .iter()
+        .map(|made| {
+            let known = made.evidence.dependence.dispersion();
+            let dispersion = known.unwrap_or(UNKNOWN_DISPERSION);
+            tried(made, made.evidence.beyond, dispersion)
+        })
+        .collect();
+    let by_time = match goal.quantile {
+        Some(share) => isotonic::bounds(&late, (1.0 - share).max(goal.tolerance.min(1e-3))),
+        None => [by_errors[0], None],
+    };
+    let lower = |a: Option<f64>, b: Option<f64>| match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        _ => None,
+    };
+    let failed = [by_errors[1], by_time[1]]
+        .into_iter()
+        .flatten()
+        .reduce(f64::min);
+    // By errors alone a slow rate may hold, and by times alone one that sheds: neither holds.
+    let held =
+        lower(by_errors[0], by_time[0]).filter(|held| failed.is_none_or(|failed| *held < failed));
+    [held, failed]
+}

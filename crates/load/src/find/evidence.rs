@@ -1,0 +1,90 @@
+//! The evidence of one trial, and the only place of the search that reads a [`Run`].
+
+use posthaste_stats::{Beyond, Recorder, Time};
+use posthaste_units::Span;
+
+use super::goal::Goal;
+use crate::outcome::Outcome;
+use crate::run::Run;
+
+/// A failed trial whose sends were late by more than this share of its response times, both at the 99th percentile,
+/// says nothing about the server.
+const LATE: f64 = 0.25;
+/// Nor does one of whose requests this share was never sent.
+const UNSENT: f64 = 0.01;
+
+/// The result of one trial.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    /// Requests that became due in the measured time.
+    pub requests: u64,
+    /// Those beyond the bound; one without a complete reply is beyond every bound.
+    pub beyond: u64,
+    /// Those without a complete reply.
+    pub unanswered: u64,
+    /// Those that did not end well, the unanswered among them.
+    pub failed: u64,
+    /// The objective's statistic as a multiple of its bound; infinite where it lies among the unanswered.
+    pub excess: f64,
+    /// Median response time in seconds; infinite where it lies among the unanswered.
+    pub median: f64,
+    /// Requests beyond the bound, and how far they depend on one another.
+    pub dependence: Beyond,
+    /// Replies per second of the measured time.
+    pub throughput: f64,
+    /// Whether the generator sent too late, or too little, for the trial to count.
+    pub late: bool,
+    /// Time that the trial took, settling and draining included.
+    pub elapsed: Span,
+}
+
+impl Evidence {
+    /// The evidence of a run that took `elapsed`.
+    pub(crate) fn of_run(goal: &Goal, run: &Run, elapsed: Span) -> Self {
+        let unanswered = run.response.distribution().censored();
+        let errors = run.outcomes.failed().saturating_sub(unanswered);
+        let replies = run.response.histogram();
+        let slowest = replies.quantile(0.99).as_secs_f64();
+        // Without a complete reply there is no time to compare with, and the server is to blame.
+        let is_behind = run.lateness.quantile(0.99).as_secs_f64() > LATE * slowest;
+        let unsent = run.outcomes[Outcome::Dropped] + run.outcomes[Outcome::ClientFailed];
+        let is_unsent = unsent as f64 >= UNSENT * run.intended.max(1) as f64;
+        Self {
+            throughput: run.achieved_rate(),
+            late: replies.count() > 0 && is_behind || is_unsent,
+            elapsed,
+            ..Self::new(goal, &run.response, errors)
+        }
+    }
+
+    /// The evidence of response times; of the complete replies among them, `errors` did not end well.
+    pub fn new(goal: &Goal, times: &Recorder, errors: u64) -> Self {
+        let all = times.distribution();
+        let seconds = |time: Time| time.known().map_or(f64::INFINITY, Span::as_secs_f64);
+        let statistic = match goal.quantile {
+            Some(share) => all.quantile(share),
+            None => all.mean(),
+        };
+        let dependence = times.beyond(goal.bound);
+        Self {
+            requests: dependence.count,
+            beyond: dependence.beyond,
+            unanswered: all.censored(),
+            failed: all.censored() + errors,
+            excess: seconds(statistic) / goal.bound.as_secs_f64(),
+            median: seconds(all.quantile(0.5)),
+            dependence,
+            ..Self::default()
+        }
+    }
+
+    /// The share of requests that did not end well.
+    pub fn errors(&self) -> f64 {
+        self.failed as f64 / self.requests.max(1) as f64
+    }
+
+    /// The share of requests beyond the bound.
+    pub fn share(&self) -> f64 {
+        self.beyond as f64 / self.requests.max(1) as f64
+    }
+}

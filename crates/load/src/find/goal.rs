@@ -1,0 +1,33 @@
+//! The objective as the search sees it.
+
+use posthaste_stats::Law;
+use posthaste_units::Span;
+
+/// An upper bound on a statistic of the response time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Goal {
+    /// The share of requests that must lie within the bound, 1 for all of them; `None` for the mean.
+    pub quantile: Option<f64>,
+    /// The bound.
+    pub bound: Span,
+    /// The share of requests that may fail.
+    pub tolerance: f64,
+}
+
+impl Goal {
+    /// The form of the response curve; `None` where no request at all may exceed the bound, which no curve describes.
+    pub fn law(&self) -> Option<Law> {
+        match self.quantile {
+            None => Some(Law::Mean),
+            Some(share) if share < 1.0 => Some(Law::Share {
+                allowed: 1.0 - share,
+            }),
+            Some(_) => None,
+        }
+    }
+
+    /// The share of requests that may lie beyond the bound; for a mean, the share that may fail.
+    pub fn allowed(&self) -> f64 {
+        self.quantile.map_or(self.tolerance, |share| 1.0 - share)
+    }
+}

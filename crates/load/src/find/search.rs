@@ -1,0 +1,489 @@
+//! The search as a state machine: it proposes a trial, takes its evidence, and in the end gives an answer.
+//!
+//! No clock, no socket, no thread: the time that trials take comes with their evidence.
+
+use posthaste_units::{Rate, Span};
+
+use super::answer::{self, Capacity};
+use super::estimate::{falls_behind, fit, is_saturated, saturation, sheds};
+use super::evidence::Evidence;
+use super::goal::Goal;
+
+/// How much time a search takes, and how exact it should be.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// The first rate, and the rate of the light load that shows whether the service has recovered.
+    pub start: Rate,
+    /// Time for the whole search.
+    pub budget: Span,
+    /// Half the width of the interval asked for, as a share of the capacity.
+    pub precision: f64,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self {
+            start: Rate::per_second(20.0).unwrap_or_default(),
+            budget: Span::from_secs(50),
+            precision: 0.05,
+        }
+    }
+}
+
+/// The reason for a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Light load, to see whether the service answers as it does when idle.
+    Recover,
+    /// To find out roughly where the capacity is; too short to show that a rate holds.
+    Locate,
+    /// To measure the response curve around the capacity.
+    Measure,
+    /// To confirm the answer at its own rate.
+    Confirm,
+}
+
+/// A trial to be made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Proposal {
+    /// The reason for it.
+    pub purpose: Purpose,
+    /// Requests per second.
+    pub rate: f64,
+    /// Time at this rate before requests are counted.
+    pub settle: Span,
+    /// Time in which requests are counted.
+    pub length: Span,
+}
+
+/// A trial that was made.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// What was proposed.
+    pub proposal: Proposal,
+    /// What came of it.
+    pub evidence: Evidence,
+}
+
+/// Requests of a light load.
+const LIGHT: f64 = 10.0;
+/// The service has recovered when the median of a light load is at most so many times the lowest seen; at the start,
+/// when it is no longer below this share of the one before, as it is while a backlog drains.
+const RECOVERED: f64 = 2.0;
+const DRAINING: f64 = 0.7;
+/// Share of the budget that is spent on waiting for that.
+const PATIENCE: f64 = 0.2;
+/// A trial of the doubling has so many requests, within these limits of its length in seconds, and lasts at least so
+/// many bounds: at twice its capacity a server needs two bounds until a request exceeds one, and nearer to it more.
+const DOUBLING: (f64, f64, f64) = (40.0, 0.25, 1.0);
+const DOUBLING_BOUNDS: f64 = 8.0;
+/// Beyond the first failure it lasts so many bounds: long enough to see the rate at which a saturated server replies,
+/// and too short for a backlog that makes clients give up.
+const SATURATING_BOUNDS: f64 = 10.0;
+/// The doubling goes on beyond the first failure until the server is saturated, so often at most.
+const BEYOND: usize = 2;
+/// So often is the bracket narrowed, each time with this share of the budget, until it is this narrow.
+const NARROWINGS: usize = 4;
+const NARROWING: f64 = 0.03;
+/// The bracket begins so many times below the first rate that failed: the doubling's trials are too short for the rate
+/// below it to count.
+const BRACKET: f64 = 4.0;
+const NARROW: f64 = 1.15;
+/// A trial settles for so many bounds, at most this share of its time. A queue whose 99th percentile is at the bound
+/// b has a relaxation time of 4 b / ln 100 / (1 - utilisation), by reflected Brownian motion: 20 bounds are 4 of them at
+/// a utilisation of 0.8.
+const SETTLE: f64 = 20.0;
+const SETTLE_SHARE: f64 = 0.25;
+/// A measuring trial expects so many requests on the rarer side of its quantile, where time allows.
+const RARE: f64 = 30.0;
+/// Within these numbers of measuring trials.
+const MEASURING: (f64, f64) = (5.0, 8.0);
+/// Measuring trials are so far above and below the bound, in the logarithm of the share: the curve's slope needs a
+/// distance, and its straight line does not reach far. A mean takes a third of them.
+const ABOVE: f64 = 1.0;
+const BELOW: f64 = 1.2;
+/// The share of the time left that the confirmation takes.
+const CONFIRMING: f64 = 0.25;
+/// Trials shorter than this share of the budget are not made any more.
+const SHORTEST: f64 = 0.01;
+/// So often is a rate given to a generator that is late before it counts as its limit.
+const LATE_ATTEMPTS: usize = 2;
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    Double {
+        rate: f64,
+        failed: Option<f64>,
+        beyond: usize,
+    },
+    Narrow {
+        low: f64,
+        high: f64,
+        left: usize,
+    },
+    Measure,
+    Confirm,
+    Done,
+}
+
+/// A search under way.
+///
+/// Call [`Search::propose`], make that trial, hand its evidence to [`Search::take`], and so on until there is no proposal;
+/// then [`Search::answer`].
+#[derive(Debug)]
+pub struct Search {
+    goal: Goal,
+    effort: Effort,
+    phase: Phase,
+    trials: Vec<Made>,
+    spent: f64,
+    /// The rate around which trials are made, between a rate that seemed to hold and one that failed.
+    centre: f64,
+    bracket: [f64; 2],
+    measured: usize,
+    planned: usize,
+    each: f64,
+    /// Median of the light load of the idle service.
+    floor: f64,
+    recovering: bool,
+    waited: f64,
+    late: usize,
+    /// The lowest rate that the generator could not send.
+    limit: Option<f64>,
+    hopeless: bool,
+}
+
+impl Search {
+    /// A search for the highest rate at which `goal` holds.
+    pub fn new(goal: Goal, effort: Effort) -> Self {
+        let rate = effort.start.as_per_second();
+        Self {
+            goal,
+            effort,
+            phase: Phase::Double {
+                rate,
+                failed: None,
+                beyond: 0,
+            },
+            trials: Vec::new(),
+            spent: 0.0,
+            centre: rate,
+            bracket: [rate, f64::INFINITY],
+            measured: 0,
+            planned: 0,
+            each: 0.0,
+            floor: f64::INFINITY,
+            recovering: true,
+            waited: 0.0,
+            late: 0,
+            limit: None,
+            hopeless: false,
+        }
+    }
+
+    /// The next trial; `None` when the search is over.
+    pub fn propose(&mut self) -> Option<Proposal> {
+        let budget = self.effort.budget.as_secs_f64();
+        if self.left() < SHORTEST * budget {
+            self.phase = Phase::Done;
+        }
+        let bound = self.goal.bound.as_secs_f64();
+        if self.recovering && !matches!(self.phase, Phase::Done) {
+            let rate = self.effort.start.as_per_second();
+            let length = (LIGHT / rate).min(self.left());
+            return Some(proposal(Purpose::Recover, rate, 0.0, length));
+        }
+        match self.phase {
+            Phase::Double { rate, failed, .. } => {
+                let (requests, shortest, longest) = DOUBLING;
+                let (shortest, bounds) = match failed {
+                    Some(_) => (0.0, SATURATING_BOUNDS),
+                    None => (shortest, DOUBLING_BOUNDS),
+                };
+                let slow = (bounds * bound).min(budget / 20.0);
+                let length = (requests / rate).clamp(shortest, longest).max(slow);
+                let length = length.min(self.left());
+                Some(proposal(Purpose::Locate, rate, 0.0, length))
+            }
+            Phase::Narrow { low, high, .. } => {
+                let time = (NARROWING * budget).min(self.left());
+                let settle = (SETTLE * bound).min(SETTLE_SHARE * time);
+                let rate = self.between(low, high);
+                Some(proposal(Purpose::Locate, rate, settle, time - settle))
+            }
+            Phase::Measure => {
+                if self.measured == 0 {
+                    self.share_out();
+                }
+                Some(self.long(Purpose::Measure, self.around(), self.each.min(self.left())))
+            }
+            Phase::Confirm => {
+                let rate = self.estimate();
+                Some(self.long(Purpose::Confirm, rate, self.left()))
+            }
+            Phase::Done => None,
+        }
+    }
+
+    /// Takes what came of a trial.
+    pub fn take(&mut self, proposal: Proposal, evidence: Evidence) {
+        self.spent += evidence.elapsed.as_secs_f64();
+        let made = Made { proposal, evidence };
+        if proposal.purpose == Purpose::Recover {
+            self.take_light(made);
+            return;
+        }
+        // A server that works on what its clients have given up is not idle yet.
+        self.recovering = made.evidence.unanswered > 0 && self.floor.is_finite();
+        let fails = self.fails(&made);
+        let late = made.evidence.late && fails;
+        let over = made.evidence.excess >= 1.0 || sheds(&self.goal, &made.evidence);
+        let saturated = is_saturated(&made);
+        let start = self.effort.start.as_per_second();
+        self.trials.push(made);
+        if late {
+            self.take_late(proposal.rate);
+            return;
+        }
+        self.late = 0;
+        match self.phase {
+            Phase::Double {
+                rate,
+                failed,
+                beyond,
+            } => {
+                self.hopeless |= fails && rate <= start;
+                let first = failed.is_none();
+                let failed = failed.or(fails.then_some(rate));
+                self.phase = match failed {
+                    _ if self.hopeless => Phase::Done,
+                    Some(high) if beyond >= BEYOND || saturated || !first && !fails => {
+                        self.narrow((high / BRACKET).max(start), high, NARROWINGS)
+                    }
+                    _ => Phase::Double {
+                        rate: rate * 2.0,
+                        failed,
+                        beyond: beyond + usize::from(failed.is_some()),
+                    },
+                };
+            }
+            Phase::Narrow { low, high, left } => {
+                let (low, high) = match over {
+                    true => (low, proposal.rate),
+                    false => (proposal.rate, high),
+                };
+                self.phase = self.narrow(low, high, left - 1);
+            }
+            Phase::Measure => {
+                if over {
+                    self.bracket[1] = self.bracket[1].min(proposal.rate);
+                } else {
+                    self.bracket[0] = self.bracket[0].max(proposal.rate);
+                }
+                self.measured += 1;
+                if self.measured >= self.planned {
+                    self.phase = Phase::Confirm;
+                }
+            }
+            Phase::Confirm | Phase::Done => self.phase = Phase::Done,
+        }
+    }
+
+    /// The answer that the trials give so far.
+    pub fn answer(&self, objective: String) -> Capacity {
+        answer::conclude(
+            objective,
+            &self.goal,
+            &self.effort,
+            &self.trials,
+            self.limit,
+        )
+    }
+
+    /// The trial that failed at the lowest rate, where one did: there is no capacity to be found.
+    pub fn hopeless(&self) -> Option<&Made> {
+        self.trials.last().filter(|_| self.hopeless)
+    }
+
+    /// Whether the service did not come back to its response times under light load within the time set for it.
+    pub fn is_unrecovered(&self) -> bool {
+        self.waited >= PATIENCE * self.effort.budget.as_secs_f64()
+    }
+
+    fn left(&self) -> f64 {
+        self.effort.budget.as_secs_f64() - self.spent
+    }
+
+    fn take_light(&mut self, made: Made) {
+        let median = made.evidence.median;
+        let before = self.trials.last().map(|made| made.evidence.median);
+        let is_first = self
+            .trials
+            .iter()
+            .all(|made| made.proposal.purpose == Purpose::Recover);
+        let recovered = match (is_first, before) {
+            (true, None) => false,
+            (true, Some(before)) => median.is_finite() && median >= DRAINING * before,
+            (false, _) => median <= RECOVERED * self.floor,
+        };
+        self.waited += made.evidence.elapsed.as_secs_f64();
+        self.floor = self.floor.min(median);
+        self.recovering = !recovered && !self.is_unrecovered();
+        self.trials.push(made);
+    }
+
+    /// Reacts to a trial that the generator spoilt: again, or somewhere lower.
+    fn take_late(&mut self, rate: f64) {
+        self.late += 1;
+        if self.late < LATE_ATTEMPTS {
+            return;
+        }
+        self.late = 0;
+        let start = self.effort.start.as_per_second();
+        self.limit = Some(self.limit.map_or(rate, |limit| limit.min(rate)));
+        self.phase = match self.phase {
+            Phase::Double { rate, failed, .. } => {
+                let high = failed.unwrap_or(rate);
+                self.narrow((high / BRACKET).max(start), high, NARROWINGS)
+            }
+            Phase::Narrow { low, left, .. } => self.narrow(low, rate, left - 1),
+            Phase::Measure => {
+                self.measured += 1;
+                self.bracket[1] = self.bracket[1].min(rate);
+                match self.measured >= self.planned {
+                    true => Phase::Confirm,
+                    false => Phase::Measure,
+                }
+            }
+            Phase::Confirm | Phase::Done => Phase::Done,
+        };
+    }
+
+    fn narrow(&mut self, low: f64, high: f64, left: usize) -> Phase {
+        self.bracket = [low, high];
+        self.centre = self.between(low, high);
+        if left > 0 && high / low > NARROW {
+            return Phase::Narrow { low, high, left };
+        }
+        // Where the generator ends the search there is no curve to measure, only a rate to show.
+        match self.limit.is_some_and(|limit| high >= limit) {
+            true => {
+                self.centre = low;
+                Phase::Confirm
+            }
+            false => Phase::Measure,
+        }
+    }
+
+    /// Divides the time left into measuring trials and the confirmation.
+    fn share_out(&mut self) {
+        let time = self.left() * (1.0 - CONFIRMING);
+        let allowed = self.goal.allowed();
+        let rare = allowed.min(1.0 - allowed).max(1e-4);
+        let (fewest, most) = MEASURING;
+        let wanted = RARE / rare / self.centre;
+        self.each = wanted.max(time / most).min(time / fewest);
+        self.planned = (time / self.each).round() as usize;
+    }
+
+    fn long(&self, purpose: Purpose, rate: f64, time: f64) -> Proposal {
+        let settle = (SETTLE * self.goal.bound.as_secs_f64()).min(SETTLE_SHARE * time);
+        proposal(purpose, rate, settle, time - settle)
+    }
+
+    /// A rate of the bracket near which the objective's statistic may reach its bound.
+    ///
+    /// The inverse of a queue's response time falls in a straight line with the rate: good enough to look there.
+    fn between(&self, low: f64, high: f64) -> f64 {
+        let spare = |rate: f64| {
+            let mut made = self.trials.iter().rev();
+            let made = made.find(|made| (made.proposal.rate / rate - 1.0).abs() < 1e-9);
+            made.map_or(0.0, |made| 1.0 - 1.0 / made.evidence.excess)
+        };
+        let (below, above) = (spare(low), spare(high));
+        let share = match below < 0.0 && above > 0.0 {
+            true => below / (below - above),
+            false => 0.5,
+        };
+        low * (high / low).powf(share.clamp(0.25, 0.75))
+    }
+
+    /// Whether the server, not the number of slow replies, is what fails: errors come before long times.
+    fn is_shedding(&self) -> bool {
+        let mut made = self.trials.iter();
+        made.any(|made| sheds(&self.goal, &made.evidence) && made.evidence.excess < 1.0)
+    }
+
+    /// The capacity as far as it is known.
+    fn estimate(&self) -> f64 {
+        let [low, high] = self.bracket;
+        if self.is_shedding() || self.goal.law().is_none() || self.limit.is_some() {
+            return low;
+        }
+        let fitted = fit(&self.goal, &self.trials).map(|fit| fit.rate);
+        fitted
+            .unwrap_or(self.centre)
+            .clamp(0.7 * low, 1.1 * high.max(low))
+    }
+
+    /// The next rate to measure at.
+    fn around(&self) -> f64 {
+        let [low, high] = self.bracket;
+        if self.is_shedding() || self.goal.law().is_none() {
+            return (low * high).sqrt();
+        }
+        let end = match self.goal.law() {
+            Some(posthaste_stats::Law::Share { allowed }) => -allowed.ln(),
+            _ => 1.0,
+        };
+        let saturation = saturation(&self.trials).map(|(rate, _)| rate);
+        let (rate, slope) = match fit(&self.goal, &self.trials) {
+            Some(fit) => (fit.rate, fit.slope),
+            None => {
+                let spare = saturation.map_or(0.2 * self.centre, |saturation| {
+                    (saturation - self.centre).max(0.05 * saturation)
+                });
+                (self.centre, end / spare)
+            }
+        };
+        let offset = match self.measured {
+            0 => 0.0,
+            odd if odd % 2 == 1 => ABOVE,
+            _ => -BELOW,
+        };
+        let scale = if self.goal.quantile.is_some() {
+            1.0
+        } else {
+            1.0 / 3.0
+        };
+        let rate = (rate + scale * offset / slope).clamp(0.8 * rate, 1.25 * rate);
+        let top = saturation.map_or(1.1 * self.centre.max(high), |saturation| 0.96 * saturation);
+        let top = top.min(1.4 * self.centre);
+        // A saturation far below the bracket wins over the bracket: that was found by short trials.
+        rate.max(0.7 * self.centre).min(top)
+    }
+
+    /// Whether a trial fails beyond the scatter of a short one.
+    fn fails(&self, made: &Made) -> bool {
+        let evidence = &made.evidence;
+        let count = evidence.requests.max(1) as f64;
+        // The scatter of dependent requests, five for one.
+        let beyond = |share: f64, allowed: f64| {
+            share > allowed + 2.0 * (5.0 * allowed * (1.0 - allowed) / count).sqrt()
+        };
+        let slow = match self.goal.quantile {
+            Some(_) => beyond(evidence.share(), self.goal.allowed()),
+            None => evidence.excess > 1.3,
+        };
+        slow || beyond(evidence.errors(), self.goal.tolerance) || falls_behind(made)
+    }
+}
+
+fn proposal(purpose: Purpose, rate: f64, settle: f64, length: f64) -> Proposal {
+    Proposal {
+        purpose,
+        rate,
+        settle: Span::from_secs_f64(settle.max(0.0)),
+        length: Span::from_secs_f64(length.max(1e-3)),
+    }
+}

@@ -1,0 +1,258 @@
+//! The rate at which a response curve crosses its bound, from trials at several rates.
+
+use statrs::distribution::{ChiSquared, ContinuousCDF as _};
+
+/// What is bounded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Law {
+    /// The share of requests beyond the bound, which may not reach `allowed`.
+    Share {
+        /// Above 0 and below 1.
+        allowed: f64,
+    },
+    /// The mean, as a multiple of its bound.
+    Mean,
+}
+
+/// One trial.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Observed {
+    /// Requests per second.
+    pub rate: f64,
+    /// The share beyond the bound, or the mean as a multiple of its bound.
+    pub level: f64,
+    /// How much it proves: independent requests that would prove as much, or the inverse of the mean's relative
+    /// variance.
+    pub weight: f64,
+}
+
+/// A weak expectation of the slope: the curve goes to its end (a share of 1, an infinite mean) where the rate
+/// reaches the server's saturation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Anchor {
+    /// The rate of saturation.
+    pub saturation: f64,
+    /// Standard deviation of the logarithm of the slope about what it gives.
+    pub spread: f64,
+}
+
+/// The fitted curve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fit {
+    /// Where it crosses the bound.
+    pub rate: f64,
+    /// The ends of the 95 % interval, where there are any.
+    pub interval: [Option<f64>; 2],
+    /// Its slope.
+    pub slope: f64,
+    /// The probability of points at least so far from the curve, were the curve right.
+    pub likelihood: f64,
+    /// By how much variances are larger than the weights say.
+    pub inflation: f64,
+}
+
+const GOLDEN: f64 = 0.618_033_988_749_895;
+/// Elasticities (the relative change of the share for a relative change of the rate) beyond these are not told apart.
+const FLATTEST: f64 = 0.05;
+const STEEPEST: f64 = 400.0;
+
+/// A curve to be fitted.
+#[derive(Clone, Debug)]
+pub struct Curve<'p> {
+    points: &'p [Observed],
+    law: Law,
+    anchor: Option<Anchor>,
+}
+
+impl<'p> Curve<'p> {
+    /// The curve through `points`.
+    pub fn new(points: &'p [Observed], law: Law, anchor: Option<Anchor>) -> Self {
+        Self {
+            points,
+            law,
+            anchor,
+        }
+    }
+
+    fn linear(&self, rate: f64, slope: f64, crossing: f64) -> f64 {
+        match self.law {
+            Law::Share { allowed } => allowed.ln() + slope * (rate - crossing),
+            Law::Mean => 1.0 - slope * (rate - crossing),
+        }
+    }
+
+    /// The level at `rate` of the curve with this slope and crossing.
+    pub fn level(&self, rate: f64, slope: f64, crossing: f64) -> f64 {
+        let linear = self.linear(rate, slope, crossing);
+        match self.law {
+            Law::Share { .. } => linear.exp().min(1.0),
+            Law::Mean if linear > 0.0 => 1.0 / linear,
+            Law::Mean => f64::INFINITY,
+        }
+    }
+
+    fn log_likelihood(&self, crossing: f64, slope: f64) -> f64 {
+        let points = self.points.iter();
+        let sum: f64 = points
+            .map(|point| {
+                let linear = self.linear(point.rate, slope, crossing);
+                let term = match self.law {
+                    Law::Share { .. } => {
+                        let rest = -(linear.exp_m1());
+                        if point.level < 1.0 {
+                            point.level * linear + (1.0 - point.level) * rest.max(1e-300).ln()
+                        } else {
+                            linear
+                        }
+                    }
+                    Law::Mean => linear.max(1e-300).ln() - point.level * linear,
+                };
+                point.weight * term
+            })
+            .sum();
+        let sum = sum + 0.5 * self.information(crossing, slope).ln();
+        let Some(anchor) = self.anchor else {
+            return sum;
+        };
+        let expected = self.end() / (anchor.saturation - crossing).max(0.02 * anchor.saturation);
+        sum - 0.5 * ((slope / expected).ln() / anchor.spread).powi(2)
+    }
+
+    /// The determinant of Fisher's information of intercept and slope.
+    fn information(&self, crossing: f64, slope: f64) -> f64 {
+        let (mut a, mut b, mut c) = (0.0, 0.0, 0.0);
+        for point in self.points {
+            let linear = self.linear(point.rate, slope, crossing);
+            let weight = point.weight
+                * match self.law {
+                    Law::Share { .. } => linear.exp() / (-linear.exp_m1()).max(1e-9),
+                    Law::Mean => linear.max(1e-9).powi(-2),
+                };
+            let x = (point.rate - crossing) * slope;
+            a += weight;
+            b += weight * x;
+            c += weight * x * x;
+        }
+        let prior = self.anchor.map_or(0.0, |anchor| anchor.spread.powi(-2));
+        (a * (c + prior) - b * b).max(1e-300)
+    }
+
+    /// How far the curve's end is from the crossing on the linear scale.
+    fn end(&self) -> f64 {
+        match self.law {
+            Law::Share { allowed } => -allowed.ln(),
+            Law::Mean => 1.0,
+        }
+    }
+
+    /// The best slope for a crossing, and its log likelihood.
+    fn profile(&self, crossing: f64) -> (f64, f64) {
+        let last = self.points.iter().map(|p| p.rate).fold(0.0, f64::max);
+        let mut steepest = STEEPEST / crossing;
+        if last > crossing {
+            steepest = steepest.min(0.999 * self.end() / (last - crossing));
+        }
+        let flattest = (FLATTEST / crossing).min(steepest * 0.5);
+        let (mut low, mut high) = (flattest.ln(), steepest.ln());
+        let at = |x: f64| self.log_likelihood(crossing, x.exp());
+        let (mut a, mut b) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
+        let (mut fa, mut fb) = (at(a), at(b));
+        while high - low > 1e-4 {
+            if fa >= fb {
+                high = b;
+                (b, fb) = (a, fa);
+                a = high - GOLDEN * (high - low);
+                fa = at(a);
+            } else {
+                low = a;
+                (a, fa) = (b, fb);
+                b = low + GOLDEN * (high - low);
+                fb = at(b);
+            }
+        }
+        let middle = f64::midpoint(low, high);
+        (middle.exp(), at(middle))
+    }
+
+    /// The maximum-likelihood curve with its interval for this quantile of Student's t.
+    pub fn fit(&self, student: f64) -> Option<Fit> {
+        let rates = || self.points.iter().map(|p| p.rate);
+        let (first, last) = (
+            rates().fold(f64::INFINITY, f64::min),
+            rates().fold(0.0, f64::max),
+        );
+        if self.points.is_empty() || first <= 0.0 {
+            return None;
+        }
+        let (bottom, top) = ((first / 5.0).ln(), (last * 2.0).ln());
+        const GRID: usize = 60;
+        let step = (top - bottom) / GRID as f64;
+        let at = |x: f64| self.profile(x.exp()).1;
+        let best = (0..=GRID)
+            .map(|n| bottom + step * n as f64)
+            .map(|x| (x, at(x)))
+            .max_by(|a, b| a.1.total_cmp(&b.1))?
+            .0;
+        let (mut low, mut high) = (best - step, best + step);
+        while high - low > 1e-5 {
+            let (a, b) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
+            if at(a) >= at(b) {
+                high = b;
+            } else {
+                low = a;
+            }
+        }
+        let peak = f64::midpoint(low, high);
+        let (slope, most) = self.profile(peak.exp());
+        let (likelihood, inflation) = self.misfit(peak.exp(), slope);
+        let drop = 0.5 * student * student * inflation;
+        let end = |limit: f64| {
+            if most - at(limit) < drop {
+                return None;
+            }
+            let (mut inside, mut outside) = (peak, limit);
+            while (outside - inside).abs() > 1e-5 {
+                let middle = f64::midpoint(inside, outside);
+                if most - at(middle) < drop {
+                    inside = middle;
+                } else {
+                    outside = middle;
+                }
+            }
+            Some(f64::midpoint(inside, outside).exp())
+        };
+        Some(Fit {
+            rate: peak.exp(),
+            interval: [end(bottom), end(top)],
+            slope,
+            likelihood,
+            inflation,
+        })
+    }
+
+    fn misfit(&self, crossing: f64, slope: f64) -> (f64, f64) {
+        let free = self.points.len() as f64 - 2.0;
+        if free < 1.0 {
+            return (1.0, 1.0);
+        }
+        let squares: f64 = self
+            .points
+            .iter()
+            .map(|point| {
+                let level = self.level(point.rate, slope, crossing);
+                let spread = match self.law {
+                    Law::Share { .. } => level * (1.0 - level),
+                    Law::Mean => level * level,
+                };
+                point.weight * (point.level - level).powi(2) / spread.max(1e-12)
+            })
+            .sum();
+        let likelihood = ChiSquared::new(free).map_or(1.0, |law| law.sf(squares));
+        let inflation = if likelihood < 0.05 {
+            squares / free
+        } else {
+            1.0
+        };
+        (likelihood, inflation)
+    }
+}

@@ -1,0 +1,182 @@
+//! The capacity that `load --find` reports, against queueing theory: on the wire and in virtual time.
+//!
+//! Virtual time shows whether the method is right, with a thousand searches a law; the wire shows whether the real
+//! generator and server are near it.
+
+use std::process::Command;
+
+use posthaste_stats::theory::{Md1, Mm1};
+use posthaste_units::Span;
+use serde_json::Value;
+
+use crate::bench::{Bench, Row, median};
+use crate::load::Report;
+use crate::peers::generators::first_isbn;
+use crate::process::Running;
+use crate::trouble::{Outcome, Trouble};
+
+/// The laws on the wire, with services in ms, in turns. M/M/1 of 5 ms is left to virtual time: 50 s of it do not
+/// know the capacity to 5 %.
+const WIRE: [(&str, u64); 3] = [("md1", 1), ("md1", 5), ("mm1", 1)];
+/// Seeds of each.
+const SEEDS: u64 = 4;
+/// The bound on p99, in services.
+const BOUND: u64 = 10;
+/// A figure is near when it is within this share of theory.
+const NEAR: f64 = 0.05;
+/// Bars of virtual time.
+const BIAS: f64 = 0.01;
+const COVERAGE: std::ops::RangeInclusive<f64> = 0.93..=0.97;
+/// Patience with 4,000 simulated searches, in seconds.
+const PATIENCE: u64 = 3600;
+
+/// Searches against bookshops with a known law.
+pub(crate) fn wire(bench: &Bench) -> Outcome<Vec<Row>> {
+    let (mut rows, mut ended, mut near, mut excluded) = (Vec::new(), 0, 0, 0);
+    let mut searches = 0;
+    for seed in 0..bench.or_quick(SEEDS, 1) {
+        for (law, millis) in WIRE {
+            searches += 1;
+            let found = search(bench, law, millis, seed)?;
+            let took = found.report.finished.wall.as_secs_f64();
+            let off = found
+                .report
+                .number("capacity_per_s")
+                .ok()
+                .map(|rate| rate / found.truth - 1.0);
+            let interval = found.report.interval("capacity_interval");
+            let excludes =
+                interval.is_some_and(|(low, high)| found.truth < low || found.truth > high);
+            ended += u32::from(took <= 60.0);
+            near += u32::from(off.is_some_and(|off| off.abs() <= NEAR));
+            excluded += u32::from(excludes);
+            let figure = off.map_or("no figure".to_owned(), |off| {
+                format!("off by {:+.1} %", off * 100.0)
+            });
+            let ends = interval.map_or("no interval".to_owned(), |(low, high)| {
+                format!("{low:.0}/s to {high:.0}/s")
+            });
+            rows.push(Row::told(
+                format!("{law}:{millis}ms, seed {seed}"),
+                format!(
+                    "{figure}; {ends}; theory {:.1}/s; took {took:.0} s",
+                    found.truth
+                ),
+            ));
+        }
+    }
+    let all = searches;
+    rows.push(Row::judged(
+        "searches that end within 60 s",
+        format!("{ended} of {all}"),
+        format!("{all} of {all}"),
+        ended == all,
+    ));
+    let enough = all * 10 / 12;
+    rows.push(Row::judged(
+        "figures within 5 % of theory",
+        format!("{near} of {all}"),
+        format!("at least {enough} of {all}"),
+        near >= enough,
+    ));
+    rows.push(Row::judged(
+        "intervals that exclude theory",
+        format!("{excluded} of {all}"),
+        "at most 1",
+        excluded <= 1,
+    ));
+    Ok(rows)
+}
+
+struct Found {
+    report: Report,
+    truth: f64,
+}
+
+fn search(bench: &Bench, law: &str, millis: u64, seed: u64) -> Outcome<Found> {
+    let service = format!("{law}:{millis}ms");
+    let seed = seed.to_string();
+    let shop = bench.bookshop(&["--service", &service, "--seed", &seed])?;
+    let url = shop.url(&format!("/page/{}", first_isbn(&bench.site, &shop)?));
+    let objective = format!("p99<{}ms", BOUND * millis);
+    let options = [
+        "--find",
+        &objective,
+        "--arrivals",
+        "poisson",
+        "--seed",
+        &seed,
+    ];
+    Ok(Found {
+        report: bench.search(&url, &options, 120)?,
+        truth: truth(law, Span::from_millis(millis)),
+    })
+}
+
+/// The rate at which p99 is at its bound, by bisection.
+fn truth(law: &str, service: Span) -> f64 {
+    let p99 = |load: f64| match law {
+        "md1" => Some(Md1::new(load, service)?.sojourn_quantile(0.99)),
+        _ => Some(Mm1::new(load, service)?.sojourn_quantile(0.99)),
+    };
+    let (mut low, mut high) = (0.0, 0.99);
+    while high - low > 1e-6 {
+        let middle = f64::midpoint(low, high);
+        match p99(middle) {
+            Some(time) if time < service * BOUND => low = middle,
+            _ => high = middle,
+        }
+    }
+    low / service.as_secs_f64()
+}
+
+/// The study of the load crate, at its full size of 1,000 searches a law.
+pub(crate) fn in_virtual_time(bench: &Bench) -> Outcome<Vec<Row>> {
+    let mut command = Command::new("cargo");
+    let count = bench.or_quick("1000", "100");
+    command
+        .args([
+            "run",
+            "--quiet",
+            "--release",
+            "-p",
+            "posthaste-load",
+            "--example",
+            "find_study",
+            "--",
+        ])
+        .args(["--seeds", "1", count]);
+    let running = Running::start("find-virtual", &mut command, &bench.site.logs)?;
+    let finished = running.finish(std::time::Duration::from_secs(PATIENCE))?;
+    let finished = finished.succeeded("the study of --find")?;
+    let mut rows = Vec::new();
+    let mut widths = Vec::new();
+    for line in finished.stdout.lines() {
+        let case: Value = serde_json::from_str(line)
+            .map_err(|error| Trouble::Failed(format!("the study of --find: {error} in {line}")))?;
+        let number = |name: &str| case[name].as_f64().unwrap_or(f64::NAN);
+        let (bias, coverage) = (number("bias"), number("coverage"));
+        widths.push(number("median_width"));
+        rows.push(Row::judged(
+            format!(
+                "{}, {} searches",
+                case["case"].as_str().unwrap_or_default(),
+                case["searches"]
+            ),
+            format!(
+                "bias {:+.2} %, coverage {:.1} %, median width {:.1} %, {} figures",
+                bias * 100.0,
+                coverage * 100.0,
+                number("median_width") * 100.0,
+                case["figures"],
+            ),
+            "bias at most 1 %, coverage 93 to 97 %",
+            bias.abs() <= BIAS && COVERAGE.contains(&coverage),
+        ));
+    }
+    rows.push(Row::told(
+        "median width over the cases",
+        format!("{:.1} %", median(&widths) * 100.0),
+    ));
+    Ok(rows)
+}
