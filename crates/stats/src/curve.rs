@@ -1,6 +1,6 @@
 //! The rate at which a response curve crosses its bound, from trials at several rates.
 
-use statrs::distribution::{ChiSquared, ContinuousCDF as _};
+use statrs::distribution::{ChiSquared, ContinuousCDF as _, Normal, StudentsT};
 
 /// What is bounded.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,6 +52,10 @@ pub struct Fit {
 }
 
 const GOLDEN: f64 = 0.618_033_988_749_895;
+/// Degrees of freedom of Student's t for each independent request beyond the bound that the points expect at the
+/// crossing: with a handful of them the likelihood is not yet normal. Set by simulation (`cargo xtask bench
+/// find-virtual`).
+const FREEDOM: f64 = 3.2;
 /// Elasticities (the relative change of the share for a relative change of the rate) beyond these are not told apart.
 const FLATTEST: f64 = 0.05;
 const STEEPEST: f64 = 400.0;
@@ -174,8 +178,22 @@ impl<'p> Curve<'p> {
         (middle.exp(), at(middle))
     }
 
-    /// The maximum-likelihood curve with its interval for this quantile of Student's t.
-    pub fn fit(&self, student: f64) -> Option<Fit> {
+    /// Two-sided 95 % quantile for the interval.
+    fn quantile(&self) -> f64 {
+        let weight: f64 = self.points.iter().map(|point| point.weight).sum();
+        let events = match self.law {
+            Law::Share { allowed } => weight * allowed.min(1.0 - allowed),
+            Law::Mean => weight,
+        };
+        match StudentsT::new(0.0, 1.0, (FREEDOM * events).max(2.0)) {
+            Ok(law) => law.inverse_cdf(0.975),
+            Err(_) => Normal::standard().inverse_cdf(0.975),
+        }
+    }
+
+    /// The maximum-likelihood curve with its 95 % interval.
+    pub fn fit(&self) -> Option<Fit> {
+        let student = self.quantile();
         let rates = || self.points.iter().map(|p| p.rate);
         let (first, last) = (
             rates().fold(f64::INFINITY, f64::min),

@@ -20,7 +20,6 @@ pub mod goodness;
 mod histogram;
 mod interval;
 pub mod isotonic;
-mod line;
 mod recorder;
 mod share;
 mod summary;
@@ -35,7 +34,6 @@ pub use compare::{
 pub use curve::{Anchor, Curve, Fit, Law, Observed};
 pub use histogram::{Histogram, LogError, LogInterval, Step, write_log};
 pub use interval::Estimate;
-pub use line::{Crossing, Weighted, crossing};
 pub use recorder::{Batch, Recorder};
 pub use share::Share;
 pub use summary::{Statistic, Summary};

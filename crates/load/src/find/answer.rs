@@ -109,19 +109,22 @@ pub struct Capacity {
     /// Whether the confirming trial, by itself, is compatible with the objective's bound being met at its rate; `null`
     /// without such a trial.
     pub confirmed: Option<bool>,
+    /// Whether the service came back to its response times under light load before each trial.
+    pub recovered: bool,
     /// Length of the search that would probably be precise enough, in seconds.
     pub seconds_needed: Option<f64>,
     /// Every rate tried, in order.
     pub trials: Vec<Trial>,
 }
 
-/// The answer that `trials` give; `limit` is the lowest rate that the generator could not send.
+/// The answer that `trials` give; `limit` is the lowest rate that the generator could not send, and `recovered` whether the
+/// service came back to its response times under light load.
 pub(super) fn conclude(
     objective: String,
     goal: &Goal,
     effort: &Effort,
     trials: &[Made],
-    limit: Option<f64>,
+    (limit, recovered): (Option<f64>, bool),
 ) -> Capacity {
     let [mut held, mut failed] = estimate::bounds(goal, trials);
     let shedding = trials
@@ -137,7 +140,7 @@ pub(super) fn conclude(
     }
     let (rate, interval) = match &fit {
         Some(fit) => match fit.interval {
-            [Some(low), Some(high)] => (Some(fit.rate), Some([low, high])),
+            [Some(low), Some(high)] => (Some(unbiased(fit.rate, low, high)), Some([low, high])),
             _ => (None, None),
         },
         None => (None, None),
@@ -168,9 +171,17 @@ pub(super) fn conclude(
         },
         consistent: fit.map(|fit| fit.inflation <= 1.0),
         confirmed: confirming.map(|made| is_met(goal, made)),
+        recovered,
         seconds_needed: needed,
         trials: trials.iter().map(Trial::new).collect(),
     }
+}
+
+/// The estimate on the scale of rates. The likelihood is near enough to symmetrical in the logarithm of the rate; the mean
+/// of a log-normal variable exceeds its median by half its variance.
+fn unbiased(rate: f64, low: f64, high: f64) -> f64 {
+    let deviation = (high / low).ln() / (2.0 * estimate::NORMAL);
+    (rate * (-0.5 * deviation.powi(2)).exp()).clamp(low, high)
 }
 
 /// Whether the trial is compatible with the objective at its rate.
@@ -216,6 +227,12 @@ impl fmt::Display for Capacity {
         }
         if self.consistent == Some(false) {
             f.write_str("\nthe trials differ by more than chance: the interval is widened for it")?;
+        }
+        if !self.recovered {
+            f.write_str(
+                "\nthe service did not come back to its response times under light load: \
+                 an older backlog may be part of these trials",
+            )?;
         }
         if self.confirmed == Some(false) {
             f.write_str("\nthe confirming trial exceeded the bound: it is part of the interval")?;

@@ -275,11 +275,7 @@ impl Search {
                 self.phase = self.narrow(low, high, left - 1);
             }
             Phase::Measure => {
-                if over {
-                    self.bracket[1] = self.bracket[1].min(proposal.rate);
-                } else {
-                    self.bracket[0] = self.bracket[0].max(proposal.rate);
-                }
+                self.bracket = self.bracket_after(proposal.rate, over);
                 self.measured += 1;
                 if self.measured >= self.planned {
                     self.phase = Phase::Confirm;
@@ -296,7 +292,7 @@ impl Search {
             &self.goal,
             &self.effort,
             &self.trials,
-            self.limit,
+            (self.limit, !self.is_unrecovered()),
         )
     }
 
@@ -375,6 +371,37 @@ impl Search {
         }
     }
 
+    /// The bracket after a measuring trial. It overrules the short trials that made the bracket: where a rate holds that
+    /// seemed to fail, the next rate above that failed is the new end, and the other way round.
+    fn bracket_after(&self, rate: f64, over: bool) -> [f64; 2] {
+        let [low, high] = self.bracket;
+        let located = self
+            .trials
+            .iter()
+            .filter(|made| made.proposal.purpose == Purpose::Locate);
+        let rates = |over: bool| {
+            let is_over = move |made: &&Made| {
+                (made.evidence.excess >= 1.0 || sheds(&self.goal, &made.evidence)) == over
+            };
+            located
+                .clone()
+                .filter(is_over)
+                .map(|made| made.proposal.rate)
+        };
+        match over {
+            true if rate > low => [low, high.min(rate)],
+            true => {
+                let below = rates(false).filter(|held| *held < rate);
+                [below.fold(rate / BRACKET, f64::max), rate]
+            }
+            false if rate < high => [low.max(rate), high],
+            false => {
+                let above = rates(true).filter(|failed| *failed > rate);
+                [rate, above.fold(rate * BRACKET, f64::min)]
+            }
+        }
+    }
+
     /// Divides the time left into measuring trials and the confirmation.
     fn share_out(&mut self) {
         let time = self.left() * (1.0 - CONFIRMING);
@@ -430,7 +457,11 @@ impl Search {
     fn around(&self) -> f64 {
         let [low, high] = self.bracket;
         if self.is_shedding() || self.goal.law().is_none() {
-            return (low * high).sqrt();
+            // Every other trial repeats the end that a short trial said to fail.
+            return match self.measured % 2 {
+                0 if high.is_finite() => high,
+                _ => (low * high).sqrt(),
+            };
         }
         let end = match self.goal.law() {
             Some(posthaste_stats::Law::Share { allowed }) => -allowed.ln(),
