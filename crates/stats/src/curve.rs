@@ -55,7 +55,7 @@ const GOLDEN: f64 = 0.618_033_988_749_895;
 /// Degrees of freedom of Student's t for each independent request beyond the bound that the points expect at the
 /// crossing: with a handful of them the likelihood is not yet normal. Set by simulation (`cargo xtask bench
 /// find-virtual`).
-const FREEDOM: f64 = 3.2;
+const FREEDOM: f64 = 8.0;
 /// Elasticities (the relative change of the share for a relative change of the rate) beyond these are not told apart.
 const FLATTEST: f64 = 0.05;
 const STEEPEST: f64 = 400.0;

@@ -25,9 +25,12 @@ const ERROR_DISPERSION_SHORT: f64 = 20.0;
 /// Dispersion assumed where the batches of no trial tell it.
 const UNKNOWN_DISPERSION: f64 = 20.0;
 /// Dispersion of the requests beyond a bound, as a share of that of all response times: 0.95 for reflected Brownian motion
-/// at one in a hundred, less for queues whose services vary less. Set by simulation, on other seeds than the ones that
-/// are reported.
-const RARE_DISPERSION: f64 = 0.88;
+/// at one in a hundred, whose times are exponential. It is lower where times vary less: this factor and power of their
+/// squared coefficient of variation make intervals cover for M/M/1 (1.0) and M/D/1 (0.55 at a load of 0.77) alike, and
+/// are not used beyond these limits.
+const RARE_DISPERSION: f64 = 1.08;
+const RARE_POWER: f64 = 0.4;
+const RARE_VARIATION: (f64, f64) = (0.3, 1.5);
 /// Dispersions do not grow faster than this power of the rate.
 const STEEPEST_DISPERSION: f64 = 15.0;
 /// The share of replies missing at the end of a trial, and their number, from which on it fails, and from which on the
@@ -128,6 +131,7 @@ fn observed(law: Law, trials: &[Made], saturation: Option<f64>) -> Vec<Observed>
         .filter(|made| saturation.is_none_or(|limit| made.proposal.rate < STATIONARY * limit))
         .collect();
     let smooth = dispersions(law, &used);
+    let rare = rare_dispersion(&used);
     let observe = |(made, dispersion): (&&Made, f64)| {
         let count = made.evidence.requests as f64;
         Observed {
@@ -137,12 +141,33 @@ fn observed(law: Law, trials: &[Made], saturation: Option<f64>) -> Vec<Observed>
                 Law::Mean => made.evidence.excess,
             },
             weight: match law {
-                Law::Share { .. } => count / (RARE_DISPERSION * dispersion).max(1.0),
+                Law::Share { .. } => count / (rare * dispersion).max(1.0),
                 Law::Mean => count / dispersion,
             },
         }
     };
     used.iter().zip(smooth).map(observe).collect()
+}
+
+/// The dispersion of the requests beyond the bound as a share of that of all response times, by the variation of these.
+fn rare_dispersion(used: &[&Made]) -> f64 {
+    let (mut variation, mut requests) = (0.0, 0.0);
+    for made in used {
+        let dependence = &made.evidence.dependence;
+        let of_mean = dependence
+            .mean_relative_variance
+            .zip(dependence.mean_dispersion);
+        if let Some((variance, dispersion)) = of_mean {
+            let count = made.evidence.requests as f64;
+            variation += count * (variance * count / dispersion);
+            requests += count;
+        }
+    }
+    if requests == 0.0 {
+        return RARE_DISPERSION;
+    }
+    let (least, most) = RARE_VARIATION;
+    RARE_DISPERSION * (variation / requests).clamp(least, most).powf(RARE_POWER)
 }
 
 /// The dispersion of each trial: of a share, the variance over that of independent requests; of a mean, the relative
