@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use hyper::header::{
     CACHE_CONTROL, CONTENT_LENGTH, HeaderName, HeaderValue, IF_NONE_MATCH, TRANSFER_ENCODING,
 };
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, Response, StatusCode, Version};
-use posthaste_serve::{Handler, Peer};
+use posthaste_serve::{Handler, Incoming, Peer};
 use posthaste_units::{Dscp, Span};
 use posthaste_wsqos::forbids_transform;
 
@@ -69,6 +69,15 @@ impl Handler for Gateway {
             trace.end(client, reply.status(), decided);
         }
         reply
+    }
+
+    fn rejected(&self, request: &Request<Incoming>, peer: &Peer, status: StatusCode) {
+        let house = &self.workshop.house;
+        house.metrics.service.add(Span::ZERO);
+        house.metrics.replied(status.as_u16());
+        if let Some(log) = &house.log {
+            Entry::of(log, request).write(peer.address.ip(), Span::ZERO, status, None);
+        }
     }
 }
 
