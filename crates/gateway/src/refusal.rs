@@ -78,7 +78,7 @@ impl From<Failure> for Refusal {
             Failure::ConnectTimeout | Failure::ReplyTimeout | Failure::Stalled => {
                 StatusCode::GATEWAY_TIMEOUT
             }
-            Failure::Broken(_) => StatusCode::BAD_GATEWAY,
+            Failure::Broken(_) | Failure::Closed(_) | Failure::Switched => StatusCode::BAD_GATEWAY,
         };
         match failure.of_client() {
             Some(error) => Self::new(error.status(), error.to_string()),

@@ -5,6 +5,7 @@ mod health;
 mod line;
 mod patience;
 mod pool;
+mod probe;
 mod reported;
 mod target;
 
@@ -17,7 +18,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use hyper::header::HOST;
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request, Response, StatusCode};
 use posthaste_units::Dscp;
 use rustix::io::Errno;
 
@@ -47,6 +48,14 @@ pub(crate) enum Failure {
     /// A connection that broke, or what is not HTTP on it.
     #[error("the upstream's reply is broken: {0}")]
     Broken(hyper::Error),
+    /// A kept connection that the upstream closed instead of answering a request that cannot be sent twice.
+    #[error(
+        "the upstream closed a kept connection without announcing it (Connection: close), and this request cannot be sent twice: {0}"
+    )]
+    Closed(hyper::Error),
+    /// 101, which no request has asked for.
+    #[error("the upstream switched protocols unasked")]
+    Switched,
     /// No head of a reply in time.
     #[error("the upstream did not reply in time")]
     ReplyTimeout,
@@ -60,7 +69,7 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// The names of the kinds, in the order of [`Failure::kind`].
-    pub(crate) const KINDS: [&'static str; 7] = [
+    pub(crate) const KINDS: [&'static str; 9] = [
         "none-healthy",
         "connect",
         "connect-timeout",
@@ -68,6 +77,8 @@ impl Failure {
         "reply-timeout",
         "codec",
         "stalled",
+        "closed",
+        "switched",
     ];
 
     /// What the client has done to its own request, where that is what broke the exchange off.
@@ -113,6 +124,8 @@ impl Failure {
             Self::ReplyTimeout => 4,
             Self::Codec(_) => 5,
             Self::Stalled => 6,
+            Self::Closed(_) => 7,
+            Self::Switched => 8,
         }
     }
 }
@@ -205,12 +218,17 @@ impl Upstreams {
             match line.send(request, self.reply).await {
                 Ok(reply) => {
                     target.health.connected();
-                    return Ok(self.received(reply, line, home));
+                    return self.received(reply, line, home);
                 }
                 Err((_, Some(unsent))) => request = unsent,
                 Err((failure, None)) => {
-                    let again = again.filter(|_| failure.is_close());
-                    request = again.ok_or((failure, None))?;
+                    let was_closed = failure.is_close() && !line.has_heard();
+                    let again = again.filter(|_| was_closed);
+                    let told = |failure| match failure {
+                        Failure::Broken(error) if was_closed => target.closed(error),
+                        other => other,
+                    };
+                    request = again.ok_or_else(|| (told(failure), None))?;
                     was_sent = true;
                     // Whatever ended it there may end other connections, too.
                     break;
@@ -228,7 +246,7 @@ impl Upstreams {
             }
         };
         match line.send(request, self.reply).await {
-            Ok(reply) => Ok(self.received(reply, line, home)),
+            Ok(reply) => self.received(reply, line, home),
             Err((failure, _)) => Err((failure, None)),
         }
     }
@@ -278,8 +296,12 @@ impl Upstreams {
         reply: Response<hyper::body::Incoming>,
         line: Line,
         home: Home,
-    ) -> Response<Passing> {
-        reply.map(|body| Passing::new(body, line, home, self.reply_body))
+    ) -> Result<Response<Passing>, Unanswered> {
+        // Upgrade does not go on, so nobody has asked for it (RFC 9110, section 15.2.2).
+        if reply.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Err((Failure::Switched, None));
+        }
+        Ok(reply.map(|body| Passing::new(body, line, home, self.reply_body)))
     }
 }
 

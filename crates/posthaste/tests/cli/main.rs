@@ -4,6 +4,7 @@ mod bad_input;
 mod bad_luck;
 mod command;
 mod demo;
+mod early_answers;
 mod net;
 mod offers;
 mod outcomes;
