@@ -102,9 +102,7 @@ impl Gateway {
         if let Some(told) = protection.told(&head, &peer) {
             return Ok((told, None));
         }
-        let (route, rules) = site
-            .route(head.uri.path())
-            .ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "no route leads there"))?;
+        let (route, rules) = site.route(head.uri.path())?;
         let mut body = receive(&site, &mut head, body, &peer)?;
         let wishes = Wishes::read(&head, &mut body, route).await?;
         metrics.heard(&wishes);

@@ -6,6 +6,7 @@ use hyper::{Response, StatusCode};
 use posthaste_soap::{Fault, Version, http};
 
 use crate::body::{BodyError, ReplyBody};
+use crate::site::Astray;
 use crate::upstream::Failure;
 
 /// A request that ends here.
@@ -66,6 +67,18 @@ impl Refusal {
             }
         }
         reply
+    }
+}
+
+impl From<Astray> for Refusal {
+    fn from(astray: Astray) -> Self {
+        match astray {
+            Astray::Nowhere => Self::new(StatusCode::NOT_FOUND, "no route leads there"),
+            Astray::InDoubt => Self::new(
+                StatusCode::BAD_REQUEST,
+                "the path leads to different routes as it is written and in its normal form: send the normal form",
+            ),
+        }
     }
 }
 

@@ -355,23 +355,29 @@ fn a_reply_in_chunks_has_no_other_length() {
     );
 }
 
-#[test]
-fn a_route_is_found_however_its_path_is_spelled() {
+/// Two routes, to an open upstream and to one for `/account` and below.
+fn two_routes() -> (Origin, Origin, posthaste_gateway::Running) {
     let (open, kept) = (Origin::answering(HELLO), Origin::answering(HELLO));
     let mut both = config(&[open.address], "");
     both.routes
         .push(config(&[kept.address], "").routes.remove(0));
     both.routes[1].path = "/acc%6Funt".to_owned();
     let gateway = posthaste_gateway::start(both).unwrap();
+    (open, kept, gateway)
+}
+
+#[test]
+fn a_route_is_found_however_its_characters_are_spelled() {
+    let (open, kept, gateway) = two_routes();
     for path in [
         "/account?x",
-        "//account",
         "/%61ccount",
-        "/x/../account/y",
-        "/account//../x",
+        "/account/../account/y",
+        "/account//x",
         "/account;id=1",
+        "/account/a%2Fb",
     ] {
-        assert_eq!(get(&gateway, path, "").status, 200);
+        assert_eq!(get(&gateway, path, "").status, 200, "{path}");
         let line = format!("GET {path} HTTP/1.1");
         assert!(
             kept.last_request().starts_with(&line),
@@ -379,6 +385,33 @@ fn a_route_is_found_however_its_path_is_spelled() {
         );
     }
     assert_eq!((open.asked(), kept.asked()), (0, 6));
+    for path in ["/a/../b", "//b", "/b%2Fc", "/account.", "/accountant/.."] {
+        assert_eq!(get(&gateway, path, "").status, 200, "{path}");
+    }
+    assert_eq!((open.asked(), kept.asked()), (5, 6));
+}
+
+/// Whoever got one of these could read it as a path of the other.
+#[test]
+fn no_path_leads_out_of_its_route_or_into_another() {
+    let (open, kept, gateway) = two_routes();
+    for path in [
+        "/account/../x",
+        "/account/%2e%2E/x",
+        "/account/..%2fx",
+        "/account/..;a/x",
+        "/account//../x",
+        "/account/x/../../y",
+        "//account",
+        "/./account/y",
+        "/x/../account/y",
+        "/x/..%2Faccount",
+        "/x%2f../account",
+    ] {
+        let reply = get(&gateway, path, "");
+        assert_eq!(reply.status, 400, "{path}");
+    }
+    assert_eq!((open.asked(), kept.asked()), (0, 0));
 }
 
 #[test]
