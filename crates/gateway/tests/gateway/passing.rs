@@ -45,6 +45,25 @@ fn what_concerns_one_connection_stays_on_it() {
 }
 
 #[test]
+fn connection_takes_away_nothing_that_the_upstream_needs() {
+    let origin = Origin::answering(HELLO);
+    let gateway = gateway(&origin);
+    let named = "Host, Content-Length, Transfer-Encoding, Via, X-Forwarded-For, X-Forwarded-Proto";
+    let mut client = Client::new(&gateway);
+    client.send(format!(
+        "POST / HTTP/1.1\r\nHost: shop\r\nConnection: {named}, close\r\nX-Forwarded-For: 192.0.2.1\r\nContent-Length: 5\r\n\r\nhello"
+    ));
+    assert_eq!(client.reply(false).unwrap().status, 200);
+    let request = origin.last_request().to_lowercase();
+    assert_eq!(field(&request, "host"), Some("shop"), "{request}");
+    assert_eq!(field(&request, "content-length"), Some("5"));
+    assert_eq!(field(&request, "transfer-encoding"), None);
+    assert_eq!(field(&request, "x-forwarded-for"), Some("192.0.2.1"));
+    assert_eq!(field(&request, "x-forwarded-proto"), Some("http"));
+    assert_eq!(field(&request, "via"), Some("1.1 posthaste"));
+}
+
+#[test]
 fn those_before_us_stay_in_the_list_and_cookies_become_one_field() {
     let origin = Origin::answering(HELLO);
     let gateway = gateway(&origin);
