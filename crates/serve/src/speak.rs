@@ -20,6 +20,7 @@ use hyper_util::rt::TokioIo;
 use posthaste_units::Dscp;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
+use tokio::task::yield_now;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
@@ -194,7 +195,11 @@ async fn linger(socket: &TcpStream) {
             .is_ok_and(|is| is.is_ok())
         {
             match socket.try_read(&mut dropped) {
-                Ok(length @ 1..) if length < left => left -= length,
+                Ok(length @ 1..) if length < left => {
+                    left -= length;
+                    // A client that sends without end is read in turn with those that are served.
+                    yield_now().await;
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 _ => return,
             }
