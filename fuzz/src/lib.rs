@@ -10,11 +10,14 @@ mod capture;
 mod changes;
 mod cuts;
 mod decoding;
+#[allow(dead_code)] // the peer test sends the rest
+mod doubtful;
 mod duplicate_acks;
 mod endpoint;
 mod envelope;
 mod frames;
 mod http_reply;
+mod mixing;
 mod offers;
 mod packets;
 mod pattern;
@@ -22,6 +25,7 @@ mod quantities;
 mod record;
 mod registry_reply;
 mod reply_inspect;
+mod request_framing;
 mod resolv_conf;
 mod segments;
 mod soap_head;
@@ -43,6 +47,7 @@ pub use endpoint::endpoint;
 pub use envelope::envelope;
 pub use frames::frames;
 pub use http_reply::http_reply;
+pub use mixing::doubtful;
 pub use offers::offers;
 pub use packets::packets;
 pub use pattern::pattern;
@@ -50,6 +55,7 @@ pub use quantities::quantities;
 pub use record::record;
 pub use registry_reply::registry_reply;
 pub use reply_inspect::reply_inspect;
+pub use request_framing::request_framing;
 pub use resolv_conf::resolv_conf;
 pub use soap_head::soap_head;
 pub use stack::stack;
@@ -72,6 +78,8 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("changes", changes),
     ("registry_reply", registry_reply),
     ("http_reply", http_reply),
+    ("request_framing", request_framing),
+    ("doubtful", doubtful),
     ("decoding", decoding),
     ("quantities", quantities),
     ("pattern", pattern),

@@ -2,7 +2,7 @@
 //! the reader of requests.
 
 use posthaste_soap::reply::{Inspection, inspect};
-use posthaste_soap::xml::{Scanner, Token, XmlError};
+use posthaste_soap::xml::{Scanner, Token, XmlError, decode};
 use posthaste_soap::{Code, Detail, Fault, Limits, Request, Version};
 
 use crate::envelope::{BOTH, FIXED, PER_BYTE, as_written};
@@ -74,6 +74,9 @@ fn inside(error: &XmlError, length: usize) {
 /// Whatever a service would read as a request, a client sees as an envelope with that content.
 fn agrees(text: &str, found: &Inspection) {
     let limits = Limits::default();
+    let Ok(text) = &decode(text.as_bytes(), &limits) else {
+        return;
+    };
     for version in BOTH {
         let Ok(request) = Request::read(text, version, &limits, &[]) else {
             continue;

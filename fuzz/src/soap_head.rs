@@ -2,7 +2,7 @@
 //! header, what comes behind it does not matter, and the scanner of whole documents is of one opinion.
 //! A message that can be taken apart at its Body is as well-formed with its Body packed as it was.
 
-use posthaste_soap::xml::{Name, Scanner, Token, XmlError};
+use posthaste_soap::xml::{Name, Scanner, Token, XmlError, decode};
 use posthaste_soap::{Limits, Version};
 use posthaste_wsqos::{COMPRESSION, Coding, Envelope, Form, HeadScan, NAMESPACE, Seen, Wish};
 
@@ -81,6 +81,7 @@ fn packable(message: &[u8], limits: &Limits) {
 
 /// What must be seen of a document that is whole and well-formed, without references.
 fn read(text: &str, limits: &Limits) -> Result<Seen, XmlError> {
+    let text = &*decode(text.as_bytes(), limits)?;
     let mut whole = Scanner::new(text, limits);
     while whole.token()? != Token::Eof {}
     let mut scanner = Scanner::new(text, limits);

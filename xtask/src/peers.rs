@@ -123,6 +123,11 @@ pub(crate) const PEERS: &[Peer] = &[
         run: gateway::strict,
     },
     Peer {
+        name: "gateway-differ",
+        about: "some two hundred doubtful messages of HTTP/1 and 2: no more goes on from us than from nginx and HAProxy",
+        run: gateway::differ,
+    },
+    Peer {
         name: "gateway-crowd",
         about: "2,000 connections at once, 10,000 idle in 150 MiB, a gigabyte in constant memory",
         run: gateway::crowd,

@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
-use posthaste_serve::{BodyError, Counters, Handler, Peer, Slowness, read_body};
+use posthaste_serve::{BodyError, Counters, Handler, Incoming, Peer, Slowness, read_body};
 use posthaste_soap::wsdl::Service;
 use posthaste_soap::{Limits, Refusal, Version, http, xml};
 

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
-use posthaste_serve::{Handler, Peer};
+use posthaste_serve::{Handler, Incoming, Peer};
 
 use crate::house::House;
 use crate::{exposition, status};

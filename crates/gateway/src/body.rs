@@ -10,8 +10,8 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use hyper::StatusCode;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
-use posthaste_serve::Peer;
+use hyper::body::{Body, Frame, SizeHint};
+use posthaste_serve::{Incoming, Peer};
 use posthaste_units::{Instant, Span};
 use thiserror::Error;
 

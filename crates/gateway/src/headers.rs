@@ -44,11 +44,28 @@ pub(crate) fn strip_hop(headers: &mut HeaderMap) {
         .filter(|field| !field.as_bytes().eq_ignore_ascii_case(b"keep-alive"))
         .filter_map(|field| field.to_str().ok())
         .flat_map(|field| field.split(','))
-        .filter_map(|name| name.trim().parse().ok());
+        .filter_map(|name| name.trim().parse().ok())
+        .filter(|name| !is_for_all_hops(name));
     let gone: Vec<HeaderName> = own.chain(named).collect();
     for name in gone {
         headers.remove(name);
     }
+}
+
+/// Whether a field stays although Connection names it: routing and framing need it, or the gateway writes it. Nobody else
+/// decides what the upstream learns of whom a request is to, from and through (RFC 9110, section 7.6.1).
+fn is_for_all_hops(name: &HeaderName) -> bool {
+    matches!(
+        name.as_str(),
+        "content-encoding"
+            | "content-length"
+            | "host"
+            | "traceparent"
+            | "tracestate"
+            | "via"
+            | "x-forwarded-for"
+            | "x-forwarded-proto"
+    )
 }
 
 /// Leaves of a message's lengths the one that it has: none beside a transfer coding (RFC 9112, section 6.3), and one where
@@ -153,6 +170,37 @@ mod tests {
         ] {
             assert_eq!(strengthen(list), wanted);
         }
+    }
+
+    #[test]
+    fn connection_removes_what_is_of_one_hop_and_nothing_that_others_need() {
+        let mut headers = HeaderMap::new();
+        let named = "host, Content-Length, transfer-encoding, via, X-Forwarded-For, x-own, close";
+        for (name, value) in [
+            ("connection", named),
+            ("host", "s"),
+            ("content-length", "5"),
+            ("via", "1.1 other"),
+            ("x-forwarded-for", "192.0.2.1"),
+            ("x-own", "1"),
+            ("transfer-encoding", "chunked"),
+            ("x-other", "2"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        strip_hop(&mut headers);
+        let mut left: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
+        left.sort_unstable();
+        assert_eq!(
+            left,
+            [
+                "content-length",
+                "host",
+                "via",
+                "x-forwarded-for",
+                "x-other"
+            ]
+        );
     }
 
     #[test]

@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use hyper::header::{
     CACHE_CONTROL, CONTENT_LENGTH, HeaderName, HeaderValue, IF_NONE_MATCH, TRANSFER_ENCODING,
 };
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, Response, StatusCode, Version};
-use posthaste_serve::{Handler, Peer};
+use posthaste_serve::{Handler, Incoming, Peer};
 use posthaste_units::{Dscp, Span};
 use posthaste_wsqos::forbids_transform;
 
@@ -70,6 +70,15 @@ impl Handler for Gateway {
         }
         reply
     }
+
+    fn rejected(&self, request: &Request<Incoming>, peer: &Peer, status: StatusCode) {
+        let house = &self.workshop.house;
+        house.metrics.service.add(Span::ZERO);
+        house.metrics.replied(status.as_u16());
+        if let Some(log) = &house.log {
+            Entry::of(log, request).write(peer.address.ip(), Span::ZERO, status, None);
+        }
+    }
 }
 
 /// A reply, and whose wish and which reason made it so, where it is an upstream's.
@@ -93,9 +102,7 @@ impl Gateway {
         if let Some(told) = protection.told(&head, &peer) {
             return Ok((told, None));
         }
-        let (route, rules) = site
-            .route(head.uri.path())
-            .ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "no route leads there"))?;
+        let (route, rules) = site.route(head.uri.path())?;
         let mut body = receive(&site, &mut head, body, &peer)?;
         let wishes = Wishes::read(&head, &mut body, route).await?;
         metrics.heard(&wishes);

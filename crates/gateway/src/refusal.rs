@@ -6,6 +6,7 @@ use hyper::{Response, StatusCode};
 use posthaste_soap::{Fault, Version, http};
 
 use crate::body::{BodyError, ReplyBody};
+use crate::site::Astray;
 use crate::upstream::Failure;
 
 /// A request that ends here.
@@ -69,6 +70,18 @@ impl Refusal {
     }
 }
 
+impl From<Astray> for Refusal {
+    fn from(astray: Astray) -> Self {
+        match astray {
+            Astray::Nowhere => Self::new(StatusCode::NOT_FOUND, "no route leads there"),
+            Astray::InDoubt => Self::new(
+                StatusCode::BAD_REQUEST,
+                "the path leads to different routes as it is written and in its normal form: send the normal form",
+            ),
+        }
+    }
+}
+
 impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
         let status = match &failure {
@@ -78,7 +91,7 @@ impl From<Failure> for Refusal {
             Failure::ConnectTimeout | Failure::ReplyTimeout | Failure::Stalled => {
                 StatusCode::GATEWAY_TIMEOUT
             }
-            Failure::Broken(_) => StatusCode::BAD_GATEWAY,
+            Failure::Broken(_) | Failure::Closed(_) | Failure::Switched => StatusCode::BAD_GATEWAY,
         };
         match failure.of_client() {
             Some(error) => Self::new(error.status(), error.to_string()),

@@ -1,5 +1,6 @@
 //! What one thread serves: the routes of the configuration that was last read.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use crate::cache::Cache;
 use crate::config::{self, Config, MarkPolicy};
 use crate::house::House;
 use crate::protection::Offering;
-use crate::spelling::normal;
+use crate::spelling::{normal, written};
 use crate::upstream::{Checks, Target, TargetError, Upstreams};
 
 /// A configuration that can be served: names resolved, files read. Shared by all threads.
@@ -138,6 +139,15 @@ pub(crate) struct Site {
     _checks: Checks,
 }
 
+/// Why a path has no route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Astray {
+    /// None is above it.
+    Nowhere,
+    /// Its normal form has another route than the path as it is written, or only one of them has any.
+    InDoubt,
+}
+
 /// Where the requests below a path go.
 pub(crate) struct Route {
     /// Without a slash at its end.
@@ -203,18 +213,18 @@ impl Site {
         }
     }
 
-    /// The route of a path, however that is spelled, and its rules. Servers behind read it in one way or the other: the
-    /// longest route is the one, and what is opted out in either way stays so.
-    pub(crate) fn route(&self, path: &str) -> Option<(&Route, Rules)> {
+    /// The route of a path's normal form, and its rules. The path as it is written has to lead there, too.
+    pub(crate) fn route(&self, path: &str) -> Result<(&Route, Rules), Astray> {
         let find = |path: &str| self.routes.iter().find(|route| route.is_above(path));
-        let both = [find(path), find(&normal(path))];
-        let both = || both.into_iter().flatten();
-        let route = both().max_by_key(|route| route.path.len())?;
-        let rules = Rules {
-            opted_out: both().any(|route| route.rules.opted_out),
-            ..route.rules
-        };
-        Some((route, rules))
+        let normal = normal(path);
+        let route = find(&normal);
+        let is_plain = matches!(normal, Cow::Borrowed(_));
+        let is_same = |other: &Route| route.is_some_and(|route| std::ptr::eq(route, other));
+        if !is_plain && !find(&written(path)).map_or(route.is_none(), is_same) {
+            return Err(Astray::InDoubt);
+        }
+        let route = route.ok_or(Astray::Nowhere)?;
+        Ok((route, route.rules))
     }
 
     /// Closes connections that nobody has used for long.

@@ -1,5 +1,7 @@
-//! One spelling of a path, by which routes are found beside the one that came: what a route keeps back must not be had by
-//! another spelling.
+//! Two readings of a path: the normal form, by which routes are found, and the path as it is written.
+//!
+//! Servers differ in whether they resolve empty and dot segments and encoded slashes. A path whose two readings lead to
+//! different routes is refused: whichever upstream got it could read it as a path of the other one.
 
 use std::borrow::Cow;
 
@@ -28,9 +30,36 @@ pub(crate) fn normal(path: &str) -> Cow<'_, str> {
     Cow::Owned(format!("/{}{end}", segments.join("/")))
 }
 
+/// A path as it is written: each segment without percent-encoding and parameters, and all of them in their places. An
+/// encoded slash stays one.
+pub(crate) fn written(path: &str) -> Cow<'_, str> {
+    if !path.contains(['%', ';']) {
+        return Cow::Borrowed(path);
+    }
+    let segment = |segment: &str| {
+        let decoded = percent_decode_str(segment).decode_utf8_lossy();
+        let name = decoded.split(';').next().unwrap_or_default();
+        name.replace('/', "%2F")
+    };
+    Cow::Owned(path.split('/').map(segment).collect::<Vec<_>>().join("/"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_written_keeps_its_segments() {
+        for (path, wanted) in [
+            ("/a/b", "/a/b"),
+            ("//a/./b/..", "//a/./b/.."),
+            ("/%61;x=1/%2e%2E", "/a/.."),
+            ("/a%2f..%2Fb", "/a%2F..%2Fb"),
+            ("/%C3%A4", "/ä"),
+        ] {
+            assert_eq!(written(path), wanted, "{path}");
+        }
+    }
 
     #[test]
     fn spellings_of_one_path_are_one() {

@@ -2,10 +2,10 @@
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use thiserror::Error;
 
-use crate::Peer;
+use crate::{Incoming, Peer};
 
 /// Why a body could not be read.
 #[derive(Debug, Error)]

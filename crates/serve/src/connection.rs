@@ -7,13 +7,12 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 
-use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::HeaderValue;
 
+use crate::check::Rejection;
 use crate::counters::add_one;
 use crate::mark::{Marking, unacknowledged};
 use crate::network_path::{self, NetworkPath};
@@ -93,6 +92,12 @@ pub(crate) struct Connection {
     http2: Cell<bool>,
     /// Whether its last request had a body, of which some may not have been read.
     had_body: Cell<bool>,
+    /// Whether some of its last request's body has not been read.
+    body_left: Cell<bool>,
+    /// Of HTTP/1: requests that have come.
+    requests: Cell<u64>,
+    /// Of HTTP/1: the request with that number, the last, is not to be served.
+    rejected: Cell<Option<(u64, Rejection)>>,
     pub(crate) marking: Marking,
     /// While there is one.
     socket: Cell<Option<RawFd>>,
@@ -109,7 +114,7 @@ pub(crate) struct Timer {
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Phase {
+pub(crate) enum Phase {
     /// Waiting for a request.
     #[default]
     Idle,
@@ -145,6 +150,9 @@ impl Connection {
             resting: Cell::new(false),
             http2: Cell::new(false),
             had_body: Cell::new(false),
+            body_left: Cell::new(false),
+            requests: Cell::new(0),
+            rejected: Cell::new(None),
             marking: Marking::default(),
             socket: Cell::new(None),
             in_service: Cell::new(0),
@@ -243,6 +251,31 @@ impl Connection {
     /// A request has come, with or without a body.
     pub(crate) fn has_body(&self, has: bool) {
         self.had_body.set(has);
+        self.body_left.set(has);
+    }
+
+    /// The last request's body has been read to its end.
+    pub(crate) fn has_read_body(&self) {
+        self.body_left.set(false);
+    }
+
+    /// Whether some of the last request's body is still to be read.
+    pub(crate) fn has_body_left(&self) -> bool {
+        self.body_left.get()
+    }
+
+    /// The head of request `number`, from 1, is refused: no byte behind it is read.
+    pub(crate) fn reject(&self, number: u64, rejection: Rejection) {
+        self.rejected.set(Some((number, rejection)));
+    }
+
+    /// Counts a request of HTTP/1. Why it is not to be served, if it is not.
+    pub(crate) fn next_request(&self) -> Result<(), Rejection> {
+        self.requests.set(self.requests.get() + 1);
+        match self.rejected.get() {
+            Some((number, rejection)) if number == self.requests.get() => Err(rejection),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the last request had a body.
@@ -344,7 +377,7 @@ impl InService {
         self.enter(Phase::Replying);
     }
 
-    fn enter(&self, phase: Phase) {
+    pub(crate) fn enter(&self, phase: Phase) {
         self.0.enter(phase);
     }
 }
@@ -358,43 +391,6 @@ impl Drop for InService {
         if connection.in_service.get() == 0 {
             connection.enter(Phase::Idle, self.0.thread.ticks.get());
         }
-    }
-}
-
-/// A reply's body: while there is more of it, its request is in service.
-pub(crate) struct Replying<B> {
-    pub(crate) body: B,
-    pub(crate) in_service: InService,
-}
-
-impl<B: Body + Unpin> Body for Replying<B> {
-    type Data = B::Data;
-    type Error = B::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        let frame = Pin::new(&mut self.body).poll_frame(cx);
-        // What has not come yet is the handler's affair, what has is the client's.
-        self.in_service.enter(match frame {
-            Poll::Pending => Phase::Service { reading: false },
-            Poll::Ready(_) => Phase::Replying,
-        });
-        let connection = &self.in_service.peer().connection;
-        if matches!(frame, Poll::Ready(Some(Err(_)))) && !connection.is_http2() {
-            // A client of HTTP/1.0 takes an orderly end for the end of the reply.
-            connection.end();
-        }
-        frame
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

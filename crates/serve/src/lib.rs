@@ -7,6 +7,7 @@
 
 mod background;
 mod body;
+mod check;
 mod config;
 mod connect;
 mod connection;
@@ -14,9 +15,12 @@ mod counters;
 mod cpus;
 mod descriptors;
 pub mod exposition;
+pub mod framing;
+mod incoming;
 mod listen;
 mod mark;
 mod network_path;
+mod replying;
 mod server;
 mod signal;
 mod slow;
@@ -35,6 +39,7 @@ pub use connection::Peer;
 pub use counters::{Counters, Snapshot};
 pub use cpus::{available_cpus, pin_thread};
 pub use descriptors::open_files;
+pub use incoming::Incoming;
 pub use listen::{ListenError, listen};
 pub use network_path::NetworkPath;
 pub use server::{Handler, Hooks, Running, Server, StartError, Timeouts};

@@ -8,14 +8,15 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
-use hyper::body::{Body, Incoming};
-use hyper::{Request, Response};
+use hyper::body::Body;
+use hyper::{Request, Response, StatusCode};
 use posthaste_units::Span;
 use thiserror::Error;
 use tokio::sync::{Semaphore, watch};
 
 use crate::connection::Peer;
 use crate::counters::Counters;
+use crate::incoming::Incoming;
 use crate::tls::ServerTls;
 use crate::worker;
 
@@ -33,6 +34,10 @@ pub trait Handler: 'static {
         request: Request<Incoming>,
         peer: Rc<Peer>,
     ) -> impl Future<Output = Response<Self::Body>> + 'static;
+
+    /// Takes note of a request that was answered with `status` before any handler got it: its head can be read in two
+    /// ways, or its framing.
+    fn rejected(&self, _request: &Request<Incoming>, _peer: &Peer, _status: StatusCode) {}
 }
 
 /// How long each phase of a connection may take before it is ended. Judged about four times a second.

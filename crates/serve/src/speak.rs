@@ -10,23 +10,29 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::body::{Body as _, Incoming};
+use http_body_util::BodyExt as _;
+use hyper::body::Body as _;
+use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderValue};
 use hyper::server::conn::{http1, http2};
 use hyper::service::Service;
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
 use posthaste_units::Dscp;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
+use tokio::task::yield_now;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use crate::connection::{InService, Peer, Replying};
+use crate::check::{Rejection, check};
+use crate::connection::{Connection, InService, Peer};
 use crate::counters::add_one;
+use crate::incoming::Incoming;
 use crate::mark::begin_reply;
+use crate::replying::{Answer, Replying};
 use crate::server::Handler;
 use crate::stream::Stream;
-use crate::transport::Watched;
+use crate::transport::{Reading, Watched};
 use crate::worker::Thread;
 
 /// The header of a request, and the read buffer, at most.
@@ -39,6 +45,9 @@ const HTTP2_START: &[u8; 4] = b"PRI ";
 /// How long at most what comes after a refusal is read, and how long without any of it.
 const LINGER: Duration = Duration::from_secs(30);
 const LINGER_SILENCE: Duration = Duration::from_secs(2);
+
+/// Bytes of it at most: who has sent so much more without looking at its answer does not wait for it.
+const LINGER_BYTES: usize = 1 << 30;
 
 /// Bytes of it that are read, and dropped, at a time.
 const LINGER_BUFFER: usize = 16 << 10;
@@ -92,6 +101,7 @@ async fn serve<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler: Rc<H>) {
         stream,
         connection: connection.clone(),
         thread: thread.clone(),
+        reading: Reading::new(http2),
     };
     let outcome = match http2 {
         // In a box: until here a connection costs a few hundred bytes.
@@ -179,12 +189,17 @@ async fn speak_http1<H: Handler>(
 async fn linger(socket: &TcpStream) {
     let mut dropped = vec![0; LINGER_BUFFER];
     let drained = async {
+        let mut left = LINGER_BYTES;
         while timeout(LINGER_SILENCE, socket.readable())
             .await
             .is_ok_and(|is| is.is_ok())
         {
             match socket.try_read(&mut dropped) {
-                Ok(1..) => {}
+                Ok(length @ 1..) if length < left => {
+                    left -= length;
+                    // A client that sends without end is read in turn with those that are served.
+                    yield_now().await;
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 _ => return,
             }
@@ -225,27 +240,72 @@ impl<H: Handler> Serving<H> {
     }
 }
 
-impl<H: Handler> Service<Request<Incoming>> for Serving<H> {
+impl<H: Handler> Service<Request<hyper::body::Incoming>> for Serving<H> {
     type Response = Response<Replying<H::Body>>;
     type Error = Infallible;
     /// In a box: hyper would keep room for it in every connection, those without a request as well.
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>>>>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let peer = match self.peer.connection.is_http2() {
-            true => Rc::new(self.peer.of_stream()),
-            false => self.peer.clone(),
+    fn call(&self, request: Request<hyper::body::Incoming>) -> Self::Future {
+        let connection = &self.peer.connection;
+        let (peer, framed) = match connection.is_http2() {
+            true => (Rc::new(self.peer.of_stream()), Ok(())),
+            false => (self.peer.clone(), connection.next_request()),
         };
-        peer.connection.has_body(!request.body().is_end_stream());
+        let request = request.map(|body| Incoming::new(body, connection));
+        let checked = framed.and_then(|()| check(&request));
         let in_service = InService::begin(peer.clone());
         let handler = self.handler.clone();
         // The handler's future begins inside: brought along, it would be held twice and moved.
         Box::pin(async move {
-            let mut reply = handler.handle(request, peer).await;
+            let mut request = request;
+            let checked = match checked {
+                Ok(()) => come_empty(&mut request, &peer).await,
+                refused => refused,
+            };
+            let mut reply = match checked {
+                Ok(()) => handler.handle(request, peer).await.map(Answer::Handler),
+                Err(rejection) => {
+                    add_one(&peer.thread.server.counters.protocol_errors);
+                    handler.rejected(&request, &peer, rejection.status);
+                    rejection.into()
+                }
+            };
+            say_close(&mut reply, &in_service.peer().connection, checked.is_err());
             let mark = reply.extensions_mut().remove::<Dscp>();
             begin_reply(&in_service, mark.unwrap_or_default()).await;
             Ok(reply.map(|body| Replying { body, in_service }))
         })
+    }
+}
+
+/// Waits for the end of an HTTP/2 request that says that it has no content and has not ended. One that goes on all the same
+/// is malformed, and its stream is reset (RFC 9113, section 8.1.1).
+async fn come_empty(request: &mut Request<Incoming>, peer: &Peer) -> Result<(), Rejection> {
+    let is_empty = |value: &HeaderValue| value.as_bytes().iter().all(|byte| *byte == b'0');
+    let says_so = || request.headers().get(CONTENT_LENGTH).is_some_and(is_empty);
+    if request.version() != Version::HTTP_2 || request.body().is_end_stream() || !says_so() {
+        return Ok(());
+    }
+    peer.reading(true);
+    while let Some(frame) = request.body_mut().frame().await {
+        if frame.is_err() {
+            return Err(Rejection {
+                status: StatusCode::BAD_REQUEST,
+                reason: "a request that says that it has no content has some",
+            });
+        }
+    }
+    peer.reading(false);
+    Ok(())
+}
+
+/// Says that the connection ends with this reply, where it does so because the request's body has not been read or the
+/// request was refused: what comes behind it is not the next one (RFC 9112, section 9.6).
+fn say_close<B>(reply: &mut Response<B>, connection: &Connection, is_refusal: bool) {
+    if !connection.is_http2() && (is_refusal || connection.has_body_left()) {
+        let close = HeaderValue::from_static("close");
+        reply.headers_mut().insert(CONNECTION, close);
     }
 }
 

@@ -5,6 +5,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use posthaste_units::Dscp;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
@@ -27,6 +29,13 @@ impl Stream {
     pub fn mark(&self, mark: Dscp) -> io::Result<()> {
         let socket = self.socket();
         set_mark(socket, socket.peer_addr()?.ip(), mark)
+    }
+
+    /// Whether nothing is there to be read, neither bytes nor the end, as the kernel knows it now. Bytes that TLS holds back
+    /// do not count; those of a TLS record do.
+    pub fn is_silent(&self) -> bool {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        recv(self.socket(), &mut [0_u8], flags).err() == Some(Errno::AGAIN)
     }
 
     /// The socket below.

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::connection::Connection;
+use crate::framing::{Cause, Frames, Framing};
 use crate::stream::Stream;
 use crate::worker::Thread;
 
@@ -19,6 +20,24 @@ pub(crate) struct Watched {
     pub(crate) stream: Stream,
     pub(crate) connection: Rc<Connection>,
     pub(crate) thread: Rc<Thread>,
+    pub(crate) reading: Reading,
+}
+
+/// What comes, checked before it is read.
+pub(crate) enum Reading {
+    /// Of HTTP/1, and nothing of it once some is refused.
+    Http1(Framing, Option<Cause>),
+    /// Of HTTP/2, with bytes at the end of which more has to be known.
+    Http2(Box<Frames>, Vec<u8>),
+}
+
+impl Reading {
+    pub(crate) fn new(http2: bool) -> Self {
+        match http2 {
+            true => Self::Http2(Box::default(), Vec::new()),
+            false => Self::Http1(Framing::default(), None),
+        }
+    }
 }
 
 impl Watched {
@@ -32,6 +51,69 @@ impl Watched {
         self.connection
             .wrote(offered, taken, self.thread.ticks.get());
     }
+
+    /// Reads from the stream what may be read: nothing only at its end.
+    fn poll_admitted(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        match &mut self.reading {
+            Reading::Http1(_, Some(cause)) => refuse(*cause),
+            Reading::Http1(framing, refusal) => {
+                ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+                let Err(refused) = framing.feed(&buf.filled()[before..]) else {
+                    return Poll::Ready(Ok(()));
+                };
+                *refusal = Some(refused.cause);
+                if refused.cause.is_of_head() {
+                    self.connection
+                        .reject(framing.heads(), refused.cause.into());
+                }
+                buf.set_filled(before + refused.accepted);
+                match refused.accepted {
+                    0 => refuse(refused.cause),
+                    _ => Poll::Ready(Ok(())),
+                }
+            }
+            Reading::Http2(frames, held) => loop {
+                ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+                let length = buf.filled().len() - before;
+                if length > 0 && held.is_empty() {
+                    let admitted = frames.feed(&mut buf.filled_mut()[before..]);
+                    held.extend_from_slice(&buf.filled()[before + admitted..]);
+                    buf.set_filled(before + admitted);
+                    if admitted == 0 {
+                        continue;
+                    }
+                } else if !held.is_empty() {
+                    held.extend_from_slice(&buf.filled()[before..]);
+                    buf.set_filled(before);
+                    let admitted = match length {
+                        0 => held.len(),
+                        _ => frames.feed(held),
+                    };
+                    let mut admitted: Bytes = held.drain(..admitted).collect();
+                    if admitted.is_empty() {
+                        continue;
+                    }
+                    buf.put_slice(&admitted.split_to(admitted.len().min(buf.remaining())));
+                    self.ahead = admitted;
+                }
+                return Poll::Ready(Ok(()));
+            },
+        }
+    }
+}
+
+/// A read behind what was refused. A body is broken there. Behind a head nothing is to be read: its reply is on the way, and
+/// an error would overtake it.
+fn refuse(cause: Cause) -> Poll<io::Result<()>> {
+    match cause.is_of_head() {
+        true => Poll::Pending,
+        false => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, cause))),
+    }
 }
 
 impl AsyncRead for Watched {
@@ -41,11 +123,11 @@ impl AsyncRead for Watched {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        if self.ahead.is_empty() {
-            ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
-        } else {
+        if !self.ahead.is_empty() {
             let length = self.ahead.len().min(buf.remaining());
             buf.put_slice(&self.ahead.split_to(length));
+        } else {
+            ready!(self.poll_admitted(cx, buf))?;
         }
         if buf.filled().len() > before {
             self.connection.received(self.thread.ticks.get());

@@ -49,6 +49,10 @@ pub fn inspect(bytes: &[u8]) -> Inspection {
         // The window, or a truncated reply, may end inside a character.
         Err(error) => std::str::from_utf8(&window[..error.valid_up_to()]).unwrap_or_default(),
     };
+    // A mark of UTF-16 is no UTF-8.
+    if !utf16 && crate::xml::declares_utf16(text) {
+        return Inspection::NotSoap("it is UTF-8 and declared as UTF-16".to_owned());
+    }
     look(&mut Scanner::new(text, &limits)).unwrap_or_else(|e| Inspection::NotSoap(e.to_string()))
 }
 
@@ -207,5 +211,12 @@ mod tests {
             Inspection::NotSoap(_)
         ));
         assert!(matches!(inspect(&[0x80, 0x81]), Inspection::NotSoap(_)));
+        let mut declared = "<?xml version=\"1.0\" encoding=\"utf-16\"?>".to_owned();
+        write::open(Version::Soap11, &mut declared);
+        declared.push_str("<a xmlns='urn:x'>");
+        assert!(matches!(
+            inspect(declared.as_bytes()),
+            Inspection::NotSoap(_)
+        ));
     }
 }

@@ -46,7 +46,7 @@ pub enum Seen {
     NotSoap,
     /// A DOCTYPE, which SOAP forbids.
     Doctype,
-    /// UTF-16, which is not read here.
+    /// UTF-16, which is not read here, or a declaration of it.
     Encoding,
     /// More bytes, levels or declarations before the Body than [`Limits`] allows.
     TooMuch,
@@ -75,6 +75,8 @@ pub struct HeadScan {
     wish: Option<Option<Wish>>,
     /// Bytes of a byte order mark that have come.
     mark: usize,
+    /// Brackets at the end of the text so far, two at most.
+    brackets: usize,
 }
 
 /// How far the end of a tag has been searched for.
@@ -154,6 +156,7 @@ impl HeadScan {
             form: Form::Content,
             wish: None,
             mark: 0,
+            brackets: 0,
         }
     }
 
@@ -219,7 +222,10 @@ impl HeadScan {
     pub(crate) fn read<'a>(&mut self, rest: &'a [u8]) -> &'a [u8] {
         let start = memchr(b'<', rest).unwrap_or(rest.len());
         let (text, rest) = rest.split_at(start);
-        self.text(text);
+        self.characters(text);
+        if !rest.is_empty() {
+            self.brackets = 0;
+        }
         match self.search.end(rest) {
             _ if !self.wants_more() => &[],
             Some(end) => {
@@ -253,6 +259,32 @@ impl HeadScan {
         self.word.as_mut().or_else(|| self.block.word())
     }
 
+    /// Takes text as it is written. The end of a section, without its beginning, makes it no XML (XML 1.0, section 2.4).
+    fn characters(&mut self, text: &[u8]) {
+        let mut from = 0;
+        while let Some(at) = memchr(b'>', &text[from..]) {
+            let end = from + at;
+            let before = text[..end]
+                .iter()
+                .rev()
+                .take_while(|byte| **byte == b']')
+                .count();
+            let brackets = before + if before == end { self.brackets } else { 0 };
+            if brackets >= 2 {
+                return self.seen = Seen::NotSoap;
+            }
+            from = end + 1;
+        }
+        let last = text
+            .iter()
+            .rev()
+            .take(2)
+            .take_while(|byte| **byte == b']')
+            .count();
+        self.brackets = (last + if last == text.len() { self.brackets } else { 0 }).min(2);
+        self.text(text);
+    }
+
     fn text(&mut self, text: &[u8]) {
         if let Some(word) = self.word() {
             word.push(text);
@@ -272,7 +304,11 @@ impl HeadScan {
     fn tag(&mut self, tag: &[u8]) {
         match tag {
             [b'<', b'/', ..] => self.end(),
-            [b'<', b'?', ..] | [b'<', b'!', b'-', b'-', ..] => {}
+            [b'<', b'?', inner @ ..] if self.depth == 0 && says_utf16(inner) => {
+                self.seen = Seen::Encoding;
+            }
+            [b'<', b'?', ..] => {}
+            [b'<', b'!', b'-', b'-', ..] => {}
             [b'<', b'!', b'[', ..] if is_section(tag) && self.depth > 0 => {
                 self.text(&tag[b"<![CDATA[".len()..tag.len() - b"]]>".len()]);
             }
@@ -417,6 +453,13 @@ impl Search {
             }
         }
     }
+}
+
+/// Whether an XML declaration says UTF-16. What is read here is not, or it would not have been read so far.
+fn says_utf16(declaration: &[u8]) -> bool {
+    let encoding = attribute(declaration, b"encoding").filter(|_| declaration.starts_with(b"xml"));
+    let start = encoding.and_then(|encoding| encoding.get(..b"utf-16".len()));
+    start.is_some_and(|start| start.eq_ignore_ascii_case(b"utf-16"))
 }
 
 fn is_section(tag: &[u8]) -> bool {

@@ -5,11 +5,10 @@ use std::ops::ControlFlow;
 use std::sync::PoisonError;
 
 use bytes::Bytes;
-use hyper::body::Incoming;
 use hyper::header;
 use hyper::http::request::Parts;
 use jiff::Timestamp;
-use posthaste_serve::Peer;
+use posthaste_serve::{Incoming, Peer};
 use posthaste_wsqos::index::{Found, Index};
 use posthaste_wsqos::qos::{Offer, Ranking, Requirement, compare};
 use serde::{Deserialize, Serialize};

@@ -17,10 +17,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response};
-use posthaste_serve::{Handler, Peer, Slowness};
+use posthaste_serve::{Handler, Incoming, Peer, Slowness};
 
 pub(crate) use self::description::service;
 

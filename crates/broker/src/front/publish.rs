@@ -2,11 +2,10 @@
 
 use bytes::Bytes;
 use hyper::StatusCode;
-use hyper::body::Incoming;
 use hyper::header::{self, HeaderName};
 use hyper::http::request::Parts;
 use jiff::Timestamp;
-use posthaste_serve::{BodyError, Peer, read_body};
+use posthaste_serve::{BodyError, Incoming, Peer, read_body};
 use posthaste_wsqos::qos::{Document, Offer, bounds};
 use serde::Deserialize;
 

@@ -1,11 +1,10 @@
 //! The SOAP form: the operations of WS-QoS's own broker, with a description.
 
 use hyper::StatusCode;
-use hyper::body::Incoming;
 use hyper::header::{self, HeaderName};
 use hyper::http::request::Parts;
 use jiff::Timestamp;
-use posthaste_serve::Peer;
+use posthaste_serve::{Incoming, Peer};
 use posthaste_soap::xml::{Token, decode};
 use posthaste_soap::{Code, Fault, Limits, Refusal, Request, Version, http, write};
 use posthaste_wsqos::qos::{Document, Offers, Ranking, Requirement, bounds};

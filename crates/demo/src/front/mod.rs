@@ -11,11 +11,10 @@ use std::sync::mpsc::SyncSender;
 use bytes::Bytes;
 use http_body_util::channel::{Channel, Sender};
 use http_body_util::{BodyExt, Empty};
-use hyper::body::Incoming;
 use hyper::header::CONTENT_TYPE;
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
-use posthaste_serve::{Handler, Peer, read_body};
+use posthaste_serve::{Handler, Incoming, Peer, read_body};
 
 use self::reply::{Body, Refusal, events, text};
 use crate::controls::Controls;

@@ -2,7 +2,7 @@
 //!
 //! Nobody but the request that uses a connection drives it: there is no task per connection, so that
 //! a reply wakes the request that waits for it and nothing else. While unused it is not looked at;
-//! that it has been closed shows when it is next taken.
+//! that it has been closed shows when it is next taken: then the kernel is asked ([`Probed`]).
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -20,6 +20,7 @@ use posthaste_units::Dscp;
 use super::Failure;
 use super::patience::Patience;
 use super::pool::Home;
+use super::probe::{Heard, Probed};
 use crate::body::{Outgoing, Progress};
 
 /// The head of a reply at most.
@@ -31,6 +32,7 @@ pub(super) struct Line {
     pub(super) mark: Dscp,
     sender: SendRequest<Outgoing>,
     connection: Driven,
+    heard: Rc<Heard>,
     patience: Patience,
     /// Of the last request's body.
     progress: Option<Rc<Progress>>,
@@ -39,7 +41,7 @@ pub(super) struct Line {
 /// What moves the bytes, for as long as there is a connection.
 struct Driven(Option<Pin<Box<Http>>>);
 
-type Http = Connection<TokioIo<Stream>, Outgoing>;
+type Http = Connection<TokioIo<Probed>, Outgoing>;
 
 impl Driven {
     /// Ready when the connection is over; the reply or its body says how it ended.
@@ -58,10 +60,13 @@ impl Line {
     pub(super) async fn new(stream: Stream, mark: Dscp) -> hyper::Result<Self> {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(MAX_HEAD);
+        let stream = Probed::new(stream);
+        let heard = stream.heard();
         let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
         Ok(Self {
             mark,
             sender,
+            heard,
             connection: Driven(Some(Box::pin(connection))),
             patience: Patience::default(),
             progress: None,
@@ -73,9 +78,18 @@ impl Line {
         self.progress.as_ref().is_none_or(|body| body.is_over())
     }
 
-    /// Whether it takes a request; `false` once the upstream has closed it or has not finished.
+    /// Whether it takes a request; `false` once the upstream has closed it, has not finished, or has sent what nobody
+    /// asked for.
     pub(super) fn is_ready(&mut self, cx: &mut Context<'_>) -> bool {
-        self.connection.poll(cx).is_pending() && self.sender.is_ready()
+        self.heard.probe();
+        let is_open = self.connection.poll(cx).is_pending() && self.sender.is_ready();
+        let is_silent = self.heard.is_silent();
+        is_open && is_silent
+    }
+
+    /// Whether the upstream has sent anything since the last request was.
+    pub(super) fn has_heard(&self) -> bool {
+        self.heard.has_come()
     }
 
     /// Sends `request` and waits for the head of the reply, for `limit` while neither the request nor the
@@ -88,6 +102,7 @@ impl Line {
         limit: Duration,
     ) -> Result<Response<Incoming>, (Failure, Option<Request<Outgoing>>)> {
         self.progress = request.body().progress();
+        self.heard.forget();
         let progress = &self.progress;
         let mut sent = 0;
         let mut reply = std::pin::pin!(self.sender.try_send_request(request));
@@ -198,5 +213,65 @@ impl Drop for Passing {
         if let Some(line) = self.line.take().filter(|line| is_over && line.has_sent()) {
             self.home.keep(line);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+    /// Whether a connection on which one request was answered takes another, after the upstream has done something to it
+    /// of which the event loop has not heard.
+    fn is_ready_after(act: impl FnOnce(TcpStream)) -> bool {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+            let (mut upstream, _) = listener.accept().unwrap();
+            let mut line = Line::new(stream.into(), Dscp::DEFAULT).await.unwrap();
+            let answering = std::thread::spawn(move || {
+                let _ = upstream.read(&mut [0; 1024]).unwrap();
+                upstream.write_all(OK).unwrap();
+                upstream
+            });
+            let request = Request::new(Outgoing::Nothing);
+            let limit = Duration::from_secs(10);
+            let reply = line.send(request, limit).await;
+            let mut body = reply.map_err(|(failure, _)| failure).unwrap().into_body();
+            while let Some(frame) = body.frame().await {
+                frame.unwrap();
+            }
+            let upstream = answering.join().unwrap();
+            let is_ready = poll_fn(|cx| Poll::Ready(line.is_ready(cx))).await;
+            assert!(is_ready, "nothing has happened to it");
+            // From here to the question nothing lets the event loop look.
+            act(upstream);
+            let mut context = Context::from_waker(std::task::Waker::noop());
+            line.is_ready(&mut context)
+        })
+    }
+
+    #[test]
+    fn a_connection_is_asked_about_what_the_event_loop_has_not_heard() {
+        assert!(is_ready_after(std::mem::forget), "it is open");
+        assert!(!is_ready_after(drop), "it is closed");
+        assert!(!is_ready_after(|mut upstream| {
+            upstream
+                .write_all(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
+                .unwrap();
+            std::mem::forget(upstream);
+        }));
     }
 }

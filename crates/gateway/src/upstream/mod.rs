@@ -5,6 +5,7 @@ mod health;
 mod line;
 mod patience;
 mod pool;
+mod probe;
 mod reported;
 mod target;
 
@@ -17,7 +18,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use hyper::header::HOST;
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request, Response, StatusCode};
 use posthaste_units::Dscp;
 use rustix::io::Errno;
 
@@ -48,6 +49,14 @@ pub(crate) enum Failure {
     /// A connection that broke, or what is not HTTP on it.
     #[error("the upstream's reply is broken: {0}")]
     Broken(hyper::Error),
+    /// A kept connection that the upstream closed instead of answering a request that cannot be sent twice.
+    #[error(
+        "the upstream closed a kept connection without announcing it (Connection: close), and this request cannot be sent twice: {0}"
+    )]
+    Closed(hyper::Error),
+    /// 101, which no request has asked for.
+    #[error("the upstream switched protocols unasked")]
+    Switched,
     /// No head of a reply in time.
     #[error("the upstream did not reply in time")]
     ReplyTimeout,
@@ -61,7 +70,7 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// The names of the kinds, in the order of [`Failure::kind`].
-    pub(crate) const KINDS: [&'static str; 7] = [
+    pub(crate) const KINDS: [&'static str; 9] = [
         "none-healthy",
         "connect",
         "connect-timeout",
@@ -69,6 +78,8 @@ impl Failure {
         "reply-timeout",
         "codec",
         "stalled",
+        "closed",
+        "switched",
     ];
 
     /// What the client has done to its own request, where that is what broke the exchange off.
@@ -114,6 +125,8 @@ impl Failure {
             Self::ReplyTimeout => 4,
             Self::Codec(_) => 5,
             Self::Stalled => 6,
+            Self::Closed(_) => 7,
+            Self::Switched => 8,
         }
     }
 }
@@ -206,12 +219,18 @@ impl Upstreams {
             match line.send(request, self.reply).await {
                 Ok(reply) => {
                     target.health.connected();
-                    return Ok(self.received(reply, line, home));
+                    let received = self.received(reply, line, home);
+                    return received.map_err(|failure| (failure, None));
                 }
                 Err((_, Some(unsent))) => request = unsent,
                 Err((failure, None)) => {
-                    let again = again.filter(|_| failure.is_close());
-                    request = again.ok_or((failure, None))?;
+                    let was_closed = failure.is_close() && !line.has_heard();
+                    let again = again.filter(|_| was_closed);
+                    let told = |failure| match failure {
+                        Failure::Broken(error) if was_closed => target.closed(error),
+                        other => other,
+                    };
+                    request = again.ok_or_else(|| (told(failure), None))?;
                     was_sent = true;
                     // Whatever ended it there may end other connections, too.
                     break;
@@ -228,10 +247,11 @@ impl Upstreams {
                 return Err((failure, (!was_sent).then_some(request)));
             }
         };
-        match line.send(request, self.reply).await {
-            Ok(reply) => Ok(self.received(reply, line, home)),
-            Err((failure, _)) => Err((failure, None)),
-        }
+        let received = match line.send(request, self.reply).await {
+            Ok(reply) => self.received(reply, line, home),
+            Err((failure, _)) => Err(failure),
+        };
+        received.map_err(|failure| (failure, None))
     }
 
     /// Closes connections that nobody has used for long.
@@ -279,8 +299,12 @@ impl Upstreams {
         reply: Response<hyper::body::Incoming>,
         line: Line,
         home: Home,
-    ) -> Response<Passing> {
-        reply.map(|body| Passing::new(body, line, home, self.reply_body))
+    ) -> Result<Response<Passing>, Failure> {
+        // Upgrade does not go on, so nobody has asked for it (RFC 9110, section 15.2.2).
+        if reply.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Err(Failure::Switched);
+        }
+        Ok(reply.map(|body| Passing::new(body, line, home, self.reply_body)))
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hyper::header::HeaderValue;
@@ -12,6 +13,7 @@ use thiserror::Error;
 use tokio::time::timeout;
 use url::Url;
 
+use super::Failure;
 use super::health::Health;
 use super::reported::Reported;
 use crate::config::Route;
@@ -46,6 +48,8 @@ pub(crate) struct Target {
     tls: Option<ClientTls>,
     pub(crate) health: Arc<Health>,
     pub(crate) reported: Arc<Reported>,
+    /// That it closes connections unannounced has been logged.
+    closes: AtomicBool,
 }
 
 impl Target {
@@ -91,6 +95,7 @@ impl Target {
             tls,
             health: Arc::new(Health::new(&route.health)),
             reported: Arc::default(),
+            closes: AtomicBool::new(false),
         })
     }
 
@@ -99,6 +104,17 @@ impl Target {
         // Resolvers give several in turns.
         let addresses = |target: &Self| target.addresses.iter().copied().collect::<BTreeSet<_>>();
         self.name == other.name && addresses(self) == addresses(other)
+    }
+
+    /// It has closed a kept connection that a request was under way on: says so once.
+    pub(super) fn closed(&self, error: hyper::Error) -> Failure {
+        if !self.closes.swap(true, Relaxed) {
+            tracing::warn!(
+                upstream = self.name,
+                "it closes kept connections without Connection: close, and requests are lost: have it announce that, or keep them for longer than timeouts.upstream_idle"
+            );
+        }
+        Failure::Closed(error)
     }
 
     /// A connection to the first of its addresses that answers. One that is silent leaves the others their share of the

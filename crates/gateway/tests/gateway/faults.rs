@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use posthaste_gateway::start;
 
-use crate::support::{Client, Line, Origin, Seen, config, gateway, get, wait_until};
+use crate::support::{Client, Line, Origin, Seen, config, field, gateway, get, wait_until};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -266,6 +266,37 @@ fn what_breaks_after_the_head_is_counted() {
         metrics.contains("upstream_failures_total{kind=\"broken\"} 1.0"),
         "{metrics}"
     );
+}
+
+/// Upgrade does not go on, so no client has asked for another protocol.
+#[test]
+fn protocols_that_are_switched_unasked_are_a_bad_gateway() {
+    let origin = once(
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    );
+    let gateway = gateway(&origin);
+    let reply = get(&gateway, "/", "Connection: upgrade\r\nUpgrade: x\r\n");
+    assert_eq!(reply.status, 502);
+    assert_eq!(field(&reply.head, "upgrade"), None, "{}", reply.head);
+}
+
+/// The client is still sending when the upstream has answered: its connection has no place for another request.
+#[test]
+fn an_early_answer_says_that_it_is_the_last() {
+    let refusal = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno";
+    let origin = Origin::start(move |line| {
+        let mut head = [0; 64];
+        let _ = std::io::Read::read(&mut line.stream, &mut head);
+        line.write(refusal);
+        std::thread::sleep(crate::support::PATIENCE);
+    });
+    let gateway = gateway(&origin);
+    let mut client = Client::new(&gateway);
+    client.send("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 100000\r\n\r\nhello");
+    let reply = client.reply(false).unwrap();
+    assert_eq!(reply.status, 413);
+    assert_eq!(field(&reply.head, "connection"), Some("close"));
+    assert!(client.rest().is_empty());
 }
 
 #[test]

@@ -45,6 +45,25 @@ fn what_concerns_one_connection_stays_on_it() {
 }
 
 #[test]
+fn connection_takes_away_nothing_that_the_upstream_needs() {
+    let origin = Origin::answering(HELLO);
+    let gateway = gateway(&origin);
+    let named = "Host, Content-Length, Transfer-Encoding, Via, X-Forwarded-For, X-Forwarded-Proto";
+    let mut client = Client::new(&gateway);
+    client.send(format!(
+        "POST / HTTP/1.1\r\nHost: shop\r\nConnection: {named}, close\r\nX-Forwarded-For: 192.0.2.1\r\nContent-Length: 5\r\n\r\nhello"
+    ));
+    assert_eq!(client.reply(false).unwrap().status, 200);
+    let request = origin.last_request().to_lowercase();
+    assert_eq!(field(&request, "host"), Some("shop"), "{request}");
+    assert_eq!(field(&request, "content-length"), Some("5"));
+    assert_eq!(field(&request, "transfer-encoding"), None);
+    assert_eq!(field(&request, "x-forwarded-for"), Some("192.0.2.1"));
+    assert_eq!(field(&request, "x-forwarded-proto"), Some("http"));
+    assert_eq!(field(&request, "via"), Some("1.1 posthaste"));
+}
+
+#[test]
 fn those_before_us_stay_in_the_list_and_cookies_become_one_field() {
     let origin = Origin::answering(HELLO);
     let gateway = gateway(&origin);
@@ -255,14 +274,15 @@ fn the_longest_path_decides_in_whole_segments() {
         ("/shop", "shop"),
         ("/shop/1?a", "shop"),
         ("/shopping", "rest"),
-        ("http://else/shop", "shop"),
     ] {
         assert_eq!(get(&gateway, path, "").body, whose.as_bytes(), "{path}");
     }
-    assert_eq!(
-        field(&shop.last_request().to_lowercase(), "host"),
-        Some("else")
-    );
+    let mut client = Client::new(&gateway);
+    client.send("GET http://Shop:80/shop/2 HTTP/1.1\r\nHost: shop\r\n\r\n");
+    assert_eq!(client.reply(false).unwrap().body, b"shop");
+    let request = shop.last_request();
+    assert!(request.starts_with("GET /shop/2 HTTP/1.1\r\n"), "{request}");
+    assert_eq!(field(&request.to_lowercase(), "host"), Some("shop:80"));
 }
 
 #[test]
@@ -351,23 +371,29 @@ fn a_reply_in_chunks_has_no_other_length() {
     );
 }
 
-#[test]
-fn a_route_is_found_however_its_path_is_spelled() {
+/// Two routes, to an open upstream and to one for `/account` and below.
+fn two_routes() -> (Origin, Origin, posthaste_gateway::Running) {
     let (open, kept) = (Origin::answering(HELLO), Origin::answering(HELLO));
     let mut both = config(&[open.address], "");
     both.routes
         .push(config(&[kept.address], "").routes.remove(0));
     both.routes[1].path = "/acc%6Funt".to_owned();
     let gateway = posthaste_gateway::start(both).unwrap();
+    (open, kept, gateway)
+}
+
+#[test]
+fn a_route_is_found_however_its_characters_are_spelled() {
+    let (open, kept, gateway) = two_routes();
     for path in [
         "/account?x",
-        "//account",
         "/%61ccount",
-        "/x/../account/y",
-        "/account//../x",
+        "/account/../account/y",
+        "/account//x",
         "/account;id=1",
+        "/account/a%2Fb",
     ] {
-        assert_eq!(get(&gateway, path, "").status, 200);
+        assert_eq!(get(&gateway, path, "").status, 200, "{path}");
         let line = format!("GET {path} HTTP/1.1");
         assert!(
             kept.last_request().starts_with(&line),
@@ -375,6 +401,33 @@ fn a_route_is_found_however_its_path_is_spelled() {
         );
     }
     assert_eq!((open.asked(), kept.asked()), (0, 6));
+    for path in ["/a/../b", "//b", "/b%2Fc", "/account.", "/accountant/.."] {
+        assert_eq!(get(&gateway, path, "").status, 200, "{path}");
+    }
+    assert_eq!((open.asked(), kept.asked()), (5, 6));
+}
+
+/// Whoever got one of these could read it as a path of the other.
+#[test]
+fn no_path_leads_out_of_its_route_or_into_another() {
+    let (open, kept, gateway) = two_routes();
+    for path in [
+        "/account/../x",
+        "/account/%2e%2E/x",
+        "/account/..%2fx",
+        "/account/..;a/x",
+        "/account//../x",
+        "/account/x/../../y",
+        "//account",
+        "/./account/y",
+        "/x/../account/y",
+        "/x/..%2Faccount",
+        "/x%2f../account",
+    ] {
+        let reply = get(&gateway, path, "");
+        assert_eq!(reply.status, 400, "{path}");
+    }
+    assert_eq!((open.asked(), kept.asked()), (0, 0));
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod bad_luck;
 mod command;
 mod compare;
 mod demo;
+mod early_answers;
 mod net;
 mod offers;
 mod outcomes;

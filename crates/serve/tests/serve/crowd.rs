@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use bytes::Bytes;
-use hyper::body::Incoming;
 use hyper::{Request, Response};
-use posthaste_serve::{Counters, Handler, Peer, Server, listen};
+use posthaste_serve::{Counters, Handler, Incoming, Peer, Server, listen};
 
 use crate::connect;
 use crate::echo::Whole;

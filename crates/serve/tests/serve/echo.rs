@@ -9,9 +9,9 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::{Body, Frame, SizeHint};
 use hyper::{Request, Response};
-use posthaste_serve::{Handler, Peer, read_body};
+use posthaste_serve::{Handler, Incoming, Peer, read_body};
 use posthaste_units::Dscp;
 
 /// Whether `/block` is being answered; it is until this is false again.

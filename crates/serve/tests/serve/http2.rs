@@ -189,3 +189,134 @@ fn a_connection_keeps_the_mark_of_its_first_reply() {
     let counted = running.counters.snapshot();
     assert_eq!((counted.marks_set, counted.marks_shared), (1, 1));
 }
+
+/// The status of a request with these fields beside its own, or none where its stream was reset.
+async fn status_of(address: SocketAddr, fields: &[(&str, &str)]) -> Option<u16> {
+    let (mut sender, _connection) = open(address).await;
+    let mut request = Request::get("http://s/bytes/4").body(Whole(None)).unwrap();
+    for (name, value) in fields {
+        let name = hyper::header::HeaderName::from_lowercase(name.as_bytes()).unwrap();
+        let value = hyper::header::HeaderValue::from_bytes(value.as_bytes()).unwrap();
+        request.headers_mut().append(name, value);
+    }
+    let reply = sender.send_request(request).await;
+    reply.ok().map(|reply| reply.status().as_u16())
+}
+
+#[test]
+fn fields_that_http_1_cannot_carry_are_refused() {
+    let running = start_with(Timeouts::default());
+    let many: Vec<_> = (0..101).map(|n| (format!("x{n}"), "y")).collect();
+    let many: Vec<_> = many.iter().map(|(name, value)| (&**name, *value)).collect();
+    let cases: [(&[(&str, &str)], u16); 9] = [
+        (&[("host", "s"), ("x", "a b")], 200),
+        (&many[1..], 200),
+        (&many, 431),
+        (&[("host", "other")], 400),
+        (&[("x\"", "y")], 400),
+        (&[("x", " y")], 400),
+        (&[("x", "y\t")], 400),
+        (&[("content-length", "0"), ("content-length", "0")], 400),
+        (&[("expect", "x")], 417),
+    ];
+    run(async {
+        for (fields, status) in cases {
+            assert_eq!(
+                status_of(running.addr, fields).await,
+                Some(status),
+                "{fields:?}"
+            );
+        }
+    });
+}
+
+/// A frame: its kind, its flags and its payload on stream 1.
+fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(payload.len()).unwrap();
+    [&[0, 0, length, kind, flags, 0, 0, 0, 1], payload].concat()
+}
+
+/// Fields as HPACK has them without any table (RFC 7541, section 6.2.2).
+fn fields(fields: &[(&str, &str)]) -> Vec<u8> {
+    let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
+    let field = |(name, value): &(&str, &str)| [vec![0], text(name), text(value)].concat();
+    fields.iter().flat_map(field).collect()
+}
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+/// How stream 1 ends: by a reply (none), or reset with an error code.
+fn outcome(address: SocketAddr, frames: &[Vec<u8>]) -> Option<u32> {
+    let mut stream = connect(address);
+    let start = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    stream.write_all(start).unwrap();
+    for frame in frames {
+        stream.write_all(frame).unwrap();
+        // Time for an answer that should wait for more.
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    loop {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head).unwrap();
+        let mut payload = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
+        stream.read_exact(&mut payload).unwrap();
+        match (head[3], head[8]) {
+            (RST_STREAM, 1) => return Some(u32::from_be_bytes(payload.try_into().unwrap())),
+            (HEADERS, 1) => return None,
+            _ => {}
+        }
+    }
+}
+
+const PROTOCOL_ERROR: u32 = 1;
+
+fn get(more: &[(&str, &str)]) -> Vec<u8> {
+    let own = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":authority", "s"),
+        (":path", "/bytes/4"),
+    ];
+    fields(&[&own, more].concat())
+}
+
+#[test]
+fn content_that_contradicts_its_length_resets_the_stream() {
+    let running = start_with(Timeouts::default());
+    let head = |length: &str| frame(HEADERS, END_HEADERS, &get(&[("content-length", length)]));
+    let empty = frame(DATA, END_STREAM, b"");
+    assert_eq!(outcome(running.addr, &[head("0"), empty]), None);
+    let content = frame(DATA, END_STREAM, b"content");
+    let reset = outcome(running.addr, &[head("0"), content.clone()]);
+    assert_eq!(reset, Some(PROTOCOL_ERROR));
+    let part = frame(DATA, 0, b"content");
+    assert_eq!(
+        outcome(running.addr, &[head("0"), part]),
+        Some(PROTOCOL_ERROR)
+    );
+}
+
+#[test]
+fn pseudo_fields_in_trailers_reset_the_stream() {
+    let running = start_with(Timeouts::default());
+    let head = frame(HEADERS, END_HEADERS, &get(&[]));
+    let data = frame(DATA, 0, b"content");
+    let trailers =
+        |pairs: &[(&str, &str)]| frame(HEADERS, END_HEADERS | END_STREAM, &fields(pairs));
+    let slow = String::from_utf8(head.clone())
+        .unwrap()
+        .replace("/bytes/4", "/readall");
+    let head = slow.into_bytes();
+    let plain = trailers(&[("a", "b")]);
+    assert_eq!(
+        outcome(running.addr, &[head.clone(), data.clone(), plain]),
+        None
+    );
+    let pseudo = trailers(&[(":path", "/"), ("a", "b")]);
+    let reset = outcome(running.addr, &[head, data, pseudo]);
+    assert_eq!(reset, Some(PROTOCOL_ERROR));
+}

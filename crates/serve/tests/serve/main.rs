@@ -2,6 +2,7 @@
 
 mod crowd;
 mod echo;
+mod framing;
 mod http2;
 mod marks;
 mod trusting;

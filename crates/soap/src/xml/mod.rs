@@ -16,7 +16,7 @@ mod text;
 
 pub use scanner::Scanner;
 pub use text::decode;
-pub(crate) use text::{is_char, is_name, shortened};
+pub(crate) use text::{declares_utf16, is_char, is_name, shortened};
 
 /// Why a document was refused, and at which byte of it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

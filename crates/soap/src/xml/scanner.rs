@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr_iter;
+
 use super::markup::{Markup, Piece, QName};
 use super::text::{is_name, is_text, reference, shortened, value};
 use super::{Attribute, Name, Token, XmlError, malformed};
@@ -97,6 +99,12 @@ impl<'a> Scanner<'a> {
                         Some(open) if open == name => Ok(Token::End),
                         _ => Err(malformed("an end tag that ends no element", from)),
                     };
+                }
+                Piece::Text(text) if ends_section(text) => {
+                    return Err(malformed(
+                        "the end of a CDATA section in text: write ]]&gt;",
+                        from,
+                    ));
                 }
                 Piece::Text(text) => {
                     if let Some(text) = self.characters(text, from)? {
@@ -331,6 +339,12 @@ impl<'a> Scanner<'a> {
             )),
         }
     }
+}
+
+/// Whether characters have the end of a CDATA section among them, which they may not (XML 1.0, section 2.4).
+fn ends_section(text: &str) -> bool {
+    let text = text.as_bytes();
+    memchr_iter(b'>', text).any(|at| text[..at].ends_with(b"]]"))
 }
 
 /// Whether a document that says it has this encoding is one that [`decode`](super::decode) reads.

@@ -4,10 +4,12 @@ use std::borrow::Cow;
 
 use quick_xml::escape::{resolve_predefined_entity, unescape};
 
+use super::markup::Markup;
 use super::{XmlError, malformed};
 use crate::limits::{Limit, Limits};
 
-/// Turns bytes into text: UTF-8, or UTF-16 with a byte order mark (R1012).
+/// Turns bytes into text: UTF-8, or UTF-16 with a byte order mark (R1012). UTF-8 that declares UTF-16 is refused: other
+/// readers take it for that.
 pub fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Cow<'a, str>, XmlError> {
     if bytes.len() > limits.total {
         return Err(XmlError::Limit {
@@ -25,9 +27,12 @@ pub fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Cow<'a, str>, XmlE
         [0xFF, 0xFE, ..] => u16::from_le_bytes,
         _ => {
             let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-            return std::str::from_utf8(bytes)
-                .map(Cow::Borrowed)
-                .map_err(|e| wrong("these bytes are not UTF-8", e.valid_up_to()));
+            let text = std::str::from_utf8(bytes)
+                .map_err(|e| wrong("these bytes are not UTF-8", e.valid_up_to()))?;
+            return match declares_utf16(text) {
+                true => Err(wrong("UTF-8 that is declared as UTF-16", 0)),
+                false => Ok(Cow::Borrowed(text)),
+            };
         }
     };
     let (pairs, rest) = bytes[2..].as_chunks::<2>();
@@ -38,6 +43,26 @@ pub fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Cow<'a, str>, XmlE
         .collect::<Result<String, _>>()
         .map(Cow::Owned)
         .map_err(|_| wrong("these bytes are not UTF-16", 2))
+}
+
+/// Whether the XML declaration of a text that came as UTF-8 says UTF-16.
+pub(crate) fn declares_utf16(text: &str) -> bool {
+    let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+    let inner = text
+        .strip_prefix("<?xml")
+        .and_then(|rest| rest.split_once("?>"));
+    let Some((inner, _)) = inner else {
+        return false;
+    };
+    let mut markup = Markup::new(inner);
+    while let Ok(Some((key, value))) = markup.attribute() {
+        if key.written == "encoding" {
+            return value
+                .get(..6)
+                .is_some_and(|start| start.eq_ignore_ascii_case("utf-16"));
+        }
+    }
+    false
 }
 
 pub(super) fn reference<'a>(name: &'a str, position: usize) -> Result<Cow<'a, str>, XmlError> {

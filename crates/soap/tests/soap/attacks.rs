@@ -82,6 +82,32 @@ fn entities_that_are_not_the_five_are_refused() {
 }
 
 #[test]
+fn the_end_of_a_section_without_its_beginning_is_refused() {
+    for (inside, is_xml) in [
+        ("<a>]]></a>", false),
+        ("<a>x]]]>y</a>", false),
+        ("<a>]]&gt; ]> ]] ></a>", true),
+        ("<a><![CDATA[]]]]><![CDATA[>]]></a>", true),
+        ("<a b=']]>'/>", true),
+    ] {
+        assert_eq!(read(&ask(inside), V).is_ok(), is_xml, "{inside}");
+    }
+}
+
+#[test]
+fn utf_8_that_is_declared_as_utf_16_is_refused() {
+    let limits = Limits::default();
+    let text = format!("<?xml version='1.0' encoding=\"UTF-16\"?>{}", ask("<a/>"));
+    let refused = xml::decode(text.as_bytes(), &limits);
+    assert!(matches!(refused, Err(XmlError::Encoding { .. })));
+    let units = text.encode_utf16().flat_map(u16::to_le_bytes);
+    let utf16: Vec<u8> = [0xFF, 0xFE].into_iter().chain(units).collect();
+    assert_eq!(xml::decode(&utf16, &limits).unwrap(), text);
+    let right = text.replace("UTF-16", "UTF-8");
+    assert_eq!(xml::decode(right.as_bytes(), &limits).unwrap(), right);
+}
+
+#[test]
 fn depth_is_bounded() {
     // Envelope, Body and Ask are three of the 64.
     let nested = |n: usize| ask(&("<a>".repeat(n) + &"</a>".repeat(n)));

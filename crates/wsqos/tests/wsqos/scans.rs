@@ -162,6 +162,47 @@ fn it_stops_at_the_body_and_at_its_limits() {
 }
 
 /// Feeds `text` in pieces that end at these places; what was seen, and whether anything was wanted after it.
+#[test]
+fn the_end_of_a_section_without_its_beginning_is_no_xml() {
+    let block = |text: &str| envelope(&format!("<a xmlns='urn:a'>{text}</a>"));
+    for (text, is_xml) in [
+        ("]]>", false),
+        ("a]]]>b", false),
+        ("a]>b]] >c]]&gt;", true),
+        ("]<b/>]>", true),
+        ("]]<!-- -->>", true),
+        ("<![CDATA[a]]>", true),
+        ("<![CDATA[a]]]]><![CDATA[>]]>", true),
+        ("<b c=']]>'/>", true),
+    ] {
+        let message = block(text);
+        let expected = match is_xml {
+            true => soap(None),
+            false => Seen::NotSoap,
+        };
+        assert_eq!(scan(&message), expected, "{message}");
+        for cut in 0..message.len() {
+            let pieces = in_pieces(message.as_bytes(), &[cut], &Limits::default());
+            assert_eq!(pieces, expected, "{cut}: {message}");
+        }
+    }
+}
+
+#[test]
+fn a_declaration_of_utf_16_is_believed() {
+    for (encoding, expected) in [
+        ("utf-8", soap(None)),
+        ("UTF-16", Seen::Encoding),
+        ("utf-16le", Seen::Encoding),
+    ] {
+        let message = format!(
+            "<?xml version='1.0' encoding='{encoding}'?>{}",
+            envelope("")
+        );
+        assert_eq!(scan(&message), expected, "{encoding}");
+    }
+}
+
 fn in_pieces(text: &[u8], cuts: &[usize], limits: &Limits) -> Seen {
     let mut scan = HeadScan::new(limits);
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (text.len() + 1)).collect();

@@ -1,10 +1,13 @@
 //! The gateway between real clients and real servers, and beside other proxies.
 //!
 //! `clients` reads through it in every protocol and coding, `strict` sends each proxy the same doubtful
-//! requests, `crowd` counts the memory of many connections and of a long reply.
+//! requests, `differ` compares what reaches the server behind each of them, `crowd` counts the memory of many connections and of a long reply.
 
 mod clients;
 mod crowd;
+mod differ;
+#[path = "../../../../fuzz/src/doubtful.rs"]
+mod doubtful;
 mod strict;
 mod traces;
 
@@ -16,6 +19,7 @@ use crate::trouble::Outcome;
 
 pub(crate) use clients::{curl, load, php};
 pub(crate) use crowd::crowd;
+pub(crate) use differ::differ;
 pub(crate) use strict::strict;
 pub(crate) use traces::traces;
 

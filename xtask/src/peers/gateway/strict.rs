@@ -89,8 +89,8 @@ pub(crate) fn strict(site: &Site) -> Outcome<()> {
     let address = origin.server.address;
     let proxies = [
         ("posthaste", start(site, &address.to_string(), "", "")?),
-        ("nginx", nginx(site, address)?),
-        ("haproxy", haproxy(site, address)?),
+        ("nginx", nginx(site, address)?.0),
+        ("haproxy", haproxy(site, address)?.0),
     ];
     let mut wrong = Vec::new();
     for shape in SHAPES {
@@ -151,10 +151,11 @@ fn answer(proxy: &Server, shape: &Shape) -> Outcome<Answer> {
     })
 }
 
-fn nginx(site: &Site, upstream: SocketAddr) -> Outcome<Server> {
+/// nginx before `upstream`, and where it speaks HTTP/2.
+pub(super) fn nginx(site: &Site, upstream: SocketAddr) -> Outcome<(Server, SocketAddr)> {
     let program = tools::debian(&site.checkout, "nginx", "nginx-light")?;
     let folder = site.checkout.peer_folder("gateway-nginx-proxy")?;
-    let address = free_address()?;
+    let (address, http2) = (free_address()?, free_address()?);
     let user = if rustix::process::geteuid().is_root() {
         "user root;"
     } else {
@@ -169,7 +170,7 @@ fn nginx(site: &Site, upstream: SocketAddr) -> Outcome<Server> {
            uwsgi_temp_path uwsgi; scgi_temp_path scgi;
            upstream origin {{ server {upstream}; keepalive 8; }}
            server {{
-             listen {address};
+             listen {address}; listen {http2} http2;
              location / {{
                proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection \"\";
              }}
@@ -179,20 +180,23 @@ fn nginx(site: &Site, upstream: SocketAddr) -> Outcome<Server> {
     tools::write(&folder.join("nginx.conf"), configuration)?;
     let mut command = Command::new(program);
     command.arg("-p").arg(&folder).args(["-c", "nginx.conf"]);
-    site.serve("nginx-proxy", command.current_dir(&folder), address)
+    let server = site.serve("nginx-proxy", command.current_dir(&folder), address)?;
+    Ok((server, http2))
 }
 
-fn haproxy(site: &Site, upstream: SocketAddr) -> Outcome<Server> {
+/// HAProxy before `upstream`, and where it speaks HTTP/2.
+pub(super) fn haproxy(site: &Site, upstream: SocketAddr) -> Outcome<(Server, SocketAddr)> {
     let program = tools::debian(&site.checkout, "haproxy", "haproxy")?;
     let folder = site.checkout.peer_folder("gateway-haproxy")?;
-    let address = free_address()?;
+    let (address, http2) = (free_address()?, free_address()?);
     let configuration = format!(
         "global\n  nbthread 1\ndefaults\n  mode http\n  timeout connect 1s\n  timeout client 10s\n  \
-         timeout server 10s\nfrontend front\n  bind {address}\n  default_backend back\nbackend back\n  \
+         timeout server 10s\nfrontend front\n  bind {address}\n  bind {http2} proto h2\n  default_backend back\nbackend back\n  \
          server origin {upstream}\n"
     );
     let file = folder.join("haproxy.cfg");
     tools::write(&file, configuration)?;
     let mut command = Command::new(program);
-    site.serve("haproxy", command.args(["-db", "-f"]).arg(&file), address)
+    let server = site.serve("haproxy", command.args(["-db", "-f"]).arg(&file), address)?;
+    Ok((server, http2))
 }

@@ -1,0 +1,282 @@
+//! Header blocks of HTTP/2 (RFC 7541), followed only as far as says which fields are pseudo-header fields.
+//!
+//! No string is decoded and no table is kept: of each field that enters the dynamic table one bit is, whether its name begins
+//! with a colon. The last one entered has index 62, whatever has been evicted; an index beyond what is left is an error of
+//! the decoder behind. So 128 bits say all about a table of 4,096 bytes, whose entries count for 32 at least.
+
+/// The first index of the dynamic table.
+const DYNAMIC: u32 = 62;
+
+/// Fields of the static table whose names begin with a colon: indices from 1.
+const STATIC_PSEUDO: u32 = 14;
+
+/// A colon at the front of a Huffman-coded string: seven bits (RFC 7541, appendix B).
+const HUFFMAN_COLON: u8 = 0x5c;
+
+/// The header blocks of one connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Blocks {
+    /// Of the fields in the dynamic table, the last one entered first.
+    entered: u128,
+    place: Place,
+    /// Whether the first field of the present block is one, once that is known.
+    first: Option<bool>,
+    /// The present field: whether it is one, and whether it enters the table.
+    is_pseudo: bool,
+    enters: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Place {
+    /// Before a field.
+    #[default]
+    Field,
+    /// In an integer that does not fit its first byte.
+    Integer {
+        of: Of,
+        value: u32,
+        shift: u8,
+    },
+    NameLength,
+    /// At the first byte of a name.
+    Name {
+        length: u32,
+        is_huffman: bool,
+    },
+    ValueLength,
+    /// In a string, of which so many bytes are left.
+    String {
+        left: u32,
+        of: Of,
+    },
+    /// What the decoder behind refuses: nothing is known any more.
+    Broken,
+}
+
+/// Whose integer or string it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    Index,
+    NameIndex,
+    TableSize,
+    Name { is_huffman: bool },
+    Value,
+}
+
+impl Blocks {
+    /// A block begins.
+    pub(super) fn begin(&mut self) {
+        self.first = None;
+        if !matches!(self.place, Place::Broken) {
+            self.place = Place::Field;
+        }
+    }
+
+    /// Whether the first field of the present block is a pseudo-header field; none while that is not known.
+    pub(super) fn first(&self) -> Option<bool> {
+        self.first
+    }
+
+    /// Takes the next bytes of the present block.
+    pub(super) fn feed(&mut self, mut bytes: &[u8]) {
+        while let [byte, rest @ ..] = bytes {
+            if let Place::String { left, of } = self.place {
+                let length = bytes.len().min(left as usize);
+                bytes = &bytes[length..];
+                self.string(left - length as u32, of);
+                continue;
+            }
+            if matches!(self.place, Place::Broken) {
+                return;
+            }
+            // A name's first byte belongs to its string.
+            if !matches!(self.place, Place::Name { .. }) {
+                bytes = rest;
+            }
+            self.take(*byte);
+        }
+    }
+
+    fn take(&mut self, byte: u8) {
+        match self.place {
+            Place::Field => self.field(byte),
+            Place::Integer { of, value, shift } => {
+                let more = u32::from(byte & 0x7f).checked_shl(shift.into());
+                let value = more
+                    .filter(|_| shift <= 21)
+                    .and_then(|more| value.checked_add(more));
+                match (value, byte & 0x80) {
+                    (None, _) => self.place = Place::Broken,
+                    (Some(value), 0) => self.integer(of, value),
+                    (Some(value), _) => {
+                        let shift = shift + 7;
+                        self.place = Place::Integer { of, value, shift };
+                    }
+                }
+            }
+            Place::NameLength => {
+                let is_huffman = byte & 0x80 != 0;
+                self.prefixed(Of::Name { is_huffman }, byte, 0x7f);
+            }
+            Place::Name { length, is_huffman } => {
+                self.named(match is_huffman {
+                    true => byte >> 1 == HUFFMAN_COLON,
+                    false => byte == b':',
+                });
+                let of = Of::Name { is_huffman };
+                self.place = Place::String { left: length, of };
+            }
+            Place::ValueLength => self.prefixed(Of::Value, byte, 0x7f),
+            Place::String { .. } | Place::Broken => {}
+        }
+    }
+
+    /// The first byte of a field (RFC 7541, section 6).
+    fn field(&mut self, byte: u8) {
+        (self.enters, self.is_pseudo) = (false, false);
+        match byte {
+            0x80.. => self.prefixed(Of::Index, byte, 0x7f),
+            0x40.. => {
+                self.enters = true;
+                self.prefixed(Of::NameIndex, byte, 0x3f);
+            }
+            0x20.. => self.prefixed(Of::TableSize, byte, 0x1f),
+            _ => self.prefixed(Of::NameIndex, byte, 0x0f),
+        }
+    }
+
+    /// An integer that begins in the bits of `mask`.
+    fn prefixed(&mut self, of: Of, byte: u8, mask: u8) {
+        let value = u32::from(byte & mask);
+        match byte & mask == mask {
+            true => {
+                self.place = Place::Integer {
+                    of,
+                    value,
+                    shift: 0,
+                }
+            }
+            false => self.integer(of, value),
+        }
+    }
+
+    fn integer(&mut self, of: Of, value: u32) {
+        self.place = match of {
+            Of::Index => {
+                self.named(self.is_pseudo(value));
+                Place::Field
+            }
+            Of::TableSize => Place::Field,
+            Of::NameIndex if value == 0 => Place::NameLength,
+            Of::NameIndex => {
+                self.named(self.is_pseudo(value));
+                Place::ValueLength
+            }
+            Of::Name { .. } if value == 0 => {
+                self.named(false);
+                Place::ValueLength
+            }
+            Of::Name { is_huffman } => Place::Name {
+                length: value,
+                is_huffman,
+            },
+            Of::Value => return self.string(value, of),
+        };
+    }
+
+    /// So much is left of a string.
+    fn string(&mut self, left: u32, of: Of) {
+        self.place = match (left, of) {
+            (0, Of::Value) => {
+                if self.enters {
+                    self.entered = self.entered << 1 | u128::from(self.is_pseudo);
+                }
+                Place::Field
+            }
+            (0, _) => Place::ValueLength,
+            (left, of) => Place::String { left, of },
+        };
+    }
+
+    /// The present field's name is known.
+    fn named(&mut self, is_pseudo: bool) {
+        self.is_pseudo = is_pseudo;
+        self.first = self.first.or(Some(is_pseudo));
+    }
+
+    fn is_pseudo(&self, index: u32) -> bool {
+        match index.checked_sub(DYNAMIC) {
+            Some(place) => self
+                .entered
+                .checked_shr(place)
+                .is_some_and(|bits| bits & 1 == 1),
+            None => (1..=STATIC_PSEUDO).contains(&index),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the first field of the last of these blocks is a pseudo-header field, in whatever pieces they come.
+    fn first(blocks: &[&[u8]]) -> Option<bool> {
+        let feed = |piece: usize| {
+            let mut all = Blocks::default();
+            for block in blocks {
+                all.begin();
+                block.chunks(piece).for_each(|piece| all.feed(piece));
+            }
+            all.first()
+        };
+        let whole = feed(1000);
+        assert!(
+            [1, 2, 3].map(feed).iter().all(|pieces| *pieces == whole),
+            "{blocks:?}"
+        );
+        whole
+    }
+
+    #[test]
+    fn names_are_known_in_every_form() {
+        for (block, wanted) in [
+            (&b"\x82"[..], Some(true)),
+            (b"\x8f", Some(false)),
+            (b"\x3f\xe1\x1f\x82", Some(true)),
+            (b"\x20\x20\x8f\x82", Some(false)),
+            (b"\x04\x01/", Some(true)),
+            (b"\x44\x01/", Some(true)),
+            (b"\x0f\x03\x01x", Some(false)),
+            (b"\x00\x05:path\x01/", Some(true)),
+            (b"\x10\x01x\x00", Some(false)),
+            (b"\x40\x84\xb9\x58\xd3\x3f\x01/", Some(true)),
+            (b"\x40\x82\x94\xe7\x00", Some(false)),
+            (b"\x00\x00\x00", Some(false)),
+            (b"\x00\x05", None),
+            (b"\x00", None),
+            (b"", None),
+        ] {
+            assert_eq!(first(&[block]), wanted, "{block:x?}");
+        }
+    }
+
+    #[test]
+    fn what_has_entered_the_table_is_remembered() {
+        let authority = b"\x41\x01s\x40\x01x\x01y\x00\x01z\x01y";
+        assert_eq!(first(&[authority, b"\xbe"]), Some(false));
+        assert_eq!(first(&[authority, b"\xbf"]), Some(true));
+        assert_eq!(first(&[authority, b"\x7f\x00\x01t", b"\xbe"]), Some(true));
+        assert_eq!(first(&[authority, b"\x7e\x01t", b"\xbe"]), Some(false));
+        // 62 + 65: an integer of two bytes.
+        let many = [&b"\x41\x01s"[..], &b"\x40\x01x\x01y".repeat(65)].concat();
+        assert_eq!(first(&[&many, b"\xff\x00"]), Some(true));
+        assert_eq!(first(&[&many, b"\xfe"]), Some(false));
+    }
+
+    #[test]
+    fn nothing_is_known_behind_what_is_broken() {
+        let endless = [&b"\xff"[..], &b"\xff".repeat(9)].concat();
+        assert_eq!(first(&[&endless]), None);
+        assert_eq!(first(&[&endless, b"\x82"]), None);
+    }
+}

@@ -1,0 +1,340 @@
+//! Framing of the requests on an HTTP/1 connection (RFC 9112, sections 2, 6 and 7), checked byte by byte.
+//!
+//! A [`Framing`] is fed every byte that a client sends, in whatever pieces, and says how many of them may be read by
+//! whoever parses them. It keeps nothing of a message but its place in it: where a head ends, and how long the body is.
+//! It refuses what readers understand differently, and what makes work without end. Names, values and request lines
+//! belong to the parser behind it. [`Frames`] is what HTTP/2 needs of the kind.
+//!
+//! Pure: no socket, no clock, no allocation.
+
+mod chunks;
+mod frames;
+mod head;
+mod hpack;
+
+use std::error::Error;
+use std::fmt;
+use std::num::NonZeroU64;
+
+use self::chunks::{Chunks, Step};
+use self::head::{Body, Head};
+
+pub use self::frames::Frames;
+
+/// The framing of one connection's requests.
+#[derive(Debug, Default)]
+pub struct Framing {
+    place: Place,
+    head: Head,
+    heads: u64,
+}
+
+/// Why a request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// 400: more than one Content-Length, or one that is no number.
+    Length,
+    /// 400: both fields that say where the body ends.
+    Both,
+    /// 501: a Transfer-Encoding other than one `chunked`.
+    Coding,
+    /// 400: a target with a fragment, which some readers cut off.
+    Target,
+    /// 400: the line of a chunk's size is too long, or is none.
+    Size,
+    /// 400: a chunk does not end as it should.
+    End,
+    /// 400: the lines behind the last chunk.
+    Trailer,
+}
+
+impl Cause {
+    /// Whether the head says it, rather than the body that follows.
+    pub const fn is_of_head(self) -> bool {
+        matches!(
+            self,
+            Self::Length | Self::Both | Self::Coding | Self::Target
+        )
+    }
+
+    /// What a request must have instead.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Length => "a request has one Content-Length, a number",
+            Self::Both => "a request has a Content-Length or a Transfer-Encoding, not both",
+            Self::Coding => "the only transfer coding served here is one chunked",
+            Self::Target => "a target has no fragment",
+            Self::Size => {
+                "a chunk begins with a line of its size, 1 to 16 hexadecimal digits, 1024 bytes in all at most, and CRLF"
+            }
+            Self::End => "a chunk ends with CRLF",
+            Self::Trailer => {
+                "trailer fields are lines that end with CRLF, of 16 KiB in all at most"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.reason())
+    }
+}
+
+impl Error for Cause {}
+
+/// Bytes of which some are not to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// So many bytes at the front may be read. A refused head is among them.
+    pub accepted: usize,
+    /// What is wrong behind them, or with the head at their end.
+    pub cause: Cause,
+}
+
+#[derive(Debug, Default)]
+enum Place {
+    /// In a head, or before one.
+    #[default]
+    Head,
+    /// In a body that has so many bytes more.
+    Length(NonZeroU64),
+    /// In a body of chunks.
+    Chunks(Chunks),
+    /// Behind what was refused: nothing is accepted any more.
+    Refused(Cause),
+}
+
+impl Framing {
+    /// Takes the next bytes. After a refusal every call refuses, and accepts nothing.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), Refused> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            rest = match &mut self.place {
+                Place::Head => match self.head.feed(rest) {
+                    Some((used, body)) => {
+                        self.heads += 1;
+                        let behind = &rest[used..];
+                        let body = body.map_err(|cause| self.refuse(bytes, behind, cause))?;
+                        self.place = Place::of(body);
+                        behind
+                    }
+                    None => return Ok(()),
+                },
+                Place::Length(left) => {
+                    let used =
+                        usize::try_from(left.get()).map_or(rest.len(), |left| left.min(rest.len()));
+                    match NonZeroU64::new(left.get() - used as u64) {
+                        Some(more) => *left = more,
+                        None => self.place = Place::Head,
+                    }
+                    &rest[used..]
+                }
+                Place::Chunks(chunks) => {
+                    let (used, step) = chunks.feed(rest);
+                    let behind = &rest[used..];
+                    match step {
+                        Step::More => {}
+                        Step::Over => self.place = Place::Head,
+                        Step::Refuse(cause) => return Err(self.refuse(bytes, behind, cause)),
+                    }
+                    behind
+                }
+                Place::Refused(cause) => {
+                    let (accepted, cause) = (bytes.len() - rest.len(), *cause);
+                    return Err(Refused { accepted, cause });
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// Heads that have ended, a refused one included.
+    pub fn heads(&self) -> u64 {
+        self.heads
+    }
+
+    /// Whether the end of a body is still to come.
+    pub fn is_in_body(&self) -> bool {
+        matches!(self.place, Place::Length(_) | Place::Chunks(_))
+    }
+
+    fn refuse(&mut self, bytes: &[u8], behind: &[u8], cause: Cause) -> Refused {
+        self.place = Place::Refused(cause);
+        let accepted = bytes.len() - behind.len();
+        Refused { accepted, cause }
+    }
+}
+
+impl Place {
+    fn of(body: Body) -> Self {
+        match body {
+            Body::Chunks => Self::Chunks(Chunks::default()),
+            Body::Length(length) => NonZeroU64::new(length).map_or(Self::Head, Self::Length),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is accepted of `text`, the heads in it and why it was refused, fed whole and byte by byte.
+    fn fed(text: &[u8]) -> (usize, u64, Option<Cause>) {
+        let take = |piece: usize| {
+            let mut framing = Framing::default();
+            let mut accepted = 0;
+            for piece in text.chunks(piece) {
+                match framing.feed(piece) {
+                    Ok(()) => accepted += piece.len(),
+                    Err(refused) => {
+                        let again = framing.feed(b"x").unwrap_err();
+                        assert_eq!((again.accepted, again.cause), (0, refused.cause));
+                        let accepted = accepted + refused.accepted;
+                        return (accepted, framing.heads(), Some(refused.cause));
+                    }
+                }
+            }
+            (accepted, framing.heads(), None)
+        };
+        let whole = take(text.len());
+        for piece in [1, 2, 3, 7, 64] {
+            assert_eq!(
+                take(piece),
+                whole,
+                "{piece}: {:?}",
+                String::from_utf8_lossy(text)
+            );
+        }
+        whole
+    }
+
+    fn head(fields: &str) -> String {
+        format!("POST / HTTP/1.1\r\nHost: s\r\n{fields}\r\n\r\n")
+    }
+
+    #[test]
+    fn messages_follow_one_another() {
+        for (fields, body) in [
+            ("X: y", ""),
+            ("Content-Length: 0", ""),
+            ("Content-Length: 005", "hello"),
+            ("content-LENGTH:\t5 \t", "GET /"),
+            (
+                "Content-Lengthy: 5\r\nContent-Lengt: 5\r\nTransfer-Encodings: x",
+                "",
+            ),
+            ("Transfer-Encoding: chunked", "0\r\n\r\n"),
+            (
+                "transfer-encoding:Chunked ",
+                "5\r\nhello\r\n1;a=b\r\nx\r\n0\r\n\r\n",
+            ),
+            (
+                "Transfer-Encoding: chunked",
+                "0000000000000005\r\nhello\r\n00 ;x\r\nA: b\r\nC:\td\r\n\r\n",
+            ),
+        ] {
+            let text = format!("\r\n\n{}{body}", head(fields)).repeat(3);
+            assert_eq!(fed(text.as_bytes()), (text.len(), 3, None), "{fields}");
+        }
+        let bare = "GET / HTTP/1.0\nContent-Length: 2\n\nokGET / HTTP/1.0\n\n";
+        assert_eq!(fed(bare.as_bytes()), (bare.len(), 2, None));
+    }
+
+    #[test]
+    fn heads_that_leave_the_length_in_doubt_are_refused_whole() {
+        for (fields, cause) in [
+            ("Content-Length: 5\r\nContent-Length: 6", Cause::Length),
+            ("Content-Length: 5\r\ncontent-length: 5", Cause::Length),
+            ("Content-Length: 5, 5", Cause::Length),
+            ("Content-Length: +5", Cause::Length),
+            ("Content-Length:", Cause::Length),
+            ("Content-Length: 18446744073709551616", Cause::Length),
+            ("Content-Length: 18446744073709551614", Cause::Length),
+            (
+                "Content-Length: 5\r\nTransfer-Encoding: chunked",
+                Cause::Both,
+            ),
+            (
+                "Transfer-Encoding: chunked\r\nContent-Length: 5\r\nContent-Length: 6",
+                Cause::Both,
+            ),
+            ("Transfer-Encoding: chunked, chunked", Cause::Coding),
+            ("Transfer-Encoding: x, chunked", Cause::Coding),
+            (
+                "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+                Cause::Coding,
+            ),
+            ("Transfer-Encoding:", Cause::Coding),
+        ] {
+            let head = head(fields);
+            let text = format!("{head}0\r\n\r\nGET / HTTP/1.1\r\n\r\n");
+            assert_eq!(
+                fed(text.as_bytes()),
+                (head.len(), 1, Some(cause)),
+                "{fields}"
+            );
+        }
+        let target = format!("GET /{}#x HTTP/1.1\r\nHost: s\r\n\r\n", "y".repeat(100));
+        assert_eq!(
+            fed(target.as_bytes()),
+            (target.len(), 1, Some(Cause::Target))
+        );
+        let long = head(&format!("Transfer-Encoding:{}chunked", " ".repeat(4000)));
+        assert_eq!(fed(long.as_bytes()).2, Some(Cause::Coding));
+        let long = head(&format!("X-Content-Length:{}5", " ".repeat(4000)));
+        assert_eq!(fed(long.as_bytes()), (long.len(), 1, None));
+    }
+
+    #[test]
+    fn chunks_are_refused_at_the_byte_that_breaks_them() {
+        let head = head("Transfer-Encoding: chunked");
+        let long = format!("5;{}", "x".repeat(chunks::MAX_SIZE_LINE));
+        let trailer = format!("0\r\nA: {}", "x".repeat(chunks::MAX_TRAILER));
+        for (body, at, cause) in [
+            ("00000000000000000", 16, Cause::Size),
+            (long.as_str(), chunks::MAX_SIZE_LINE, Cause::Size),
+            ("\r\n", 0, Cause::Size),
+            (" 5\r\n", 0, Cause::Size),
+            ("0x5\r\n", 1, Cause::Size),
+            ("5 5\r\n", 2, Cause::Size),
+            ("5\nhello", 1, Cause::Size),
+            ("5;a\nb", 3, Cause::Size),
+            ("5;a\rb", 4, Cause::Size),
+            ("5;a\0b", 3, Cause::Size),
+            ("5\r\nhello!", 8, Cause::End),
+            ("5\r\nhello\n", 8, Cause::End),
+            ("5\r\nhello\r\r", 9, Cause::End),
+            ("0\r\n\n", 3, Cause::Trailer),
+            ("0\r\nA: b\nGET / HTTP/1.1\r\n\r\n", 7, Cause::Trailer),
+            ("0\r\nA: b\rc", 8, Cause::Trailer),
+            ("0\r\nA: b\r\n\n", 9, Cause::Trailer),
+            ("0\r\n: b\r\n", 3, Cause::Trailer),
+            ("0\r\n a: b\r\n", 3, Cause::Trailer),
+            ("0\r\n\rx", 4, Cause::Trailer),
+            (trailer.as_str(), 3 + chunks::MAX_TRAILER, Cause::Trailer),
+        ] {
+            let text = format!("{head}{body}");
+            assert_eq!(
+                fed(text.as_bytes()),
+                (head.len() + at, 1, Some(cause)),
+                "{body:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn it_knows_where_it_is() {
+        let mut framing = Framing::default();
+        for (piece, is_in_body) in [
+            ("\r\n", false),
+            ("GET / HTTP/1.1\r\n\r\n", false),
+            ("POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n", true),
+            ("o", true),
+            ("k", false),
+        ] {
+            framing.feed(piece.as_bytes()).unwrap();
+            assert_eq!(framing.is_in_body(), is_in_body, "{piece:?}");
+        }
+    }
+}

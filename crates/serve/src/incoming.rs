@@ -1,0 +1,66 @@
+//! The body of a request, as it comes.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+
+use crate::connection::Connection;
+
+/// A request's body. Its connection learns when all of it has been read: only then can it carry another request.
+pub struct Incoming {
+    body: hyper::body::Incoming,
+    /// Of HTTP/1, until the end has been read. A stream of HTTP/2 ends by itself.
+    connection: Option<Rc<Connection>>,
+}
+
+impl Incoming {
+    pub(crate) fn new(body: hyper::body::Incoming, connection: &Rc<Connection>) -> Self {
+        let is_empty = body.is_end_stream();
+        connection.has_body(!is_empty);
+        let waits = !is_empty && !connection.is_http2();
+        Self {
+            connection: waits.then(|| connection.clone()),
+            body,
+        }
+    }
+
+    /// All of it has been read.
+    fn ended(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            connection.has_read_body();
+        }
+    }
+}
+
+impl Body for Incoming {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let is_last = match &frame {
+            // Nothing comes behind trailers.
+            Some(Ok(frame)) => frame.is_trailers() || self.body.is_end_stream(),
+            Some(Err(_)) => false,
+            None => true,
+        };
+        if is_last {
+            self.ended();
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

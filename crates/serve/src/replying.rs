@@ -1,0 +1,100 @@
+//! Replies on their way to the client: a handler's, or the one to a request that no handler got.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::Response;
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+
+use crate::check::Rejection;
+use crate::connection::{InService, Phase};
+
+/// A reply's body: while there is more of it, its request is in service.
+pub(crate) struct Replying<B> {
+    pub(crate) body: Answer<B>,
+    pub(crate) in_service: InService,
+}
+
+/// Whose body it is.
+pub(crate) enum Answer<B> {
+    /// The handler's.
+    Handler(B),
+    /// The reason of a rejection, until it is sent.
+    Rejection(&'static str),
+}
+
+impl<B> From<Rejection> for Response<Answer<B>> {
+    fn from(rejection: Rejection) -> Self {
+        let mut reply = Response::new(Answer::Rejection(rejection.reason));
+        *reply.status_mut() = rejection.status;
+        let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+        reply.headers_mut().insert(CONTENT_TYPE, kind);
+        reply
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for Answer<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        match &mut *self {
+            Self::Handler(body) => Pin::new(body).poll_frame(cx),
+            Self::Rejection("") => Poll::Ready(None),
+            Self::Rejection(reason) => {
+                let reason = Bytes::from_static(std::mem::take(reason).as_bytes());
+                Poll::Ready(Some(Ok(Frame::data(reason))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Handler(body) => body.is_end_stream(),
+            Self::Rejection(reason) => reason.is_empty(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Handler(body) => body.size_hint(),
+            Self::Rejection(reason) => SizeHint::with_exact(reason.len() as u64),
+        }
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for Replying<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        // What has not come yet is the handler's affair, what has is the client's.
+        self.in_service.enter(match frame {
+            Poll::Pending => Phase::Service { reading: false },
+            Poll::Ready(_) => Phase::Replying,
+        });
+        let connection = &self.in_service.peer().connection;
+        if matches!(frame, Poll::Ready(Some(Err(_)))) && !connection.is_http2() {
+            // A client of HTTP/1.0 takes an orderly end for the end of the reply.
+            connection.end();
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
