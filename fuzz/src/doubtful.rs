@@ -6,23 +6,23 @@
 
 /// A message, on a connection of its own.
 #[derive(Clone, Debug)]
-pub(crate) struct Doubtful {
+pub struct Doubtful {
     /// What is doubtful about it.
-    pub(crate) about: String,
+    pub about: String,
     /// What the client sends. Of HTTP/1 a request for [`FIRST`], and one for [`NEXT`] behind it.
-    pub(crate) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
     /// Whether it is HTTP/2.
-    pub(crate) is_http2: bool,
+    pub is_http2: bool,
 }
 
 /// The path of the doubtful request.
-pub(crate) const FIRST: &str = "/first";
+pub const FIRST: &str = "/first";
 
 /// The path of the request behind it.
-pub(crate) const NEXT: &str = "/next";
+pub const NEXT: &str = "/next";
 
 /// Request lines, each with the fields that it needs.
-pub(crate) const LINES: &[&str] = &[
+pub const LINES: &[&str] = &[
     "POST /first HTTP/1.1\r\nHost: s",
     "POST  /first HTTP/1.1\r\nHost: s",
     "POST /first HTTP/1.1 \r\nHost: s",
@@ -56,7 +56,7 @@ pub(crate) const LINES: &[&str] = &[
 ];
 
 /// Fields that say where a body of `hello` ends, or other fields beside a length that is right.
-pub(crate) const FIELDS: &[&str] = &[
+pub const FIELDS: &[&str] = &[
     "Content-Length: 5",
     "Content-Length: 5\r\nContent-Length: 5",
     "Content-Length: 5\r\nContent-Length: 6",
@@ -95,7 +95,7 @@ pub(crate) const FIELDS: &[&str] = &[
 ];
 
 /// Transfer-Encoding for a body of chunks.
-pub(crate) const CODINGS: &[&str] = &[
+pub const CODINGS: &[&str] = &[
     "Transfer-Encoding: chunked",
     "Transfer-Encoding: Chunked",
     "Transfer-Encoding: chunked\r\nContent-Length: 5",
@@ -126,7 +126,7 @@ pub(crate) const CODINGS: &[&str] = &[
 ];
 
 /// Bodies of chunks.
-pub(crate) const CHUNKS: &[&str] = &[
+pub const CHUNKS: &[&str] = &[
     "5\r\nhello\r\n0\r\n\r\n",
     "5;a=b\r\nhello\r\n0;c\r\n\r\n",
     "5;a=\"b\"\r\nhello\r\n0\r\n\r\n",
@@ -167,7 +167,7 @@ pub(crate) const CHUNKS: &[&str] = &[
 ];
 
 /// Fields of an HTTP/2 request beside its own, in text: a line each.
-pub(crate) const FIELDS2: &[&str] = &[
+pub const FIELDS2: &[&str] = &[
     "",
     "content-length: 5",
     "content-length: 5\ncontent-length: 5",
@@ -206,7 +206,7 @@ pub(crate) const FIELDS2: &[&str] = &[
 ];
 
 /// Lists of pseudo-header fields instead of the right ones.
-pub(crate) const PSEUDO: &[&str] = &[
+pub const PSEUDO: &[&str] = &[
     ":method: POST\n:scheme: http\n:authority: a..b\n:path: /first",
     ":method: POST\n:scheme: http\n:authority: u@s\n:path: /first",
     ":method: POST\n:scheme: http\n:authority: s t\n:path: /first",
@@ -225,7 +225,7 @@ pub(crate) const PSEUDO: &[&str] = &[
 ];
 
 /// Trailers of an HTTP/2 request.
-pub(crate) const TRAILERS2: &[&str] = &[
+pub const TRAILERS2: &[&str] = &[
     "a: b",
     ":path: /other",
     ":path: /other\na: b",
@@ -237,7 +237,7 @@ pub(crate) const TRAILERS2: &[&str] = &[
 ];
 
 /// All messages.
-pub(crate) fn messages() -> Vec<Doubtful> {
+pub fn messages() -> Vec<Doubtful> {
     let (chunked, chunks) = (CODINGS[0], CHUNKS[0]);
     let lines = LINES.iter().map(|line| http1(line, FIELDS[0], "hello"));
     let fields = FIELDS[1..]
@@ -267,7 +267,7 @@ pub(crate) fn messages() -> Vec<Doubtful> {
 }
 
 /// A request of HTTP/1 with a second one behind it.
-pub(crate) fn http1(line: &str, fields: &str, body: &str) -> Doubtful {
+pub fn http1(line: &str, fields: &str, body: &str) -> Doubtful {
     let next = format!("GET {NEXT} HTTP/1.1\r\nHost: s\r\nConnection: close\r\n\r\n");
     Doubtful {
         about: format!("{line:?} {fields:?} {body:?}"),

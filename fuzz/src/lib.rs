@@ -10,8 +10,7 @@ mod capture;
 mod changes;
 mod cuts;
 mod decoding;
-#[allow(dead_code)] // the peer test sends the rest
-mod doubtful;
+pub mod doubtful;
 mod duplicate_acks;
 mod endpoint;
 mod envelope;

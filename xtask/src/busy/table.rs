@@ -74,7 +74,11 @@ pub(crate) const WAITING: &[Waiting] = &[
         ],
     ),
     all("posthaste-gateway", "gateway"),
-    some("posthaste-gateway", UNIT, &["demand::other"]),
+    some(
+        "posthaste-gateway",
+        UNIT,
+        &["demand::other", "upstream::line"],
+    ),
     all("posthaste-load", "wire"),
     some("posthaste-load", UNIT, &["target"]),
     some("posthaste-offers", UNIT, &["client", "follower"]),

@@ -7,6 +7,7 @@ mod clients;
 mod crowd;
 mod differ;
 #[path = "../../../../fuzz/src/doubtful.rs"]
+#[allow(unreachable_pub)] // the fuzz targets share it, and there it is public
 mod doubtful;
 mod strict;
 mod traces;

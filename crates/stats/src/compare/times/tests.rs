@@ -1,3 +1,5 @@
+//! Verdicts on given runs: known, unsteady, censored and impossible ones.
+
 use super::*;
 
 const RULES: Rules = Rules {
