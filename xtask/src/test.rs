@@ -10,8 +10,8 @@ use crate::site::Site;
 use crate::tools;
 use crate::trouble::{Outcome, Trouble};
 
-/// Longest time for building and running the workspace's own tests.
-const OWN_TESTS: Duration = Duration::from_secs(1500);
+/// Longest time for building and running the workspace's own tests, beside other programs that take the processor.
+const OWN_TESTS: Duration = Duration::from_secs(3000);
 
 /// Prints the peer tests.
 pub(crate) fn list() {
