@@ -8,7 +8,7 @@
 use posthaste_units::Span;
 
 use crate::Recorder;
-use crate::dependence::{Part, ratio_uncertainty};
+use crate::dependence::{Part, Uncertainty, ratio_uncertainty};
 
 /// The values of a recorder compared with a bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -83,17 +83,34 @@ fn ratio(parts: &[Part]) -> (f64, f64) {
     )
 }
 
+/// The uncertainty of the ratio by batches that are long enough: where neighbours are too much alike, they are merged in
+/// pairs. Without it only runs in which the queue happened to forget quickly would count.
+fn by_long_batches(parts: &[Part]) -> Option<Uncertainty> {
+    let mut parts = parts.to_vec();
+    while parts.len() > 1 {
+        if let Some(found) = ratio_uncertainty(&parts) {
+            return Some(found);
+        }
+        let pairs = parts.chunks_exact(2).map(|pair| Part {
+            sum: pair[0].sum + pair[1].sum,
+            count: pair[0].count + pair[1].count,
+        });
+        parts = pairs.collect();
+    }
+    None
+}
+
 fn share_dispersion(parts: &[Part]) -> Option<f64> {
     let (count, share) = ratio(parts);
     let spread = share * (1.0 - share);
-    let found = ratio_uncertainty(parts).filter(|_| spread > 0.0)?;
+    let found = by_long_batches(parts).filter(|_| spread > 0.0)?;
     Some(found.variance * count / spread)
 }
 
 /// Relative variance of the mean, and its dispersion where the values differ; `squares` is the sum of their squares.
 fn mean_dispersion(parts: &[Part], squares: f64) -> Option<(f64, Option<f64>)> {
     let (count, mean) = ratio(parts);
-    let found = ratio_uncertainty(parts).filter(|_| mean > 0.0)?;
+    let found = by_long_batches(parts).filter(|_| mean > 0.0)?;
     let spread = (squares / count - mean * mean).max(0.0);
     let dispersion = (spread > 0.0).then(|| found.variance * count / spread);
     Some((found.variance / (mean * mean), dispersion))

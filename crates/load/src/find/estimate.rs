@@ -18,6 +18,10 @@ const STATIONARY: f64 = 0.97;
 /// mean's bound) are left out: the curve is a straight line only near the bound. The curve decides, not what the
 /// trial gave, which would leave out bad luck and keep good luck.
 const FAR: f64 = 2.5;
+/// Trials with a larger share beyond the bound are left out: there the curve's logarithm is not straight. A central
+/// quantile has trials with large shares on both sides of its bound, and to leave out the unlucky ones would bias it.
+const SHARE: f64 = 0.7;
+const CENTRAL: f64 = 0.1;
 /// Dispersion assumed of errors, which come in clusters as well: a full queue refuses several in a row.
 const ERROR_DISPERSION: f64 = 5.0;
 /// The same in a trial that only locates: it is as short as one such cluster.
@@ -125,7 +129,7 @@ fn observed(law: Law, trials: &[Made], saturation: Option<f64>) -> Vec<Observed>
         .filter(|made| matches!(made.proposal.purpose, Purpose::Measure | Purpose::Confirm))
         .filter(|made| made.evidence.requests > 0 && !made.evidence.late)
         .filter(|made| match law {
-            Law::Share { .. } => made.evidence.share() < 0.7,
+            Law::Share { allowed } => made.evidence.share() < share_limit(allowed),
             Law::Mean => made.evidence.excess < 5.0,
         })
         .filter(|made| saturation.is_none_or(|limit| made.proposal.rate < STATIONARY * limit))
@@ -147,6 +151,15 @@ fn observed(law: Law, trials: &[Made], saturation: Option<f64>) -> Vec<Observed>
         }
     };
     used.iter().zip(smooth).map(observe).collect()
+}
+
+/// The largest share beyond the bound with which a trial is used.
+fn share_limit(allowed: f64) -> f64 {
+    SHARE.max(if allowed > CENTRAL {
+        1.0 - CENTRAL * (1.0 - allowed)
+    } else {
+        0.0
+    })
 }
 
 /// The dispersion of the requests beyond the bound as a share of that of all response times, by the variation of these.
