@@ -86,7 +86,7 @@ impl Study {
 
     fn pair(&self, change: Change, pair: u64) -> [Judgement; 4] {
         let side = |change, name| -> Vec<[Measured; 3]> {
-            let seeds = (0..RUNS).map(|run| Seed(pair * RUNS + run).child(name));
+            let seeds = (0..RUNS).map(|run| Seed(FIRST + pair * RUNS + run).child(name));
             seeds.map(|seed| self.run(change, seed)).collect()
         };
         let (before, after) = (side(Change::None, "before"), side(change, "after"));
@@ -156,8 +156,11 @@ fn pairs() -> u64 {
     std::env::var("COMPARE_PAIRS").map_or(0, |pairs| pairs.parse().unwrap())
 }
 
-/// Runs long enough for p99: 50 s of the steadier service, five minutes of the other.
-const LONG: [(Law, u64); 2] = [(Law::Deterministic, 3_000), (Law::Exponential, 18_000)];
+/// The first seed: the rules were set on seeds below it, and the study is reported on those from it on.
+const FIRST: u64 = 2_000_000;
+
+/// Runs long enough for p99: 100 s of the steadier service, five minutes of the other.
+const LONG: [(Law, u64); 2] = [(Law::Deterministic, 6_000), (Law::Exponential, 18_000)];
 /// 5 s of the steadier service: mean and median decide, and p99 is seldom known.
 const SHORT: (Law, u64) = (Law::Deterministic, 300);
 

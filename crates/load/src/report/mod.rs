@@ -204,6 +204,12 @@ impl Report {
         }
     }
 
+    /// The first explanation of an end, where it says more than the outcome's meaning.
+    fn reason(&self, outcome: Outcome) -> Option<&str> {
+        let reason = self.reasons.get(outcome.name())?;
+        (reason != outcome.meaning()).then_some(reason)
+    }
+
     /// Checks the assertions, for every form of the report.
     pub fn check(&mut self, assertions: &[Assertion]) {
         let checked = assertions.iter().map(|assertion| assertion.check(self));

@@ -7,6 +7,7 @@ use posthaste_stats::{
     Batch, CensoredSummary, FEWEST_FOR_P999, Histogram, Reading, Recorder, Statistic, Summary,
 };
 
+use super::text::millis;
 use super::{PortionReport, Report, client_in_words, occurred, thousands};
 use crate::outcome::Outcome;
 use crate::run::Run;
@@ -79,7 +80,7 @@ fn cards(report: &Report) -> Vec<Card> {
         ),
         card(
             "ok share",
-            format!("{:.3} %", (1.0 - report.error_share()) * 100.0),
+            format!("{:.2}\u{a0}%", (1.0 - report.error_share()) * 100.0),
             format!("of {} intended", thousands(report.intended)),
         ),
         card(
@@ -94,7 +95,7 @@ fn cards(report: &Report) -> Vec<Card> {
         ),
         card(
             "sent late, p99",
-            format!("{:.3} ms", report.send_lateness_ms.p99),
+            words(Reading::Known(report.send_lateness_ms.p99)),
             "the generator's own".to_owned(),
         ),
     ]
@@ -111,14 +112,15 @@ fn interval(times: &CensoredSummary, statistic: Statistic) -> String {
 }
 
 fn words(reading: Reading) -> String {
-    reading.words(|ms| format!("{ms:.3} ms"))
+    // A number and its unit stay on one line.
+    reading.words(|ms| format!("{}\u{a0}ms", millis(ms)))
 }
 
 fn outcomes(report: &Report) -> Section {
     let mut table = Table::new(["outcome", "requests", "share", "what it means"]);
     for (outcome, count) in occurred(&report.outcomes) {
         let share = count as f64 / report.intended as f64 * 100.0;
-        let meaning = match report.reasons.get(outcome.name()) {
+        let meaning = match report.reason(outcome) {
             Some(reason) => format!("{}; first: {reason}", outcome.meaning()),
             None => outcome.meaning().to_owned(),
         };
@@ -319,7 +321,7 @@ fn portion_section(title: &str, kind: &str, portions: &[PortionReport]) -> Secti
             Cell::number(words(times.reading(Statistic::P99))),
             Cell::number(match portion.ok_response_time_ms.count {
                 0 => "-".to_owned(),
-                _ => format!("{:.3} ms", portion.ok_response_time_ms.p99),
+                _ => words(Reading::Known(portion.ok_response_time_ms.p99)),
             }),
         ]);
     }

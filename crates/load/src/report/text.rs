@@ -98,7 +98,7 @@ fn outcomes(report: &Report, out: &mut String) -> std::fmt::Result {
         let share = count as f64 / report.intended as f64 * 100.0;
         let reason = match outcome {
             Outcome::Ok => String::new(),
-            _ => report.reasons.get(outcome.name()).map_or_else(
+            _ => report.reason(outcome).map_or_else(
                 || outcome.meaning().to_owned(),
                 |reason| format!("{} (first: {reason})", outcome.meaning()),
             ),
@@ -288,7 +288,7 @@ fn bytes(count: f64) -> String {
 }
 
 /// Milliseconds with as many digits as say something.
-fn millis(ms: f64) -> String {
+pub(super) fn millis(ms: f64) -> String {
     match ms {
         ms if ms >= 1000.0 => format!("{ms:.0}"),
         ms if ms >= 10.0 => format!("{ms:.1}"),

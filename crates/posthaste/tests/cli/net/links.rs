@@ -6,7 +6,7 @@ use super::{folder, net, own, reported, users};
 use crate::command::said;
 
 pub(super) fn load(posthaste: &str, options: &str) -> String {
-    format!("{posthaste} load http://$POSTHASTE_SERVER:8080/ --json {options}")
+    format!("{posthaste} load http://$POSTHASTE_SERVER:8080/ --allow-late --json {options}")
 }
 
 pub(super) fn bookshop(posthaste: &str) -> String {
