@@ -31,15 +31,8 @@ const STUDY: Duration = Duration::from_secs(3600);
 const SERVICE: &str = "md1:5ms";
 const SLOWER: &str = "md1:6ms";
 
-/// Both bars.
-pub(crate) fn compare(bench: &Bench) -> Outcome<Vec<Row>> {
-    let mut rows = study(bench)?;
-    rows.extend(wire(bench)?);
-    Ok(rows)
-}
-
 /// The study of the crate `stats`, which prints a line for each service, scatter and change.
-fn study(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(crate) fn in_virtual_time(bench: &Bench) -> Outcome<Vec<Row>> {
     let mut cargo = cargo(&bench.site.checkout);
     cargo
         .args(["test", "--release", "--package", "posthaste-stats"])
@@ -119,7 +112,7 @@ impl<'a> Line<'a> {
 }
 
 /// Equal and slower services beside busy programs.
-fn wire(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(crate) fn wire(bench: &Bench) -> Outcome<Vec<Row>> {
     let pairs = bench.or_quick(PAIRS.0, PAIRS.1);
     let runs = bench.site.checkout.peer_folder("compare")?;
     // A run keeps its records in a folder of its own.

@@ -106,7 +106,11 @@ fn assertions_are_written_for_other_programs() {
         "-",
     ]);
     assert_eq!(run.code, Some(1), "{}", run.err);
-    assert!(run.out.contains("| p50&lt;1ns | **failed** |"), "{}", run.out);
+    assert!(
+        run.out.contains("| p50&lt;1ns | **failed** |"),
+        "{}",
+        run.out
+    );
     let junit = fs::read_to_string(file("load.xml")).unwrap();
     assert!(
         junit.contains("failures=\"1\"") && junit.contains("p50&lt;1ns"),
