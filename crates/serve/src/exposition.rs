@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_histogram_ends_with_the_bucket_of_everything() {
         let expected = "\
-# HELP test_wait_seconds Waits.
+# HELP test_wait_seconds Waits
 # TYPE test_wait_seconds histogram
 test_wait_seconds_sum 7.5
 test_wait_seconds_count 5
