@@ -108,7 +108,9 @@ fn is_whole(request: &str) -> bool {
     };
     let head = head.to_ascii_lowercase();
     if head.contains("transfer-encoding:") {
-        return body.ends_with("0\r\n\r\n");
+        // Trailers may stand between the last chunk and the empty line.
+        let is_last = body.starts_with("0\r\n") || body.contains("\r\n0\r\n");
+        return is_last && body.ends_with("\r\n\r\n");
     }
     let length = head
         .lines()
