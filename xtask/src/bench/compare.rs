@@ -190,7 +190,7 @@ impl<'b> Pair<'b> {
         let out = self.folder(side, run).display().to_string();
         let seed = ((self.number * 2 + self.kind) * 2 + side) * RUNS + run + 1;
         let seed = seed.to_string();
-        let pace = "--rate 60/s --arrivals poisson --duration 5s --allow-late";
+        let pace = "--rate 60/s --arrivals poisson --duration 5s";
         let options = [&*url, "--seed", &*seed, "--out", &*out];
         let options: Vec<&str> = options.into_iter().chain(pace.split(' ')).collect();
         site.start_load(&[], &options)
