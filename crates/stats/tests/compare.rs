@@ -3,7 +3,7 @@
 //! Each pair of sides has three runs a side of a simulated queue (Poisson arrivals, one server, first come first
 //! served). A lognormal factor per run stretches all response times of the run: the scatter between runs of a shared
 //! machine. `COMPARE_PAIRS=1000 cargo test --release -p posthaste-stats --test compare -- --nocapture study` prints the
-//! study at full size, which `cargo xtask bench compare` judges.
+//! study at full size, which `cargo xtask bench compare-virtual` judges.
 
 use posthaste_stats::{
     Estimate, Judged, Judgement, Margins, Measured, Recorder, Share, Time, Verdict, judge_shares,
