@@ -52,7 +52,7 @@ pub(crate) fn strip_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether a field stays although Connection names it: routing and framing need it, or the gateway writes it. Nobody else
+/// Fields that stay although Connection names them: routing and framing need them, or the gateway writes them. Nobody else
 /// decides what the upstream learns of whom a request is to, from and through (RFC 9110, section 7.6.1).
 fn is_for_all_hops(name: &HeaderName) -> bool {
     matches!(

@@ -78,7 +78,7 @@ impl Line {
         self.progress.as_ref().is_none_or(|body| body.is_over())
     }
 
-    /// Whether it takes a request; `false` once the upstream has closed it, has not finished, or has sent what nobody
+    /// Readiness for a request: `false` once the upstream has closed it, has not finished, or has sent what nobody
     /// asked for.
     pub(super) fn is_ready(&mut self, cx: &mut Context<'_>) -> bool {
         self.heard.probe();
@@ -87,7 +87,7 @@ impl Line {
         is_open && is_silent
     }
 
-    /// Whether the upstream has sent anything since the last request was.
+    /// True where the upstream has sent anything since the last request was.
     pub(super) fn has_heard(&self) -> bool {
         self.heard.has_come()
     }
