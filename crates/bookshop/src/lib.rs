@@ -131,6 +131,8 @@ pub fn start(config: Config) -> Result<Running, Error> {
         threads: config.threads,
         cpus: config.cpus.clone(),
         concurrency: config.concurrency,
+        // Its places stand for the workers of a server, each of which waits for its client.
+        makes_room: false,
         keep_alive: config.keep_alive,
         timeouts: config.timeouts,
         tls,

@@ -121,7 +121,7 @@ impl Gateway {
         let place = self.places.take().await;
         metrics.queued(&place);
         let asked = now();
-        let ask = route.upstreams.ask(request, onward);
+        let ask = route.upstreams.ask(request, onward, &peer);
         let reply = pass.attend(ask, progress.as_deref()).await;
         drop(place);
         let taken = upload().saturating_sub(before);

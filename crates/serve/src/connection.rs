@@ -14,12 +14,17 @@ use hyper::header::HeaderValue;
 
 use crate::check::Rejection;
 use crate::counters::add_one;
-use crate::mark::{Marking, unacknowledged};
+use crate::mark::Marking;
 use crate::network_path::{self, NetworkPath};
+use crate::queues::{unacknowledged, unread};
+use crate::room::make_room;
 use crate::worker::{Thread, in_ticks};
 
 /// Sweeps without a request after which a connection rests.
 const RESTS_AFTER: u32 = 2;
+
+/// Sweeps after which half a request, or a reply without another request, counts as unused.
+const UNUSED_AFTER: u32 = 1;
 
 /// What answers a PING of HTTP/2 (RFC 9113, section 6.7): less than a reply's progress.
 const PONG: usize = 17;
@@ -67,6 +72,12 @@ impl Peer {
         }
     }
 
+    /// Closes a connection that nobody uses, of those of this thread, where an answer needs a descriptor and there is
+    /// none; false where each is in use.
+    pub async fn make_room(&self) -> bool {
+        make_room(&self.thread, false).await
+    }
+
     fn enter(&self, phase: Phase) {
         self.timer.enter(phase, self.thread.ticks.get());
     }
@@ -80,6 +91,10 @@ impl Peer {
 /// What the sweep knows of a connection.
 pub(crate) struct Connection {
     pub(crate) timer: Rc<Timer>,
+    /// The tick at which it was accepted.
+    accepted: u32,
+    /// Whether a request of it has ever been in service.
+    has_asked: Cell<bool>,
     /// Of HTTP/2 streams in service.
     streams: RefCell<Vec<Rc<Timer>>>,
     /// While something waits to be written: the tick at which the peer last took some of it.
@@ -104,6 +119,15 @@ pub(crate) struct Connection {
     /// Requests that the handler has: several at a time with HTTP/2.
     in_service: Cell<u32>,
     waker: RefCell<Option<Waker>>,
+}
+
+/// A connection without a request, and since which tick; in the order in which connections are closed to make room.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Unused {
+    /// Since it was accepted.
+    Silent(u32),
+    /// Since its last reply.
+    Idle(u32),
 }
 
 /// A phase, and the tick at which it began or last got on.
@@ -138,11 +162,13 @@ impl Timer {
 }
 
 impl Connection {
-    pub(crate) fn new(now: u32) -> Self {
+    pub(crate) fn new(socket: RawFd, now: u32) -> Self {
         let timer = Timer::default();
         timer.enter(Phase::Idle, now);
         Self {
             timer: Rc::new(timer),
+            accepted: now,
+            has_asked: Cell::new(false),
             streams: RefCell::default(),
             blocked: Cell::new(None),
             left: Cell::new(u32::MAX),
@@ -154,7 +180,7 @@ impl Connection {
             requests: Cell::new(0),
             rejected: Cell::new(None),
             marking: Marking::default(),
-            socket: Cell::new(None),
+            socket: Cell::new(Some(socket)),
             in_service: Cell::new(0),
             waker: RefCell::new(None),
         }
@@ -209,6 +235,25 @@ impl Connection {
         self.end();
     }
 
+    /// Whether it may be closed to make room for another.
+    pub(crate) fn unused(&self, now: u32) -> Option<Unused> {
+        let (phase, since) = self.timer.get();
+        let is_old = |since: u32| now.saturating_sub(since) >= UNUSED_AFTER;
+        match (self.has_asked.get(), phase) {
+            _ if self.over.get() || self.blocked.get().is_some() => None,
+            (false, Phase::Idle) => Some(Unused::Silent(self.accepted)),
+            (false, _) if is_old(self.accepted) => Some(Unused::Silent(self.accepted)),
+            (true, Phase::Idle) if is_old(since) => Some(Unused::Idle(since)),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing is on its way: the peer has received all that was sent to it, and nothing of it waits to be read.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let is_quiet = |socket| unread(socket) == 0 && unacknowledged(socket) == 0;
+        self.socket.get().is_none_or(is_quiet)
+    }
+
     fn rest(&self) {
         if !self.resting.replace(true) {
             self.wake();
@@ -225,10 +270,9 @@ impl Connection {
         self.resting.set(false);
     }
 
-    /// What it speaks, and over what.
-    pub(crate) fn begin(&self, socket: RawFd, http2: bool, now: u32) {
+    /// What it speaks.
+    pub(crate) fn begin(&self, http2: bool, now: u32) {
         self.http2.set(http2);
-        self.socket.set(Some(socket));
         // What it was before its handshake does not count: its first request may have come with that.
         self.resting.set(false);
         self.enter(Phase::Idle, now);
@@ -359,6 +403,7 @@ impl InService {
     pub(crate) fn begin(peer: Rc<Peer>) -> Self {
         let connection = &peer.connection;
         connection.in_service.set(connection.in_service.get() + 1);
+        connection.has_asked.set(true);
         if connection.is_http2() {
             connection.streams.borrow_mut().push(peer.timer.clone());
             let phase = Phase::Service { reading: false };
@@ -400,7 +445,7 @@ mod tests {
 
     #[test]
     fn what_comes_before_a_connection_rests_keeps_it_from_resting_later() {
-        let connection = Connection::new(0);
+        let connection = Connection::new(-1, 0);
         connection.rest();
         assert!(connection.may_rest());
         connection.received(3);

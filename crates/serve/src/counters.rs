@@ -14,6 +14,7 @@ pub struct Counters {
     pub(crate) protocol_errors: AtomicU64,
     pub(crate) tls_failures: AtomicU64,
     pub(crate) cut_off: AtomicU64,
+    pub(crate) closed_for_room: AtomicU64,
     pub(crate) marks_set: AtomicU64,
     pub(crate) marks_waited: AtomicU64,
     pub(crate) marks_shared: AtomicU64,
@@ -41,6 +42,8 @@ pub struct Snapshot {
     pub tls_failures: u64,
     /// Connections closed by a drain whose grace time was over.
     pub cut_off: u64,
+    /// Unused connections closed to make room for another.
+    pub closed_for_room: u64,
     /// Changes of a connection's mark.
     pub marks_set: u64,
     /// Replies that waited until the former one, of another mark, was acknowledged.
@@ -53,7 +56,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// What became of connections, by name: a label and its count.
-    pub const fn events(&self) -> [(&'static str, u64); 8] {
+    pub const fn events(&self) -> [(&'static str, u64); 9] {
         [
             ("accepted", self.accepted),
             ("accept-error", self.accept_errors),
@@ -63,6 +66,7 @@ impl Snapshot {
             ("protocol-error", self.protocol_errors),
             ("tls-failure", self.tls_failures),
             ("cut-off", self.cut_off),
+            ("closed-for-room", self.closed_for_room),
         ]
     }
 
@@ -92,6 +96,7 @@ impl Counters {
             protocol_errors: self.protocol_errors.load(Relaxed),
             tls_failures: self.tls_failures.load(Relaxed),
             cut_off: self.cut_off.load(Relaxed),
+            closed_for_room: self.closed_for_room.load(Relaxed),
             marks_set: self.marks_set.load(Relaxed),
             marks_waited: self.marks_waited.load(Relaxed),
             marks_shared: self.marks_shared.load(Relaxed),

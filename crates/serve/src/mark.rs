@@ -9,7 +9,7 @@
 use std::cell::Cell;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use posthaste_units::Dscp;
@@ -18,6 +18,7 @@ use tokio::time::sleep;
 
 use crate::connection::{InService, Peer};
 use crate::counters::add_one;
+use crate::queues::unacknowledged;
 
 /// How long to wait for acknowledgements before the first and at most before any further look.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(16));
@@ -103,22 +104,9 @@ pub(crate) fn set_mark(socket: impl AsFd, peer: IpAddr, mark: Dscp) -> io::Resul
     Ok(())
 }
 
-/// Bytes that a TCP socket was given and its peer has not acknowledged (SIOCOUTQ, tcp(7)).
-pub(crate) fn unacknowledged(socket: RawFd) -> u32 {
-    let mut bytes: libc::c_int = 0;
-    // SAFETY: the call writes one int, which outlives it.
-    let outcome = unsafe { libc::ioctl(socket, libc::TIOCOUTQ, &raw mut bytes) };
-    match outcome {
-        0 => bytes.unsigned_abs(),
-        _ => 0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
-    use std::os::fd::AsRawFd;
 
     use rustix::net::sockopt::{ip_tos, ipv6_tclass};
 
@@ -142,22 +130,5 @@ mod tests {
         assert_eq!(ipv6_tclass(&v6).unwrap(), 0xb8);
         set_mark(&v6, peer, Dscp::DEFAULT).unwrap();
         assert_eq!(ipv6_tclass(&v6).unwrap(), 0);
-    }
-
-    #[test]
-    fn what_the_peer_has_is_acknowledged() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (mut server, _) = listener.accept().unwrap();
-        server.set_nonblocking(true).unwrap();
-        let mut written = 0;
-        while let Ok(length) = server.write(&[0; 1 << 16]) {
-            written += length;
-        }
-        assert!(unacknowledged(server.as_raw_fd()) > 0);
-        client.read_exact(&mut vec![0; written]).unwrap();
-        while unacknowledged(server.as_raw_fd()) > 0 {
-            std::thread::yield_now();
-        }
     }
 }

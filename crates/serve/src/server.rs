@@ -76,6 +76,9 @@ pub struct Server {
     /// Connections in service at most, over all threads. Beyond it nothing is accepted, so that the
     /// kernel's queue fills and then drops. `None` is as many as there are descriptors.
     pub concurrency: Option<usize>,
+    /// Whether an unused connection is closed for one that waits where `concurrency` are in service. At the limit of
+    /// descriptors one always is. Default true.
+    pub makes_room: bool,
     /// Whether a connection may carry more than one request.
     pub keep_alive: bool,
     /// Time limits.
@@ -128,6 +131,7 @@ impl Default for Server {
             threads: 1,
             cpus: Vec::new(),
             concurrency: None,
+            makes_room: true,
             keep_alive: true,
             timeouts: Timeouts::default(),
             tls: None,

@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io::ErrorKind;
-use std::os::fd::AsRawFd;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
@@ -95,7 +94,7 @@ async fn serve<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler: Rc<H>) {
             }
         }
     };
-    connection.begin(stream.socket().as_raw_fd(), http2, thread.ticks.get());
+    connection.begin(http2, thread.ticks.get());
     let stream = Watched {
         ahead: Bytes::new(),
         stream,

@@ -3,11 +3,13 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{LocalSet, yield_now};
@@ -15,6 +17,7 @@ use tokio::time::Instant;
 
 use crate::connection::{Connection, Peer};
 use crate::counters::add_one;
+use crate::room::{Room, make_room};
 use crate::server::{Handler, Server};
 use crate::speak;
 
@@ -25,8 +28,11 @@ const SWEEP: Duration = Duration::from_millis(250);
 /// the others: clients that get no reply open more, and after a crowd of a moment it never catches up.
 const ACCEPTS: u64 = 4;
 
-/// How long to wait after a failed accept before the first and at most before any further try.
-const BACK_OFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
+/// How long to wait for room before the first and at most before any further try.
+const BACK_OFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(50));
+
+/// Sweeps between two warnings that there is no room.
+const WARN_EVERY: u32 = 4;
 
 /// What a thread is started with.
 pub(crate) struct Part {
@@ -43,7 +49,8 @@ pub(crate) struct Thread {
     pub(crate) draining: Cell<bool>,
     /// Sweeps since the start: the clock of the time limits, free to read.
     pub(crate) ticks: Cell<u32>,
-    connections: RefCell<HashMap<u64, Rc<Connection>>>,
+    pub(crate) connections: RefCell<HashMap<u64, Rc<Connection>>>,
+    pub(crate) room: Room,
 }
 
 /// Runs the loop to its end. Sends one message: that it accepts, or why it cannot.
@@ -67,6 +74,7 @@ pub(crate) fn run<H: Handler>(
                     draining: Cell::new(false),
                     ticks: Cell::new(0),
                     connections: RefCell::default(),
+                    room: Room::default(),
                 });
                 let sweeper = tokio::task::spawn_local(sweep(thread.clone()));
                 let mut stopped = part.stopped;
@@ -112,17 +120,17 @@ async fn accept<H: Handler>(
 ) {
     let mut next = 0;
     let mut wait = BACK_OFF.0;
+    let mut warn_at = 0;
     loop {
         let slot = match &slots {
-            // The semaphore is never closed.
-            Some(slots) => slots.clone().acquire_owned().await.ok(),
+            Some(slots) => place(thread, listener, slots).await,
             None => None,
         };
         match listener.accept().await {
             Ok((stream, address)) => {
                 wait = BACK_OFF.0;
                 add_one(&thread.server.counters.accepted);
-                let connection = Rc::new(Connection::new(thread.ticks.get()));
+                let connection = Rc::new(Connection::new(stream.as_raw_fd(), thread.ticks.get()));
                 thread
                     .connections
                     .borrow_mut()
@@ -147,13 +155,48 @@ async fn accept<H: Handler>(
             }
             Err(error) => {
                 add_one(&thread.server.counters.accept_errors);
-                tracing::warn!(%error, ?wait, "accept failed: raise the hard limit of open files (ulimit -Hn, or LimitNOFILE= of the service)");
                 drop(slot);
-                tokio::time::sleep(wait).await;
-                wait = (wait * 2).min(BACK_OFF.1);
+                // At first only what never asked: another thread may have such connections where this one has none.
+                let only_silent = thread.server.threads > 1 && wait == BACK_OFF.0;
+                if !make_room(thread, only_silent).await {
+                    let now = thread.ticks.get();
+                    if now >= warn_at {
+                        warn_at = now + WARN_EVERY;
+                        tracing::warn!(%error, "accept failed and every connection is in use: raise the hard limit of open files (ulimit -Hn, or LimitNOFILE= of the service)");
+                    }
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(BACK_OFF.1);
+                }
             }
         }
     }
+}
+
+/// A place in service, once there is one. Where a client waits for it, an unused connection gives its place up.
+async fn place(
+    thread: &Thread,
+    listener: &TcpListener,
+    slots: &Arc<Semaphore>,
+) -> Option<OwnedSemaphorePermit> {
+    let mut wait = BACK_OFF.0;
+    loop {
+        let free = slots.clone().acquire_owned();
+        if !thread.server.makes_room {
+            // The semaphore is never closed.
+            return free.await.ok();
+        }
+        match tokio::time::timeout(wait, free).await {
+            Ok(slot) => return slot.ok(),
+            Err(_) if is_awaited(listener) && make_room(thread, false).await => {}
+            Err(_) => wait = (wait * 2).min(BACK_OFF.1),
+        }
+    }
+}
+
+/// Whether a connection waits to be accepted.
+fn is_awaited(listener: &TcpListener) -> bool {
+    let mut listener = [PollFd::new(listener, PollFlags::IN)];
+    poll(&mut listener, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }
 
 /// Errors of a connection that ended before it was accepted, not of this process.

@@ -10,6 +10,7 @@ use posthaste_units::Dscp;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
+use super::lacks_descriptors;
 use super::line::Line;
 use super::target::Target;
 use crate::body::Outgoing;
@@ -47,12 +48,12 @@ impl Drop for Checks {
 async fn check(target: Arc<Target>, path: Rc<Uri>, every: Duration) {
     loop {
         // A check that takes as long as the time between two has failed.
-        let well = timeout(every, is_well(&target, &path, every)).await == Ok(true);
+        let checked = timeout(every, is_well(&target, &path, every)).await;
         let was_up = target.health.is_up();
-        if well {
-            target.health.succeeded();
-        } else {
-            target.health.failed();
+        match checked {
+            Ok(Some(true)) => target.health.succeeded(),
+            Ok(None) => {}
+            Ok(Some(false)) | Err(_) => drop(target.health.failed()),
         }
         if was_up != target.health.is_up() {
             let state = if was_up { "left out" } else { "asked again" };
@@ -62,13 +63,14 @@ async fn check(target: Arc<Target>, path: Rc<Uri>, every: Duration) {
     }
 }
 
-/// Whether it answers with a status below 500, on a connection of its own.
-async fn is_well(target: &Target, path: &Uri, limit: Duration) -> bool {
-    let Ok(stream) = target.connect(limit).await else {
-        return false;
+/// Whether it answers with a status below 500, on a connection of its own; not known without a descriptor for that.
+async fn is_well(target: &Target, path: &Uri, limit: Duration) -> Option<bool> {
+    let stream = match target.connect(limit).await {
+        Ok(stream) => stream,
+        Err(error) => return (!lacks_descriptors(&error)).then_some(false),
     };
     let Ok(mut line) = Line::new(stream, Dscp::DEFAULT).await else {
-        return false;
+        return Some(false);
     };
     let mut request = Request::new(Outgoing::Nothing);
     *request.uri_mut() = path.clone();
@@ -77,5 +79,5 @@ async fn is_well(target: &Target, path: &Uri, limit: Duration) -> bool {
     let agent = HeaderValue::from_static("posthaste health check");
     request.headers_mut().insert(USER_AGENT, agent);
     let reply = line.send(request, limit).await;
-    reply.is_ok_and(|reply| reply.status().as_u16() < 500)
+    Some(reply.is_ok_and(|reply| reply.status().as_u16() < 500))
 }

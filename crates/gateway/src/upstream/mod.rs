@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use hyper::header::HOST;
 use hyper::{Method, Request, Response, StatusCode};
+use posthaste_serve::Peer;
 use posthaste_units::Dscp;
 use rustix::io::Errno;
 
@@ -157,7 +158,7 @@ impl Upstreams {
         }
     }
 
-    /// Sends `request` to the least busy upstream, in packets with that mark.
+    /// Sends the `request` of `peer` to the least busy upstream, in packets with that mark.
     ///
     /// A request is sent twice only where its upstream closed an old connection before it answered: once
     /// more, on a new one, if it changes nothing and has no body. One of which nothing was sent goes on to
@@ -166,8 +167,9 @@ impl Upstreams {
         &self,
         request: Request<Outgoing>,
         mark: Dscp,
+        peer: &Peer,
     ) -> Result<(Response<Passing>, &Target), Failure> {
-        let outcome = self.ask_each(request, mark).await;
+        let outcome = self.ask_each(request, mark, peer).await;
         outcome.inspect_err(|failure| {
             if failure.of_client().is_none() {
                 self.house.metrics.failed(failure);
@@ -180,6 +182,7 @@ impl Upstreams {
         &self,
         mut request: Request<Outgoing>,
         mark: Dscp,
+        peer: &Peer,
     ) -> Result<(Response<Passing>, &Target), Failure> {
         let mut refused = Vec::new();
         let mut last = Failure::NoneHealthy;
@@ -189,7 +192,7 @@ impl Upstreams {
                 refused.push(index);
                 continue;
             }
-            match self.ask_one(target, pool, request, mark).await {
+            match self.ask_one((target, pool), request, mark, peer).await {
                 Ok(reply) => return Ok((reply, target)),
                 Err((failure, None)) => return Err(failure),
                 Err((failure, Some(unsent))) => (last, request) = (failure, unsent),
@@ -202,10 +205,10 @@ impl Upstreams {
     /// The reply of one; with the failure the request, where nothing of it was sent.
     async fn ask_one(
         &self,
-        target: &Target,
-        pool: &Rc<Pool>,
+        (target, pool): (&Target, &Rc<Pool>),
         mut request: Request<Outgoing>,
         mark: Dscp,
+        peer: &Peer,
     ) -> Result<Response<Passing>, Unanswered> {
         // An upstream's name stands for a Host that HTTP/1.0 did not ask for.
         let names_host = request.headers().contains_key(HOST);
@@ -238,7 +241,7 @@ impl Upstreams {
             }
         }
         // In a box: few requests need a new connection, and each would hold room for it.
-        let mut line = match Box::pin(self.connect(target, mark)).await {
+        let mut line = match Box::pin(self.connect(target, mark, peer)).await {
             Ok(line) => line,
             Err(failure) => {
                 if !names_host {
@@ -270,8 +273,12 @@ impl Upstreams {
         least.map(|(index, _)| index)
     }
 
-    async fn connect(&self, target: &Target, mark: Dscp) -> Result<Line, Failure> {
-        let outcome = match target.connect(self.connect).await {
+    async fn connect(&self, target: &Target, mark: Dscp, peer: &Peer) -> Result<Line, Failure> {
+        let mut connected = target.connect(self.connect).await;
+        if connected.as_ref().is_err_and(lacks_descriptors) && peer.make_room().await {
+            connected = target.connect(self.connect).await;
+        }
+        let outcome = match connected {
             Ok(stream) => {
                 if mark != Dscp::DEFAULT
                     && let Err(error) = stream.mark(mark)
@@ -306,6 +313,14 @@ impl Upstreams {
         }
         Ok(reply.map(|body| Passing::new(body, line, home, self.reply_body)))
     }
+}
+
+/// Whether this process or the machine has no descriptor left.
+fn lacks_descriptors(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::MFILE | Errno::NFILE)
+    )
 }
 
 /// A copy of a request that may be sent again without anybody noticing (RFC 9110, section 9.2.1).

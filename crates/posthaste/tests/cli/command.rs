@@ -49,11 +49,12 @@ impl Shop {
     }
 
     pub(crate) fn serve(verb: &str, arguments: &[&str]) -> Self {
-        let mut child = posthaste(&[verb])
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Self::start(posthaste(&[verb]).args(arguments))
+    }
+
+    /// The service that `command` starts, once it listens.
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         let out = child.stdout.take().unwrap();
         BufReader::new(out).read_line(&mut line).unwrap();

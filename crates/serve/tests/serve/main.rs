@@ -5,6 +5,7 @@ mod echo;
 mod framing;
 mod http2;
 mod marks;
+mod room;
 mod trusting;
 
 use std::cell::Cell;
@@ -290,6 +291,7 @@ fn beyond_its_concurrency_a_server_does_not_accept() {
     let running = start(
         Server {
             concurrency: Some(2),
+            makes_room: false,
             ..Server::default()
         },
         64,

@@ -1,0 +1,80 @@
+//! Unused connections make room for others where all places are taken.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use posthaste_serve::{Running, Server};
+
+use crate::{connect, eventually, start};
+
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+
+fn with_places(count: usize) -> Running {
+    let server = Server {
+        concurrency: Some(count),
+        ..Server::default()
+    };
+    start(server, 64)
+}
+
+/// Sends a request and waits for the begin of the reply.
+fn ask(stream: &mut TcpStream) {
+    stream.write_all(REQUEST).unwrap();
+    assert!(stream.read(&mut [0; 1024]).unwrap() > 0, "no reply");
+}
+
+fn is_closed(stream: &mut TcpStream) -> bool {
+    !matches!(stream.read(&mut [0; 1024]), Ok(1..))
+}
+
+/// Connects, and waits until the server has accepted it as the `number`th.
+fn accepted(running: &Running, number: u64) -> TcpStream {
+    let stream = connect(running.addr);
+    eventually("accepting", || {
+        running.counters.snapshot().accepted == number
+    });
+    stream
+}
+
+#[test]
+fn the_oldest_silent_connection_goes_first_and_then_the_oldest_idle_one() {
+    let running = with_places(3);
+    let mut idle = accepted(&running, 1);
+    ask(&mut idle);
+    let mut silent = accepted(&running, 2);
+    let mut younger = accepted(&running, 3);
+    younger.write_all(&REQUEST[..9]).unwrap();
+
+    let mut first = connect(running.addr);
+    ask(&mut first);
+    assert!(is_closed(&mut silent));
+    let mut second = connect(running.addr);
+    ask(&mut second);
+    assert!(is_closed(&mut younger), "half a head is no request");
+    // All have asked now, and the oldest asks once more, in another sweep than the others.
+    std::thread::sleep(Duration::from_secs(1));
+    ask(&mut idle);
+    let mut third = connect(running.addr);
+    ask(&mut third);
+    assert!(is_closed(&mut first));
+    assert_eq!(running.counters.snapshot().closed_for_room, 3);
+    ask(&mut idle);
+}
+
+#[test]
+fn a_connection_in_use_is_not_closed_for_another() {
+    let running = with_places(1);
+    let mut busy = accepted(&running, 1);
+    busy.write_all(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nab")
+        .unwrap();
+    let mut other = connect(running.addr);
+    other.write_all(REQUEST).unwrap();
+    // Long enough for the first to be found unused if it were.
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(running.counters.snapshot().accepted, 1);
+    busy.write_all(b"cd").unwrap();
+    assert!(busy.read(&mut [0; 1024]).unwrap() > 0);
+    assert!(other.read(&mut [0; 1024]).unwrap() > 0);
+    assert_eq!(running.counters.snapshot().closed_for_room, 1);
+}
