@@ -4,11 +4,15 @@
 //! kilobyte of Brotli can become a gigabyte, and what is too much only the caller knows. Putting
 //! codings on is the gateway's alone.
 
+mod gzip;
+
 use std::io::{self, Write};
 
 use posthaste_wsqos::Coding;
 use zstd::stream::raw::{InBuffer, Operation, OutBuffer};
 use zstd::zstd_safe::DParameter;
+
+use crate::gzip::Members;
 
 /// The largest window of Zstandard that a receiver must support (RFC 9659): 2^23 B.
 const ZSTD_WINDOW: u32 = 23;
@@ -25,7 +29,7 @@ const BLOCK: usize = 16 << 10;
 pub struct Decoder<W: Write>(Kind<W>);
 
 enum Kind<W: Write> {
-    Gzip(Box<flate2::write::MultiGzDecoder<W>>),
+    Gzip(Box<Members<W>>),
     Zstd {
         decoder: zstd::stream::raw::Decoder<'static>,
         is_between_frames: bool,
@@ -44,7 +48,7 @@ impl<W: Write> Decoder<W> {
     /// Where there is no memory for it.
     pub fn new(coding: Coding, into: W) -> io::Result<Self> {
         Ok(Self(match coding {
-            Coding::Gzip => Kind::Gzip(Box::new(flate2::write::MultiGzDecoder::new(into))),
+            Coding::Gzip => Kind::Gzip(Box::new(Members::new(into))),
             Coding::Zstd => {
                 let mut decoder = zstd::stream::raw::Decoder::new()?;
                 decoder.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW))?;
@@ -69,7 +73,7 @@ impl<W: Write> Decoder<W> {
         match &mut self.0 {
             // Asked for what comes of nothing, the library expects another frame.
             Kind::Zstd { .. } if piece.is_empty() => Ok(()),
-            Kind::Gzip(decoder) => decoder.write_all(piece),
+            Kind::Gzip(members) => members.push(piece),
             Kind::Brotli {
                 decoder,
                 is_at_start,
@@ -109,7 +113,7 @@ impl<W: Write> Decoder<W> {
     /// It ended before the coding says so, or what the writer says.
     pub fn finish(&mut self) -> io::Result<()> {
         match &mut self.0 {
-            Kind::Gzip(decoder) => decoder.try_finish(),
+            Kind::Gzip(members) => members.finish(),
             Kind::Brotli { decoder, .. } => decoder.close(),
             Kind::Zstd {
                 is_between_frames: true,
@@ -122,7 +126,7 @@ impl<W: Write> Decoder<W> {
     /// Where what comes of it goes.
     pub fn writer(&mut self) -> &mut W {
         match &mut self.0 {
-            Kind::Gzip(decoder) => decoder.get_mut(),
+            Kind::Gzip(members) => members.writer(),
             Kind::Brotli { decoder, .. } => decoder.get_mut(),
             Kind::Zstd { into, .. } => into,
         }

@@ -10,7 +10,7 @@ use posthaste_wsqos::Coding;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::processor_time;
-use crate::http::{CODED_LIMIT, Content, ReplyReader};
+use crate::http::{Content, ReplyReader};
 
 /// Bytes that may come of a reply: while it is decoded nothing else is done.
 const DECODED_LIMIT: u64 = 256 << 20;
@@ -44,36 +44,37 @@ pub(crate) fn decode(
     reader: &ReplyReader,
     slowdown: u32,
 ) -> Result<Option<(Span, Decoded)>, String> {
-    let body = reader.kept();
+    let body = reader.coded();
+    let bytes_coded = body.clone().map(<[u8]>::len).sum::<usize>() as u64;
     let coding = match reader.content() {
         Content::Plain => return Ok(None),
-        _ if body.is_empty() => return Ok(None),
+        _ if bytes_coded == 0 => return Ok(None),
         Content::Coded(coding) => *coding,
         Content::Unknown(text) => return Err(format!("no way to decode {text:?}")),
     };
-    if body.len() == CODED_LIMIT {
-        return Err(format!("{CODED_LIMIT} bytes or more"));
-    }
     let times = if slowdown > 1 { 3 } else { 1 };
     let mut least = Span::MAX;
     let mut bytes = 0;
     for _ in 0..times {
         let before = processor_time();
-        bytes = length(coding, body).map_err(|error| format!("{}: {error}", coding.token()))?;
+        bytes =
+            length(coding, body.clone()).map_err(|error| format!("{}: {error}", coding.token()))?;
         least = least.min(processor_time().saturating_sub(before));
     }
     let decoded = Decoded {
         replies: 1,
-        bytes_coded: body.len() as u64,
+        bytes_coded,
         bytes,
     };
     Ok(Some((least * u64::from(slowdown), decoded)))
 }
 
 /// How much comes of a coded body.
-fn length(coding: Coding, body: &[u8]) -> io::Result<u64> {
+fn length<'b>(coding: Coding, body: impl Iterator<Item = &'b [u8]>) -> io::Result<u64> {
     let mut decoder = Decoder::new(coding, Counted(0))?;
-    decoder.push(body)?;
+    for piece in body {
+        decoder.push(piece)?;
+    }
     decoder.finish()?;
     Ok(decoder.writer().0)
 }

@@ -6,10 +6,11 @@
 //! | a request is | that |
 //! |---|---|
 //! | unsent | found no connection free within the limit, no descriptor, or no time until the plan ended |
+//! | given up | had a coded reply for which no memory was left (`memory-limit`) |
 //! | late | was sent more than 10 ms after it was due, and more than a tenth of the median response time |
 //!
-//! The generator was the limit where more than 1 % of them are unsent, or more than 5 % and at least five are late. Below that, statistics of
-//! which send lateness makes up more than a quarter are named.
+//! The generator was the limit where more than 1 % of them are unsent or given up, or more than 5 % and at least five are
+//! late. Below that, statistics of which send lateness makes up more than a quarter are named.
 
 use posthaste_stats::Statistic;
 use posthaste_units::Span;
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::outcome::Outcome;
 use crate::run::Run;
 
-/// Requests that may be unsent, of all that were due.
+/// Requests that may be unsent, or given up, of all that were due.
 const UNSENT: f64 = 0.01;
 /// Requests that may be late, of all that were due: a pause of the machine delays more than one in a hundred of a short
 /// run, and is no limit.
@@ -100,6 +101,14 @@ fn reason(run: &Run, unsent: u64, late: u64, late_after: Span) -> Option<String>
         let unsent = percent(unsent);
         return Some(format!(
             "{unsent} of the requests that were due were not sent; {remedy}"
+        ));
+    }
+    let given_up = run.outcomes[Outcome::MemoryLimit];
+    if of_due(given_up) > UNSENT {
+        let given_up = percent(given_up);
+        return Some(format!(
+            "{given_up} of the replies were given up for want of memory to decode them; \
+             give it fewer connections, or leave --decode out"
         ));
     }
     (late >= FEWEST_LATE && of_due(late) > LATE).then(|| {

@@ -5,11 +5,16 @@
 //! bytes in, progress out.
 
 mod fields;
+mod kept;
+
+use std::sync::Arc;
 
 use thiserror::Error;
 
 pub use fields::Content;
 use fields::Fields;
+use kept::Kept;
+pub(crate) use kept::{Budget, CODED_BUDGET};
 
 /// A head larger than this is refused.
 const HEAD_LIMIT: usize = 64 * 1024;
@@ -19,10 +24,8 @@ const FIELDS_LIMIT: usize = 128;
 const LINE_LIMIT: usize = 4 * 1024;
 /// All trailer lines together may not be longer than this.
 const TRAILER_LIMIT: usize = 64 * 1024;
-/// As much of an XML body is kept for looking into it.
-const LOOKED_INTO: usize = 16 * 1024;
-/// A coded body that is longer is not decoded.
-pub(crate) const CODED_LIMIT: usize = 64 << 20;
+/// As much of an XML body is kept for looking into it: one piece.
+const LOOKED_INTO: usize = kept::PIECE;
 
 /// What is wrong with a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -51,6 +54,12 @@ pub enum Violation {
     /// Bytes behind the end of a reply.
     #[error("body longer than announced, or a reply nobody asked for")]
     Surplus,
+    /// No memory for a coded body; the server is not to blame.
+    #[error(
+        "no memory left to keep the coded reply: all of a run have {} MiB together, and one at most half of that",
+        CODED_BUDGET >> 20
+    )]
+    Memory,
 }
 
 /// How far a reply has come.
@@ -77,8 +86,7 @@ pub struct ReplyReader {
     content: Content,
     quote: Option<Vec<u8>>,
     offer: Option<Vec<u8>>,
-    kept: Vec<u8>,
-    keeps_coded: bool,
+    kept: Kept,
     keep_everything: Option<usize>,
 }
 
@@ -110,17 +118,17 @@ impl ReplyReader {
         }
     }
 
-    /// A reader that keeps bodies that have a coding, up to [`CODED_LIMIT`], if it `keeps_coded`.
-    pub(crate) fn new(keeps_coded: bool) -> Self {
+    /// A reader that keeps bodies that have a coding, in memory of `budget`.
+    pub(crate) fn keeping_coded(budget: Arc<Budget>) -> Self {
         Self {
-            keeps_coded,
+            kept: Kept::within(budget),
             ..Self::default()
         }
     }
 
     /// What was kept of the body.
     pub(crate) fn into_body(self) -> Vec<u8> {
-        self.kept
+        self.kept.pieces().collect::<Vec<_>>().concat()
     }
 
     /// Makes ready for a reply to a request, `head_request` for the method HEAD.
@@ -128,7 +136,7 @@ impl ReplyReader {
         self.stage = Stage::Head;
         self.head_request = head_request;
         self.held.clear();
-        self.kept = Vec::new();
+        self.kept.clear();
     }
 
     /// The status of the reply whose head has been read.
@@ -143,12 +151,13 @@ impl ReplyReader {
 
     /// The beginning of the body as it came, if it is XML.
     pub fn xml_body(&self) -> Option<&[u8]> {
-        self.xml.then_some(&self.kept)
+        self.xml
+            .then(|| self.kept.pieces().next().unwrap_or_default())
     }
 
-    /// What was kept of the body, as it came.
-    pub(crate) fn kept(&self) -> &[u8] {
-        &self.kept
+    /// The coded body as it came, in pieces; nothing where such bodies are not kept.
+    pub(crate) fn coded(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        self.kept.pieces()
     }
 
     /// How the body is coded.
@@ -177,7 +186,7 @@ impl ReplyReader {
                     let take = usize::try_from(*left).map_or(rest.len(), |l| l.min(rest.len()));
                     *left -= take as u64;
                     let done = *left == 0;
-                    self.keep(&rest[..take]);
+                    self.keep(&rest[..take])?;
                     Taken {
                         used: take,
                         done,
@@ -185,7 +194,7 @@ impl ReplyReader {
                     }
                 }
                 Stage::UntilClose => {
-                    self.keep(rest);
+                    self.keep(rest)?;
                     Taken::all(rest)
                 }
                 _ => self.chunked(rest)?,
@@ -208,15 +217,17 @@ impl ReplyReader {
         }
     }
 
-    fn keep(&mut self, body: &[u8]) {
+    fn keep(&mut self, body: &[u8]) -> Result<(), Violation> {
         let limit = match self.keep_everything {
             Some(limit) => limit,
-            None if self.keeps_coded && self.content != Content::Plain => CODED_LIMIT,
+            None if self.kept.keeps_coded() && self.content != Content::Plain => {
+                return self.kept.add_coded(body);
+            }
             None if self.xml => LOOKED_INTO,
-            None => return,
+            None => return Ok(()),
         };
-        let room = limit.saturating_sub(self.kept.len());
-        self.kept.extend_from_slice(&body[..body.len().min(room)]);
+        self.kept.add_up_to(limit, body);
+        Ok(())
     }
 
     /// Reads the head, from `rest` alone where it is whole, else joined to what is held.
@@ -316,7 +327,7 @@ impl ReplyReader {
             if *left == 0 {
                 self.stage = Stage::ChunkEnd;
             }
-            self.keep(&rest[..take]);
+            self.keep(&rest[..take])?;
             return Ok(Taken {
                 used: take,
                 done: false,

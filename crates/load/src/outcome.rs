@@ -39,6 +39,9 @@ pub enum Outcome {
     /// A complete reply whose content is not what Content-Encoding says, or in no coding that is known
     /// here; only where the plan decodes.
     Undecodable,
+    /// A coded reply that was given up while it came: the memory for such replies was used up; only where
+    /// the plan decodes.
+    MemoryLimit,
     /// Never sent: the generator's own limit was reached, of open connections or of its speed.
     Dropped,
     /// Never sent: this machine had no descriptor, no port or no memory left.
@@ -51,7 +54,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// Every outcome, in the order in which reports list them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Ok,
         Self::SoapFault,
         Self::StatusError,
@@ -63,6 +66,7 @@ impl Outcome {
         Self::TlsFailed,
         Self::ProtocolError,
         Self::Undecodable,
+        Self::MemoryLimit,
         Self::Dropped,
         Self::ClientFailed,
         Self::Declined,
@@ -83,6 +87,7 @@ impl Outcome {
             Self::TlsFailed => "tls-failed",
             Self::ProtocolError => "protocol-error",
             Self::Undecodable => "undecodable",
+            Self::MemoryLimit => "memory-limit",
             Self::Dropped => "dropped",
             Self::ClientFailed => "client-failed",
             Self::Declined => "declined",
@@ -109,6 +114,9 @@ impl Outcome {
             Self::TlsFailed => "TLS handshake failed",
             Self::ProtocolError => "not HTTP, or a body of another length than announced",
             Self::Undecodable => "complete reply whose content cannot be decoded",
+            Self::MemoryLimit => {
+                "coded reply given up: no memory left to keep it until it is decoded"
+            }
             Self::Dropped => "not sent: the generator's limit of open connections, or of its speed",
             Self::ClientFailed => "not sent: no descriptor, port or memory here",
             Self::Declined => "not sent: no offer at the price the client pays",

@@ -1,6 +1,7 @@
 //! From a plan to what was measured: threads started, watched, and their notes joined.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -311,6 +312,7 @@ fn prepare<'r>(plan: &'r Plan, stop: &'r AtomicBool) -> Result<(Shared<'r>, Vec<
         offers: offers.transpose()?,
         stop,
         incomplete: AtomicBool::new(false),
+        budget: plan.decoding.map(|_| Arc::default()),
         limit: connection_limit(plan),
         window: (start, plan.end()),
     };

@@ -362,6 +362,7 @@ pub(super) fn runs() -> Table {
         "tls-failed",
         "protocol-error",
         "undecodable",
+        "memory-limit",
         "dropped",
         "client-failed",
         "declined",

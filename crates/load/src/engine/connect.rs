@@ -61,7 +61,8 @@ impl Engine<'_> {
             _ => None,
         };
         self.serial = self.serial.wrapping_add(1);
-        let reader = ReplyReader::new(self.shared.plan.decoding.is_some());
+        let budget = self.shared.budget.clone();
+        let reader = budget.map_or_else(ReplyReader::default, ReplyReader::keeping_coded);
         let mut connection = Connection::new(socket, origin, self.serial, reader, secure);
         connection.exchange = Some(exchange);
         let slot = self.connections.insert(connection) as u32;

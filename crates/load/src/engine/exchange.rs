@@ -176,7 +176,11 @@ impl Engine<'_> {
                 });
             }
             Received::Wrong(violation) => {
-                self.fail(slot, Outcome::ProtocolError, || violation.to_string());
+                let outcome = match violation {
+                    Violation::Memory => Outcome::MemoryLimit,
+                    _ => Outcome::ProtocolError,
+                };
+                self.fail(slot, outcome, || violation.to_string());
             }
             Received::Broken(error) => {
                 self.fail(slot, Outcome::TlsFailed, || error.to_string());

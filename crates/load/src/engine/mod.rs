@@ -28,6 +28,7 @@ use crate::buying::{Buyer, Followed};
 use crate::clock::Clock;
 use crate::connection::{Connection, Exchange, State};
 use crate::fifo::Fifo;
+use crate::http::Budget;
 use crate::mix::Mix;
 use crate::outcome::Outcome;
 use crate::plan::Plan;
@@ -63,6 +64,8 @@ pub(crate) struct Shared<'r> {
     pub(crate) stop: &'r AtomicBool,
     /// A loop of the run could not be started: the others need not begin.
     pub(crate) incomplete: AtomicBool,
+    /// Memory for coded replies, where they are decoded.
+    pub(crate) budget: Option<Arc<Budget>>,
     /// Connections each loop may have open.
     pub(crate) limit: usize,
     pub(crate) window: (Instant, Instant),

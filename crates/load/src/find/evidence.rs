@@ -47,7 +47,14 @@ impl Evidence {
         let slowest = replies.quantile(0.99).as_secs_f64();
         // Without a complete reply there is no time to compare with, and the server is to blame.
         let is_behind = run.lateness.quantile(0.99).as_secs_f64() > LATE * slowest;
-        let unsent = run.outcomes[Outcome::Dropped] + run.outcomes[Outcome::ClientFailed];
+        let unsent = [
+            Outcome::Dropped,
+            Outcome::ClientFailed,
+            Outcome::MemoryLimit,
+        ]
+        .map(|outcome| run.outcomes[outcome])
+        .iter()
+        .sum::<u64>();
         let is_unsent = unsent as f64 >= UNSENT * run.intended.max(1) as f64;
         Self {
             throughput: run.achieved_rate(),

@@ -6,6 +6,8 @@ mod command;
 mod compare;
 mod demo;
 mod early_answers;
+mod endless_replies;
+mod few_descriptors;
 mod net;
 mod offers;
 mod outcomes;
