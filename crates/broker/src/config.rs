@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use posthaste_serve::{ConfigError, Timeouts, read_config};
 use posthaste_units::Span;
+use posthaste_wsqos::index;
 use posthaste_wsqos::qos::{Currency, Document, Ontologies, Rates};
 use serde::{Deserialize, Deserializer};
 
@@ -40,6 +41,8 @@ pub struct Config {
     /// Changes that the store's log keeps: for readers that come back, and as the record of who changed what.
     /// Default 1,000,000.
     pub changes: usize,
+    /// How much may be offered, and how fast.
+    pub limits: Limits,
     /// A registry that says which services and trusted providers there are.
     pub uddi: Option<Uddi>,
     /// Certificate chain and key, for HTTPS.
@@ -63,6 +66,22 @@ pub struct Config {
     /// from a file.
     #[serde(skip)]
     pub prototype: Option<Design>,
+}
+
+/// How much may be offered, and how fast.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Offers in all. Default 1,000,000.
+    pub offers: usize,
+    /// Offers for one type of interface. Default 1,000,000.
+    pub per_type: usize,
+    /// Offers of one provider. Default 100,000.
+    pub per_provider: usize,
+    /// Memory of all offers, in bytes, about. Default 536,870,912 (512 MiB).
+    pub bytes: usize,
+    /// Offers that one token may change within a minute. Default 60,000.
+    pub changes_per_minute: u32,
 }
 
 /// PEM files.
@@ -106,6 +125,7 @@ impl Default for Config {
             backlog: 1024,
             connections: None,
             changes: 1_000_000,
+            limits: Limits::default(),
             uddi: None,
             tls: None,
             currency: Money::default(),
@@ -114,6 +134,50 @@ impl Default for Config {
             timeouts: Timeouts::default(),
             slowdown: 1,
             prototype: None,
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let index::Limits {
+            offers,
+            per_type,
+            per_provider,
+            bytes,
+        } = index::Limits::default();
+        Self {
+            offers,
+            per_type,
+            per_provider,
+            bytes,
+            changes_per_minute: 60_000,
+        }
+    }
+}
+
+impl Limits {
+    /// Those on what is offered.
+    pub(crate) const fn held(&self) -> index::Limits {
+        index::Limits {
+            offers: self.offers,
+            per_type: self.per_type,
+            per_provider: self.per_provider,
+            bytes: self.bytes,
+        }
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let all = [
+            ("offers", self.offers),
+            ("per_type", self.per_type),
+            ("per_provider", self.per_provider),
+            ("bytes", self.bytes),
+            ("changes_per_minute", self.changes_per_minute as usize),
+        ];
+        match all.into_iter().find(|(_, most)| *most == 0) {
+            Some((name, _)) => Err(ConfigError::of(format!("limits.{name} must be at least 1"))),
+            None => Ok(()),
         }
     }
 }
@@ -175,6 +239,7 @@ impl Config {
                 "a broker that follows another fetches no offers: leave out follow, or uddi and every source",
             ));
         }
+        self.limits.check()?;
         self.rates().map(drop)
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use posthaste_offers::{Client, Event, Follower, News, Put};
+use posthaste_wsqos::index::{Full, Limits};
 
 use crate::change::{Change, Key};
 use crate::filling::Filling;
@@ -13,31 +14,41 @@ use crate::registry::Registry;
 /// What has been told so far.
 struct Told {
     registry: Arc<Registry>,
+    limits: Limits,
     /// What there is, while it is being told.
     beginning: Option<Filling>,
 }
 
-/// Brings `registry` into step with the broker at `url`, whether it is there yet or not.
-pub(crate) fn follow(url: &str, registry: Arc<Registry>) -> Result<Follower, crate::Error> {
+/// Brings `registry` into step with the broker at `url`, whether it is there yet or not. A broker that has more offers than
+/// `limits` allow is not followed further: what was known stands.
+pub(crate) fn follow(
+    url: &str,
+    registry: Arc<Registry>,
+    limits: Limits,
+) -> Result<Follower, crate::Error> {
     let client = Client::new(url)?;
     let upstream = url.to_owned();
     let mut told = Told {
         registry,
+        limits,
         beginning: None,
     };
-    Ok(Follower::start(client, move |news| match news {
-        News::Told(event) => told.take(event),
-        News::Lost(error) => {
-            tracing::warn!(%error, upstream, "no longer in step");
-            told.beginning = None;
+    Ok(Follower::start(client, move |news| {
+        match news {
+            News::Told(event) => return Ok(told.take(event)?),
+            News::Lost(error) => {
+                tracing::warn!(%error, upstream, "no longer in step");
+                told.beginning = None;
+            }
+            // By this machine's clock.
+            News::Second => drop(told.registry.expire(Timestamp::now())),
         }
-        // By this machine's clock.
-        News::Second => drop(told.registry.expire(Timestamp::now())),
+        Ok(())
     })?)
 }
 
 impl Told {
-    fn take(&mut self, event: Event) {
+    fn take(&mut self, event: Event) -> Result<(), Full> {
         let mut ago = Duration::ZERO;
         match event {
             Event::Begin => self.beginning = Some(Filling::of(self.registry.empty())),
@@ -47,16 +58,17 @@ impl Told {
                 }
                 tracing::info!(number, "in step");
             }
-            Event::Changed { number, put } => self.change(number, *put),
+            Event::Changed { number, put } => self.change(number, *put)?,
             Event::Alive => {}
             Event::Late(age) => ago = age,
         }
         if self.beginning.is_none() {
             self.registry.in_step(ago);
         }
+        Ok(())
     }
 
-    fn change(&mut self, number: Option<u64>, put: Put) {
+    fn change(&mut self, number: Option<u64>, put: Put) -> Result<(), Full> {
         let Put {
             kind,
             provider,
@@ -70,8 +82,13 @@ impl Told {
             name,
         };
         match (&mut self.beginning, offer, number) {
-            (Some(offers), Some(offer), _) => offers.take(key, offer),
+            (Some(offers), Some(offer), _) => offers.take_within(&self.limits, key, offer)?,
             (None, offer, Some(number)) => {
+                if let Some(offer) = &offer {
+                    let seen = self.registry.seen();
+                    seen.index
+                        .admits(&self.limits, &key.kind, &key.provider, offer)?;
+                }
                 let at = at.unwrap_or_else(Timestamp::now);
                 self.registry.apply(vec![Change {
                     number,
@@ -83,5 +100,6 @@ impl Told {
             // Nothing else is told.
             _ => {}
         }
+        Ok(())
     }
 }

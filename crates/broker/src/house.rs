@@ -9,6 +9,7 @@ use posthaste_soap::wsdl::Service;
 use crate::keeper::Keeper;
 use crate::metrics::Metrics;
 use crate::prototype::Prototype;
+use crate::quota::Quota;
 use crate::registry::Registry;
 use crate::uddi::Directory;
 
@@ -17,6 +18,8 @@ pub(crate) struct House {
     pub(crate) registry: Arc<Registry>,
     /// None where another broker is followed.
     pub(crate) keeper: Option<Keeper>,
+    /// What each token may change.
+    pub(crate) quota: Quota,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) counters: Arc<Counters>,
     /// What `/soap?wsdl` describes.

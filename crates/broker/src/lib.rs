@@ -20,6 +20,7 @@ mod keeper;
 mod metrics;
 mod offered;
 pub mod prototype;
+mod quota;
 mod registry;
 mod shelf;
 mod sources;
@@ -41,11 +42,12 @@ use self::house::House;
 use self::keeper::Keeper;
 use self::metrics::Metrics;
 use self::prototype::Prototype;
+use self::quota::Quota;
 use self::registry::Registry;
 
 pub use admin::{Admin, Token};
 pub use change::{Change, Key};
-pub use config::{Config, Definitions, Money, Tls};
+pub use config::{Config, Definitions, Limits, Money, Tls};
 pub use posthaste_serve::ConfigError;
 pub use posthaste_uddi::Version as UddiVersion;
 pub use sources::Source;
@@ -122,9 +124,16 @@ pub fn start(config: Config) -> Result<Broker, Error> {
     };
     let listener = posthaste_serve::listen(config.listen, config.backlog)?;
     let address = listener.local_addr().unwrap_or(config.listen);
-    let follow = |url: &String| follow::follow(url, registry.clone());
+    let follow = |url: &String| follow::follow(url, registry.clone(), config.limits.held());
     let follower = config.follow.as_ref().map(follow).transpose()?;
-    let keep = || Keeper::start(&config.store, registry.clone(), config.changes);
+    let keep = || {
+        Keeper::start(
+            &config.store,
+            registry.clone(),
+            config.changes,
+            config.limits.held(),
+        )
+    };
     let keeper = config.follow.is_none().then(keep).transpose();
     let (keeper, keeping) = keeper
         .map_err(|error| Error::Store(error.to_string()))?
@@ -155,6 +164,7 @@ pub fn start(config: Config) -> Result<Broker, Error> {
     let house = Arc::new(House {
         registry: registry.clone(),
         keeper,
+        quota: Quota::new(config.limits.changes_per_minute),
         metrics,
         counters: server.counters.clone(),
         service: front::service(),

@@ -13,6 +13,7 @@ use posthaste_wsqos::qos::{Ontologies, Rates};
 use tokio::sync::broadcast;
 
 use crate::change::{Change, Key};
+use crate::store::StoreError;
 use crate::token::{Grant, Hash};
 
 /// Changes that a reader of the stream may be late before it has to ask anew.
@@ -21,7 +22,10 @@ const KEPT: usize = 1 << 14;
 /// Lookups say how old they are once the index has been out of step for longer; a keeper looks every second.
 const IN_STEP: Duration = Duration::from_secs(3);
 
-/// In place of when the index was last in step.
+/// A store that does not answer for longer than this is lost.
+const SILENCE: Duration = Duration::from_millis(600);
+
+/// In place of a time that there is not.
 const NEVER: i64 = i64::MIN;
 
 /// What the threads of a broker share.
@@ -31,6 +35,10 @@ pub(crate) struct Registry {
     grants: RwLock<HashMap<Hash, Arc<Grant>>>,
     /// When the index was last in step with what it follows, in milliseconds since `start`, or [`NEVER`].
     in_step: AtomicI64,
+    /// Since when the store has been asked and has not answered, in milliseconds since `start`, or [`NEVER`].
+    asked: AtomicI64,
+    /// Why the store could not answer when it was last asked.
+    trouble: RwLock<Option<String>>,
     start: Instant,
 }
 
@@ -56,6 +64,8 @@ impl Registry {
             seen: RwLock::new(seen),
             grants: RwLock::default(),
             in_step: AtomicI64::new(NEVER),
+            asked: AtomicI64::new(NEVER),
+            trouble: RwLock::default(),
             start: Instant::now(),
         }
     }
@@ -98,6 +108,35 @@ impl Registry {
         let now = in_millis(self.start.elapsed());
         self.in_step
             .store(now.saturating_sub(in_millis(ago)), Relaxed);
+    }
+
+    /// The store is asked now.
+    pub(crate) fn ask(&self) {
+        let now = in_millis(self.start.elapsed());
+        self.asked.store(now, Relaxed);
+    }
+
+    /// The store has answered, or could not.
+    pub(crate) fn answered(&self, error: Option<&StoreError>) {
+        let error = error.map(ToString::to_string);
+        *self.trouble.write().unwrap_or_else(PoisonError::into_inner) = error;
+        self.asked.store(NEVER, Relaxed);
+    }
+
+    /// Why the index is not, or may not be, in step with what it follows.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let asked = self.asked.load(Relaxed);
+        let waited = in_millis(self.start.elapsed()).saturating_sub(asked);
+        if asked != NEVER && waited > in_millis(SILENCE) {
+            return Some(format!("the store has not answered for {waited} ms"));
+        }
+        let trouble = self.trouble.read().unwrap_or_else(PoisonError::into_inner);
+        let lost = |words: &String| format!("the store cannot be used: {words}");
+        let behind = |age: Duration| format!("out of step with the store for {} s", age.as_secs());
+        trouble
+            .as_ref()
+            .map(lost)
+            .or_else(|| self.age().map(behind))
     }
 
     /// Those whose tokens are valid from now on.

@@ -3,6 +3,7 @@
 use std::io;
 
 use posthaste_serve::verification;
+use posthaste_wsqos::index::Full;
 use thiserror::Error;
 
 /// Why nobody can be asked at a URL.
@@ -63,6 +64,9 @@ pub enum Error {
     /// It answered something that cannot be meant.
     #[error("the answer makes no sense: {0}")]
     Senseless(String),
+    /// It tells more than is taken here.
+    #[error("more than is taken here: {0}")]
+    TooMuch(#[from] Full),
 }
 
 impl Error {

@@ -1,7 +1,6 @@
 //! Following a broker for as long as it takes, on a thread of its own.
 
 use std::cell::RefCell;
-use std::convert::Infallible;
 use std::io;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -37,7 +36,7 @@ pub struct Follower {
 }
 
 /// How far the stream has been told, over all breaks.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Place {
     last: Option<u64>,
     /// Whether all there is is being told: until it has been, nothing is known.
@@ -46,13 +45,17 @@ struct Place {
 
 impl Follower {
     /// Tells `tell`, on the new thread, what happens at the client's broker, whether it is there yet or not. A stream
-    /// that breaks is taken up where it was, after pauses from 100 ms to 5 s.
-    pub fn start(client: Client, tell: impl FnMut(News) + Send + 'static) -> io::Result<Self> {
+    /// that breaks is taken up where it was, after pauses from 100 ms to 5 s; so is one of which `tell` takes no more,
+    /// with an error.
+    pub fn start(
+        client: Client,
+        tell: impl FnMut(News) -> Result<(), Error> + Send + 'static,
+    ) -> io::Result<Self> {
         let thread = Background::start("follow", move || async move {
             let tell = RefCell::new(tell);
             tokio::select! {
                 () = follow(&client, |news| tell.borrow_mut()(news)) => {}
-                () = seconds(|| tell.borrow_mut()(News::Second)) => {}
+                () = seconds(|| drop(tell.borrow_mut()(News::Second))) => {}
             }
         })?;
         Ok(Self { _thread: thread })
@@ -60,22 +63,28 @@ impl Follower {
 }
 
 /// Follows for ever.
-async fn follow(client: &Client, mut tell: impl FnMut(News)) {
+async fn follow(client: &Client, mut tell: impl FnMut(News) -> Result<(), Error>) {
     let mut place = Place::default();
     let mut wait = BACK_OFF.0;
     loop {
         let begun = Instant::now();
         let told_until = client.follow(place.last, |event| {
+            let before = place.clone();
             place.pass(&event);
-            tell(News::Told(event));
-            ControlFlow::<Infallible>::Continue(())
+            match tell(News::Told(event)) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => {
+                    place = before;
+                    ControlFlow::Break(error)
+                }
+            }
         });
-        let Err(error) = told_until.await;
+        let (Ok(error) | Err(error)) = told_until.await;
         place.beginning = false;
         if begun.elapsed() > GOOD {
             wait = BACK_OFF.0;
         }
-        tell(News::Lost(error));
+        let _ = tell(News::Lost(error));
         sleep(wait).await;
         wait = (wait * 2).min(BACK_OFF.1);
     }
@@ -157,6 +166,7 @@ mod tests {
         let (tell, told) = mpsc::channel();
         let follower = Follower::start(Client::new(&url).unwrap(), move |news| {
             let _ = tell.send(news);
+            Ok(())
         });
         let lost = told.iter().filter(|news| matches!(news, News::Lost(_)));
         assert_eq!(lost.take(5).count(), 5);
@@ -179,6 +189,7 @@ mod tests {
         let client = Client::new(&format!("http://{gone}")).unwrap();
         let _follower = Follower::start(client, move |news| {
             let _ = tell.send(news);
+            Ok(())
         });
         let (mut seconds, mut losses) = (0, 0);
         while seconds < 2 || losses < 2 {

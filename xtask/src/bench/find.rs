@@ -96,7 +96,7 @@ struct Found {
 fn search(bench: &Bench, law: &str, millis: u64, seed: u64) -> Outcome<Found> {
     let service = format!("{law}:{millis}ms");
     let seed = seed.to_string();
-    let shop = bench.bookshop(&["--service", &service, "--seed", &seed])?;
+    let shop = bench.undisturbed_bookshop(&["--service", &service, "--seed", &seed])?;
     let url = shop.url(&format!("/page/{}", first_isbn(&bench.site, &shop)?));
     let objective = format!("p99<{}ms", BOUND * millis);
     let options = [

@@ -44,6 +44,13 @@ impl Bench {
         self.site.bookshop_on(server(), &options)
     }
 
+    /// The same, where other work does not hold it up.
+    pub(crate) fn undisturbed_bookshop(&self, options: &[&str]) -> Outcome<Server> {
+        let options = [&["--threads", "1"], options].concat();
+        let before = [server(), real_time()].concat();
+        self.site.bookshop_on(&before, &options)
+    }
+
     /// `posthaste load` with one thread on the generator's core, to its end.
     pub(crate) fn load(&self, url: &str, options: &[&str], seconds: u64) -> Outcome<Report> {
         let arguments = [[url].as_slice(), &["--threads", "1"], options].concat();
@@ -52,10 +59,11 @@ impl Bench {
             .finish(seconds)
     }
 
-    /// The same with `--find`.
+    /// The same with `--find`, where other work does not hold it up.
     pub(crate) fn search(&self, url: &str, options: &[&str], seconds: u64) -> Outcome<Report> {
+        let before = [generator(), real_time()].concat();
         self.site
-            .start_load(generator(), &[[url].as_slice(), options].concat())?
+            .start_load(&before, &[[url].as_slice(), options].concat())?
             .finish_search(seconds)
     }
 

@@ -1,5 +1,7 @@
 //! Publishing: who may, what is taken, and what became of it.
 
+use std::time::Instant;
+
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{self, HeaderName};
@@ -16,6 +18,7 @@ use super::reply::Reply;
 use crate::change::{Key, Of, Tag};
 use crate::keeper::{Keeper, WriteError};
 use crate::offered::{all, check, fault};
+use crate::quota::Exceeded;
 use crate::store::{Condition, Made, Outcome, Write};
 
 /// Offers as JSON has them.
@@ -51,6 +54,7 @@ impl Front {
         if let Some(words) = fault(&self.house.registry, &offer, Timestamp::now()) {
             return Err(Problem::senseless(words));
         }
+        self.spend(by, 1)?;
         let tag = Tag::of(&offer);
         let made = self
             .write(Write {
@@ -87,6 +91,7 @@ impl Front {
         let kept = offers.len();
         let registry = &self.house.registry;
         check(registry, &offers).map_err(Problem::senseless)?;
+        self.spend(by, kept.max(1))?;
         let Made { withdrawn, .. } = self.write(all(of, offers, by)).await?;
         Ok(Reply::of(
             &serde_json::json!({ "offers": kept, "withdrawn": withdrawn }),
@@ -100,6 +105,7 @@ impl Front {
             Condition::Any => Condition::There,
             stated => stated,
         };
+        self.spend(by, 1)?;
         let write = Write {
             by,
             changes: vec![(key, None)],
@@ -165,6 +171,27 @@ impl Front {
         Ok(grant.number)
     }
 
+    /// Counts changes of a token, as far as it may make them (RFC 6585, section 4).
+    fn spend(&self, token: u64, changes: usize) -> Result<(), Problem> {
+        let quota = &self.house.quota;
+        let spent = quota.take(token, changes, Instant::now());
+        spent.map_err(|exceeded| {
+            let most = quota.per_minute();
+            let words = format!(
+                "a token may change {most} offers within a minute (limits.changes_per_minute)"
+            );
+            match exceeded {
+                Exceeded::Always => Problem::new(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    format!("{changes} offers at once: {words}"),
+                ),
+                Exceeded::Until(wait) => {
+                    Problem::new(StatusCode::TOO_MANY_REQUESTS, words).with(Also::RetryAfter(wait))
+                }
+            }
+        })
+    }
+
     /// Has the keeper make it durable.
     async fn write(&self, write: Write) -> Result<Made, Problem> {
         match self.keeper()?.write(write).await {
@@ -173,6 +200,10 @@ impl Front {
                 let words = "the offer is not as the request demands (If-Match, If-None-Match): get it and look";
                 Err(Problem::new(StatusCode::PRECONDITION_FAILED, words))
             }
+            Ok(Outcome::Full(full)) => Err(Problem::new(
+                StatusCode::INSUFFICIENT_STORAGE,
+                full.to_string(),
+            )),
             Err(WriteError::Busy) => Err(Problem::later("too many providers publish at once")),
             Err(WriteError::Store(error)) => Err(Problem::later(format!(
                 "nothing can be kept at the moment: {error}"

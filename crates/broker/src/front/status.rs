@@ -82,16 +82,13 @@ impl Front {
 
     /// Whether it can do all that it is there for.
     pub(super) fn health(&self) -> Result<Reply, Problem> {
-        match self.house.registry.age() {
+        match self.house.registry.trouble() {
             None => Ok(Reply::new(
                 StatusCode::OK,
                 "text/plain; charset=utf-8",
                 "ok\n",
             )),
-            Some(age) => Err(Problem::later(format!(
-                "out of step with the store for {} s",
-                age.as_secs()
-            ))),
+            Some(trouble) => Err(Problem::later(trouble)),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! It makes what providers write durable, many writes in one transaction, follows the store's log, whoever wrote it,
 //! and keeps the registry in step. While the store cannot be used, writers hear so at once, and lookups go on.
 
+mod admission;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
+use posthaste_wsqos::index::Limits;
 use thiserror::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
@@ -75,25 +77,28 @@ pub(crate) enum WriteError {
 }
 
 impl Keeper {
-    /// Opens the store in `place`, brings `registry` into step and starts. The log keeps the last `keep` changes.
+    /// Opens the store in `place`, brings `registry` into step and starts. The log keeps the last `keep` changes; no more is
+    /// offered than `limits` allow.
     pub(crate) fn start(
         place: &Place,
         registry: Arc<Registry>,
         keep: usize,
+        limits: Limits,
     ) -> Result<(Self, Running), StoreError> {
-        Self::of(place.open()?, registry, keep)
+        Self::of(place.open()?, registry, keep, limits)
     }
 
     fn of(
         mut store: Box<dyn Store>,
         registry: Arc<Registry>,
         keep: usize,
+        limits: Limits,
     ) -> Result<(Self, Running), StoreError> {
         let (sender, jobs) = sync_channel(QUEUE);
         let wake = sender.clone();
         // With a full queue the keeper looks in any case.
         store.listen(Box::new(move || drop(wake.try_send(Job::Look))))?;
-        let mut run = Run::new(store, registry, jobs, keep);
+        let mut run = Run::new(store, registry, jobs, keep, limits);
         run.begin()?;
         let thread = std::thread::Builder::new().name("keeper".to_owned());
         let thread = thread.spawn(move || run.run());

@@ -5,7 +5,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use posthaste_wsqos::index::{Full, Limits};
 
+use super::admission::Admission;
 use super::trouble::Trouble;
 use super::{Answer, Job, Waiting};
 use crate::filling::Filling;
@@ -18,8 +20,10 @@ const TOGETHER: usize = 1_000;
 const ALL_OF: usize = 100;
 /// Changes that the registry takes over at once: lookups wait meanwhile.
 const STEP: usize = 256;
-/// How often the store is looked at where nothing happens, and what has expired is dropped.
+/// How often what has expired is dropped, and what the store keeps is tidied.
 const SECOND: Duration = Duration::from_secs(1);
+/// How often the store is looked at where nothing happens: a lost one is told within a second.
+const LOOK: Duration = Duration::from_millis(300);
 /// Until the next time where there is more to forget than at once: publishing comes between.
 const MOMENT: Duration = Duration::from_millis(20);
 
@@ -29,6 +33,7 @@ pub(super) struct Run {
     registry: Arc<Registry>,
     jobs: Receiver<Job>,
     keep: usize,
+    limits: Limits,
     /// The number of the last change that the registry has.
     number: u64,
     trouble: Option<Trouble>,
@@ -52,12 +57,14 @@ impl Run {
         registry: Arc<Registry>,
         jobs: Receiver<Job>,
         keep: usize,
+        limits: Limits,
     ) -> Self {
         Self {
             store,
             registry,
             jobs,
             keep,
+            limits,
             number: 0,
             trouble: None,
             refuses: false,
@@ -120,7 +127,7 @@ impl Run {
     fn patience(&self) -> Duration {
         let next = self.trouble.as_ref().map(|trouble| trouble.next);
         let next = next.map_or(self.next, |next| next.min(self.next));
-        next.saturating_duration_since(Instant::now())
+        next.saturating_duration_since(Instant::now()).min(LOOK)
     }
 
     fn turn(&mut self, asked: Asked) {
@@ -129,7 +136,7 @@ impl Run {
             self.look();
         }
         let (writes, waiting): (Vec<Write>, Vec<Waiting>) = asked.writes.into_iter().unzip();
-        let outcomes = self.commit(&writes);
+        let outcomes = self.commit(writes);
         // Who is refused need not wait for it.
         if outcomes.is_ok() && self.trouble.is_none() {
             self.look();
@@ -154,13 +161,33 @@ impl Run {
         }
     }
 
-    fn commit(&mut self, writes: &[Write]) -> Result<Vec<Outcome>, StoreError> {
-        if writes.is_empty() {
-            return Ok(Vec::new());
+    /// Has the store make what there is room for.
+    fn commit(&mut self, writes: Vec<Write>) -> Result<Vec<Outcome>, StoreError> {
+        let refused = self.refused(&writes);
+        let admitted = writes.into_iter().zip(&refused);
+        let admitted = admitted.filter(|(_, refused)| refused.is_none());
+        let admitted: Vec<Write> = admitted.map(|(write, _)| write).collect();
+        let mut done = match &*admitted {
+            [] => Vec::new(),
+            admitted => {
+                let done = self.usable()?.commit(admitted, Timestamp::now());
+                self.wrote(done.as_ref().err());
+                done?
+            }
         }
-        let done = self.usable()?.commit(writes, Timestamp::now());
-        self.wrote(done.as_ref().err());
-        done
+        .into_iter();
+        let outcomes = refused.into_iter();
+        Ok(outcomes
+            .filter_map(|refused| refused.map(Outcome::Full).or_else(|| done.next()))
+            .collect())
+    }
+
+    /// Why each write is not admitted, if so.
+    fn refused(&self, writes: &[Write]) -> Vec<Option<Full>> {
+        let seen = self.registry.seen();
+        let mut admission = Admission::new(&seen.index, &self.limits);
+        let writes = writes.iter();
+        writes.map(|write| admission.admit(write).err()).collect()
     }
 
     /// Says once that the store takes no writes, and once that it does again.
@@ -175,6 +202,7 @@ impl Run {
 
     /// Brings the registry into step, or says what the trouble is.
     fn look(&mut self) {
+        self.registry.ask();
         let done = self.follow();
         self.note(done);
     }
@@ -241,6 +269,7 @@ impl Run {
     }
 
     fn note(&mut self, done: Result<(), StoreError>) {
+        self.registry.answered(done.as_ref().err());
         let before = self.trouble.take();
         match (done, before) {
             (Ok(()), None) => {}

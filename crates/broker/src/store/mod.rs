@@ -14,6 +14,7 @@ pub(crate) mod tests;
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
+use posthaste_wsqos::index::Full;
 use posthaste_wsqos::qos::Offer;
 use thiserror::Error;
 
@@ -108,6 +109,8 @@ pub(crate) enum Outcome {
     Made(Made),
     /// Its condition does not hold.
     Refused,
+    /// There is no room for it.
+    Full(Full),
 }
 
 /// What a [`Write`] has done.

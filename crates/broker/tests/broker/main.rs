@@ -3,6 +3,7 @@
 mod documented;
 mod fetching;
 mod following;
+mod limits;
 mod lookups;
 mod publishing;
 mod soap;

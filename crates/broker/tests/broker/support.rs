@@ -25,11 +25,19 @@ pub(crate) struct Reply {
 
 impl Shop {
     pub(crate) fn open() -> Self {
+        Self::with(|place| Config {
+            store: place.clone(),
+            ..Config::default()
+        })
+    }
+
+    /// With what `config` says of a broker that keeps offers in a place.
+    pub(crate) fn with(config: impl FnOnce(&Place) -> Config) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let place = Place::Sqlite(folder.path().join("offers.db"));
         let token = token(&place, "ada");
         Self {
-            broker: broker(&place),
+            broker: start(config(&place)),
             token,
             place,
             folder,

@@ -114,7 +114,10 @@ fn url(broker: &Broker) -> String {
 fn stream(broker: &Broker) -> Result<(Follower, Receiver<Sighting>), Failure> {
     let (sender, sightings) = channel();
     let (ready, is_ready) = channel();
-    let tell = move |news| tell(news, &sender, &ready);
+    let tell = move |news| {
+        tell(news, &sender, &ready);
+        Ok(())
+    };
     let follower = Follower::start(Client::new(&url(broker))?, tell)?;
     let begun = is_ready.recv_timeout(PATIENCE);
     begun.map_err(|_| format!("{} tells nothing", url(broker)))?;

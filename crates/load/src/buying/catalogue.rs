@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use posthaste_offers::{Client, Follower, News};
+use posthaste_offers::{Client, Error, Follower, News};
 use posthaste_units::Span;
 use posthaste_wsqos::qos::Money;
 
@@ -97,11 +97,12 @@ impl Catalogue {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, news: News, now: Timestamp) {
+    fn take(&self, news: News, now: Timestamp) -> Result<(), Error> {
         let mut known = self.known();
-        if known.take(news, &self.buying, now) {
+        if known.take(news, &self.buying, now)? {
             self.version.fetch_add(1, Ordering::Release);
         }
+        Ok(())
     }
 }
 

@@ -1,8 +1,8 @@
 //! What a broker has told of its offers, and what is chosen from that.
 
 use jiff::Timestamp;
-use posthaste_offers::{Event, News, Put};
-use posthaste_wsqos::index::Index;
+use posthaste_offers::{Error, Event, News, Put};
+use posthaste_wsqos::index::{Full, Index, Limits};
 use posthaste_wsqos::qos::{Currency, Money, Offer, Ontologies, Rates, objections};
 
 use super::{Buying, Without};
@@ -22,6 +22,8 @@ pub(super) struct Known {
     pub(super) lost: Option<String>,
     /// The first offer that cannot be compared.
     left_out: Option<String>,
+    /// What is taken of a broker at most.
+    pub(super) limits: Limits,
 }
 
 /// What a client is to do.
@@ -44,6 +46,7 @@ impl Known {
             ready: false,
             lost: None,
             left_out: None,
+            limits: Limits::default(),
         }
     }
 
@@ -114,20 +117,25 @@ impl Known {
         format!("no offer for {kind} is enough; the cheapest, {name}: {objections}")
     }
 
-    /// Whether a choice may come out otherwise from now on.
-    pub(super) fn take(&mut self, news: News, buying: &Buying, now: Timestamp) -> bool {
-        match news {
-            News::Told(event) => self.event(event, buying),
+    /// Whether a choice may come out otherwise from now on. More offers than a broker has by default are an error.
+    pub(super) fn take(
+        &mut self,
+        news: News,
+        buying: &Buying,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        Ok(match news {
+            News::Told(event) => self.event(event, buying)?,
             News::Lost(error) => {
                 self.beginning = None;
                 self.lost = Some(error.to_string());
                 true
             }
             News::Second => self.index.expire(now) > 0,
-        }
+        })
     }
 
-    fn event(&mut self, event: Event, buying: &Buying) -> bool {
+    fn event(&mut self, event: Event, buying: &Buying) -> Result<bool, Full> {
         let changes = !matches!(event, Event::Alive | Event::Late(_));
         match event {
             Event::Begin => self.beginning = Some(empty(buying)),
@@ -137,22 +145,22 @@ impl Known {
                 }
                 self.ready = true;
             }
-            Event::Changed { put, .. } => self.put(*put, buying),
+            Event::Changed { put, .. } => self.put(*put, buying)?,
             Event::Alive | Event::Late(_) => {}
         }
         // What is being told counts once it has been.
         let in_step = self.beginning.is_none();
-        in_step && (self.lost.take().is_some() || changes)
+        Ok(in_step && (self.lost.take().is_some() || changes))
     }
 
-    fn put(&mut self, put: Put, buying: &Buying) {
+    fn put(&mut self, put: Put, buying: &Buying) -> Result<(), Full> {
         if self.kind.as_ref().is_some_and(|kind| *kind != put.kind) {
-            return;
+            return Ok(());
         }
         let index = self.beginning.as_mut().unwrap_or(&mut self.index);
         let Some(offer) = put.offer else {
             index.remove(&put.kind, &put.provider, &put.name);
-            return;
+            return Ok(());
         };
         // Where nothing says in which currency is paid, the first offer does.
         if index.is_empty()
@@ -161,12 +169,14 @@ impl Known {
         {
             *index = comparing_in(price.currency());
         }
+        index.admits(&self.limits, &put.kind, &put.provider, &offer)?;
         if let Err(error) = index.put(&put.kind, &put.provider, &offer) {
             index.remove(&put.kind, &put.provider, &put.name);
             let Put { provider, name, .. } = put;
             self.left_out
                 .get_or_insert_with(|| format!("{name} by {provider} is left out, {error}"));
         }
+        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ mod demo;
 mod early_answers;
 mod endless_replies;
 mod few_descriptors;
+mod full_disk;
 mod net;
 mod offers;
 mod outcomes;

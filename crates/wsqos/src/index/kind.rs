@@ -94,18 +94,15 @@ impl Kind {
             .collect();
     }
 
-    /// Forgets an offer; whether it was there.
-    pub(super) fn remove(&mut self, provider: Id, name: Id) -> bool {
-        let Some(place) = self.place(provider, name) else {
-            return false;
-        };
+    /// Forgets an offer: what it was, if it was there.
+    pub(super) fn remove(&mut self, provider: Id, name: Id) -> Option<Row> {
+        let place = self.place(provider, name)?;
         self.prices.remove(place);
         self.columns.iter_mut().for_each(|column| {
             column.remove(place);
         });
         self.stated.remove(place);
-        self.rows.remove(place);
-        true
+        Some(self.rows.remove(place))
     }
 
     /// Those behind `after`, in order, each with its place in the order.
@@ -132,21 +129,19 @@ impl Kind {
         self.rows.iter().position(is_it)
     }
 
-    /// Drops what has expired and calls `release` with each of its names; how many offers that were.
-    pub(super) fn expire(&mut self, now: Timestamp, mut release: impl FnMut(Id)) -> usize {
+    /// Drops what has expired, and calls `dropped` with each.
+    pub(super) fn expire(&mut self, now: Timestamp, mut dropped: impl FnMut(&Row)) {
         if self.holds_until.is_none_or(|ends| ends > now) {
-            return 0;
+            return;
         }
         let holds: Vec<bool> = self
             .rows
             .iter()
             .map(|row| row.kept.expires() > now)
             .collect();
-        let dropped = holds.iter().filter(|holds| !**holds).count();
-        if dropped > 0 {
+        if holds.contains(&false) {
             for (row, _) in self.rows.iter().zip(&holds).filter(|(_, holds)| !**holds) {
-                release(row.provider);
-                release(row.name);
+                dropped(row);
             }
             keep(&mut self.prices, &holds);
             self.columns
@@ -156,7 +151,6 @@ impl Kind {
             keep(&mut self.rows, &holds);
         }
         self.holds_until = self.rows.iter().map(|row| row.kept.expires()).min();
-        dropped
     }
 
     /// The offers that are enough for `wanted`, in order.
@@ -219,6 +213,12 @@ impl Kind {
 }
 
 impl Row {
+    /// Its names are used once less.
+    pub(super) fn release(&self, names: &mut Names) {
+        names.release(self.provider);
+        names.release(self.name);
+    }
+
     /// The offer with its names.
     pub(super) fn found<'i>(&self, names: &'i Names) -> Found<'i> {
         let name = names.name(self.name).to_owned();

@@ -10,6 +10,7 @@
 //! ([`plain`]); the others as they are.
 
 mod code;
+mod held;
 mod kind;
 mod names;
 mod plain;
@@ -19,7 +20,8 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use thiserror::Error;
 
-use self::kind::Kind;
+pub use self::held::{Counts, Full, Held, Limits};
+use self::kind::{Kind, Row};
 use self::names::Names;
 use crate::qos::{Currency, Definition, Offer, Ontologies, Rates, World};
 
@@ -31,6 +33,7 @@ pub struct Index {
     kinds: HashMap<Box<str>, Kind>,
     /// Of providers and of offers: each is kept once.
     names: Names,
+    held: Held,
 }
 
 /// An offer, and whose it is.
@@ -73,12 +76,38 @@ impl Index {
             ontologies,
             kinds: HashMap::new(),
             names: Names::default(),
+            held: Held::default(),
         }
     }
 
     /// How many offers there are, expired ones that have not been dropped yet among them.
-    pub fn len(&self) -> usize {
-        self.kinds.values().map(Kind::len).sum()
+    pub const fn len(&self) -> usize {
+        self.held.offers()
+    }
+
+    /// The same by type and by provider.
+    pub const fn held(&self) -> &Held {
+        &self.held
+    }
+
+    /// Whether an offer may be put in its place within `limits`.
+    pub fn admits(
+        &self,
+        limits: &Limits,
+        kind: &str,
+        provider: &str,
+        offer: &Offer,
+    ) -> Result<(), Full> {
+        let (counts, bytes) = (self.held.counts(kind, provider), offer.bytes());
+        let admitted = limits.admit(&counts, bytes);
+        // To look for it takes longer.
+        match admitted
+            .is_err()
+            .then(|| self.get(kind, provider, &offer.name))
+        {
+            Some(Some(replaced)) => limits.admit(&counts.without(replaced.bytes()), bytes),
+            _ => admitted,
+        }
     }
 
     /// Whether there are none.
@@ -91,6 +120,7 @@ impl Index {
     pub fn put(&mut self, kind: &str, provider: &str, offer: &Offer) -> Result<bool, PutError> {
         let price = self.price(offer)?;
         let replaced = self.remove(kind, provider, &offer.name);
+        self.held.add(kind, provider, offer.bytes());
         let provider = self.names.keep(provider);
         let name = self.names.keep(&offer.name);
         self.kind(kind).insert(price, provider, name, offer);
@@ -108,6 +138,7 @@ impl Index {
         for (provider, offer) in offers {
             match self.price(offer) {
                 Ok(price) => {
+                    self.held.add(kind, provider, offer.bytes());
                     let (holder, name) = (self.names.keep(provider), self.names.keep(&offer.name));
                     self.kind(kind).push(price, holder, name, offer);
                 }
@@ -125,27 +156,26 @@ impl Index {
             return false;
         };
         let ids = self.names.find(provider).zip(self.names.find(name));
-        let Some((provider, name)) = ids.filter(|(provider, name)| found.remove(*provider, *name))
-        else {
+        let Some(row) = ids.and_then(|(provider, name)| found.remove(provider, name)) else {
             return false;
         };
-        self.names.release(provider);
-        self.names.release(name);
         if found.len() == 0 {
             self.kinds.remove(kind);
         }
+        let (names, held) = (&mut self.names, &mut self.held);
+        forget(kind, &row, names, held);
         true
     }
 
     /// Drops what has expired; how many offers that were.
     pub fn expire(&mut self, now: Timestamp) -> usize {
-        let names = &mut self.names;
-        let mut dropped = 0;
-        self.kinds.retain(|_, kind| {
-            dropped += kind.expire(now, |id| names.release(id));
+        let (names, held) = (&mut self.names, &mut self.held);
+        let before = held.offers();
+        self.kinds.retain(|name, kind| {
+            kind.expire(now, |row| forget(name, row, names, held));
             kind.len() > 0
         });
-        dropped
+        before - held.offers()
     }
 
     /// The first adequate offer for the interface `kind`: the cheapest.
@@ -252,4 +282,11 @@ impl Index {
         }
         self.kinds.get_mut(kind).expect("it was put there")
     }
+}
+
+/// An offer for the interface `kind` is no more.
+fn forget(kind: &str, row: &Row, names: &mut Names, held: &mut Held) {
+    let found = row.found(names);
+    held.remove(kind, found.provider, found.offer.bytes());
+    row.release(names);
 }

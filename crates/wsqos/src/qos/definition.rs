@@ -175,6 +175,48 @@ pub struct Number(f64);
 #[serde(try_from = "u8", into = "u8")]
 pub struct Priority(u8);
 
+impl Definition {
+    /// The memory that it takes beside numbers, priorities and a price, in bytes, about.
+    pub(crate) fn bytes(&self) -> usize {
+        let info = |info: &Info| size_of::<Info>() + info.held();
+        let operations = self.operations.iter();
+        let contracts = self.contracts.iter().map(|contract| {
+            let parties = contract.parties.iter();
+            let parties =
+                parties.map(|party| size_of::<Party>() + party.name.len() + party.url.len());
+            size_of::<Contract>() + terms(&contract.protocols) + parties.sum::<usize>()
+        });
+        let operations = operations.map(|(name, own)| name.len() + info(own));
+        let held = self.default.held() + operations.sum::<usize>() + contracts.sum::<usize>();
+        // Numbers, priorities and a price alone are kept in less.
+        held + if held == 0 { 0 } else { size_of::<Self>() }
+    }
+}
+
+impl Info {
+    /// What it refers to takes, in bytes.
+    fn held(&self) -> usize {
+        let groups = self.security.iter();
+        customs(&self.server.custom)
+            + customs(&self.transport.custom)
+            + groups
+                .map(|group| size_of::<Protocols>() + terms(&group.protocols))
+                .sum::<usize>()
+    }
+}
+
+fn customs<T>(customs: &[Custom<T>]) -> usize {
+    let each = customs.iter();
+    each.map(|custom| size_of::<Custom<T>>() + custom.name.len() + custom.ontology.len())
+        .sum()
+}
+
+fn terms(terms: &[Term]) -> usize {
+    let each = terms.iter();
+    each.map(|term| size_of::<Term>() + term.name.len() + term.ontology.len())
+        .sum()
+}
+
 impl Number {
     /// `None` where it is not finite.
     pub fn new(value: f64) -> Option<Self> {

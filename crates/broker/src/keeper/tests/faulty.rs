@@ -144,6 +144,23 @@ fn a_store_that_is_lost_is_found_again() {
 }
 
 #[test]
+fn a_store_that_fails_or_is_silent_is_told_before_offers_are_old() {
+    let world = World::sqlite();
+    let (kept, faults) = faulty(&world);
+    assert_eq!(kept.registry.trouble(), None);
+    faults.reads(Some(broken()));
+    let trouble = || kept.registry.trouble().unwrap_or_default();
+    soon(|| trouble().contains("the disk is on fire"));
+    faults.reads(None);
+    soon(|| trouble().is_empty());
+    // The keeper waits for this lock with its next look.
+    let held = faults.0.lock().unwrap();
+    soon(|| trouble().contains("has not answered"));
+    drop(held);
+    soon(|| trouble().is_empty());
+}
+
+#[test]
 fn a_log_that_was_forgotten_meanwhile_means_to_load_anew() {
     let world = World::sqlite();
     let (kept, faults) = faulty(&world);

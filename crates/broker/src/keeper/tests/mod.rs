@@ -8,6 +8,7 @@ mod working;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use posthaste_wsqos::index::Limits;
 use posthaste_wsqos::qos::{Offer, Ontologies, Rates};
 use tokio::task::JoinSet;
 
@@ -33,7 +34,8 @@ impl Kept {
 
     fn over(store: Box<dyn Store>) -> Self {
         let registry = registry();
-        let (keeper, running) = Keeper::of(store, registry.clone(), KEEP).unwrap();
+        let (keeper, running) =
+            Keeper::of(store, registry.clone(), KEEP, Limits::default()).unwrap();
         Self {
             registry,
             keeper,

@@ -1,5 +1,7 @@
 //! Two keepers on one store.
 
+use std::time::{Duration, Instant};
+
 use super::{Kept, all_at_once, put_valid, soon, wait};
 use crate::keeper::WriteError;
 use crate::store::tests::{World, over_all_stores, withdraw};
@@ -63,4 +65,32 @@ fn who_is_cut_off_says_so_and_catches_up() {
     assert!(far.names().len() > 300);
     far.write(put_valid("Tin")).unwrap();
     soon(|| near.names().contains(&"Tin".to_owned()));
+}
+
+/// A busy machine may delay one look, and not each.
+#[test]
+fn a_lost_database_is_told_within_a_second() {
+    let Some(world) = World::postgres() else {
+        return;
+    };
+    let (line, place) = world.over_a_line();
+    let kept = Kept::over(place.open().unwrap());
+    let cut = |lost: &dyn Fn(), back: &dyn Fn()| {
+        soon(|| kept.registry.trouble().is_none());
+        lost();
+        let begun = Instant::now();
+        soon(|| kept.registry.trouble().is_some());
+        let took = begun.elapsed();
+        back();
+        took
+    };
+    let quick = |lost: &dyn Fn(), back: &dyn Fn()| {
+        let mut all = (0..5).map(|_| cut(lost, back));
+        all.any(|took| took < Duration::from_secs(1))
+    };
+    assert!(quick(&|| line.close(), &|| line.reopen()), "closed");
+    assert!(
+        quick(&|| line.silence(true), &|| line.silence(false)),
+        "silent"
+    );
 }

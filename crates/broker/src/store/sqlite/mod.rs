@@ -6,7 +6,9 @@
 mod schema;
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -26,41 +28,79 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// An open database.
 #[derive(Debug)]
-pub(super) struct Sqlite(Connection);
+pub(super) struct Sqlite {
+    connection: Connection,
+    file: PathBuf,
+    /// Opened on a full disk: what there is can be read, nothing can be written, and nobody else can use it.
+    read_only: bool,
+}
 
 impl Sqlite {
-    /// Opens the database in `file`, or makes one.
+    /// Opens the database in `file`, or makes one that its user alone can read. On a full disk it can be read only.
     pub(super) fn open(file: &Path) -> Result<Self, StoreError> {
+        create(file);
         let named = |error: StoreError| error.of(file.display());
-        let opened = Connection::open(file).map_err(|error| named(error.into()))?;
-        let mut this = Self(opened);
-        this.prepare().map_err(named)?;
-        Ok(this)
+        let opened = match Self::opened(file, false) {
+            Err(error @ StoreError::Unavailable(_)) => {
+                let read_only = Self::opened(file, true).map_err(|_| named(error.clone()))?;
+                tracing::error!(
+                    "offers can be looked up and not published: {}",
+                    named(error)
+                );
+                Ok(read_only)
+            }
+            opened => opened,
+        };
+        opened.map_err(named)
     }
 
-    fn prepare(&mut self) -> Result<(), StoreError> {
-        self.0.busy_timeout(PATIENCE)?;
-        schema::migrate(&mut self.0)?;
-        self.0.pragma_update(None, "journal_mode", "wal")?;
-        self.0.pragma_update(None, "synchronous", "full")?;
-        Ok(())
+    fn opened(file: &Path, read_only: bool) -> Result<Self, StoreError> {
+        let mut connection = Connection::open(file)?;
+        connection.busy_timeout(PATIENCE)?;
+        if read_only {
+            // Without this the log's index is a file, for which there is no room (https://sqlite.org/wal.html, "Use of WAL
+            // Without Shared-Memory").
+            connection.pragma_update(None, "locking_mode", "exclusive")?;
+            schema::check(&mut connection)?;
+        } else {
+            schema::migrate(&mut connection)?;
+            connection.pragma_update(None, "journal_mode", "wal")?;
+            connection.pragma_update(None, "synchronous", "full")?;
+        }
+        Ok(Self {
+            connection,
+            file: file.to_owned(),
+            read_only,
+        })
     }
 
     #[cfg(test)]
     pub(super) fn connection(&self) -> &Connection {
-        &self.0
+        &self.connection
+    }
+
+    /// Opens a database that can be read only for writing, if there is room again.
+    fn open_again(&mut self) -> Result<(), StoreError> {
+        // It keeps all others out, this process as well.
+        self.connection = Connection::open_in_memory()?;
+        let opened = Self::opened(&self.file, false).or_else(|_| Self::opened(&self.file, true));
+        *self = opened?;
+        if !self.read_only {
+            tracing::info!("offers can be published again");
+        }
+        Ok(())
     }
 
     /// A transaction that writes, from its beginning.
     fn begin(&mut self) -> rusqlite::Result<Transaction<'_>> {
-        self.0
+        self.connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
     }
 }
 
 impl Store for Sqlite {
     fn load(&mut self, take: &mut dyn FnMut(Key, Offer)) -> Result<u64, StoreError> {
-        let transaction = self.0.transaction()?;
+        let transaction = self.connection.transaction()?;
         let last = last(&transaction)?;
         let sql = "SELECT kind, provider, name, body FROM offers ORDER BY kind, provider, name";
         let mut all = transaction.prepare_cached(sql)?;
@@ -87,7 +127,7 @@ impl Store for Sqlite {
     }
 
     fn since(&mut self, number: u64, limit: usize) -> Result<Log, StoreError> {
-        let transaction = self.0.transaction()?;
+        let transaction = self.connection.transaction()?;
         let last = last(&transaction)?;
         let sql = "SELECT number, at, token, kind, provider, name, body FROM changes
                    WHERE number > ?1 ORDER BY number LIMIT ?2";
@@ -100,7 +140,7 @@ impl Store for Sqlite {
     fn audit(&mut self, limit: usize) -> Result<Vec<(u64, Change)>, StoreError> {
         let sql = "SELECT number, at, token, kind, provider, name, body FROM changes
                    ORDER BY number DESC LIMIT ?1";
-        let mut newest = self.0.prepare_cached(sql)?;
+        let mut newest = self.connection.prepare_cached(sql)?;
         let newest = newest.query_map([limit as i64], entry)?;
         let newest: Vec<Entry> = newest.collect::<Result<_, _>>()?;
         Ok(newest.into_iter().map(Entry::audited).collect())
@@ -108,14 +148,14 @@ impl Store for Sqlite {
 
     fn grants(&mut self) -> Result<Vec<Grant>, StoreError> {
         let sql = "SELECT number, provider, hash FROM tokens WHERE revoked IS NULL";
-        let mut valid = self.0.prepare_cached(sql)?;
+        let mut valid = self.connection.prepare_cached(sql)?;
         let valid = valid.query_map([], grant)?;
         Ok(valid.collect::<Result<_, _>>()?)
     }
 
     fn tokens(&mut self) -> Result<Vec<Token>, StoreError> {
         let sql = "SELECT number, provider, hash, made, revoked FROM tokens ORDER BY number";
-        let mut all = self.0.prepare_cached(sql)?;
+        let mut all = self.connection.prepare_cached(sql)?;
         let time = |micros| Timestamp::from_microsecond(micros).unwrap_or_default();
         let token = |row: &Row<'_>| {
             Ok(Token {
@@ -131,21 +171,26 @@ impl Store for Sqlite {
     fn grant(&mut self, provider: &str, hash: Hash, now: Timestamp) -> Result<u64, StoreError> {
         let sql = "INSERT INTO tokens (provider, hash, made) VALUES (?1, ?2, ?3) RETURNING number";
         let values = params![provider, hash.0, now.as_microsecond()];
-        Ok(self.0.query_row(sql, values, |row| number(row, 0))?)
+        Ok(self
+            .connection
+            .query_row(sql, values, |row| number(row, 0))?)
     }
 
     fn revoke(&mut self, token: u64, now: Timestamp) -> Result<bool, StoreError> {
         let sql = "UPDATE tokens SET revoked = ?2 WHERE number = ?1 AND revoked IS NULL";
         let values = params![token as i64, now.as_microsecond()];
-        Ok(self.0.execute(sql, values)? > 0)
+        Ok(self.connection.execute(sql, values)? > 0)
     }
 
     fn tidy(&mut self, now: Timestamp, keep: usize) -> Result<bool, StoreError> {
+        if self.read_only {
+            self.open_again()?;
+        }
         let (expired, keep) = (expired_by(now), keep.max(1) as i64);
         let untidy = "SELECT EXISTS (SELECT 1 FROM offers WHERE expires <= ?1)
                           OR EXISTS (SELECT 1 FROM changes, log WHERE number <= last - ?2)";
         let untidy = self
-            .0
+            .connection
             .query_row(untidy, params![expired, keep], |row| row.get(0));
         if !untidy? {
             return Ok(false);
@@ -160,6 +205,16 @@ impl Store for Sqlite {
         transaction.commit()?;
         Ok(offers.max(changes) == AT_ONCE)
     }
+}
+
+/// Makes a file that its user alone can read and write, where there is none: what SQLite puts beside it has the same mode.
+fn create(file: &Path) {
+    // Where it cannot be made SQLite says why.
+    let _ = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(file);
 }
 
 /// What there is of the offers that `writes` are about.

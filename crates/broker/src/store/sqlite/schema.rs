@@ -2,7 +2,7 @@
 //!
 //! A version is a number of steps made; a step that has been released is never changed, another follows it.
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::super::StoreError;
 
@@ -44,18 +44,7 @@ const STEPS: [&str; 1] = ["
 /// Makes the steps that are missing, if it is a database of ours or an empty one.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let number = |sql| transaction.query_row(sql, [], |row| row.get::<_, i64>(0));
-    let owner = number("PRAGMA application_id")?;
-    let version = number("PRAGMA user_version")?;
-    let tables = number("SELECT count(*) FROM sqlite_schema")?;
-    if owner != i64::from(OURS) && (owner, version, tables) != (0, 0, 0) {
-        let words = "this is a database of something else: name another file";
-        return Err(StoreError::Unusable(words.to_owned()));
-    }
-    let made = usize::try_from(version).unwrap_or(usize::MAX);
-    let Some(missing) = STEPS.get(made..) else {
-        return Err(StoreError::later_version(version, STEPS.len()));
-    };
+    let missing = missing(&transaction)?;
     for step in missing {
         transaction.execute_batch(step)?;
     }
@@ -65,4 +54,30 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
         transaction.execute_batch(&marks)?;
     }
     Ok(transaction.commit()?)
+}
+
+/// Whether no step is missing; changes nothing.
+pub(super) fn check(connection: &mut Connection) -> Result<(), StoreError> {
+    let transaction = connection.transaction()?;
+    match missing(&transaction)? {
+        [] => Ok(()),
+        _ => Err(StoreError::Unusable(
+            "an earlier version of posthaste wrote this".to_owned(),
+        )),
+    }
+}
+
+/// The steps that are still to be made, if it is a database of ours or an empty one.
+fn missing(transaction: &Transaction<'_>) -> Result<&'static [&'static str], StoreError> {
+    let number = |sql| transaction.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let owner = number("PRAGMA application_id")?;
+    let version = number("PRAGMA user_version")?;
+    let tables = number("SELECT count(*) FROM sqlite_schema")?;
+    if owner != i64::from(OURS) && (owner, version, tables) != (0, 0, 0) {
+        let words = "this is a database of something else: name another file";
+        return Err(StoreError::Unusable(words.to_owned()));
+    }
+    let made = usize::try_from(version).unwrap_or(usize::MAX);
+    let missing = STEPS.get(made..);
+    missing.ok_or_else(|| StoreError::later_version(version, STEPS.len()))
 }

@@ -1,5 +1,6 @@
 //! What only SQLite does: files that are none of ours, and a disk that is full.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use rusqlite::Connection;
@@ -77,6 +78,24 @@ fn commits_are_on_the_disk_before_they_are_answered() {
         .connection()
         .pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0));
     assert_eq!(synchronous.unwrap(), 2, "FULL");
+}
+
+#[test]
+fn nobody_else_can_read_the_files() {
+    let world = World::sqlite();
+    let mut store = Sqlite::open(&world.file()).unwrap();
+    store
+        .commit(&[put(offer("Gold", 40, 60), Condition::Any)], at())
+        .unwrap();
+    let file = world.file();
+    let folder = file.parent().unwrap().read_dir().unwrap();
+    let modes: Vec<u32> = folder
+        .map(|entry| entry.unwrap().metadata().unwrap().permissions().mode() & 0o777)
+        .collect();
+    assert_eq!(
+        modes, [0o600; 3],
+        "the database, its log and the log's index"
+    );
 }
 
 #[test]

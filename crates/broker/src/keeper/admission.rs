@@ -1,0 +1,151 @@
+//! Whether there is room for what is to be written.
+//!
+//! The store's only writer here decides, so that whoever has been told that an offer is published is right. Brokers that
+//! share a database each count for themselves, and together may take what arrives within a moment too much.
+
+use posthaste_wsqos::index::{Full, Held, Index, Limits};
+
+use crate::change::Key;
+use crate::store::Write;
+
+/// Writes of one transaction, added to what there is.
+pub(super) struct Admission<'i> {
+    index: &'i Index,
+    limits: &'i Limits,
+    /// What has been admitted beyond what is in the index.
+    admitted: Held,
+}
+
+impl<'i> Admission<'i> {
+    pub(super) fn new(index: &'i Index, limits: &'i Limits) -> Self {
+        Self {
+            index,
+            limits,
+            admitted: Held::default(),
+        }
+    }
+
+    /// Admits a write whole or not at all.
+    pub(super) fn admit(&mut self, write: &Write) -> Result<(), Full> {
+        // To look for what it replaces takes longer, and matters near a limit only.
+        self.admit_beside(write, Vec::new())
+            .or_else(|_| self.admit_beside(write, self.gone(write)))
+    }
+
+    /// The same, where offers of so many bytes are there no more afterwards.
+    fn admit_beside(&mut self, write: &Write, mut gone: Vec<usize>) -> Result<(), Full> {
+        let mut added: Vec<(&Key, usize)> = Vec::new();
+        let taken = write.changes.iter().try_for_each(|(key, offer)| {
+            let Some(offer) = offer else { return Ok(()) };
+            let (kind, provider, bytes) = (&*key.kind, &*key.provider, offer.bytes());
+            let mut counts = self.index.held().counts(kind, provider);
+            counts += self.admitted.counts(kind, provider);
+            if let Some(replaced) = gone.pop() {
+                return self.limits.admit(&counts.without(replaced), bytes);
+            }
+            self.limits.admit(&counts, bytes)?;
+            self.admitted.add(kind, provider, bytes);
+            added.push((key, bytes));
+            Ok(())
+        });
+        if taken.is_err() {
+            for (key, bytes) in added {
+                self.admitted.remove(&key.kind, &key.provider, bytes);
+            }
+        }
+        taken
+    }
+
+    /// The bytes of each offer that a write replaces or withdraws.
+    fn gone(&self, write: &Write) -> Vec<usize> {
+        if let Some(of) = &write.alone {
+            let offers = self.index.offers(&of.kind);
+            let own = offers.filter(|found| found.provider == of.provider);
+            return own.map(|found| found.offer.bytes()).collect();
+        }
+        let changes = write.changes.iter();
+        changes
+            .filter_map(|(key, _)| self.index.get(&key.kind, &key.provider, &key.name))
+            .map(|offer| offer.bytes())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use posthaste_wsqos::qos::{Offer, Ontologies, Rates};
+
+    use super::*;
+    use crate::change::Of;
+    use crate::offered::all;
+    use crate::store::Condition;
+
+    const LIMITS: Limits = Limits {
+        offers: 4,
+        per_type: 4,
+        per_provider: 2,
+        bytes: usize::MAX,
+    };
+
+    fn offer(name: &str) -> Offer {
+        let json = format!(
+            r#"{{"name":"{name}","expires":"2100-01-01T00:00:00Z","qos":{{"price":{{"amount":"1","currency":"EUR"}}}}}}"#
+        );
+        serde_json::from_str(&json).unwrap()
+    }
+
+    fn put(provider: &str, name: &str) -> Write {
+        Write {
+            by: 1,
+            changes: vec![(Key::new("books", provider, name), Some(offer(name)))],
+            only_if: Condition::Any,
+            alone: None,
+        }
+    }
+
+    fn these(provider: &str, names: &[&str]) -> Write {
+        let of = Of {
+            kind: "books".to_owned(),
+            provider: provider.to_owned(),
+        };
+        all(of, names.iter().map(|name| offer(name)).collect(), 1)
+    }
+
+    /// An index with these offers for books.
+    fn index(offers: &[(&str, &str)]) -> Index {
+        let mut index = Index::new(Rates::new("EUR".parse().unwrap()), Ontologies::default());
+        for (provider, name) in offers {
+            index.put("books", provider, &offer(name)).unwrap();
+        }
+        index.expire(Timestamp::UNIX_EPOCH);
+        index
+    }
+
+    #[test]
+    fn a_transaction_takes_what_there_is_room_for() {
+        let index = index(&[("ada", "Gold")]);
+        let mut admission = Admission::new(&index, &LIMITS);
+        assert_eq!(admission.admit(&put("ada", "Silver")), Ok(()));
+        let full = Err(Full::Provider(2));
+        assert_eq!(admission.admit(&put("ada", "Iron")), full);
+        assert_eq!(admission.admit(&put("bob", "Gold")), Ok(()));
+        assert_eq!(admission.admit(&put("bob", "Iron")), Ok(()));
+        assert_eq!(admission.admit(&put("eve", "Gold")), Err(Full::Type(4)));
+    }
+
+    #[test]
+    fn what_takes_the_place_of_others_is_no_more_than_they_were() {
+        let index = index(&[("ada", "Gold"), ("ada", "Silver"), ("bob", "Gold")]);
+        let mut admission = Admission::new(&index, &LIMITS);
+        for name in ["Gold", "Silver", "Gold"] {
+            assert_eq!(admission.admit(&put("ada", name)), Ok(()), "{name}");
+        }
+        assert_eq!(admission.admit(&these("ada", &["Iron", "Tin"])), Ok(()));
+        let full = Err(Full::Provider(2));
+        let three = these("ada", &["Gold", "Iron", "Tin"]);
+        assert_eq!(admission.admit(&three), full);
+        // Nothing of it was taken.
+        assert_eq!(admission.admit(&put("bob", "Tin")), Ok(()));
+    }
+}

@@ -1,0 +1,136 @@
+//! As many offers as may be, and as many changes.
+
+use std::time::{Duration, Instant};
+
+use posthaste_broker::{Config, Limits};
+
+use crate::support::{Reply, Shop, offer, question, send, start, token};
+
+fn shop(limits: Limits) -> Shop {
+    Shop::with(|place| Config {
+        store: place.clone(),
+        limits,
+        ..Config::default()
+    })
+}
+
+fn detail(reply: &Reply) -> String {
+    reply.json()["detail"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn each_limit_is_refused_by_its_name_and_what_is_there_may_change() {
+    let shop = shop(Limits {
+        offers: 4,
+        per_type: 3,
+        per_provider: 2,
+        ..Limits::default()
+    });
+    let bob = format!("Authorization: Bearer {}", token(&shop.place, "bob"));
+    // A broker looks for new tokens every second.
+    let put = |kind: &str, name: &str| {
+        let path = format!("/v1/offers/{kind}/bob/{name}");
+        let body = serde_json::to_string(&offer(name, 20, 200)).unwrap();
+        let begun = Instant::now();
+        loop {
+            let reply = send(shop.broker.addr, "PUT", &path, &[&bob], &body);
+            if reply.status != 401 || begun.elapsed() > Duration::from_secs(60) {
+                return reply;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    for name in ["Good", "Better"] {
+        assert_eq!(shop.put(&offer(name, 30, 200)).status, 201);
+    }
+    let refused = shop.put(&offer("Best", 30, 200));
+    assert_eq!(refused.status, 507);
+    assert!(detail(&refused).contains("limits.per_provider"));
+    assert_eq!(shop.put(&offer("Good", 29, 100)).status, 204);
+    let all = serde_json::json!({ "offers": [offer("One", 1, 1), offer("Two", 2, 2)] });
+    let reply = shop.send("PUT", "/v1/offers/books/ada", &[], &all.to_string());
+    assert_eq!(reply.status, 200, "{}", reply.body);
+
+    assert_eq!(put("books", "Good").status, 201);
+    let refused = put("books", "Better");
+    assert_eq!(refused.status, 507);
+    assert!(detail(&refused).contains("limits.per_type"));
+    assert_eq!(put("films", "Good").status, 201);
+    let eve = format!("Authorization: Bearer {}", token(&shop.place, "eve"));
+    let body = serde_json::to_string(&offer("Good", 20, 200)).unwrap();
+    let refused = loop {
+        let path = "/v1/offers/music/eve/Good";
+        let reply = send(shop.broker.addr, "PUT", path, &[&eve], &body);
+        if reply.status != 401 {
+            break reply;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert_eq!(refused.status, 507);
+    assert!(detail(&refused).contains("limits.offers"));
+}
+
+#[test]
+fn what_takes_too_much_memory_is_refused() {
+    let shop = shop(Limits {
+        bytes: 2_000,
+        ..Limits::default()
+    });
+    let mut long = offer("Good", 30, 200);
+    long.endpoint = Some(format!("http://a/{}", "x".repeat(400)));
+    let statuses = ["1", "2", "3", "4"].map(|name| {
+        long.name = name.to_owned();
+        shop.put(&long).status
+    });
+    assert_eq!(statuses, [201, 201, 201, 507]);
+}
+
+#[test]
+fn a_token_has_a_quota_of_changes() {
+    let shop = shop(Limits {
+        changes_per_minute: 3,
+        ..Limits::default()
+    });
+    let all = serde_json::json!({ "offers": [offer("One", 1, 1), offer("Two", 2, 2)] });
+    let reply = shop.send("PUT", "/v1/offers/books/ada", &[], &all.to_string());
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    assert_eq!(shop.put(&offer("Good", 30, 200)).status, 201);
+    let refused = shop.put(&offer("Better", 30, 200));
+    assert_eq!(refused.status, 429);
+    assert!(detail(&refused).contains("limits.changes_per_minute"));
+    let wait: u64 = refused.field("Retry-After").unwrap().parse().unwrap();
+    assert!((1..=20).contains(&wait), "{wait} s");
+    let offers: Vec<_> = (1..5).map(|n| offer(&n.to_string(), n, n)).collect();
+    let all = serde_json::json!({ "offers": offers });
+    let reply = shop.send("PUT", "/v1/offers/books/ada", &[], &all.to_string());
+    assert_eq!(reply.status, 413, "{}", reply.body);
+}
+
+/// What a leader offers beyond the limits is not taken in part.
+#[test]
+fn a_follower_takes_no_more_than_it_may() {
+    let shop = Shop::open();
+    for name in ["Good", "Better", "Best"] {
+        assert_eq!(shop.put(&offer(name, 30, 200)).status, 201);
+    }
+    let follower = start(Config {
+        follow: Some(shop.url()),
+        limits: Limits {
+            offers: 2,
+            ..Limits::default()
+        },
+        ..Config::default()
+    });
+    let answer = || send(follower.addr, "POST", "/v1/best-offer", &[], &question(300)).json();
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(send(follower.addr, "GET", "/healthz", &[], "").status, 503);
+    assert!(answer()["offer"]["name"].is_null());
+    let gone = shop.send("DELETE", "/v1/offers/books/ada/Good", &[], "");
+    assert_eq!(gone.status, 204);
+    let begun = Instant::now();
+    while answer()["offer"]["name"].is_null() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "not in step");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(send(follower.addr, "GET", "/healthz", &[], "").status, 200);
+}
