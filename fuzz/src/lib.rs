@@ -15,6 +15,7 @@ mod duplicate_acks;
 mod endpoint;
 mod envelope;
 mod frames;
+mod http2_frames;
 mod http_reply;
 mod mixing;
 mod offers;
@@ -46,6 +47,7 @@ pub use endpoint::endpoint;
 pub use envelope::envelope;
 pub use frames::frames;
 pub use http_reply::http_reply;
+pub use http2_frames::http2_frames;
 pub use mixing::doubtful;
 pub use offers::offers;
 pub use packets::packets;
@@ -78,6 +80,7 @@ pub const TARGETS: &[(&str, Property)] = &[
     ("registry_reply", registry_reply),
     ("http_reply", http_reply),
     ("request_framing", request_framing),
+    ("http2_frames", http2_frames),
     ("doubtful", doubtful),
     ("decoding", decoding),
     ("quantities", quantities),

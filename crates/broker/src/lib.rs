@@ -115,13 +115,7 @@ pub fn check(config: &Config) -> Result<(), Error> {
 pub fn start(config: Config) -> Result<Broker, Error> {
     config.check()?;
     let registry = Arc::new(Registry::new(config.rates()?, config.ontologies()?));
-    let tls = match &config.tls {
-        Some(Tls { certificate, key }) => {
-            let certificate = Certificate::read(certificate, key)?;
-            Some(Arc::new(ServerTls::new(certificate)?))
-        }
-        None => None,
-    };
+    let tls = config.tls.as_ref().map(server_tls).transpose()?;
     let listener = posthaste_serve::listen(config.listen, config.backlog)?;
     let address = listener.local_addr().unwrap_or(config.listen);
     let follow = |url: &String| follow::follow(url, registry.clone(), config.limits.held());
@@ -186,6 +180,11 @@ pub fn start(config: Config) -> Result<Broker, Error> {
         _keeper: keeping,
         _follower: follower,
     })
+}
+
+fn server_tls(Tls { certificate, key }: &Tls) -> Result<Arc<ServerTls>, Error> {
+    let certificate = Certificate::read(certificate, key)?;
+    Ok(Arc::new(ServerTls::new(certificate)?))
 }
 
 impl Broker {

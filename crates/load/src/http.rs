@@ -1,8 +1,7 @@
 //! Replies as they come off the wire, in whatever pieces.
 //!
-//! httparse reads heads and chunk sizes; this file keeps the place between two reads, holds
-//! the limits, and says what is wrong with a reply that lies. It knows nothing of sockets:
-//! bytes in, progress out.
+//! httparse reads heads and chunk sizes; this file keeps the place between two reads, holds the limits, and says what is
+//! wrong with a reply that lies. It knows nothing of sockets: bytes in, progress out.
 
 mod fields;
 mod kept;
@@ -24,8 +23,6 @@ const FIELDS_LIMIT: usize = 128;
 const LINE_LIMIT: usize = 4 * 1024;
 /// All trailer lines together may not be longer than this.
 const TRAILER_LIMIT: usize = 64 * 1024;
-/// As much of an XML body is kept for looking into it: one piece.
-const LOOKED_INTO: usize = kept::PIECE;
 
 /// What is wrong with a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -55,10 +52,7 @@ pub enum Violation {
     #[error("body longer than announced, or a reply nobody asked for")]
     Surplus,
     /// No memory for a coded body; the server is not to blame.
-    #[error(
-        "no memory left to keep the coded reply: all of a run have {} MiB together, and one at most half of that",
-        CODED_BUDGET >> 20
-    )]
+    #[error("no memory left for the coded reply: all have {CODED_BUDGET} bytes, one at most half")]
     Memory,
 }
 
@@ -102,7 +96,6 @@ enum Stage {
     Trailer(usize),
 }
 
-/// What follows the head.
 enum Framing {
     Interim,
     Empty,
@@ -155,7 +148,7 @@ impl ReplyReader {
             .then(|| self.kept.pieces().next().unwrap_or_default())
     }
 
-    /// The coded body as it came, in pieces; nothing where such bodies are not kept.
+    /// The coded body as it came, where such bodies are kept.
     pub(crate) fn coded(&self) -> impl Iterator<Item = &[u8]> + Clone {
         self.kept.pieces()
     }
@@ -223,7 +216,8 @@ impl ReplyReader {
             None if self.kept.keeps_coded() && self.content != Content::Plain => {
                 return self.kept.add_coded(body);
             }
-            None if self.xml => LOOKED_INTO,
+            // Enough to look into it.
+            None if self.xml => kept::PIECE,
             None => return Ok(()),
         };
         self.kept.add_up_to(limit, body);

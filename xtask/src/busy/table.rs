@@ -41,7 +41,7 @@ pub(crate) const WAITING: &[Waiting] = &[
     some(
         "posthaste-broker",
         UNIT,
-        &["keeper::tests", "prototype", "store::tests"],
+        &["keeper::tests", "prototype", "quota", "store::tests"],
     ),
     all("posthaste-demo", "demo"),
     some("posthaste-demo", UNIT, &["lines"]),
@@ -89,7 +89,7 @@ pub(crate) const WAITING: &[Waiting] = &[
     some(
         "posthaste-serve",
         UNIT,
-        &["background", "mark", "network_path", "slow"],
+        &["background", "mark", "network_path", "queues", "slow"],
     ),
     some("xtask", UNIT, &["busy", "process"]),
 ];

@@ -60,8 +60,12 @@ const MAY: &[(&str, &str)] = &[
         "TCP_INFO, which no crate wraps safely",
     ),
     (
+        "crates/serve/src/queues.rs",
+        "SIOCOUTQ, which rustix lacks, and SIOCINQ of a socket that tokio holds",
+    ),
+    (
         "crates/serve/src/mark.rs",
-        "SIOCOUTQ, which rustix lacks, of a socket that tokio holds",
+        "a socket that tokio holds, by its number",
     ),
     (
         "crates/serve/src/network_path.rs",
