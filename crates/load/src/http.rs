@@ -5,15 +5,15 @@
 
 mod fields;
 mod kept;
+mod violation;
 
 use std::sync::Arc;
 
-use thiserror::Error;
-
 pub use fields::Content;
 use fields::Fields;
+pub(crate) use kept::Budget;
 use kept::Kept;
-pub(crate) use kept::{Budget, CODED_BUDGET};
+pub use violation::Violation;
 
 /// A head larger than this is refused.
 const HEAD_LIMIT: usize = 64 * 1024;
@@ -23,38 +23,6 @@ const FIELDS_LIMIT: usize = 128;
 const LINE_LIMIT: usize = 4 * 1024;
 /// All trailer lines together may not be longer than this.
 const TRAILER_LIMIT: usize = 64 * 1024;
-
-/// What is wrong with a reply.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Violation {
-    /// Not an HTTP/1 head.
-    #[error("not an HTTP/1.1 reply: {0}")]
-    Head(String),
-    /// A head beyond the limits.
-    #[error("endless head: more than {HEAD_LIMIT} bytes or {FIELDS_LIMIT} fields")]
-    HeadTooLong,
-    /// Lengths that contradict one another, or are no numbers.
-    #[error("contradictory or invalid body length")]
-    Length,
-    /// A transfer coding other than chunked.
-    #[error("transfer coding {0:?} was not asked for")]
-    Coding(String),
-    /// Broken chunked framing.
-    #[error("broken chunked body: {0}")]
-    Chunked(&'static str),
-    /// A switch of protocols nobody asked for.
-    #[error("switch of protocols that was not asked for")]
-    Switch,
-    /// The connection ended inside a reply.
-    #[error("body shorter than announced")]
-    Short,
-    /// Bytes behind the end of a reply.
-    #[error("body longer than announced, or a reply nobody asked for")]
-    Surplus,
-    /// No memory for a coded body; the server is not to blame.
-    #[error("no memory left for the coded reply: all have {CODED_BUDGET} bytes, one at most half")]
-    Memory,
-}
 
 /// How far a reply has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +97,11 @@ impl ReplyReader {
         self.stage = Stage::Head;
         self.head_request = head_request;
         self.held.clear();
+        self.kept.clear();
+    }
+
+    /// Gives the body's memory back: the reply has been judged, and the connection may be idle for long.
+    pub(crate) fn forget_body(&mut self) {
         self.kept.clear();
     }
 

@@ -218,6 +218,7 @@ impl Engine<'_> {
         let now = self.shared.clock.now();
         let (outcome, reason) = self.judge(slot, &mut exchange);
         self.note_told(slot, &exchange);
+        self.connections[slot as usize].reader.forget_body();
         let connection = &mut self.connections[slot as usize];
         let status = connection.reader.status();
         let reusable = connection.reader.keep_alive() && !closed;

@@ -1,4 +1,4 @@
-//! What is kept of a reply's body, and the memory that all coded bodies of a run may take together.
+//! The kept part of a reply's body, and the memory that all coded bodies of a run may take together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use super::Violation;
 
 /// Memory for coded bodies of a run until they are decoded.
-pub(crate) const CODED_BUDGET: usize = 64 << 20;
+pub(super) const CODED_BUDGET: usize = 64 << 20;
 
 /// A body is kept in pieces of this size, so that what one gives back another can take as it is. The first begins small
 /// and is doubled: most bodies are short.
@@ -58,12 +58,12 @@ impl Kept {
         }
     }
 
-    /// Whether coded bodies are kept whole.
+    /// True where coded bodies are kept whole.
     pub(super) const fn keeps_coded(&self) -> bool {
         self.budget.is_some()
     }
 
-    /// What is kept, in pieces of at most [`PIECE`].
+    /// The kept bytes, in pieces of at most [`PIECE`].
     pub(super) fn pieces(&self) -> impl Iterator<Item = &[u8]> + Clone {
         self.pieces.iter().map(Vec::as_slice)
     }

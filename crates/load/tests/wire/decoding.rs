@@ -1,11 +1,13 @@
 //! A client that decodes replies, and one that is slow at it, with real sockets.
 
 use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use posthaste_load::{Connections, Outcome, Pace, Run};
 use posthaste_units::Span;
 
-use crate::server::{answering, carried_out, plan, read_request, serve};
+use crate::server::{answering, carried_out, pause, plan, read_request, serve};
 
 fn gzip(plain: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
@@ -202,6 +204,48 @@ fn a_coded_reply_may_come_in_pieces() {
     let run = carried_out(&plan);
     assert_eq!(run.outcomes[Outcome::Ok], 5, "{:?}", run.reasons);
     assert_eq!(run.decoded.bytes, 5 * text().len() as u64);
+}
+
+/// Thirty replies fill the memory for coded replies nearly; their connections stay open, and a longer reply finds room.
+#[test]
+fn replies_that_were_decoded_hold_no_memory() {
+    let stored = |mebibytes: usize| {
+        let none = flate2::Compression::none();
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), none);
+        encoder.write_all(&vec![0; mebibytes << 20]).unwrap();
+        coded("gzip", &encoder.finish().unwrap())
+    };
+    let (short, long) = (Arc::new(stored(2)), Arc::new(stored(8)));
+    let (asked, answered) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+    let wait = |counter: &AtomicU64| {
+        while counter.load(SeqCst) < 30 {
+            pause(1);
+        }
+    };
+    let address = serve(move |mut stream| {
+        while read_request(&mut stream) {
+            // All at once, so that each has a connection, and the long one when they have been read.
+            let reply = match asked.fetch_add(1, SeqCst) {
+                ..30 => {
+                    wait(&asked);
+                    &short
+                }
+                _ => {
+                    wait(&answered);
+                    pause(1000);
+                    &long
+                }
+            };
+            stream.write_all(reply).unwrap();
+            answered.fetch_add(1, SeqCst);
+        }
+    });
+    let mut plan = plan(address, 1000.0, 31);
+    plan.timeout = Span::from_secs(60);
+    plan.decoding = Some(1);
+    let run = carried_out(&plan);
+    assert_eq!(run.outcomes[Outcome::Ok], 31, "{:?}", run.reasons);
+    assert_eq!(run.connections, 31);
 }
 
 /// While a reply is decoded nothing else is done: one that explodes is given up.

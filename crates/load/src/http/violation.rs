@@ -1,0 +1,38 @@
+//! Reasons for which a reply is given up.
+
+use thiserror::Error;
+
+use super::kept::CODED_BUDGET;
+use super::{FIELDS_LIMIT, HEAD_LIMIT};
+
+/// A reply that is wrong, or that cannot be kept.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Violation {
+    /// Not an HTTP/1 head.
+    #[error("not an HTTP/1.1 reply: {0}")]
+    Head(String),
+    /// A head beyond the limits.
+    #[error("endless head: more than {HEAD_LIMIT} bytes or {FIELDS_LIMIT} fields")]
+    HeadTooLong,
+    /// Lengths that contradict one another, or are no numbers.
+    #[error("contradictory or invalid body length")]
+    Length,
+    /// A transfer coding other than chunked.
+    #[error("transfer coding {0:?} was not asked for")]
+    Coding(String),
+    /// Broken chunked framing.
+    #[error("broken chunked body: {0}")]
+    Chunked(&'static str),
+    /// A switch of protocols nobody asked for.
+    #[error("switch of protocols that was not asked for")]
+    Switch,
+    /// The connection ended inside a reply.
+    #[error("body shorter than announced")]
+    Short,
+    /// Bytes behind the end of a reply.
+    #[error("body longer than announced, or a reply nobody asked for")]
+    Surplus,
+    /// No memory for a coded body; the server is not to blame.
+    #[error("no memory left for the coded reply: all have {CODED_BUDGET} bytes, one at most half")]
+    Memory,
+}
