@@ -93,7 +93,7 @@ pub(crate) struct Connection {
     pub(crate) timer: Rc<Timer>,
     /// The tick at which it was accepted.
     accepted: u32,
-    /// Whether a request of it has ever been in service.
+    /// A complete request of it has come.
     has_asked: Cell<bool>,
     /// Of HTTP/2 streams in service.
     streams: RefCell<Vec<Rc<Timer>>>,
@@ -119,15 +119,6 @@ pub(crate) struct Connection {
     /// Requests that the handler has: several at a time with HTTP/2.
     in_service: Cell<u32>,
     waker: RefCell<Option<Waker>>,
-}
-
-/// A connection without a request, and since which tick; in the order in which connections are closed to make room.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Unused {
-    /// Since it was accepted.
-    Silent(u32),
-    /// Since its last reply.
-    Idle(u32),
 }
 
 /// A phase, and the tick at which it began or last got on.
@@ -159,6 +150,11 @@ impl Timer {
     fn get(&self) -> (Phase, u32) {
         (self.phase.get(), self.since.get())
     }
+}
+
+/// True if enough sweeps have passed since that tick.
+fn is_old(since: u32, now: u32) -> bool {
+    now.saturating_sub(since) >= UNUSED_AFTER
 }
 
 impl Connection {
@@ -235,23 +231,25 @@ impl Connection {
         self.end();
     }
 
-    /// Whether it may be closed to make room for another.
-    pub(crate) fn unused(&self, now: u32) -> Option<Unused> {
-        let (phase, since) = self.timer.get();
-        let is_old = |since: u32| now.saturating_sub(since) >= UNUSED_AFTER;
-        match (self.has_asked.get(), phase) {
-            _ if self.over.get() || self.blocked.get().is_some() => None,
-            (false, Phase::Idle) => Some(Unused::Silent(self.accepted)),
-            (false, _) if is_old(self.accepted) => Some(Unused::Silent(self.accepted)),
-            (true, Phase::Idle) if is_old(since) => Some(Unused::Idle(since)),
-            _ => None,
-        }
+    /// True if it has sent no complete request and may be closed to make room for another.
+    pub(crate) fn is_silent(&self, now: u32) -> bool {
+        let (phase, _) = self.timer.get();
+        let is_waiting = phase == Phase::Idle || is_old(self.accepted, now);
+        !self.has_asked.get() && is_waiting && self.is_quiet()
     }
 
-    /// Whether nothing is on its way: the peer has received all that was sent to it, and nothing of it waits to be read.
-    pub(crate) fn is_quiet(&self) -> bool {
+    /// The tick since which it waits for another request, if it may be closed to make room for another.
+    pub(crate) fn idle_since(&self, now: u32) -> Option<u32> {
+        let (phase, since) = self.timer.get();
+        let is_idle = self.has_asked.get() && phase == Phase::Idle && is_old(since, now);
+        (is_idle && self.is_quiet()).then_some(since)
+    }
+
+    /// True if nothing is on its way: the peer has received all that was sent to it, and nothing of it waits to be read.
+    fn is_quiet(&self) -> bool {
         let is_quiet = |socket| unread(socket) == 0 && unacknowledged(socket) == 0;
-        self.socket.get().is_none_or(is_quiet)
+        let is_usable = !self.over.get() && self.blocked.get().is_none();
+        is_usable && self.socket.get().is_none_or(is_quiet)
     }
 
     fn rest(&self) {
@@ -270,7 +268,7 @@ impl Connection {
         self.resting.set(false);
     }
 
-    /// What it speaks.
+    /// It speaks HTTP from now on, of this version.
     pub(crate) fn begin(&self, http2: bool, now: u32) {
         self.http2.set(http2);
         // What it was before its handshake does not count: its first request may have come with that.
@@ -403,7 +401,9 @@ impl InService {
     pub(crate) fn begin(peer: Rc<Peer>) -> Self {
         let connection = &peer.connection;
         connection.in_service.set(connection.in_service.get() + 1);
-        connection.has_asked.set(true);
+        if !connection.has_asked.replace(true) {
+            peer.thread.room.is_silent_no_more(peer.number);
+        }
         if connection.is_http2() {
             connection.streams.borrow_mut().push(peer.timer.clone());
             let phase = Phase::Service { reading: false };

@@ -4,27 +4,72 @@
 //! clients that connect and say nothing lock all others out until `timeouts.idle` is over.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use tokio::task::yield_now;
 
-use crate::connection::{Connection, Unused};
+use crate::connection::Connection;
 use crate::counters::add_one;
 use crate::worker::Thread;
 
-/// Connections that one search finds at most, so that closing many does not cost a search of all for each.
+/// Idle connections that one search finds at most, so that closing many does not cost a search of all for each.
 const FOUND: usize = 64;
 
-/// Unused connections of one thread that the last search found, the next to close in front.
+/// Connections of one thread that may be closed for others.
 #[derive(Default)]
-pub(crate) struct Room(RefCell<VecDeque<(u64, Rc<Connection>)>>);
+pub(crate) struct Room {
+    /// Those that have sent no complete request, by number and so by age.
+    silent: RefCell<BTreeMap<u64, Rc<Connection>>>,
+    /// Those that the last search found idle, the next to close in front.
+    idle: RefCell<VecDeque<(u64, Rc<Connection>)>>,
+}
+
+impl Room {
+    /// A connection has been accepted.
+    pub(crate) fn enter(&self, number: u64, connection: Rc<Connection>) {
+        self.silent.borrow_mut().insert(number, connection);
+    }
+
+    /// It has sent its first request, or is over.
+    pub(crate) fn is_silent_no_more(&self, number: u64) {
+        self.silent.borrow_mut().remove(&number);
+    }
+
+    /// The oldest that has sent no request, if there is one.
+    fn silent(&self, now: u32) -> Option<(u64, Rc<Connection>)> {
+        let silent = self.silent.borrow();
+        let mut oldest = silent.iter();
+        let found = oldest.find(|(_, connection)| connection.is_silent(now))?;
+        Some((*found.0, found.1.clone()))
+    }
+
+    /// The one that has been idle for the longest, if there is one.
+    fn idle(&self, thread: &Thread) -> Option<(u64, Rc<Connection>)> {
+        let now = thread.ticks.get();
+        let mut found = self.idle.borrow_mut();
+        // One that was found may have been used since.
+        let next = |found: &mut VecDeque<(u64, Rc<Connection>)>| {
+            std::iter::from_fn(|| found.pop_front())
+                .find(|(_, connection)| connection.idle_since(now).is_some())
+        };
+        next(&mut found).or_else(|| {
+            *found = search(thread, now);
+            next(&mut found)
+        })
+    }
+}
 
 /// Closes an unused connection of this thread and waits until its descriptor is free; false where each is in use.
 ///
 /// With `only_silent`, none that ever sent a request is closed.
 pub(crate) async fn make_room(thread: &Thread, only_silent: bool) -> bool {
-    let Some((number, connection)) = next(thread, only_silent) else {
+    let silent = thread.room.silent(thread.ticks.get());
+    let unused = match only_silent {
+        true => silent,
+        false => silent.or_else(|| thread.room.idle(thread)),
+    };
+    let Some((number, connection)) = unused else {
         return false;
     };
     add_one(&thread.server.counters.closed_for_room);
@@ -35,45 +80,21 @@ pub(crate) async fn make_room(thread: &Thread, only_silent: bool) -> bool {
     true
 }
 
-/// The next to close.
-fn next(thread: &Thread, only_silent: bool) -> Option<(u64, Rc<Connection>)> {
-    let now = thread.ticks.get();
-    let is_wanted = |unused: Option<Unused>| match unused {
-        Some(Unused::Silent(_)) => true,
-        Some(Unused::Idle(_)) => !only_silent,
-        None => false,
-    };
-    let mut found = thread.room.0.borrow_mut();
-    for searched in [false, true] {
-        if searched {
-            *found = search(thread, now);
-        }
-        while let Some((number, connection)) = found.pop_front() {
-            // It may have been used since it was found.
-            if is_wanted(connection.unused(now)) && connection.is_quiet() {
-                return Some((number, connection));
-            }
-        }
-    }
-    None
-}
-
-/// The first connections in the order in which they are to be closed; the silent and the idle are not mixed.
+/// The connections that have been idle for the longest, in this order.
 fn search(thread: &Thread, now: u32) -> VecDeque<(u64, Rc<Connection>)> {
     let connections = thread.connections.borrow();
-    let mut unused: Vec<_> = connections
+    let mut idle: Vec<_> = connections
         .iter()
-        .filter_map(|(number, connection)| Some(((connection.unused(now)?, *number), connection)))
+        .filter_map(|(number, connection)| {
+            Some(((connection.idle_since(now)?, *number), connection))
+        })
         .collect();
-    if unused.len() > FOUND {
-        unused.select_nth_unstable_by_key(FOUND, |(order, _)| *order);
-        unused.truncate(FOUND);
+    if idle.len() > FOUND {
+        idle.select_nth_unstable_by_key(FOUND, |(order, _)| *order);
+        idle.truncate(FOUND);
     }
-    unused.sort_unstable_by_key(|(order, _)| *order);
-    let has_silent = matches!(unused.first(), Some(((Unused::Silent(_), _), _)));
-    unused
-        .into_iter()
-        .filter(|((kind, _), _)| matches!(kind, Unused::Silent(_)) == has_silent)
+    idle.sort_unstable_by_key(|(order, _)| *order);
+    idle.into_iter()
         .map(|((_, number), connection)| (number, connection.clone()))
         .collect()
 }

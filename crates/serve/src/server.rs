@@ -76,8 +76,8 @@ pub struct Server {
     /// Connections in service at most, over all threads. Beyond it nothing is accepted, so that the
     /// kernel's queue fills and then drops. `None` is as many as there are descriptors.
     pub concurrency: Option<usize>,
-    /// Whether an unused connection is closed for one that waits where `concurrency` are in service. At the limit of
-    /// descriptors one always is. Default true.
+    /// Closes an unused connection for one that waits where `concurrency` are in service, as is always done at the limit
+    /// of descriptors. Default true.
     pub makes_room: bool,
     /// Whether a connection may carry more than one request.
     pub keep_alive: bool,

@@ -28,7 +28,7 @@ const SWEEP: Duration = Duration::from_millis(250);
 /// the others: clients that get no reply open more, and after a crowd of a moment it never catches up.
 const ACCEPTS: u64 = 4;
 
-/// How long to wait for room before the first and at most before any further try.
+/// The wait for room before the first and at most before any further try.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(50));
 
 /// Sweeps between two warnings that there is no room.
@@ -131,6 +131,7 @@ async fn accept<H: Handler>(
                 wait = BACK_OFF.0;
                 add_one(&thread.server.counters.accepted);
                 let connection = Rc::new(Connection::new(stream.as_raw_fd(), thread.ticks.get()));
+                thread.room.enter(next, connection.clone());
                 thread
                     .connections
                     .borrow_mut()
@@ -160,7 +161,7 @@ async fn accept<H: Handler>(
                 let only_silent = thread.server.threads > 1 && wait == BACK_OFF.0;
                 if !make_room(thread, only_silent).await {
                     let now = thread.ticks.get();
-                    if now >= warn_at {
+                    if now >= warn_at && !only_silent {
                         warn_at = now + WARN_EVERY;
                         tracing::warn!(%error, "accept failed and every connection is in use: raise the hard limit of open files (ulimit -Hn, or LimitNOFILE= of the service)");
                     }
@@ -193,7 +194,7 @@ async fn place(
     }
 }
 
-/// Whether a connection waits to be accepted.
+/// True if a connection waits to be accepted.
 fn is_awaited(listener: &TcpListener) -> bool {
     let mut listener = [PollFd::new(listener, PollFlags::IN)];
     poll(&mut listener, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
@@ -217,6 +218,7 @@ fn serve<H: Handler>(
     tokio::task::spawn_local(async move {
         speak::run(stream, peer.clone(), handler).await;
         peer.thread.connections.borrow_mut().remove(&peer.number);
+        peer.thread.room.is_silent_no_more(peer.number);
         add_one(&peer.thread.server.counters.closed);
         drop(slot);
     });

@@ -62,6 +62,26 @@ fn the_oldest_silent_connection_goes_first_and_then_the_oldest_idle_one() {
     ask(&mut idle);
 }
 
+/// Clients that say nothing take the place of one that did, and then of one another.
+#[test]
+fn silent_connections_do_not_close_one_that_asked_after_another() {
+    let running = with_places(3);
+    let mut asked: Vec<TcpStream> = (1..=3)
+        .map(|number| {
+            let mut stream = accepted(&running, number);
+            ask(&mut stream);
+            stream
+        })
+        .collect();
+    std::thread::sleep(Duration::from_secs(1));
+    let mut silent: Vec<TcpStream> = (4..=7).map(|number| accepted(&running, number)).collect();
+    assert_eq!(running.counters.snapshot().closed_for_room, 4);
+    assert!(is_closed(&mut asked[0]));
+    assert!(silent[..3].iter_mut().all(is_closed));
+    ask(&mut asked[1]);
+    ask(&mut asked[2]);
+}
+
 #[test]
 fn a_connection_in_use_is_not_closed_for_another() {
     let running = with_places(1);
