@@ -41,7 +41,7 @@ pub struct Config {
     /// Changes that the store's log keeps: for readers that come back, and as the record of who changed what.
     /// Default 1,000,000.
     pub changes: usize,
-    /// How much may be offered, and how fast.
+    /// Limits on offers and on changes.
     pub limits: Limits,
     /// A registry that says which services and trusted providers there are.
     pub uddi: Option<Uddi>,
@@ -68,7 +68,7 @@ pub struct Config {
     pub prototype: Option<Design>,
 }
 
-/// How much may be offered, and how fast.
+/// Limits on offers and on changes.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {

@@ -19,8 +19,8 @@ struct Told {
     beginning: Option<Filling>,
 }
 
-/// Brings `registry` into step with the broker at `url`, whether it is there yet or not. A broker that has more offers than
-/// `limits` allow is not followed further: what was known stands.
+/// Brings `registry` into step with the broker at `url`, whether it is there yet or not. Where that broker has more
+/// offers than `limits` allow, what was known stands, and it is tried again until it has fewer.
 pub(crate) fn follow(
     url: &str,
     registry: Arc<Registry>,

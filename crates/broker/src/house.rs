@@ -18,7 +18,7 @@ pub(crate) struct House {
     pub(crate) registry: Arc<Registry>,
     /// None where another broker is followed.
     pub(crate) keeper: Option<Keeper>,
-    /// What each token may change.
+    /// Limits the changes of each token.
     pub(crate) quota: Quota,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) counters: Arc<Counters>,

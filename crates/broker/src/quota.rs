@@ -1,4 +1,4 @@
-//! How many offers one token may change within a minute.
+//! A limit on the offers that one token changes within a minute.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,7 @@ pub(crate) struct Quota {
     settled: Mutex<HashMap<u64, Instant>>,
 }
 
-/// What a token may do no more at the moment.
+/// A change that a token may not make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exceeded {
     /// It may after this time.

@@ -13,6 +13,7 @@ use crate::change::Of;
 use crate::fetching::Means;
 use crate::offered::{all, check, differing};
 use crate::sources::{Source, offers_at};
+use crate::store::Outcome;
 
 /// In the log, for what the broker has fetched itself.
 const NO_TOKEN: u64 = 0;
@@ -114,10 +115,15 @@ impl Shelf {
         let (kind, provider) = (self.kind.clone(), self.provider.clone());
         let of = Of { kind, provider };
         let changes = differing(&means.registry, &of, &offers);
-        if changes > 0
-            && let Err(error) = means.keeper.write(all(of, offers, NO_TOKEN)).await
-        {
-            failed.push(error.to_string());
+        if changes > 0 {
+            match means.keeper.write(all(of, offers, NO_TOKEN)).await {
+                // It has no condition that could refuse it.
+                Ok(Outcome::Made(_) | Outcome::Refused) => {}
+                Ok(Outcome::Full(full)) => {
+                    failed.push(format!("{full} (limits.{})", full.limit()));
+                }
+                Err(error) => failed.push(error.to_string()),
+            }
         }
         Turn { changes, failed }
     }

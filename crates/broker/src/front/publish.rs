@@ -202,7 +202,7 @@ impl Front {
             }
             Ok(Outcome::Full(full)) => Err(Problem::new(
                 StatusCode::INSUFFICIENT_STORAGE,
-                full.to_string(),
+                format!("{full} (limits.{})", full.limit()),
             )),
             Err(WriteError::Busy) => Err(Problem::later("too many providers publish at once")),
             Err(WriteError::Store(error)) => Err(Problem::later(format!(

@@ -80,7 +80,7 @@ impl Front {
         )
     }
 
-    /// Whether it can do all that it is there for.
+    /// 200 while lookups see what is in the store; also where nothing can be published on a full disk.
     pub(super) fn health(&self) -> Result<Reply, Problem> {
         match self.house.registry.trouble() {
             None => Ok(Reply::new(

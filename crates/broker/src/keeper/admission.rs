@@ -1,4 +1,4 @@
-//! Whether there is room for what is to be written.
+//! Room for what is to be written.
 //!
 //! The store's only writer here decides, so that whoever has been told that an offer is published is right. Brokers that
 //! share a database each count for themselves, and together may take what arrives within a moment too much.
@@ -12,8 +12,10 @@ use crate::store::Write;
 pub(super) struct Admission<'i> {
     index: &'i Index,
     limits: &'i Limits,
-    /// What has been admitted beyond what is in the index.
+    /// Admitted offers beyond those in the index.
     admitted: Held,
+    /// Bytes by which admitted offers are larger than those whose place they take.
+    grown: usize,
 }
 
 impl<'i> Admission<'i> {
@@ -22,6 +24,7 @@ impl<'i> Admission<'i> {
             index,
             limits,
             admitted: Held::default(),
+            grown: 0,
         }
     }
 
@@ -35,20 +38,25 @@ impl<'i> Admission<'i> {
     /// The same, where offers of so many bytes are there no more afterwards.
     fn admit_beside(&mut self, write: &Write, mut gone: Vec<usize>) -> Result<(), Full> {
         let mut added: Vec<(&Key, usize)> = Vec::new();
+        let grown = self.grown;
         let taken = write.changes.iter().try_for_each(|(key, offer)| {
             let Some(offer) = offer else { return Ok(()) };
             let (kind, provider, bytes) = (&*key.kind, &*key.provider, offer.bytes());
             let mut counts = self.index.held().counts(kind, provider);
             counts += self.admitted.counts(kind, provider);
             if let Some(replaced) = gone.pop() {
-                return self.limits.admit(&counts.without(replaced), bytes);
+                let counts = counts.without(replaced);
+                self.limits.admit(&counts, bytes + self.grown)?;
+                self.grown += bytes.saturating_sub(replaced);
+                return Ok(());
             }
-            self.limits.admit(&counts, bytes)?;
+            self.limits.admit(&counts, bytes + self.grown)?;
             self.admitted.add(kind, provider, bytes);
             added.push((key, bytes));
             Ok(())
         });
         if taken.is_err() {
+            self.grown = grown;
             for (key, bytes) in added {
                 self.admitted.remove(&key.kind, &key.provider, bytes);
             }
@@ -110,6 +118,27 @@ mod tests {
             provider: provider.to_owned(),
         };
         all(of, names.iter().map(|name| offer(name)).collect(), 1)
+    }
+
+    #[test]
+    fn what_grows_in_its_place_counts_for_those_behind_it() {
+        let index = index(&[("ada", "a"), ("ada", "b")]);
+        let one = offer("a").bytes();
+        let limits = Limits {
+            bytes: 2 * one + 100,
+            ..LIMITS
+        };
+        let longer = |name: &str| {
+            let mut write = put("ada", name);
+            let offer = write.changes[0].1.as_mut().unwrap();
+            offer.endpoint = Some("x".repeat(60));
+            write
+        };
+        let mut admission = Admission::new(&index, &limits);
+        assert_eq!(admission.admit(&longer("a")), Ok(()));
+        let full = Err(Full::Bytes(limits.bytes));
+        assert_eq!(admission.admit(&longer("b")), full);
+        assert_eq!(admission.admit(&put("ada", "b")), Ok(()));
     }
 
     /// An index with these offers for books.

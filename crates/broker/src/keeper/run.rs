@@ -20,9 +20,9 @@ const TOGETHER: usize = 1_000;
 const ALL_OF: usize = 100;
 /// Changes that the registry takes over at once: lookups wait meanwhile.
 const STEP: usize = 256;
-/// How often what has expired is dropped, and what the store keeps is tidied.
+/// The time after which what has expired is dropped, and the store is tidied, again.
 const SECOND: Duration = Duration::from_secs(1);
-/// How often the store is looked at where nothing happens: a lost one is told within a second.
+/// The time after which the store is looked at where nothing happens: a lost one is told within a second.
 const LOOK: Duration = Duration::from_millis(300);
 /// Until the next time where there is more to forget than at once: publishing comes between.
 const MOMENT: Duration = Duration::from_millis(20);

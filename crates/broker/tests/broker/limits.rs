@@ -106,7 +106,7 @@ fn a_token_has_a_quota_of_changes() {
     assert_eq!(reply.status, 413, "{}", reply.body);
 }
 
-/// What a leader offers beyond the limits is not taken in part.
+/// A leader that has too many offers is not followed in part.
 #[test]
 fn a_follower_takes_no_more_than_it_may() {
     let shop = Shop::open();

@@ -1,4 +1,4 @@
-//! How many offers there are, and whether there is room for more.
+//! Counts of the offers that there are, and limits on them.
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::qos::Offer;
 
-/// How many offers may be held.
+/// Limits on the offers that are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// In all.
@@ -24,16 +24,16 @@ pub struct Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Full {
     /// In all.
-    #[error("there are {0} offers, as many as may be (limits.offers)")]
+    #[error("there are {0} offers, as many as may be")]
     Offers(usize),
     /// For one type of interface.
-    #[error("there are {0} offers for this type, as many as may be (limits.per_type)")]
+    #[error("there are {0} offers for this type, as many as may be")]
     Type(usize),
     /// Of one provider.
-    #[error("there are {0} offers of this provider, as many as may be (limits.per_provider)")]
+    #[error("there are {0} offers of this provider, as many as may be")]
     Provider(usize),
     /// In memory.
-    #[error("offers take {0} bytes of memory, as much as they may (limits.bytes)")]
+    #[error("there is no room for the offer: all may take {0} bytes of memory")]
     Bytes(usize),
 }
 
@@ -54,6 +54,18 @@ pub struct Counts {
     of_provider: usize,
 }
 
+impl Full {
+    /// The name of the limit in [`Limits`].
+    pub const fn limit(&self) -> &'static str {
+        match self {
+            Self::Offers(_) => "offers",
+            Self::Type(_) => "per_type",
+            Self::Provider(_) => "per_provider",
+            Self::Bytes(_) => "bytes",
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -66,7 +78,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Whether there is room for one more offer of so many `bytes` where `counts` are there.
+    /// Refuses one more offer of so many `bytes` where there is no room beside `counts`.
     pub fn admit(&self, counts: &Counts, bytes: usize) -> Result<(), Full> {
         if counts.of_provider >= self.per_provider {
             return Err(Full::Provider(self.per_provider));
@@ -85,7 +97,7 @@ impl Limits {
 }
 
 impl Held {
-    /// What matters for an offer of `provider` for the interface `kind`.
+    /// The counts that matter for an offer of `provider` for the interface `kind`.
     pub fn counts(&self, kind: &str, provider: &str) -> Counts {
         let of = |counts: &HashMap<Box<str>, usize>, name| counts.get(name).copied();
         Counts {
@@ -95,7 +107,7 @@ impl Held {
         }
     }
 
-    /// How many offers there are.
+    /// The number of offers.
     pub const fn offers(&self) -> usize {
         self.all.offers
     }
@@ -149,7 +161,7 @@ impl AddAssign for Counts {
     }
 }
 
-/// What an offer takes in the index in any case: its row, its codes, its numbers, its part of the tables.
+/// Bytes that any offer takes in the index: its row, its codes, its numbers, its part of the tables.
 const ROW: usize = 240;
 
 impl Offer {

@@ -90,7 +90,7 @@ impl Index {
         &self.held
     }
 
-    /// Whether an offer may be put in its place within `limits`.
+    /// Refuses an offer for which `limits` leave no room, neither beside the others nor in place of the one of its name.
     pub fn admits(
         &self,
         limits: &Limits,

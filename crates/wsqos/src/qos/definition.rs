@@ -194,7 +194,7 @@ impl Definition {
 }
 
 impl Info {
-    /// What it refers to takes, in bytes.
+    /// Bytes of what it refers to.
     fn held(&self) -> usize {
         let groups = self.security.iter();
         customs(&self.server.custom)

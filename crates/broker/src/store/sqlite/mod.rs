@@ -31,8 +31,17 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub(super) struct Sqlite {
     connection: Connection,
     file: PathBuf,
-    /// Opened on a full disk: what there is can be read, nothing can be written, and nobody else can use it.
-    read_only: bool,
+    state: State,
+}
+
+/// How far the database can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    /// Opened on a full disk: nothing can be written, and nobody else can use it.
+    ReadOnly,
+    /// It could not be opened again; the connection is to nothing.
+    Closed,
 }
 
 impl Sqlite {
@@ -40,9 +49,10 @@ impl Sqlite {
     pub(super) fn open(file: &Path) -> Result<Self, StoreError> {
         create(file);
         let named = |error: StoreError| error.of(file.display());
-        let opened = match Self::opened(file, false) {
+        let opened = match Self::opened(file, State::Open) {
             Err(error @ StoreError::Unavailable(_)) => {
-                let read_only = Self::opened(file, true).map_err(|_| named(error.clone()))?;
+                let read_only = Self::opened(file, State::ReadOnly);
+                let read_only = read_only.map_err(|_| named(error.clone()))?;
                 tracing::error!(
                     "offers can be looked up and not published: {}",
                     named(error)
@@ -54,10 +64,10 @@ impl Sqlite {
         opened.map_err(named)
     }
 
-    fn opened(file: &Path, read_only: bool) -> Result<Self, StoreError> {
+    fn opened(file: &Path, state: State) -> Result<Self, StoreError> {
         let mut connection = Connection::open(file)?;
         connection.busy_timeout(PATIENCE)?;
-        if read_only {
+        if state == State::ReadOnly {
             // Without this the log's index is a file, for which there is no room (https://sqlite.org/wal.html, "Use of WAL
             // Without Shared-Memory").
             connection.pragma_update(None, "locking_mode", "exclusive")?;
@@ -65,12 +75,13 @@ impl Sqlite {
         } else {
             schema::migrate(&mut connection)?;
             connection.pragma_update(None, "journal_mode", "wal")?;
-            connection.pragma_update(None, "synchronous", "full")?;
         }
+        // What is acknowledged is on the disk, also where there is room again before it is opened for writing.
+        connection.pragma_update(None, "synchronous", "full")?;
         Ok(Self {
             connection,
             file: file.to_owned(),
-            read_only,
+            state,
         })
     }
 
@@ -79,13 +90,14 @@ impl Sqlite {
         &self.connection
     }
 
-    /// Opens a database that can be read only for writing, if there is room again.
+    /// Opens a database for writing that could be read at most, if there is room again.
     fn open_again(&mut self) -> Result<(), StoreError> {
         // It keeps all others out, this process as well.
         self.connection = Connection::open_in_memory()?;
-        let opened = Self::opened(&self.file, false).or_else(|_| Self::opened(&self.file, true));
-        *self = opened?;
-        if !self.read_only {
+        self.state = State::Closed;
+        let opened = Self::opened(&self.file, State::Open);
+        *self = opened.or_else(|_| Self::opened(&self.file, State::ReadOnly))?;
+        if self.state == State::Open {
             tracing::info!("offers can be published again");
         }
         Ok(())
@@ -127,6 +139,10 @@ impl Store for Sqlite {
     }
 
     fn since(&mut self, number: u64, limit: usize) -> Result<Log, StoreError> {
+        // The keeper asks for this first where a store has failed.
+        if self.state == State::Closed {
+            self.open_again()?;
+        }
         let transaction = self.connection.transaction()?;
         let last = last(&transaction)?;
         let sql = "SELECT number, at, token, kind, provider, name, body FROM changes
@@ -183,7 +199,7 @@ impl Store for Sqlite {
     }
 
     fn tidy(&mut self, now: Timestamp, keep: usize) -> Result<bool, StoreError> {
-        if self.read_only {
+        if self.state == State::ReadOnly {
             self.open_again()?;
         }
         let (expired, keep) = (expired_by(now), keep.max(1) as i64);

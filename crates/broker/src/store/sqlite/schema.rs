@@ -56,7 +56,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     Ok(transaction.commit()?)
 }
 
-/// Whether no step is missing; changes nothing.
+/// Refuses a database of which a step is missing; changes nothing.
 pub(super) fn check(connection: &mut Connection) -> Result<(), StoreError> {
     let transaction = connection.transaction()?;
     match missing(&transaction)? {
