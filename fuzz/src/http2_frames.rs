@@ -6,7 +6,7 @@ use posthaste_serve::framing::Frames;
 use crate::cuts::Cut;
 use crate::within;
 
-/// What a client sends before its first frame (RFC 9113, section 3.4).
+/// The preface of a client, before its first frame (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Bytes at the end of what came that may wait for more: a frame's head, its padding and priority, and a field's beginning.
@@ -33,7 +33,7 @@ pub fn http2_frames(input: &[u8]) {
     }
 }
 
-/// What goes on of a connection that came in pieces, with what waits at its end.
+/// The bytes that go on of a connection that came in pieces, with those that wait at its end.
 fn pass<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut frames = Frames::default();
     let (mut passed, mut held) = (Vec::new(), Vec::new());
@@ -47,7 +47,7 @@ fn pass<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     passed
 }
 
-/// Where the flags of frames stand that may be trailers and end their stream: HEADERS of a stream that has had some.
+/// Places of the flags of frames that may be trailers and end their stream: HEADERS of a stream that has had some.
 fn last_flags(stream: &[u8]) -> Vec<usize> {
     let (mut at, mut highest, mut found) = (0, 0, Vec::new());
     while let Some(head) = stream.get(at..at + HEAD) {

@@ -63,7 +63,7 @@ async fn check(target: Arc<Target>, path: Rc<Uri>, every: Duration) {
     }
 }
 
-/// Whether it answers with a status below 500, on a connection of its own; not known without a descriptor for that.
+/// Asks on a connection of its own; true for a status below 500, none where there is no descriptor to ask with.
 async fn is_well(target: &Target, path: &Uri, limit: Duration) -> Option<bool> {
     let stream = match target.connect(limit).await {
         Ok(stream) => stream,

@@ -192,7 +192,7 @@ impl Upstreams {
                 refused.push(index);
                 continue;
             }
-            match self.ask_one((target, pool), request, mark, peer).await {
+            match self.ask_one(target, pool, request, mark, peer).await {
                 Ok(reply) => return Ok((reply, target)),
                 Err((failure, None)) => return Err(failure),
                 Err((failure, Some(unsent))) => (last, request) = (failure, unsent),
@@ -205,7 +205,8 @@ impl Upstreams {
     /// The reply of one; with the failure the request, where nothing of it was sent.
     async fn ask_one(
         &self,
-        (target, pool): (&Target, &Rc<Pool>),
+        target: &Target,
+        pool: &Rc<Pool>,
         mut request: Request<Outgoing>,
         mark: Dscp,
         peer: &Peer,
@@ -315,7 +316,7 @@ impl Upstreams {
     }
 }
 
-/// Whether this process or the machine has no descriptor left.
+/// True if this process or the machine has no descriptor left.
 fn lacks_descriptors(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),

@@ -22,7 +22,7 @@ pub(super) struct Known {
     pub(super) lost: Option<String>,
     /// The first offer that cannot be compared.
     left_out: Option<String>,
-    /// What is taken of a broker at most.
+    /// Offers that are taken of a broker at most.
     pub(super) limits: Limits,
 }
 
@@ -117,7 +117,8 @@ impl Known {
         format!("no offer for {kind} is enough; the cheapest, {name}: {objections}")
     }
 
-    /// Whether a choice may come out otherwise from now on. More offers than a broker has by default are an error.
+    /// Takes news in; true if a choice may come out otherwise from now on. More offers than a broker may have by default
+    /// are an error.
     pub(super) fn take(
         &mut self,
         news: News,
