@@ -28,25 +28,31 @@ pub(crate) fn is_sealed(headers: &HeaderMap) -> bool {
             .iter()
             .any(|seal| name.eq_ignore_ascii_case(seal.as_str()))
     };
-    let trailers = headers.get_all(TRAILER).iter();
-    let mut trailers = trailers.filter_map(|line| line.to_str().ok());
-    headers.keys().any(|name| SEALS.contains(name))
-        || trailers.any(|line| line.split(',').any(|name| is_seal(name.trim())))
+    let names_seal = |line: &HeaderValue| {
+        let line = line.to_str().unwrap_or_default();
+        line.split(',').any(|name| is_seal(name.trim()))
+    };
+    headers
+        .iter()
+        .any(|(name, line)| SEALS.contains(name) || (*name == TRAILER && names_seal(line)))
 }
 
 /// Takes away what concerns one connection only, and what the Connection field names.
 pub(crate) fn strip_hop(headers: &mut HeaderMap) {
     let own = headers.keys().filter(|name| is_of_one_hop(name)).cloned();
-    let named = headers
-        .get_all(CONNECTION)
-        .iter()
-        // What nearly all of them say, and it goes anyway.
-        .filter(|field| !field.as_bytes().eq_ignore_ascii_case(b"keep-alive"))
-        .filter_map(|field| field.to_str().ok())
-        .flat_map(|field| field.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .filter(|name| !is_for_all_hops(name));
-    let gone: Vec<HeaderName> = own.chain(named).collect();
+    let mut gone: Vec<HeaderName> = own.collect();
+    if gone.contains(&CONNECTION) {
+        let named = headers
+            .get_all(CONNECTION)
+            .iter()
+            // Nearly all of them say this, and it is removed anyway.
+            .filter(|field| !field.as_bytes().eq_ignore_ascii_case(b"keep-alive"))
+            .filter_map(|field| field.to_str().ok())
+            .flat_map(|field| field.split(','))
+            .filter_map(|name| name.trim().parse().ok())
+            .filter(|name| !is_for_all_hops(name));
+        gone.extend(named);
+    }
     for name in gone {
         headers.remove(name);
     }

@@ -1,6 +1,7 @@
 //! The path of a request, from top to bottom.
 
 use std::cell::RefCell;
+use std::pin::pin;
 use std::rc::Rc;
 
 use hyper::body::Body;
@@ -121,7 +122,8 @@ impl Gateway {
         let place = self.places.take().await;
         metrics.queued(&place);
         let asked = now();
-        let ask = route.upstreams.ask(request, onward, &peer);
+        // Pinned here: handed on by value, it would be copied.
+        let ask = pin!(route.upstreams.ask(request, onward, &peer));
         let reply = pass.attend(ask, progress.as_deref()).await;
         drop(place);
         let taken = upload().saturating_sub(before);

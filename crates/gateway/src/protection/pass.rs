@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::Pin;
 
 use hyper::http::StatusCode;
 use hyper::{HeaderMap, header::HeaderValue};
@@ -55,10 +55,9 @@ impl<'p> Pass<'p> {
     /// Does `work`. Who sends a request slowly must not take the place of others meanwhile: it is not in service then.
     pub(crate) async fn attend<T>(
         &self,
-        work: impl Future<Output = T>,
+        mut work: Pin<&mut impl Future<Output = T>>,
         progress: Option<&Progress>,
     ) -> T {
-        let mut work = pin!(work);
         poll_fn(|cx| {
             let polled = work.as_mut().poll(cx);
             let waits = progress.is_some_and(Progress::waits_for_client);

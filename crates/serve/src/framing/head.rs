@@ -11,8 +11,9 @@ const KEPT: usize = 64;
 /// The longest body: what the parser behind counts to.
 const MAX_LENGTH: u64 = u64::MAX - 2;
 
-const CONTENT_LENGTH: &[u8] = b"content-length";
-const TRANSFER_ENCODING: &[u8] = b"transfer-encoding";
+/// The two fields, as nearly all clients write them.
+const CONTENT_LENGTH: &[u8] = b"Content-Length";
+const TRANSFER_ENCODING: &[u8] = b"Transfer-Encoding";
 
 /// How the end of a body is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,7 +168,8 @@ impl Line {
 fn value_of<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let (start, value) = line.split_at_checked(name.len())?;
     let value = value.strip_prefix(b":")?;
-    if !start.eq_ignore_ascii_case(name) {
+    // Equal bytes are compared at once, others one by one.
+    if start != name && !start.eq_ignore_ascii_case(name) {
         return None;
     }
     let value = value.strip_suffix(b"\r").unwrap_or(value);
@@ -183,7 +185,11 @@ fn value_of<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 
 /// Digits as a number, and nothing else.
 fn parse(digits: &[u8]) -> Option<u64> {
-    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    let digits = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
-    digits.parse().ok().filter(|length| *length <= MAX_LENGTH)
+    let add = |number: u64, byte: &u8| {
+        let digit = byte.wrapping_sub(b'0');
+        let number = number.checked_mul(10)?.checked_add(digit.into())?;
+        (digit < 10).then_some(number)
+    };
+    let number = digits.iter().try_fold(0, add)?;
+    (!digits.is_empty() && number <= MAX_LENGTH).then_some(number)
 }
