@@ -120,6 +120,7 @@ impl Shelf {
                 // It has no condition that could refuse it.
                 Ok(Outcome::Made(_) | Outcome::Refused) => {}
                 Ok(Outcome::Full(full)) => {
+                    means.metrics.count_fetch(false);
                     failed.push(format!("{full} (limits.{})", full.limit()));
                 }
                 Err(error) => failed.push(error.to_string()),

@@ -98,6 +98,30 @@ fn garbage_endless_headers_and_chunked_nonsense_end() {
     }
 }
 
+/// Requests that two HTTP parsers could read differently.
+#[test]
+fn ambiguous_requests_are_rejected() {
+    let running = open(Config::default());
+    let post = |fields: &str| format!("POST /soap HTTP/1.1\r\n{fields}\r\n\r\n0\r\n\r\n");
+    for (status, request) in [
+        (501, post("Host: x\r\nTransfer-Encoding: x, chunked")),
+        (501, post("Host: x\r\nTransfer-Encoding: chunked, chunked")),
+        (
+            400,
+            post("Host: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\nContent-Length: 6"),
+        ),
+        (400, post("Host: a..b\r\nContent-Length: 5")),
+        (417, post("Host: x\r\nExpect: 200-ok\r\nContent-Length: 5")),
+        (400, "GET http://x/page/1 HTTP/1.1\r\n\r\n".to_owned()),
+    ] {
+        assert_eq!(
+            provoke(running.addr, request.as_bytes()),
+            Some(status),
+            "{request}"
+        );
+    }
+}
+
 #[test]
 fn slow_writers_and_slow_readers_end() {
     let running = open(impatient());

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use posthaste_broker::{Broker, Config, Place, Source};
+use posthaste_broker::{Broker, Config, Limits, Place, Source};
 use posthaste_units::Span;
 use posthaste_wsqos::qos::{Document, Offer, Offers};
 
@@ -70,12 +70,18 @@ impl Provider {
 
 /// A broker that fetches these.
 fn broker(sources: Vec<Source>) -> (Broker, tempfile::TempDir) {
+    limited(sources, Limits::default())
+}
+
+/// A broker that fetches these and accepts that many offers.
+fn limited(sources: Vec<Source>, limits: Limits) -> (Broker, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let store = Place::Sqlite(folder.path().join("offers.db"));
     (
         start(Config {
             store,
             sources,
+            limits,
             ..Config::default()
         }),
         folder,
@@ -177,4 +183,21 @@ fn a_provider_who_is_wrong_or_silent_keeps_what_he_had_and_nobody_else_waiting()
     until(&broker, &["Silver", "Gold"]);
     provider.has("/b", &[], vec![offer("Silver", 60, 300)]);
     until(&broker, &["Gold", "Silver"]);
+}
+
+#[test]
+fn fetched_offers_beyond_a_limit_are_counted_as_failed() {
+    let provider = Provider::open();
+    provider.has("/a", &[], vec![offer("Gold", 40, 100)]);
+    let limits = Limits {
+        per_provider: 1,
+        ..Limits::default()
+    };
+    let (broker, _folder) = limited(vec![provider.source("ada", "/a")], limits);
+    until(&broker, &["Gold"]);
+    assert_eq!(failures(&broker), 0.0);
+    let two = vec![offer("Gold", 30, 100), offer("Silver", 20, 300)];
+    provider.has("/a", &[], two);
+    until_failed(&broker);
+    until(&broker, &["Gold"]);
 }

@@ -3,7 +3,7 @@
 use posthaste_wsqos::qos::{Document, Offers};
 use serde_json::json;
 
-use crate::support::{Shop, offer, question, send, token};
+use crate::support::{Shop, exchange, offer, question, send, token};
 
 #[test]
 fn what_is_published_can_be_had_and_withdrawn() {
@@ -296,4 +296,25 @@ fn who_changed_what_can_be_listed() {
         .map(|(token, change)| (*token, change.key.name.as_str(), change.offer.is_some()))
         .collect();
     assert_eq!(told, [(1, "Good", false), (1, "Good", true)]);
+}
+
+/// Requests that two HTTP parsers could read differently.
+#[test]
+fn ambiguous_requests_are_rejected() {
+    let shop = Shop::open();
+    for (status, fields) in [
+        (501, "Host: b\r\nTransfer-Encoding: x, chunked"),
+        (501, "Host: b\r\nTransfer-Encoding: chunked, chunked"),
+        (
+            400,
+            "Host: b\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\nContent-Length: 6",
+        ),
+        (400, "Host: a..b\r\nContent-Length: 5"),
+        (417, "Host: b\r\nExpect: 200-ok\r\nContent-Length: 5"),
+        (400, "Content-Length: 5"),
+    ] {
+        let request = format!("POST /v1/best-offer HTTP/1.1\r\n{fields}\r\n\r\n0\r\n\r\n");
+        let reply = exchange(shop.broker.addr, &request);
+        assert_eq!(reply.status, status, "{request}");
+    }
 }

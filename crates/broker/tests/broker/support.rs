@@ -113,17 +113,21 @@ pub(crate) fn start(config: Config) -> Broker {
 
 /// Sends a request on a connection of its own.
 pub(crate) fn send(at: SocketAddr, method: &str, path: &str, fields: &[&str], body: &str) -> Reply {
-    let mut socket = TcpStream::connect(at).unwrap();
-    socket
-        .set_read_timeout(Some(Duration::from_secs(60)))
-        .unwrap();
     let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
     let length = body.len();
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: b\r\nConnection: close\r\nContent-Length: {length}\r\n{fields}\r\n"
     );
-    socket.write_all(head.as_bytes()).unwrap();
-    socket.write_all(body.as_bytes()).unwrap();
+    exchange(at, &(head + body))
+}
+
+/// Sends these bytes on a connection of their own.
+pub(crate) fn exchange(at: SocketAddr, request: &str) -> Reply {
+    let mut socket = TcpStream::connect(at).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    socket.write_all(request.as_bytes()).unwrap();
     let mut text = String::new();
     socket.read_to_string(&mut text).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();

@@ -352,3 +352,26 @@ impl From<rusqlite::Error> for StoreError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_that_could_not_be_opened_again_is_tried_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, aside) = (folder.path().join("offers.db"), folder.path().join("aside"));
+        drop(Sqlite::open(&file).unwrap());
+        let mut store = Sqlite::opened(&file, State::ReadOnly).unwrap();
+        std::fs::rename(&file, &aside).unwrap();
+        std::fs::create_dir(&file).unwrap();
+        store.tidy(Timestamp::UNIX_EPOCH, 1).unwrap_err();
+        assert_eq!(store.state, State::Closed);
+        store.since(0, 1).unwrap_err();
+        assert_eq!(store.state, State::Closed);
+        std::fs::remove_dir(&file).unwrap();
+        std::fs::rename(&aside, &file).unwrap();
+        store.since(0, 1).unwrap();
+        assert_eq!(store.state, State::Open);
+    }
+}
