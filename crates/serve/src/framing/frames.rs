@@ -148,13 +148,15 @@ impl Frames {
     /// Whether the first field of trailers is a pseudo-header field, or cannot be seen in their first frame; none where too
     /// little of it is there.
     fn is_malformed(&self, bytes: &[u8], headers: &Headers) -> Option<bool> {
-        let there = headers.end.min(bytes.len());
+        // No more than decides, whatever has come: where the connection is cut must not matter.
+        let decides = headers.end.min(headers.begin + DECIDES);
+        let there = decides.min(bytes.len());
         let mut blocks = self.blocks;
         blocks.begin();
         blocks.feed(&bytes[headers.begin..there]);
         match blocks.first() {
             Some(is_pseudo) => Some(is_pseudo),
-            None if there == headers.end || there - headers.begin >= DECIDES => {
+            None if there == decides => {
                 let is_empty = headers.begin == headers.end && headers.flags & END_HEADERS != 0;
                 Some(!is_empty)
             }
@@ -272,6 +274,13 @@ mod tests {
             frame(HEADERS, PADDED, 1, b"\xff"),
             frame(HEADERS, PADDED, 1, b"\xff\x82"),
             frame(CONTINUATION, 0, 1, b"\xff\xff\xff\xff\xff\xff"),
+            // Changes of the table's size without end, before the first field.
+            frame(
+                HEADERS,
+                END_HEADERS | END_STREAM,
+                0,
+                &[[0x27; 60].as_slice(), b"\x00\x01a\x01b"].concat(),
+            ),
         ] {
             passed(&[frame.clone(), frame]);
         }
