@@ -67,7 +67,10 @@ fn endless_coded_replies_do_not_fill_the_memory() {
     let outcomes = &report["outcomes"];
     println!("{most} KiB at most; {outcomes}");
     assert!((1..=MOST).contains(&most), "{most} KiB");
-    let given_up = outcomes["memory-limit"].as_u64().unwrap();
-    assert!(given_up > requests / 2, "{outcomes}");
+    let count = |outcome: &str| outcomes[outcome].as_u64().unwrap();
+    let given_up = count("memory-limit");
+    // On a busy machine some are not begun in time.
+    assert_eq!(given_up + count("dropped"), requests, "{outcomes}");
+    assert!(given_up >= 10, "{outcomes}");
     assert_eq!(report["generator"]["limited"], true);
 }
