@@ -24,6 +24,7 @@ const LEAST: Span = Span::from_secs(1);
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Where clients connect; port 0 takes any free one. Default 127.0.0.1:8090.
+    #[serde(deserialize_with = "address")]
     pub listen: SocketAddr,
     /// Where offers are kept. Default `sqlite:posthaste-offers.db`; a broker that follows another keeps none.
     #[serde(deserialize_with = "store")]
@@ -267,6 +268,11 @@ impl Config {
         }
         Ok(known)
     }
+}
+
+fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    posthaste_serve::listen_address(&text).map_err(serde::de::Error::custom)
 }
 
 fn store<'de, D: Deserializer<'de>>(from: D) -> Result<Place, D::Error> {

@@ -42,7 +42,7 @@ pub use counters::{Counters, Snapshot};
 pub use cpus::{available_cpus, pin_thread};
 pub use descriptors::open_files;
 pub use incoming::Incoming;
-pub use listen::{ListenError, listen};
+pub use listen::{AddressError, ListenError, listen, listen_address};
 pub use network_path::NetworkPath;
 pub use server::{Handler, Hooks, Running, Server, StartError, Timeouts};
 pub use signal::{Signal, Signals};

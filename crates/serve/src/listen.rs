@@ -1,7 +1,7 @@
 //! Listening sockets: the backlog is part of a service's capacity, so it is said and not defaulted.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use socket2::{Domain, Protocol, Socket, Type};
 use thiserror::Error;
@@ -32,6 +32,27 @@ pub enum ListenError {
         /// What the kernel said.
         error: io::Error,
     },
+}
+
+/// A text that is no address to listen on.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{0:?} is no address to listen on: write an IP address and a port, such as 127.0.0.1:8080 or [::]:8080, or \
+     localhost:8080, or :8080 for every IPv4 address of this machine"
+)]
+pub struct AddressError(String);
+
+/// The address that `text` states: an IP address and a port, `localhost:PORT` (127.0.0.1), or `:PORT` (0.0.0.0).
+pub fn listen_address(text: &str) -> Result<SocketAddr, AddressError> {
+    let error = || AddressError(text.to_owned());
+    let ip = match text.rsplit_once(':') {
+        Some(("", _)) => Ipv4Addr::UNSPECIFIED,
+        Some(("localhost", _)) => Ipv4Addr::LOCALHOST,
+        _ => return text.parse().map_err(|_| error()),
+    };
+    let port = text.rsplit(':').next().unwrap_or_default();
+    let port = port.parse().map_err(|_| error())?;
+    Ok((ip, port).into())
 }
 
 /// Listens on `address` with room for `backlog` connections that nobody has accepted yet.
@@ -71,6 +92,31 @@ mod tests {
         let error = listen(address, 8).unwrap_err();
         assert!(matches!(error, ListenError::InUse(a) if a == address));
         assert!(error.to_string().contains("ss -ltnp"));
+    }
+
+    #[test]
+    fn an_address_may_be_short() {
+        for (text, address) in [
+            ("127.0.0.1:80", "127.0.0.1:80"),
+            ("[::1]:80", "[::1]:80"),
+            ("localhost:8080", "127.0.0.1:8080"),
+            (":8080", "0.0.0.0:8080"),
+            (":0", "0.0.0.0:0"),
+        ] {
+            assert_eq!(listen_address(text), Ok(address.parse().unwrap()), "{text}");
+        }
+        for text in [
+            "",
+            ":",
+            "8080",
+            "localhost",
+            "localhost:",
+            ":70000",
+            "host:80",
+            "::1:80x",
+        ] {
+            assert!(listen_address(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -307,10 +307,7 @@ fn spelled<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
 
 fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
     let text = String::deserialize(deserializer)?;
-    text.parse().map_err(|_| {
-        let remedy = "write an IP address and a port, such as 127.0.0.1:8080 or [::]:8080";
-        D::Error::custom(format!("{text:?} is no address to listen on: {remedy}"))
-    })
+    posthaste_serve::listen_address(&text).map_err(D::Error::custom)
 }
 
 fn steps<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Menu, D::Error> {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use posthaste_bookshop::{Config, Law, start};
-use posthaste_serve::Signals;
+use posthaste_serve::{Signals, listen_address};
 use posthaste_units::Seed;
 
 use super::{Failure, log_to_stderr, print};
@@ -26,7 +26,7 @@ Examples:
     posthaste bookshop --service md1:5ms")]
 pub(crate) struct Args {
     /// Where to listen; port 0 takes any free one
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080", value_parser = listen_address)]
     listen: SocketAddr,
     /// Event loops, each with a thread of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1024))]

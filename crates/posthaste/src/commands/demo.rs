@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use posthaste_demo::{Config, start};
-use posthaste_serve::Signals;
+use posthaste_serve::{Signals, listen_address};
 use posthaste_units::Seed;
 
 use super::{Failure, log_to_stderr, print};
@@ -24,7 +24,7 @@ Examples:
     posthaste demo --listen 0.0.0.0:8070")]
 pub(crate) struct Args {
     /// Where the page is; port 0 takes any free one
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8070")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8070", value_parser = listen_address)]
     listen: SocketAddr,
     /// Seed of the shop's books and of the clients' arrivals
     #[arg(long, value_name = "N", default_value_t = Seed::default())]
