@@ -1,10 +1,10 @@
 //! A trace: every packet of a run, what it was, and what happened to it.
 //!
 //! ```no_run
-//! # use std::{path::Path, sync::Arc};
+//! # use std::sync::Arc;
 //! # use posthaste_emulator::{Emulation, trace};
 //! # let emulation = Emulation::new(Arc::default(), Arc::default());
-//! let writer = trace::Writer::create(Path::new("run.csv"))?; // or .pcapng, .svg, .txt
+//! let writer = trace::Writer::create(&["run.csv"])?; // or .pcapng, .svg, .txt
 //! let mut running = emulation.sightings(trace::BUFFER).start()?;
 //! let sightings = running.sightings.take().expect("they were asked for");
 //! let following = writer.follow(sightings)?;
@@ -77,6 +77,7 @@ pub use ladder::ladder;
 pub use posthaste_tcp::trace::{Kind, Sending};
 pub use what::What;
 
+use self::ladder::Drawing;
 use crate::following::Following as Thread;
 use crate::sighting::{Notes, Sighting};
 
@@ -127,65 +128,74 @@ pub struct Written {
     pub packets: u64,
 }
 
-/// Writes a trace to a file, in the form that its name asks for.
+/// Writes a trace to one file or several, each in the form that its name asks for.
 pub struct Writer {
-    path: PathBuf,
-    form: Box<dyn Form>,
+    files: Vec<Output>,
     chronicle: Chronicle,
-    failed: Option<io::Error>,
     packets: u64,
 }
 
-impl Writer {
-    /// Makes the file, or empties it. The name's ending decides what it becomes.
-    pub fn create(path: &Path) -> Result<Self, TraceError> {
-        let new = match path.extension().and_then(OsStr::to_str) {
-            Some("csv") => Self::table,
-            Some("pcapng") => Self::capture,
-            Some("svg") => Self::drawing,
-            Some("txt") => Self::text,
+/// A file that a trace is written to. After an error nothing more is written to it.
+struct Output {
+    path: PathBuf,
+    form: Box<dyn Form>,
+    failed: Option<io::Error>,
+}
+
+impl Output {
+    fn create(path: &Path) -> Result<Self, TraceError> {
+        let form: fn(File) -> Box<dyn Form> = match path.extension().and_then(OsStr::to_str) {
+            Some("csv") => |file| Box::new(table::Table::new(file)),
+            Some("pcapng") => |file| Box::new(capture::Capture::new(file)),
+            Some("svg") => |file| Box::new(Drawing::new(file, posthaste_draw::Ladder::svg)),
+            Some("txt") => |file| Box::new(Drawing::new(file, posthaste_draw::Ladder::text)),
             _ => return Err(TraceError::Ending(path.to_owned())),
         };
-        let failed = |error| TraceError::Create {
-            path: path.to_owned(),
-            error,
-        };
-        let file = File::create(path).map_err(failed)?;
-        Ok(new(path, file))
-    }
-
-    fn table(path: &Path, file: File) -> Self {
-        Self::new(path, Box::new(table::Table::new(file)))
-    }
-
-    fn capture(path: &Path, file: File) -> Self {
-        Self::new(path, Box::new(capture::Capture::new(file)))
-    }
-
-    fn drawing(path: &Path, file: File) -> Self {
-        let drawing = ladder::Drawing::new(file, posthaste_draw::Ladder::svg);
-        Self::new(path, Box::new(drawing))
-    }
-
-    fn text(path: &Path, file: File) -> Self {
-        let drawing = ladder::Drawing::new(file, posthaste_draw::Ladder::text);
-        Self::new(path, Box::new(drawing))
-    }
-
-    fn new(path: &Path, form: Box<dyn Form>) -> Self {
-        Self {
-            path: path.to_owned(),
-            form,
-            chronicle: Chronicle::new(),
-            failed: None,
-            packets: 0,
+        let path = path.to_owned();
+        match File::create(&path) {
+            Ok(file) => Ok(Self {
+                path,
+                form: form(file),
+                failed: None,
+            }),
+            Err(error) => Err(TraceError::Create { path, error }),
         }
     }
 
-    /// Writes down a sighting. After an error nothing more is written; [`Writer::finish`] says so.
+    fn step(&mut self, step: &Step) {
+        if self.failed.is_none() {
+            self.failed = self.form.step(step).err();
+        }
+    }
+
+    fn end(mut self, packets: u64) -> Result<(), TraceError> {
+        let failed = self.failed.take().or_else(|| self.form.end().err());
+        let path = self.path;
+        failed.map_or(Ok(()), |error| {
+            Err(TraceError::Write {
+                path,
+                error,
+                packets,
+            })
+        })
+    }
+}
+
+impl Writer {
+    /// Makes the files, or empties them. A name's ending decides what the file becomes.
+    pub fn create(paths: &[impl AsRef<Path>]) -> Result<Self, TraceError> {
+        let files = paths.iter().map(|path| Output::create(path.as_ref()));
+        Ok(Self {
+            files: files.collect::<Result<_, _>>()?,
+            chronicle: Chronicle::new(),
+            packets: 0,
+        })
+    }
+
+    /// Writes a sighting. [`Writer::finish`] reports errors.
     pub fn note(&mut self, sighting: Sighting) {
         self.packets += 1;
-        if self.failed.is_none() {
+        if self.files.iter().any(|file| file.failed.is_none()) {
             self.chronicle.push(sighting);
             self.write_steps();
         }
@@ -193,29 +203,25 @@ impl Writer {
 
     fn write_steps(&mut self) {
         while let Some(step) = self.chronicle.pop() {
-            if let Err(error) = self.form.step(&step) {
-                self.failed = Some(error);
-                return;
+            for file in &mut self.files {
+                file.step(&step);
             }
         }
     }
 
-    /// Writes the rest. An error means that the file is not complete.
+    /// Writes the rest, to each file what can be written. An error means that a file is not complete.
     pub fn finish(mut self) -> Result<Written, TraceError> {
         self.chronicle.end();
-        if self.failed.is_none() {
-            self.write_steps();
-        }
-        let failed = self.failed.or_else(|| self.form.end().err());
-        let (path, packets) = (self.path, self.packets);
-        match failed {
-            None => Ok(Written { packets }),
-            Some(error) => Err(TraceError::Write {
-                path,
-                error,
-                packets,
-            }),
-        }
+        self.write_steps();
+        let packets = self.packets;
+        let ends: Vec<_> = self
+            .files
+            .into_iter()
+            .map(|file| file.end(packets))
+            .collect();
+        ends.into_iter()
+            .collect::<Result<(), _>>()
+            .map(|()| Written { packets })
     }
 
     /// Takes sightings as they come, in a thread of its own, which the emulator never waits for.

@@ -1,6 +1,6 @@
 //! What packets are taken for, from connections played by hand; and files that cannot be written.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::path::Path;
 
 use pcap_parser::{Block, OptionCode, PcapBlockOwned, PcapError, create_reader};
@@ -285,7 +285,7 @@ fn connections_that_are_over_are_forgotten() {
 fn written(name: &str, hand: &Hand) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(name);
-    let mut writer = Writer::create(&path).expect("a file");
+    let mut writer = Writer::create(&[&path]).expect("a file");
     let sightings = hand.sightings();
     let packets = sightings.len() as u64;
     sightings
@@ -372,20 +372,20 @@ fn the_capture_holds_each_packet_before_and_after() {
     );
 }
 
+/// A file of this name that has no room.
+fn full(folder: &Path, name: &str) -> PathBuf {
+    let path = folder.join(name);
+    std::os::unix::fs::symlink("/dev/full", &path).expect("a link");
+    path
+}
+
 #[test]
 fn a_full_disk_is_an_error_and_says_what_is_missing() {
-    let forms = [
-        Writer::table,
-        Writer::capture,
-        Writer::drawing,
-        Writer::text,
-    ];
-    for form in forms {
-        let full = OpenOptions::new()
-            .write(true)
-            .open("/dev/full")
-            .expect("Linux has it");
-        let mut writer = form(Path::new("run.csv"), full);
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["run.csv", "run.pcapng", "run.svg", "run.txt"] {
+        let other = folder.path().join(format!("whole-{name}"));
+        let mut writer =
+            Writer::create(&[full(folder.path(), name), other.clone()]).expect("files");
         let hand = with_a_loss();
         hand.sightings()
             .into_iter()
@@ -395,16 +395,15 @@ fn a_full_disk_is_an_error_and_says_what_is_missing() {
             error.contains("No space left on device") && error.contains("make room"),
             "{error}"
         );
+        let whole = std::fs::metadata(other).expect("a file").len();
+        assert!(whole > 100, "{name}: {whole} bytes");
     }
 }
 
 #[test]
 fn after_an_error_everything_is_still_taken_and_counted() {
-    let full = OpenOptions::new()
-        .write(true)
-        .open("/dev/full")
-        .expect("Linux has it");
-    let mut writer = Writer::table(Path::new("run.csv"), full);
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut writer = Writer::create(&[full(folder.path(), "run.csv")]).expect("a file");
     let many = 3 * (1 << 16);
     let mut hand = Hand::new();
     hand.delivered(0.0, Up, "S");
@@ -421,13 +420,13 @@ fn after_an_error_everything_is_still_taken_and_counted() {
 #[test]
 fn names_that_do_not_say_what_to_write_are_refused_before_anything_starts() {
     for name in ["run", "run.pcap", "run.CSV.gz"] {
-        let refused = Writer::create(Path::new(name)).err().expect("refused");
+        let refused = Writer::create(&[name]).err().expect("refused");
         assert!(
             refused.to_string().contains(".csv, .pcapng, .svg or .txt"),
             "{refused}"
         );
     }
-    let nowhere = Writer::create(Path::new("/nowhere/run.csv"))
+    let nowhere = Writer::create(&["/nowhere/run.csv"])
         .err()
         .expect("refused");
     assert!(nowhere.to_string().contains("No such file"), "{nowhere}");

@@ -126,6 +126,11 @@ fn plan(direction: Direction, both: &PathArgs, own: Option<&PathArgs>) -> Plan {
 }
 
 impl PathArgs {
+    /// The profile that the other options change.
+    pub(super) fn profile(&self) -> Option<&'static Profile> {
+        self.profile
+    }
+
     fn apply(&self, plan: &mut Plan) {
         let Self {
             profile: _,

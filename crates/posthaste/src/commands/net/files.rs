@@ -45,7 +45,7 @@ impl Blank {
         let words = format!("posthaste {}\nseed {}", words.join(" "), args.seed);
         let record = args.record.as_ref();
         let record = record.map(|path| Recorder::create(path, &words));
-        let trace = args.trace.as_ref().map(|path| Writer::create(path));
+        let trace = (!args.trace.is_empty()).then(|| Writer::create(&args.trace));
         let report = args.report.as_ref().map(|path| Page::create(path));
         Ok(Self {
             record: record.transpose().map_err(Failure::run)?,

@@ -1,5 +1,6 @@
 //! `posthaste net`: what was typed becomes plans, kernels and commands; a session runs them.
 
+mod explain;
 mod files;
 mod hosts;
 mod listening;
@@ -19,9 +20,9 @@ use posthaste_link::{Direction, Plan, Sharing};
 use posthaste_units::Seed;
 
 use self::target::Target;
-use super::Failure;
 use super::drops::Drops;
 use super::path::{Directions, PathArgs};
+use super::{Failure, print};
 
 /// Run a command behind an emulated network, its kernel's own TCP at both ends
 ///
@@ -79,9 +80,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t, help_heading = "Run")]
     seed: Seed,
     /// Write down every packet: what it was and what happened to it, as .csv, .pcapng or, for
-    /// people, as a ladder (.svg, .txt)
+    /// people, as a ladder (.svg, .txt); may be repeated
     #[arg(long, value_name = "FILE", help_heading = "Run")]
-    trace: Option<PathBuf>,
+    trace: Vec<PathBuf>,
     /// Write down what goes into the links, so that its decisions can be replayed
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     record: Option<PathBuf>,
@@ -92,8 +93,16 @@ pub(crate) struct Args {
     #[arg(long, short, help_heading = "Run")]
     quiet: bool,
 
+    /// Print the properties of the link and of the profile, or of all profiles, and run nothing
+    #[arg(long, help_heading = "Run")]
+    explain: bool,
+
     /// What to run, after `--`
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(
+        last = true,
+        required_unless_present = "explain",
+        value_name = "COMMAND"
+    )]
     command: Vec<OsString>,
 }
 
@@ -120,15 +129,22 @@ Examples:
       --down '--background 1024kB/s' --server ./service -- ./clients
   The server's kernel only:
     posthaste net --route 'server:initcwnd 3' --sysctl server:net.ipv4.tcp_sack=0 --server ./service -- ./client
+  The properties of a profile, with another delay; of all profiles:
+    posthaste net --profile 3g --delay 50ms --explain
+    posthaste net --explain
 
 Exit code: COMMAND's; 128+N where signal N ended it, 126 and 127 where it could not be started,
 2 usage, 3 the network could not be made or did not last.
-What the relay carries and what it does not is in docs/net.md.";
+What the relay carries and what it does not is in docs/reference/net.md.";
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let plans = self.plans()?.map(Arc::new);
-        session::run(self, plans)
+        let plans = self.plans()?;
+        if self.explain {
+            print(&explain::explain(self.path.profile(), &plans))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        session::run(self, plans.map(Arc::new))
     }
 
     /// What the links do, up and down.

@@ -5,8 +5,7 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use posthaste_emulator::relay::Relayed;
-use posthaste_emulator::{Outcome, Verdict, Way};
-use posthaste_emulator::{agent, stack};
+use posthaste_emulator::{Outcome, SERVER, Verdict, Way, agent, stack};
 use posthaste_link::pattern::Effect;
 use posthaste_link::{Class, ClassCounters, Counters, Plan, Reason, Tally};
 use posthaste_units::{Seed, Size};
@@ -380,6 +379,13 @@ impl fmt::Display for Report {
             if let Some(background) = &way.background {
                 writeln!(f, "        background: {background}")?;
             }
+        }
+        if connections == 0 && self.up.packets + self.down.packets == 0 {
+            writeln!(
+                f,
+                "  nothing crossed the link: inside, 127.0.0.1 is the command's own machine; use {} with --to or --server",
+                SERVER.v4
+            )?;
         }
         let Lateness { p50, p99, max } = &self.lateness_us;
         let priority = if self.real_time {
