@@ -38,6 +38,19 @@ impl Admin {
         Ok(Self(place.open().map_err(failed)?))
     }
 
+    /// Opens a store that exists.
+    pub fn open_existing(place: &Place) -> Result<Self, Error> {
+        match place {
+            Place::Sqlite(file) if !file.exists() => {
+                let file = file.display();
+                Err(Error::Store(format!(
+                    "{file}: there is no such store; name one with --store, or make it with `posthaste broker token new PROVIDER`"
+                )))
+            }
+            _ => Self::open(place),
+        }
+    }
+
     /// Lets a provider publish with one more token. The token is known to nobody after this.
     pub fn make_token(&mut self, provider: &str) -> Result<(u64, String), Error> {
         let is_name = !provider.is_empty()

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use posthaste_broker::{Admin, Config, Error, Key, Place, start};
-use posthaste_serve::{Signal, Signals};
+use posthaste_serve::{Signal, Signals, listen_address};
 
 use super::{Failure, log_to_stderr, print};
 
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     at: At,
     /// Where clients connect
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     listen: Option<SocketAddr>,
     /// Follow the changes of this broker, in place of a store
     #[arg(long, value_name = "URL", conflicts_with = "store")]
@@ -156,7 +156,13 @@ impl At {
         Ok(config)
     }
 
+    /// The store, which must exist.
     fn open(&self) -> Result<Admin, Failure> {
+        Admin::open_existing(&self.config()?.store).map_err(Failure::run)
+    }
+
+    /// The store, made if there is none.
+    fn make(&self) -> Result<Admin, Failure> {
         Admin::open(&self.config()?.store).map_err(Failure::run)
     }
 }
@@ -165,7 +171,7 @@ impl Token {
     fn run(self) -> Result<(), Failure> {
         match self {
             Self::New { provider, at } => {
-                let (number, token) = at.open()?.make_token(&provider).map_err(Failure::run)?;
+                let (number, token) = at.make()?.make_token(&provider).map_err(Failure::run)?;
                 eprintln!("token {number}, for the offers of {provider}; it is not shown again");
                 print(&format!("{token}\n"))
             }
