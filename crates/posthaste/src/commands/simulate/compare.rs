@@ -67,12 +67,29 @@ pub(super) fn text(cases: &Cases, played: &Played) -> String {
             continue;
         };
         let mut rows: Vec<Vec<String>> = vec![head.map(str::to_owned).to_vec()];
-        rows.extend(group.iter().map(|one| row(one, first)));
+        let (same, others) = fold(group.iter().map(|one| row(one, first)));
+        rows.extend(others);
         text += &format!("\n{}", heading(&first.place));
         text += &table(&rows);
+        if !same.is_empty() {
+            text += &format!("the same as {}: {}\n", first.remedy, same.join(", "));
+        }
     }
     text + "\ntimeouts and what was sent for nothing: for a thousand connections; reordered: on the same path\n\
             without loss, where packets change places\n"
+}
+
+/// Separates rows whose figures are those of the first, by their names, from the others.
+fn fold(rows: impl Iterator<Item = Vec<String>>) -> (Vec<String>, Vec<Vec<String>>) {
+    let mut others: Vec<Vec<String>> = Vec::new();
+    let mut same = Vec::new();
+    for row in rows {
+        match others.first() {
+            Some(first) if first[1..] == row[1..] => same.extend(row.into_iter().next()),
+            _ => others.push(row),
+        }
+    }
+    (same, others)
 }
 
 fn heading(place: &str) -> String {
@@ -105,4 +122,23 @@ fn row(one: &Compared<'_>, first: &Compared<'_>) -> Vec<String> {
         thousand(one.reordered.sent_for_nothing, one.reordered),
         reordered,
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fold;
+
+    #[test]
+    fn rows_that_change_nothing_are_folded() {
+        let row = |name: &str, figure: &str| vec![name.to_owned(), figure.to_owned()];
+        let rows = [
+            row("none", "1"),
+            row("a", "2"),
+            row("b", "1"),
+            row("c", "2"),
+        ];
+        let (same, others) = fold(rows.into_iter());
+        assert_eq!(same, ["b"]);
+        assert_eq!(others, [row("none", "1"), row("a", "2"), row("c", "2")]);
+    }
 }
