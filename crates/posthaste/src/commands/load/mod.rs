@@ -33,11 +33,18 @@ pub(crate) struct Args {
     #[arg(required_unless_present_any = ["mix", "wsdl"], conflicts_with_all = ["mix"])]
     url: Option<String>,
 
+    /// `-n` of other generators, which ends a run after so many requests
+    #[arg(short = 'n', hide = true, value_name = "N")]
+    number: Option<String>,
+    /// `-q` of other generators, which is a rate without its unit
+    #[arg(short = 'q', hide = true, value_name = "RATE")]
+    queries: Option<String>,
+
     /// Open loop at this rate, for example 500/s
     #[arg(long, help_heading = "Pace")]
     rate: Option<Rate>,
     /// Closed loop: this many clients, each sends its next request when the last has ended
-    #[arg(long, help_heading = "Pace", conflicts_with = "arrivals", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'c', long, help_heading = "Pace", conflicts_with = "arrivals", value_parser = clap::value_parser!(u32).range(1..))]
     clients: Option<u32>,
     /// Find the highest rate at which this holds, for example 'p99<200ms'. Takes 50s, or what --duration says
     #[arg(long, value_name = "OBJECTIVE", help_heading = "Pace", conflicts_with_all = ["assert", "warm_up"])]
@@ -62,7 +69,13 @@ pub(crate) struct Args {
     )]
     arrivals: String,
     /// For how long requests are due; with --find, the time for the whole search [default: 10s; with --find: 50s]
-    #[arg(long, value_name = "T", help_heading = "Pace")]
+    #[arg(
+        short = 'd',
+        short_alias = 'z',
+        long,
+        value_name = "T",
+        help_heading = "Pace"
+    )]
     duration: Option<Span>,
     /// Requests due this early are sent and not counted, but for the rates: what is answered later was achieved then
     #[arg(long, value_name = "T", default_value = "0s", help_heading = "Pace")]
@@ -248,7 +261,7 @@ Examples:
       headers = { \"Content-Type\" = \"text/xml\", SOAPAction = '\"\"' }
       body-file = \"request.xml\"
   A handheld on GPRS, which unpacks a reply 10,000 times slower than this machine, with a service of this
-  machine (docs/slow-client.md says where the number comes from):
+  machine (docs/guides/slow-phone.md says where the number comes from):
     posthaste net --profile gprs --to localhost:8080 -- posthaste load http://10.0.0.2:8080/ \\
       --clients 1 --connect-timeout 10s --timeout 2m --decode --slowdown 10000
   Clients that pay 0.40 EUR at most, by the offers of a broker; what is due while all are dearer is declined:
@@ -278,6 +291,17 @@ impl Args {
     }
 
     fn plan(&self) -> Result<Plan, Failure> {
+        if self.number.is_some() {
+            return Err(Failure::usage(
+                "-n: a run ends after a time, not after a number of requests: write --duration 10s",
+            ));
+        }
+        if let Some(rate) = &self.queries {
+            let rate = rate.trim_end_matches("/s");
+            return Err(Failure::Usage(format!(
+                "-q: write --rate {rate}/s, the rate of all requests together"
+            )));
+        }
         // clap drops a requirement that conflicts with what is given, so it is checked here.
         if self.think.is_some() && self.clients.is_none() {
             return Err(Failure::Usage(
@@ -330,8 +354,12 @@ impl Args {
             file => {
                 let paced = self.rate.is_some() || self.steps.is_some() || self.ramp.is_some();
                 if paced || self.find.is_some() || self.duration.is_some() {
+                    let absent = match Path::new(file).exists() {
+                        true => "",
+                        false => "; there is no file of that name",
+                    };
                     return Err(Failure::Usage(format!(
-                        "{file} says when requests are due: leave --rate, --steps, --ramp, --find and --duration out"
+                        "{file} says when requests are due: leave --rate, --steps, --ramp, --find and --duration out{absent}"
                     )));
                 }
                 let text = read(Path::new(file))?;
