@@ -42,8 +42,21 @@ pub struct Figure {
 pub struct Study {
     /// Unique among studies; also the name of its seed.
     pub name: &'static str,
+    /// Decides what may run next to it.
+    pub needs: Needs,
+    /// Whether `reproduce` runs it when no figure is named.
+    pub core: bool,
     /// Runs it. Stopped early, it returns what it has measured so far.
     pub run: fn(&Conditions<'_>) -> Result<Records, Failure>,
+}
+
+/// The part of the machine on which a study's numbers depend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Emulated links, on which it waits most of the time. It may run next to others of this kind.
+    Links,
+    /// The processor. It runs alone.
+    Processor,
 }
 
 /// Why a study produced nothing.
@@ -140,13 +153,15 @@ pub enum Listed<'a> {
     Planned(&'static Planned),
 }
 
-/// The figures that `words` name: ids, aliases, or beginnings of ids ("overload"); all when
-/// there is no word. In the order of `figures`, each once.
+/// The figures that `words` name: ids, aliases, or beginnings of ids ("overload"). Without a word all, or those of the core
+/// studies. In the order of `figures`, each once.
 pub fn select<'f>(
     figures: &[&'f Figure],
     words: &[String],
+    all: bool,
 ) -> Result<Vec<&'f Figure>, SelectError> {
-    let mut chosen = vec![words.is_empty(); figures.len()];
+    let unnamed = |figure: &&Figure| words.is_empty() && (all || figure.study.core);
+    let mut chosen: Vec<bool> = figures.iter().map(unnamed).collect();
     for word in words {
         let id = papers::id_of(word);
         let exact = figures.iter().position(|figure| figure.id == id);

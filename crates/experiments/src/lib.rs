@@ -6,11 +6,13 @@
 //! file; how traffic is made and answered is left to the rooms below.
 
 mod check;
+mod drawing;
 mod estimate;
 mod figure;
 mod folder;
 pub mod lab;
 mod manifest;
+mod measuring;
 mod overload;
 mod packet_loss;
 mod papers;
@@ -18,18 +20,22 @@ mod progress;
 mod records;
 mod report;
 mod run;
+mod side_by_side;
 mod sweep;
 #[cfg(test)]
 mod tiny;
 mod wsqos;
 
 pub use check::{Check, Kind};
-pub use figure::{Conditions, Failure, Figure, Listed, Plot, SelectError, Study, list, select};
+pub use drawing::{Drawn, draw};
+pub use figure::{
+    Conditions, Failure, Figure, Listed, Needs, Plot, SelectError, Study, list, select,
+};
 pub use manifest::{Ended, Machine, Manifest};
 pub use papers::{ALIASES, PAPERS, PLANNED, Planned};
-pub use progress::{Console, Progress, Silent};
+pub use progress::{Board, Console, Progress, Silent};
 pub use records::{Columns, Holds, Records, RecordsError, Row, Table, Value};
-pub use run::{Drawn, Options, Outcome, RunError, draw, reproduce};
+pub use run::{Options, Outcome, RunError, reproduce, reproduce_part};
 
 /// Every figure that is built, in the order of the report.
 pub const FIGURES: &[&Figure] = &[

@@ -6,10 +6,10 @@
 use posthaste_draw::{Block, Card, Cell, Page, Section, State, Table, Verdict};
 
 use crate::check::{Check, Kind};
+use crate::drawing::{Drawn, plot_name};
 use crate::figure::{Figure, Plot, planned};
 use crate::manifest::{Ended, Machine, Manifest};
 use crate::papers::PAPERS;
-use crate::run::{Drawn, plot_name};
 
 /// The report on `drawn`, the figures of one folder; `figures` are all that are built.
 pub(crate) fn page(figures: &[&Figure], drawn: &[Drawn<'_>]) -> Page {

@@ -1,13 +1,14 @@
 //! The framework from outside, with sample figures and folders that go away.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 use posthaste_experiments::lab::{self, Counters, Lab};
 use posthaste_experiments::{
-    Check, Conditions, FIGURES, Failure, Figure, Listed, Options, Plot, Records, RunError,
+    Check, Conditions, FIGURES, Failure, Figure, Listed, Needs, Options, Plot, Records, RunError,
     SelectError, Silent, Study, Table, draw, list, reproduce, select,
 };
 use posthaste_units::{Seed, Span};
@@ -18,29 +19,45 @@ static COUNTED_RUNS: AtomicU32 = AtomicU32::new(0);
 /// Run by one test only, which counts.
 static COUNTED: Study = Study {
     name: "counted",
+    needs: Needs::Processor,
+    core: true,
     run: |conditions| {
         COUNTED_RUNS.fetch_add(1, Ordering::Relaxed);
         sweep(conditions)
     },
 };
-static SWEEP: Study = Study {
+static SWEEP: Study = SWEEP_ONE;
+const SWEEP_ONE: Study = Study {
     name: "sweep",
+    needs: Needs::Processor,
+    core: true,
     run: sweep,
 };
 static BROKEN: Study = Study {
     name: "broken",
+    needs: Needs::Processor,
+    core: true,
     run: |_| Err("the server said nothing".into()),
 };
 static PANICS: Study = Study {
     name: "panics",
+    needs: Needs::Processor,
+    core: true,
     run: |_| panic!("a bug in {}", "a study"),
 };
 static STOPS: Study = Study {
     name: "stops",
+    needs: Needs::Processor,
+    core: true,
     run: |conditions| {
         conditions.stop.store(true, Ordering::Relaxed);
         sweep(conditions)
     },
+};
+
+static RARE: Study = Study {
+    core: false,
+    ..SWEEP_ONE
 };
 
 fn sweep(conditions: &Conditions<'_>) -> Result<Records, Failure> {
@@ -117,12 +134,13 @@ fn options(out: &Path) -> Options {
         commit: Some("0123456789ab-dirty".to_owned()),
         out: out.to_owned(),
         lab: Lab::Shared("a test".to_owned()),
+        program: None,
     }
 }
 
 fn chosen(figures: &[&'static Figure], words: &[&str]) -> Result<Vec<&'static str>, SelectError> {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    let figures = select(figures, &words)?;
+    let figures = select(figures, &words, false)?;
     Ok(figures.iter().map(|figure| figure.id).collect())
 }
 
@@ -130,6 +148,14 @@ fn chosen(figures: &[&'static Figure], words: &[&str]) -> Result<Vec<&'static st
 fn figures_are_chosen_by_id_by_beginning_and_by_alias() {
     let all = [&ONE, &TWO, &BUG, &STOPPED];
     assert_eq!(chosen(&all, &[]).unwrap().len(), 4);
+    let rare = figure("overload/fig-10", &RARE);
+    let more = [&ONE, &rare];
+    let ids = |all| {
+        let figures = select(&more, &[], all).unwrap();
+        figures.iter().map(|figure| figure.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(false), ["overload/fig-08"]);
+    assert_eq!(ids(true), ["overload/fig-08", "overload/fig-10"]);
     assert_eq!(
         chosen(&all, &["overload/fig-09", "overload"]).unwrap(),
         ["overload/fig-08", "overload/fig-09"]
@@ -282,6 +308,8 @@ fn what_was_measured_before_a_stop_is_kept() {
 fn what_was_measured_before_an_error_is_kept_and_drawn() {
     static CUT_SHORT: Study = Study {
         name: "cut short",
+        needs: Needs::Processor,
+        core: true,
         run: |conditions| {
             let mut records = sweep(conditions)?;
             records.cut_short(&"the broker went away");
@@ -386,6 +414,87 @@ fn a_damaged_result_is_reported_and_the_others_drawn() {
     assert!(outcome.figures[1].error.is_none());
 }
 
+/// A program in place of ours.
+fn script(dir: &Path, text: &str) -> std::path::PathBuf {
+    let path = dir.join("script");
+    fs::write(&path, format!("#!/bin/sh\n{text}")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+static ON_LINKS: Study = Study {
+    needs: Needs::Links,
+    ..SWEEP_ONE
+};
+static ON_OTHER_LINKS: Study = Study {
+    name: "other links",
+    needs: Needs::Links,
+    ..SWEEP_ONE
+};
+
+#[test]
+fn studies_that_wait_on_links_run_side_by_side() {
+    let (first, second) = (
+        figure("overload/fig-08", &ON_LINKS),
+        figure("overload/fig-09", &ON_OTHER_LINKS),
+    );
+    let all = [&first, &second];
+    let dir = tempfile::tempdir().unwrap();
+    let stop = AtomicBool::new(false);
+    let alone = options(dir.path());
+    reproduce(&all, &all, &alone, &stop, &Silent).unwrap();
+    // Each waits until the other has begun.
+    let program = script(
+        dir.path(),
+        "here=$(dirname \"$0\"); touch \"$here/begun-$(basename \"$3\")\"
+         until [ -e \"$here/begun-fig-08\" ] && [ -e \"$here/begun-fig-09\" ]; do sleep 0.01; done
+         echo '{\"step\":{\"done\":1,\"of\":2,\"words\":\"half\"}}'
+         [ \"$3\" = overload/fig-08 ] && echo '{\"over\":[]}'
+         [ \"$3\" = overload/fig-08 ]",
+    );
+    let beside = Options {
+        program: Some(program),
+        ..alone
+    };
+    let outcome = reproduce(&all, &all, &beside, &stop, &Silent).unwrap();
+    let errors: Vec<_> = outcome
+        .figures
+        .iter()
+        .map(|drawn| drawn.error.as_deref())
+        .collect();
+    let early = "its process ended early (exit status: 1)";
+    assert_eq!(errors, [None, Some(early)]);
+    assert_eq!(outcome.exit_code(), 3);
+}
+
+#[test]
+fn studies_in_processes_are_interrupted_and_keep_what_they_have() {
+    let figure = figure("overload/fig-08", &ON_LINKS);
+    let dir = tempfile::tempdir().unwrap();
+    let stop = AtomicBool::new(false);
+    reproduce(&[&figure], &[&figure], &options(dir.path()), &stop, &Silent).unwrap();
+    let program = script(
+        dir.path(),
+        "trap 'echo \"{\\\"over\\\":[]}\"; exit' INT; touch \"$(dirname \"$0\")/ready\"
+         while :; do sleep 0.01; done",
+    );
+    let ready = dir.path().join("ready");
+    let beside = Options {
+        program: Some(program),
+        ..options(dir.path())
+    };
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ready.exists() {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        reproduce(&[&figure], &[&figure], &beside, &stop, &Silent).unwrap()
+    });
+    assert!(outcome.stopped && outcome.figures[0].error.is_none());
+}
+
 #[test]
 fn a_lab_has_loopback_and_counters_of_its_own() {
     // Only the calling thread moves, so that the other tests stay where they are.
@@ -415,7 +524,7 @@ fn a_lab_has_loopback_and_counters_of_its_own() {
 fn the_bytes_of_the_overload_paper_are_counted_for_real() {
     let dir = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
-    let chosen = select(FIGURES, &["overload/fig-05".to_owned()]).unwrap();
+    let chosen = select(FIGURES, &["overload/fig-05".to_owned()], false).unwrap();
     let outcome = reproduce(FIGURES, &chosen, &options(dir.path()), &stop, &Silent).unwrap();
     assert_eq!(outcome.exit_code(), 0);
     let figure = &outcome.figures[0];

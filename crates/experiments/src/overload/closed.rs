@@ -9,11 +9,13 @@ use posthaste_units::{Seed, Span};
 
 use super::bench::{Bench, Form, SLOWDOWN, Shop, runs};
 use crate::estimate::estimate;
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::records::{Records, Table};
 
 pub(super) static STUDY: Study = Study {
     name: "overload-closed-loop",
+    needs: Needs::Processor,
+    core: true,
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };
 

@@ -11,12 +11,14 @@ use posthaste_units::{Seed, Span};
 use super::bench::{Bench, Form, SLOWDOWN, Shop, runs};
 use super::curves::{REJECTED, RESPONSE, THROUGHPUT};
 use crate::estimate::estimate;
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::records::{Records, Table, Value};
 use crate::sweep;
 
 pub(super) static STUDY: Study = Study {
     name: "overload-open-loop",
+    needs: Needs::Processor,
+    core: true,
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };
 

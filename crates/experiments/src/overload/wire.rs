@@ -13,11 +13,13 @@ use posthaste_load::{Arrivals, Pace, Plan, Step};
 use posthaste_units::{Rate, Seed, Span};
 
 use super::bench::{Bench, Form, Shop};
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::records::{Records, Table};
 
 pub(super) static STUDY: Study = Study {
     name: "overload-wire",
+    needs: Needs::Processor,
+    core: true,
     run: study,
 };
 

@@ -8,11 +8,13 @@ use super::kernel;
 use super::line::{Drops, Line};
 use super::rig::Job;
 use super::service::AUTHOR;
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::records::Records;
 
 pub(super) static STUDY: Study = Study {
     name: "packet-loss-by-chance",
+    needs: Needs::Links,
+    core: true,
     run: |conditions| study(conditions, if conditions.full { 20_000 } else { 5000 }),
 };
 
@@ -52,8 +54,6 @@ mod tests {
     use super::super::{instrument, loss_2_percent};
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use posthaste_units::Span;
-
     use super::*;
     use crate::progress::Progress;
     use crate::records::Row;
@@ -63,11 +63,9 @@ mod tests {
     struct Stopping<'a>(&'a AtomicBool);
 
     impl Progress for Stopping<'_> {
-        fn begin(&self, _: usize, _: usize, _: &str, _: Span) {}
         fn step(&self, _: u64, _: u64, _: &str) {
             self.0.store(true, Ordering::Relaxed);
         }
-        fn say(&self, _: &str) {}
         fn end(&self, _: &str) {}
     }
 

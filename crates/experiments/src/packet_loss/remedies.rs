@@ -15,11 +15,13 @@ use super::line::{Drops, Line, all};
 use super::rig::{Job, PROCESSING};
 use super::service::AUTHOR;
 use super::variants::{VARIANTS, Variant};
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::records::{Records, Table, Value};
 
 pub(super) static STUDY: Study = Study {
     name: "packet-loss-remedies",
+    needs: Needs::Processor,
+    core: false,
     run: |conditions| {
         // Every fifth: each bandwidth and each delay is among them, and the lines that are shown.
         let (skipped, step, repetitions) = match conditions.full {

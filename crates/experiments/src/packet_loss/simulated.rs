@@ -13,11 +13,13 @@ use super::played::{self, Part, Played};
 use super::rig::{Job, PROCESSING};
 use super::service::{self, SEGMENT, Service};
 use super::stack::{self, Stack};
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::records::{Records, Table};
 
 pub(super) static STUDY: Study = Study {
     name: "packet-loss-simulated",
+    needs: Needs::Processor,
+    core: true,
     run: |conditions| {
         let mut records = Records::new();
         records.set_parameter("processing", PROCESSING);

@@ -11,11 +11,13 @@ use super::kernel::{self, Kernel};
 use super::rig::{Ends, Job};
 use super::simulated;
 use super::twin::{Tables, Twin};
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::records::Records;
 
 pub(super) static STUDY: Study = Study {
     name: "packet-loss-sweep",
+    needs: Needs::Links,
+    core: true,
     run: |conditions| study(conditions, if conditions.full { [7, 8] } else { [3, 2] }),
 };
 

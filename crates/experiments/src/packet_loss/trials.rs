@@ -14,11 +14,13 @@ use super::played::{self, Part, Played};
 use super::rig::{Job, PROCESSING};
 use super::service::{AUTHOR, LATE, SEGMENT};
 use super::stack::{Cast, FREEBSD, LINUX, LINUX_6, Stack};
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::records::{Records, Table, Value};
 
 pub(super) static STUDY: Study = Study {
     name: "packet-loss-trials",
+    needs: Needs::Links,
+    core: true,
     run: |conditions| {
         let lines: Vec<Line> = line::all().collect();
         study(conditions, &lines, if conditions.full { 5 } else { 1 })

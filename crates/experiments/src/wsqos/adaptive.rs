@@ -9,11 +9,13 @@ use posthaste_units::{Rate, Span};
 use posthaste_wsqos::qos::Money;
 
 use super::market::{Course, Market};
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::records::{Records, Table};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-adaptive",
+    needs: Needs::Processor,
+    core: false,
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };
 

@@ -15,13 +15,15 @@ use super::lookups::QUESTIONS;
 use super::measured::runs;
 use super::qws;
 use super::rig::{Stand, describe, plan_of};
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::lab::{Cores, starting};
 use crate::records::{Records, Table};
 use crate::sweep;
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-brokers",
+    needs: Needs::Processor,
+    core: false,
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };
 

@@ -11,12 +11,14 @@ use posthaste_broker::{Admin, Broker, Config, Place};
 use posthaste_offers::{Client, Event, Follower, News, wait};
 use posthaste_wsqos::qos::{Definition, Offer};
 
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::lab::starting;
 use crate::records::{Records, Table};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-changes",
+    needs: Needs::Processor,
+    core: false,
     run: |conditions| study(conditions, if conditions.full { 5_000 } else { 400 }),
 };
 

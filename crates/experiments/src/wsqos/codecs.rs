@@ -10,11 +10,13 @@ use posthaste_units::Span;
 use posthaste_wsqos::{STEPS, Wish};
 
 use super::rig::Rig;
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::records::{Records, Table};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-codecs",
+    needs: Needs::Processor,
+    core: true,
     run: |conditions| {
         study(
             conditions,

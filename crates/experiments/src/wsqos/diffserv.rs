@@ -13,11 +13,13 @@ use posthaste_load::{Outcome, Run};
 use posthaste_units::{Seed, Span};
 
 use super::qos_proxy::{BACKGROUNDS, CONNECTIONS, Cell, LINE, Marks, REPLY, play};
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::records::{Records, Table, Value};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-diffserv",
+    needs: Needs::Processor,
+    core: false,
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };
 

@@ -15,7 +15,7 @@ pub(crate) static FIGURE: Figure = Figure {
     paper: PAPER,
     budget: BUDGET,
     study: &handheld::STUDY,
-    plot: |records| network(records).plot("Bluetooth: service time of each reply"),
+    plot: |records| network(records).plot_with_processing("Bluetooth: service time of each reply"),
     checks,
     differs: WITHOUT_THE_REST,
 };
@@ -31,5 +31,6 @@ fn checks(records: &Records) -> Vec<Check> {
     let network = network(records);
     let mut checks = network.instrument();
     checks.extend(no_real_difference(network));
+    checks.extend(network.with_processing());
     checks
 }

@@ -22,11 +22,13 @@ use posthaste_wsqos::Wish;
 use super::front::{Front, STEP};
 use super::line_time;
 use super::replies::{body_bytes, cost, slowdown};
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::records::{Records, Table};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-handheld",
+    needs: Needs::Links,
+    core: true,
     run: |conditions| {
         let fetches = if conditions.full { 10 } else { 3 };
         study(conditions, &NETWORKS, &Size::ALL, fetches)

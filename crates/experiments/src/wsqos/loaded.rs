@@ -21,13 +21,15 @@ use super::handheld::{CONNECT_TIMEOUT, GPRS, TIMEOUT, calibrate};
 use super::rig::{REPLY, Rig, Stand};
 use super::sclient::{FILL, GATEWAY, SLOWDOWN};
 use super::{line_time, paper};
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::lab::Lab;
 use crate::progress::Silent;
 use crate::records::{Records, Table, Value};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-loaded-handheld",
+    needs: Needs::Processor,
+    core: false,
     run: |conditions| study(conditions, if conditions.full { &FULL } else { &QUICK }),
 };
 

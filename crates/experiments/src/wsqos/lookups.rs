@@ -12,11 +12,13 @@ use rand::RngExt as _;
 use super::designs::{Asked, DESIGNS, POSTGRES, postgres};
 use super::qws;
 use super::timing::Timing;
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::records::{Records, Table};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-lookups",
+    needs: Needs::Processor,
+    core: false,
     run: |conditions| {
         let quick: &[usize] = &[27, 1_000, 10_000, 100_000];
         let full: &[usize] = &[27, 1_000, 10_000, 100_000, 1_000_000];

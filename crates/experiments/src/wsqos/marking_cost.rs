@@ -12,12 +12,14 @@ use super::qos_proxy::{message, request};
 use super::rig::{Rig, Stand, plan_of, side_by_side};
 use super::sclient::{FILL, SLOWDOWN};
 use crate::estimate::estimate;
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::records::{Records, Table, Value};
 use crate::sweep;
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-marking-cost",
+    needs: Needs::Processor,
+    core: false,
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };
 

@@ -67,6 +67,7 @@ mod policies;
 pub(crate) mod policies_2026;
 mod prices;
 pub(crate) mod prices_2026;
+mod processing;
 mod promises;
 pub(crate) mod promises_2026;
 mod qos_proxy;

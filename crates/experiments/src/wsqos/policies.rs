@@ -14,11 +14,13 @@ use super::peers::{Folder, Peer};
 use super::rig::{REPLY, Rig, Stand};
 use super::sizes::Sizes;
 use crate::check::most;
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::records::{Records, Table};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-policies",
+    needs: Needs::Processor,
+    core: false,
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };
 

@@ -10,11 +10,13 @@ use posthaste_wsqos::qos::Money;
 
 use super::demand::{Demand, EASY, Kind, Times, World};
 use super::market::{Course, Market, Seen};
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::records::{Records, Table, Value};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-prices",
+    needs: Needs::Processor,
+    core: false,
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };
 

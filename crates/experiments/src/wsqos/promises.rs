@@ -14,11 +14,13 @@ use super::measured::{Measured, runs};
 use super::peers::{Folder, Peer};
 use super::rig::{REPLY, Rig, Stand, side_by_side};
 use super::sizes::Sizes;
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::records::{Records, Table, Value};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-promises",
+    needs: Needs::Processor,
+    core: false,
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };
 

@@ -16,11 +16,13 @@ use posthaste_wsqos::{Envelope, Wish};
 use super::front::{Front, STEP};
 use super::paper;
 use crate::estimate::{Estimate, estimate};
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::records::{Records, Table};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-replies",
+    needs: Needs::Processor,
+    core: true,
     run: |conditions| study(conditions, if conditions.full { 15 } else { 3 }),
 };
 

@@ -12,12 +12,14 @@ use posthaste_wsqos::Wish;
 
 use super::measured::{Measured, runs};
 use super::rig::{REPLY, Rig, Stand};
-use crate::figure::{Conditions, Failure, Study};
+use crate::figure::{Conditions, Failure, Needs, Study};
 use crate::records::{Records, Table};
 use crate::sweep;
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-sclient",
+    needs: Needs::Processor,
+    core: true,
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };
 

@@ -4,6 +4,7 @@ use posthaste_bookshop::Size;
 use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 
 use super::handheld::WISHES;
+use super::processing::Processing;
 use crate::check::{Check, most};
 use crate::figure::Plot;
 use crate::records::{Records, Row};
@@ -102,6 +103,23 @@ impl<'a> Network<'a> {
             "Medians of fetches; whiskers are the shortest and the longest.".to_owned(),
         ];
         vec![Plot::Chart(chart)]
+    }
+
+    /// The figure with the handheld's own processing beside it.
+    pub(super) fn plot_with_processing(self, title: &str) -> Vec<Plot> {
+        let fit = Processing::fitted(self.records);
+        let mut plots = self.plot(title);
+        if let Some(Plot::Chart(chart)) = plots.first_mut() {
+            let curves = [PLAIN, COMPRESSED].map(|form| fit.curve(self.records, self.name, form));
+            chart.series.extend(curves);
+            chart.notes.push(fit.note());
+        }
+        plots
+    }
+
+    /// The paper's statements with that processing.
+    pub(super) fn with_processing(self) -> Vec<Check> {
+        Processing::fitted(self.records).checks(self.records, self.name)
     }
 
     /// What must hold of the instrument on this network.

@@ -3,15 +3,18 @@
 use std::path::PathBuf;
 
 use posthaste_experiments::{
-    Check, Console, FIGURES, Figure, Kind, Listed, Options, Outcome, lab, list, reproduce, select,
+    Check, Console, FIGURES, Figure, Kind, Listed, Options, Outcome, lab, list, reproduce,
+    reproduce_part, select,
 };
 use posthaste_units::Seed;
+use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::Serialize;
 
 use super::{Failure, print, stop_on_signal};
 
 /// Reproduce figures of the papers on this machine, ours beside theirs, as one HTML report.
 ///
+/// Without arguments it runs the core selection: figures of each paper, in three minutes on two idle cores.
 /// Everything runs in a network of its own where the machine allows it; no root is needed.
 /// Ctrl-C stops cleanly and keeps what was measured, and what was measured before beside it, in `previous`,
 /// until a run comes to its end.
@@ -24,19 +27,27 @@ POSTHASTE_POSTGRES may name a PostgreSQL to measure beside the broker's index, b
 a network of its own: postgres://USER@%2Frun%2Fpostgresql/DATABASE.
 
 Examples:
-  Everything that is built, in a quarter of an hour:
+  The core selection, in three minutes:
     posthaste reproduce
-  One study, as long and as dense as it deserves:
+  Every figure:
+    posthaste reproduce --all
+  One paper, measured for as long as the paper did:
     posthaste reproduce overload --full --out overload-full
-  What there is, and what is still to come:
+  The figures, those of the core selection marked:
     posthaste reproduce --list")]
 pub(crate) struct Args {
-    /// Figures, or beginnings of their names; all when there is none
+    /// Figures, or beginnings of their names; the core selection when there is none
     #[arg(value_name = "FIGURE")]
     figures: Vec<String>,
+    /// Run every figure
+    #[arg(long, conflicts_with = "figures")]
+    all: bool,
     /// Run longer and at more points
     #[arg(long)]
     full: bool,
+    /// Run as a part of another run, which draws
+    #[arg(long, hide = true, requires = "figures")]
+    part: bool,
     /// List the figures of the papers, built and planned, and run nothing
     #[arg(long)]
     list: bool,
@@ -53,9 +64,14 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let selection = select(FIGURES, &self.figures).map_err(Failure::usage)?;
+        let all = self.all || self.list;
+        let selection = select(FIGURES, &self.figures, all).map_err(Failure::usage)?;
         if self.list {
             return self.print_list(&selection);
+        }
+        if self.part {
+            // The run that this is a part of must not leave it behind.
+            set_parent_process_death_signal(Some(Signal::TERM)).map_err(Failure::run)?;
         }
         let options = Options {
             full: self.full,
@@ -64,8 +80,12 @@ impl Args {
             out: self.out,
             // Before any thread starts: only this one and its children move.
             lab: lab::enter(),
+            program: std::env::current_exe().ok().filter(|_| !self.part),
         };
         let stop = stop_on_signal()?;
+        if self.part {
+            return reproduce_part(&selection, &options, &stop).map_err(Failure::run);
+        }
         let outcome = reproduce(FIGURES, &selection, &options, &stop, &Console::new())
             .map_err(Failure::run)?;
         summarise(&outcome);
@@ -100,9 +120,13 @@ impl Args {
             .map(|entry| entry.id.len())
             .max()
             .unwrap_or(0);
-        let line = |entry: &Entry<'_>| match entry.comes {
-            None => format!("{:width$}  {}\n", entry.id, entry.title),
-            Some(comes) => format!("{:width$}  {} (comes {comes})\n", entry.id, entry.title),
+        let line = |entry: &Entry<'_>| {
+            let mark = if entry.core { '*' } else { ' ' };
+            let Entry { id, title, .. } = entry;
+            match entry.comes {
+                None => format!("{mark} {id:width$}  {title}\n"),
+                Some(comes) => format!("{mark} {id:width$}  {title} (comes {comes})\n"),
+            }
         };
         print(&entries.iter().map(line).collect::<String>())
     }
@@ -115,6 +139,8 @@ struct Entry<'a> {
     title: &'a str,
     /// "built" or "planned".
     state: &'static str,
+    /// It belongs to the core selection.
+    core: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     claim: Option<&'a str>,
     /// The study that it shares with others.
@@ -134,6 +160,7 @@ impl<'a> Entry<'a> {
                 id: figure.id,
                 title: figure.title,
                 state: "built",
+                core: figure.study.core,
                 claim: Some(figure.claim),
                 study: Some(figure.study.name),
                 budget_s: Some(figure.budget.as_secs_f64()),
@@ -143,6 +170,7 @@ impl<'a> Entry<'a> {
                 id: planned.id,
                 title: planned.title,
                 state: "planned",
+                core: false,
                 claim: None,
                 study: None,
                 budget_s: None,
@@ -152,28 +180,35 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// One line a figure, and every check of the instrument that failed, to stderr.
+/// A summary to stderr: how many checks hold, and each that does not.
 fn summarise(outcome: &Outcome<'_>) {
-    for drawn in &outcome.figures {
-        let held = |kind: Kind| {
-            let checks: Vec<&Check> = drawn
+    let checks = || outcome.figures.iter().flat_map(|drawn| &drawn.checks);
+    let held = |kind: Kind| {
+        let of_kind = checks().filter(|check| check.kind == kind);
+        let (held, not): (Vec<&Check>, Vec<&Check>) = of_kind.partition(|check| check.holds);
+        format!("{} of {}", held.len(), held.len() + not.len())
+    };
+    eprintln!(
+        "\n{} figures: {} checks of the instrument and {} claims hold here",
+        outcome.figures.len(),
+        held(Kind::Instrument),
+        held(Kind::Claim)
+    );
+    let lists = [(Kind::Instrument, "failed"), (Kind::Claim, "differs here")];
+    for (kind, title) in lists {
+        for drawn in &outcome.figures {
+            let differing = drawn
                 .checks
                 .iter()
-                .filter(|check| check.kind == kind)
-                .collect();
-            let held = checks.iter().filter(|check| check.holds).count();
-            format!("{held} of {}", checks.len())
-        };
-        let (instrument, claims) = (held(Kind::Instrument), held(Kind::Claim));
-        match &drawn.error {
-            Some(error) => eprintln!("{}: {error}", drawn.figure.id),
-            None => eprintln!(
-                "{}: instrument checks {instrument}, claims {claims} hold",
-                drawn.figure.id
-            ),
+                .filter(|check| check.kind == kind && !check.holds);
+            for check in differing {
+                eprintln!("{title}: {}: {}", drawn.figure.id, check.sentence);
+            }
         }
-        for check in drawn.checks.iter().filter(|check| check.fails_the_run()) {
-            eprintln!("    does not hold: {}", check.sentence);
+    }
+    for drawn in &outcome.figures {
+        if let Some(error) = &drawn.error {
+            eprintln!("failed: {}: {error}", drawn.figure.id);
         }
     }
 }

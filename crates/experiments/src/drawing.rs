@@ -1,0 +1,147 @@
+//! From records to pictures, checks and the report: what is on the disk, drawn again at any time.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::check::Check;
+use crate::figure::{Figure, Plot};
+use crate::manifest::{Ended, Manifest};
+use crate::measuring::unless_it_panics;
+use crate::records::Records;
+use crate::report;
+use crate::run::{Outcome, RunError};
+
+/// What became of one figure in a folder of results.
+pub struct Drawn<'f> {
+    /// The figure.
+    pub figure: &'f Figure,
+    /// What was run; `None` where the manifest cannot be read.
+    pub manifest: Option<Manifest>,
+    /// Its pictures; none where it failed.
+    pub plots: Vec<Plot>,
+    /// Its checks; none where it failed.
+    pub checks: Vec<Check>,
+    /// Why there is no picture.
+    pub error: Option<String>,
+}
+
+impl<'f> Drawn<'f> {
+    pub(crate) fn nothing(figure: &'f Figure) -> Self {
+        Self {
+            figure,
+            manifest: None,
+            plots: Vec::new(),
+            checks: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// Whether the run was told to stop before it was complete.
+    pub fn stopped(&self) -> bool {
+        let manifest = self.manifest.as_ref();
+        manifest.is_some_and(|manifest| manifest.ended == Ended::Stopped)
+    }
+}
+
+/// Draws the results in `dir` again, without running anything: pictures, checks, the report.
+pub fn draw<'f>(figures: &[&'f Figure], dir: &Path) -> Result<Outcome<'f>, RunError> {
+    let drawn = draw_figures(figures, dir);
+    if drawn.is_empty() {
+        return Err(RunError::Empty {
+            dir: dir.to_owned(),
+        });
+    }
+    let report = write_report(figures, &drawn, dir)?;
+    Ok(Outcome {
+        stopped: drawn.iter().any(Drawn::stopped),
+        figures: drawn,
+        report,
+    })
+}
+
+/// Everything in `dir` that belongs to one of `figures`, with its pictures written.
+pub(crate) fn draw_figures<'f>(figures: &[&'f Figure], dir: &Path) -> Vec<Drawn<'f>> {
+    let there = |figure: &&&Figure| dir.join(figure.id).join("manifest.json").exists();
+    let drawn = |figure: &&'f Figure| draw_figure(figure, &dir.join(figure.id));
+    figures.iter().filter(there).map(drawn).collect()
+}
+
+fn draw_figure<'f>(figure: &'f Figure, dir: &Path) -> Drawn<'f> {
+    let mut drawn = Drawn::nothing(figure);
+    let read = read_results(dir).and_then(|(manifest, records)| {
+        drawn.manifest = Some(manifest);
+        let Some(records) = records else {
+            return Ok(());
+        };
+        let pictures = || ((figure.plot)(&records), (figure.checks)(&records));
+        (drawn.plots, drawn.checks) = unless_it_panics(pictures)?;
+        write_plots(dir, &drawn.plots)
+            .and_then(|()| write_checks(dir, &drawn.checks))
+            .map_err(|error| error.to_string())
+    });
+    let failed = match drawn.manifest.as_ref().map(|manifest| &manifest.ended) {
+        Some(Ended::Failed(error)) => Some(error.clone()),
+        _ => None,
+    };
+    drawn.error = read.err().or(failed);
+    drawn
+}
+
+/// The manifest, and the records unless the run failed without any.
+fn read_results(dir: &Path) -> Result<(Manifest, Option<Records>), String> {
+    let path = dir.join("manifest.json");
+    let json = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let manifest: Manifest = serde_json::from_slice(&json)
+        .map_err(|error| format!("{}: {error}; run the figure again", path.display()))?;
+    let path = dir.join("records.csv");
+    if matches!(manifest.ended, Ended::Failed(_)) && !path.exists() {
+        return Ok((manifest, None));
+    }
+    let file = File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let numbers = manifest.numbers.iter();
+    let numbers = numbers.map(|(name, number)| (name.clone(), number.unwrap_or(f64::NAN)));
+    let parameters = manifest.parameters.clone();
+    let records = Records::read_csv(file, &manifest.tables, numbers.collect(), parameters)
+        .map_err(|error| error.to_string())?;
+    Ok((manifest, Some(records)))
+}
+
+/// Writes `checks.json`: for programs what the report is for people.
+fn write_checks(dir: &Path, checks: &[Check]) -> io::Result<()> {
+    let text = serde_json::to_string_pretty(checks).map_err(io::Error::other)?;
+    fs::write(dir.join("checks.json"), text)
+}
+
+/// The file of a figure's picture: `figure.svg`, and `figure-2.svg` and so on where there are more.
+pub(crate) fn plot_name(index: usize) -> String {
+    match index {
+        0 => "figure.svg".to_owned(),
+        more => format!("figure-{}.svg", more + 1),
+    }
+}
+
+fn write_plots(dir: &Path, plots: &[Plot]) -> io::Result<()> {
+    for (index, plot) in plots.iter().enumerate() {
+        let svg = match plot {
+            Plot::Chart(chart) => chart.svg(),
+            Plot::Bars(bars) => bars.svg(),
+        };
+        fs::write(dir.join(plot_name(index)), svg)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn write_report(
+    figures: &[&Figure],
+    drawn: &[Drawn<'_>],
+    dir: &Path,
+) -> Result<PathBuf, RunError> {
+    let path = dir.join("index.html");
+    let unwritable = |error| RunError::Unwritable {
+        dir: dir.to_owned(),
+        error,
+    };
+    fs::write(&path, report::page(figures, drawn).html()).map_err(unwritable)?;
+    Ok(path)
+}

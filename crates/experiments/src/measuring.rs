@@ -1,0 +1,160 @@
+//! One study: run, and its records written into the folders of its figures.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use posthaste_units::Span;
+
+use crate::figure::{Conditions, Failure, Figure, Study};
+use crate::folder;
+use crate::manifest::{Ended, Machine, Manifest};
+use crate::progress::{Board, Progress};
+use crate::records::Records;
+use crate::run::Options;
+
+/// A study that figures of a run need, and these figures.
+pub(crate) struct Task<'f> {
+    pub(crate) study: &'static Study,
+    pub(crate) figures: Vec<&'f Figure>,
+}
+
+/// A figure whose results could not be written, and why.
+pub(crate) type Unwritten = (String, String);
+
+impl<'f> Task<'f> {
+    /// The studies of `selection` in the order of their first figure.
+    pub(crate) fn of(selection: &[&'f Figure]) -> Vec<Self> {
+        let mut tasks: Vec<Self> = Vec::new();
+        for figure in selection {
+            let known = tasks
+                .iter_mut()
+                .find(|task| task.study.name == figure.study.name);
+            match known {
+                Some(task) => task.figures.push(figure),
+                None => tasks.push(Self {
+                    study: figure.study,
+                    figures: vec![figure],
+                }),
+            }
+        }
+        tasks
+    }
+
+    /// Time that a quick run may take.
+    pub(crate) fn budget(&self) -> Span {
+        let budgets = self.figures.iter().map(|figure| figure.budget);
+        budgets.max().unwrap_or(Span::ZERO)
+    }
+
+    /// Runs the study in this process and writes what it measured. Stopped or failed, it keeps what there is.
+    pub(crate) fn run(
+        &self,
+        options: &Options,
+        stop: &AtomicBool,
+        progress: &dyn Progress,
+        board: &dyn Board,
+    ) -> Vec<Unwritten> {
+        let begun = Instant::now();
+        let conditions = Conditions {
+            full: options.full,
+            seed: options.seed.child(self.study.name),
+            lab: &options.lab,
+            stop,
+            progress,
+            assumed_capacity: None,
+        };
+        let measured = run_study(self.study, &conditions);
+        let stopped = stop.load(Ordering::Relaxed);
+        let took = Span::from(begun.elapsed());
+        progress.end(&ending(&measured, stopped, took));
+        let mut unwritten = Vec::new();
+        for figure in &self.figures {
+            let manifest = Manifest {
+                duration_s: took.as_secs_f64(),
+                ..manifest(figure, options, &measured, stopped)
+            };
+            let dir = options.out.join(figure.id);
+            match folder::write(&dir, &manifest, measured.as_ref().ok()) {
+                Ok(None) => {}
+                Ok(Some(kept)) => {
+                    let kept = kept.display();
+                    board.say(&format!("{}: the run before is in {kept}", figure.id));
+                }
+                Err(error) => {
+                    board.say(&format!("{}: {error}", figure.id));
+                    unwritten.push((figure.id.to_owned(), error.to_string()));
+                }
+            }
+        }
+        unwritten
+    }
+}
+
+/// Runs one study; a panic in it is an error of this study alone.
+fn run_study(study: &Study, conditions: &Conditions<'_>) -> Result<Records, Failure> {
+    unless_it_panics(|| (study.run)(conditions)).unwrap_or_else(|panic| Err(panic.into()))
+}
+
+/// What comes of `work`; a panic is an error with its words.
+pub(crate) fn unless_it_panics<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work))
+        .map_err(|panic| format!("panicked: {}", panic_words(&*panic)))
+}
+
+fn panic_words(panic: &(dyn Any + Send)) -> String {
+    let words = panic
+        .downcast_ref::<&str>()
+        .map(|words| (*words).to_owned());
+    words
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "without words".to_owned())
+}
+
+fn ending(measured: &Result<Records, Failure>, stopped: bool, took: Span) -> String {
+    match (ended(measured, stopped), measured) {
+        (Ended::Complete, _) => format!("done in {took}"),
+        (Ended::Stopped, _) => format!("stopped after {took}; what was measured is kept"),
+        (Ended::Failed(error), Ok(_)) => {
+            format!("failed after {took}: {error}; what was measured is kept")
+        }
+        (Ended::Failed(error), Err(_)) => format!("failed after {took}: {error}"),
+    }
+}
+
+fn ended(measured: &Result<Records, Failure>, stopped: bool) -> Ended {
+    match measured.as_ref().map(Records::trouble) {
+        Ok(Some(error)) => Ended::Failed(error.to_owned()),
+        Ok(None) if stopped => Ended::Stopped,
+        Ok(None) => Ended::Complete,
+        Err(error) => Ended::Failed(error.to_string()),
+    }
+}
+
+fn manifest(
+    figure: &Figure,
+    options: &Options,
+    measured: &Result<Records, Failure>,
+    stopped: bool,
+) -> Manifest {
+    let none = Records::new();
+    let records = measured.as_ref().unwrap_or(&none);
+    let numbers = records.numbers().iter();
+    Manifest {
+        figure: figure.id.to_owned(),
+        study: figure.study.name.to_owned(),
+        ended: ended(measured, stopped),
+        commit: options.commit.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        seed: options.seed,
+        full: options.full,
+        duration_s: 0.0,
+        machine: Machine::here(),
+        parameters: records.parameters().clone(),
+        numbers: numbers
+            .map(|(name, number)| (name.clone(), Some(*number).filter(|n| n.is_finite())))
+            .collect(),
+        tables: records.columns(),
+    }
+}

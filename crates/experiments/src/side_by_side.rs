@@ -1,0 +1,206 @@
+//! Studies side by side, each in a process of its own.
+//!
+//! A study needs a network namespace, counters and threads that no other study shares, hence a process. It reports over
+//! its standard output, a JSON document a line, and writes its records itself.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use posthaste_units::Span;
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+
+use crate::measuring::{Task, Unwritten};
+use crate::progress::{Board, Progress};
+use crate::run::Options;
+
+/// Studies at a time for each core: each uses a tenth of one.
+const PER_CORE: usize = 2;
+
+/// Time between two looks at whether to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A line from a study's process.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Message {
+    Step {
+        done: u64,
+        of: u64,
+        words: String,
+    },
+    Say(String),
+    End(String),
+    /// The last line: everything else has been written.
+    Over(Vec<Unwritten>),
+}
+
+/// Runs `tasks`, the longest first, as the first of `all` studies of a run.
+pub(crate) fn run(
+    tasks: &[Task<'_>],
+    all: usize,
+    program: &Path,
+    options: &Options,
+    stop: &AtomicBool,
+    board: &dyn Board,
+) -> Vec<Unwritten> {
+    let mut longest_first: Vec<&Task<'_>> = tasks.iter().collect();
+    longest_first.sort_by_key(|task| std::cmp::Reverse(task.budget()));
+    let waiting = Mutex::new(VecDeque::from(longest_first));
+    let unwritten = Mutex::new(Vec::new());
+    let begun = AtomicUsize::new(0);
+    let worker = || {
+        let next = || {
+            waiting
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .pop_front()
+        };
+        while let Some(task) = next() {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let place = (begun.fetch_add(1, Ordering::Relaxed) + 1, all);
+            let progress = board.begin(place, task.study.name, task.budget());
+            let lost = run_one(task, program, options, stop, &*progress, board);
+            unwritten
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend(lost);
+        }
+    };
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..tasks.len().min(PER_CORE * cores) {
+            scope.spawn(worker);
+        }
+    });
+    unwritten
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs one study in a process, which ends with this thread at the latest.
+fn run_one(
+    task: &Task<'_>,
+    program: &Path,
+    options: &Options,
+    stop: &AtomicBool,
+    progress: &dyn Progress,
+    board: &dyn Board,
+) -> Vec<Unwritten> {
+    let failed = |error: String| {
+        progress.end(&format!("failed: {error}"));
+        let ids = task.figures.iter().map(|figure| figure.id.to_owned());
+        ids.map(|id| (id, error.clone())).collect()
+    };
+    let mut child = match command(task, program, options).spawn() {
+        Ok(child) => child,
+        Err(error) => return failed(format!("{}: {error}", program.display())),
+    };
+    let output = child.stdout.take();
+    let (over, ended) = thread::scope(|scope| {
+        let reader = scope.spawn(|| output.and_then(|output| follow(output, progress, board)));
+        let ended = wait(&mut child, stop);
+        (reader.join().ok().flatten(), ended)
+    });
+    match (over, ended) {
+        (Some(unwritten), _) => unwritten,
+        (None, Ok(status)) => failed(format!("its process ended early ({status})")),
+        (None, Err(error)) => failed(error.to_string()),
+    }
+}
+
+fn command(task: &Task<'_>, program: &Path, options: &Options) -> Command {
+    let mut command = Command::new(program);
+    command
+        .args(["reproduce", "--part"])
+        .args(task.figures.iter().map(|figure| figure.id))
+        .args(["--seed", &options.seed.to_string()])
+        .args(options.full.then_some("--full"))
+        .arg("--out")
+        .arg(&options.out)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        // A Ctrl-C reaches it once, from us.
+        .process_group(0);
+    command
+}
+
+/// Shows what the process reports, to its end. None where it ends without its last line.
+fn follow(
+    output: ChildStdout,
+    progress: &dyn Progress,
+    board: &dyn Board,
+) -> Option<Vec<Unwritten>> {
+    let lines = BufReader::new(output).lines().map_while(Result::ok);
+    for message in lines.filter_map(|line| serde_json::from_str(&line).ok()) {
+        match message {
+            Message::Step { done, of, words } => progress.step(done, of, &words),
+            Message::Say(words) => board.say(&words),
+            Message::End(words) => progress.end(&words),
+            Message::Over(unwritten) => return Some(unwritten),
+        }
+    }
+    None
+}
+
+/// Waits for the process, and interrupts it once when the run is to stop.
+fn wait(child: &mut Child, stop: &AtomicBool) -> io::Result<std::process::ExitStatus> {
+    let mut interrupted = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if stop.load(Ordering::Relaxed) && !interrupted {
+            interrupted = true;
+            kill_process(Pid::from_child(child), Signal::INT)?;
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// Standard output, to the process that shows progress.
+pub(crate) struct Pipe;
+
+impl Pipe {
+    /// Ends the report.
+    pub(crate) fn over(&self, unwritten: Vec<Unwritten>) {
+        self.tell(&Message::Over(unwritten));
+    }
+
+    fn tell(&self, message: &Message) {
+        let mut out = io::stdout().lock();
+        // A reader that is gone has ended this process already.
+        let _ = serde_json::to_writer(&mut out, message);
+        let _ = writeln!(out).and_then(|()| out.flush());
+    }
+}
+
+impl Board for Pipe {
+    fn begin(&self, _: (usize, usize), _: &str, _: Span) -> Box<dyn Progress> {
+        Box::new(Self)
+    }
+
+    fn say(&self, words: &str) {
+        self.tell(&Message::Say(words.to_owned()));
+    }
+}
+
+impl Progress for Pipe {
+    fn step(&self, done: u64, of: u64, words: &str) {
+        let words = words.to_owned();
+        self.tell(&Message::Step { done, of, words });
+    }
+
+    fn end(&self, words: &str) {
+        self.tell(&Message::End(words.to_owned()));
+    }
+}
