@@ -10,14 +10,15 @@ use crate::pgo;
 use crate::process;
 use crate::trouble::{Outcome, Trouble};
 
-/// How the binary is built: with checks on for tests, as users get it for measurements.
+/// Build of the binary: with checks on for tests, as packages have it for measurements.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Build {
     Dev,
-    Release,
-    /// The release, which counts what it does.
+    /// The profile `dist`.
+    Dist,
+    /// The same, which counts what it does.
     Counting,
-    /// The release, optimised by what was counted.
+    /// The same, optimised by what was counted.
     Profiled,
 }
 
@@ -72,7 +73,7 @@ impl Checkout {
     /// Builds the emulator's example that benchmarks let measure, and returns its path.
     pub(crate) fn measure(&self) -> Outcome<PathBuf> {
         let what = ["--package", "posthaste-emulator", "--example", "measure"];
-        self.built(Build::Release, &what, "examples/measure")
+        self.built(Build::Dist, &what, "examples/measure")
     }
 
     fn built(&self, build: Build, what: &[&str], program: &str) -> Outcome<PathBuf> {
@@ -80,9 +81,9 @@ impl Checkout {
         cargo.arg("build").args(what);
         let folder = match build {
             Build::Dev => self.target.join("debug"),
-            Build::Release => {
-                cargo.arg("--release");
-                self.target.join("release")
+            Build::Dist => {
+                cargo.args(["--profile", "dist"]);
+                self.target.join("dist")
             }
             Build::Counting => pgo::counting(self, &mut cargo)?,
             Build::Profiled => pgo::profiled(self, &mut cargo)?,

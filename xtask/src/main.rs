@@ -80,13 +80,13 @@ enum Chore {
     },
     /// Build the release by what it did in the study (profile-guided optimisation); needs rustup's llvm-tools
     Pgo,
-    /// Write the generated docs: docs/cli.md and the README's table of figures
+    /// Write the generated docs: docs/reference/cli.md and docs/papers/figures.md
     Docs {
         /// Write nothing; fail when something is out of date
         #[arg(long)]
         check: bool,
     },
-    /// Write docs/predictions.md: what the simulator says of the packet-loss study
+    /// Write docs/papers/predictions.md: what the simulator says of the packet-loss study
     Predictions,
     /// Run every fuzz target in fuzz/ for a while; needs nightly and cargo-fuzz
     Fuzz {
@@ -151,7 +151,7 @@ fn start(chore: Chore) -> Outcome<ExitCode> {
         Chore::Bench {
             name, quick, pgo, ..
         } => {
-            let build = if pgo { Build::Profiled } else { Build::Release };
+            let build = if pgo { Build::Profiled } else { Build::Dist };
             return bench::run(checkout, build, name.as_deref(), quick);
         }
         Chore::Pgo => pgo::run(&checkout)?,

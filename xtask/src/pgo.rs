@@ -84,10 +84,10 @@ fn release(checkout: &Checkout, cargo: &mut Command, flag: &str, folder: &str) -
     let host = Toolchain::ask(checkout)?.host()?;
     let folder = checkout.folder(folder)?;
     cargo
-        .args(["--release", "--target", &host, "--target-dir"])
+        .args(["--profile", "dist", "--target", &host, "--target-dir"])
         .arg(&folder)
         .env("CARGO_ENCODED_RUSTFLAGS", flag);
-    Ok(folder.join(host).join("release"))
+    Ok(folder.join(host).join("dist"))
 }
 
 fn profile(checkout: &Checkout) -> Outcome<PathBuf> {
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn what_is_run_is_in_the_study() {
-        let study = include_str!("../../docs/figures.md");
+        let study = include_str!("../../docs/papers/figures.md");
         for figure in FIGURES {
             assert!(study.contains(&format!("`{figure}`")), "{figure}");
         }

@@ -1,4 +1,4 @@
-//! docs/predictions.md: what the model says of the packet-loss study, for every position on all lines.
+//! docs/papers/predictions.md: what the model says of the packet-loss study, for every position on all lines.
 //!
 //! Written by the program before anything is held against it: whoever changes the model changes this
 //! file, and everybody sees by how much.
@@ -102,7 +102,7 @@ Author, as in the paper; for Sellerprofile, where the paper names none, it is th
 /// Writes the file.
 pub(crate) fn run(checkout: &Checkout) -> Outcome<()> {
     let program = Program {
-        path: checkout.binary(Build::Release)?,
+        path: checkout.binary(Build::Dist)?,
         logs: checkout.peer_folder("logs")?,
     };
     let mut text = HEAD.to_owned();
@@ -112,7 +112,7 @@ pub(crate) fn run(checkout: &Checkout) -> Outcome<()> {
             text += &section(&program, service, stack, figures)?;
         }
     }
-    let path = checkout.path("docs/predictions.md");
+    let path = checkout.path("docs/papers/predictions.md");
     write(&path, text)?;
     println!("wrote {}", path.display());
     Ok(())

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use toml::{Table, Value};
 
-use crate::files::{Source, rust, tracked};
+use crate::files::{Source, root, rust, tracked};
 use crate::rooms::{Kind, NETWORK, ROOMS, room};
 use crate::{Finding, expect_none};
 
@@ -206,4 +206,46 @@ fn every_room_in_the_workspace_is_named_like_its_folder() {
         }
     }
     expect_none(&findings);
+}
+
+/// `rust-version` is the least that every dependency on Linux allows, and what cargo therefore asks for.
+#[test]
+fn the_rust_version_is_that_of_the_dependencies() {
+    let cargo = std::process::Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked"])
+        .args(["--filter-platform", "x86_64-unknown-linux-gnu"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&cargo.stderr);
+    assert!(cargo.status.success(), "cargo metadata: {words}");
+    let metadata: serde_json::Value = serde_json::from_slice(&cargo.stdout).unwrap();
+    let list = |value: &serde_json::Value| value.as_array().unwrap().clone();
+    let resolved = list(&metadata["resolve"]["nodes"]);
+    let is_used = |package: &serde_json::Value| {
+        package["source"].is_string() && resolved.iter().any(|node| node["id"] == package["id"])
+    };
+    let packages = list(&metadata["packages"]);
+    let needed = packages.iter().filter(|package| is_used(package));
+    let needed = needed.filter_map(|package| package["rust_version"].as_str());
+    let number = |version: &str| -> Vec<u32> {
+        version
+            .split('.')
+            .take(2)
+            .map(|part| part.parse().unwrap())
+            .collect()
+    };
+    let most = needed.map(number).max().unwrap();
+    let manifest: Table = std::fs::read_to_string(root().join("Cargo.toml"))
+        .unwrap()
+        .parse()
+        .unwrap();
+    let ours = manifest["workspace"]["package"]["rust-version"]
+        .as_str()
+        .unwrap();
+    assert_eq!(
+        number(ours),
+        most,
+        "set rust-version in Cargo.toml to what the dependencies need"
+    );
 }
