@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn the_page_names_every_figure_and_outcome() {
-        const PAGE: &str = include_str!("../../../docs/load.md");
+        const PAGE: &str = include_str!("../../../docs/reference/load.md");
         for figure in figures() {
             assert!(PAGE.contains(&format!("`{figure}`")), "{figure}");
         }

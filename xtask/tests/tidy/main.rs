@@ -3,6 +3,7 @@
 //! Only what git tracks is looked at, so that work in progress bothers nobody but its author.
 //! What rustc and clippy can say is left to them (docs, long functions, `dbg!`).
 
+mod documents;
 mod files;
 mod manifests;
 mod purity;

@@ -5,7 +5,7 @@ use std::path::Path;
 use posthaste_broker::Config;
 
 const EXAMPLE: &str = include_str!("../../../../examples/broker.toml");
-const PAGE: &str = include_str!("../../../../docs/broker.md");
+const PAGE: &str = include_str!("../../../../docs/reference/broker-api.md");
 
 /// The example without the # before its keys.
 fn with_every_key() -> String {
@@ -54,7 +54,7 @@ fn the_page_names_each_key() {
             let name = format!("`{table}{key}`");
             assert!(
                 PAGE.contains(&name),
-                "docs/broker.md does not say what {name} is"
+                "docs/reference/broker-api.md does not say what {name} is"
             );
         }
     }

@@ -163,7 +163,7 @@ fn at_the_broker_only_those_find_the_cheaper_offer_who_say_that_they_leave_compr
         );
         index.put("books", "ada", offer).unwrap();
     }
-    // As docs/prices.md has it.
+    // As docs/reference/prices.md has it.
     let open = r#"{"qos": {"defaultQoSInfo": {"securityAndTransaction": [{"protocol": [{"name": "open-compression", "ontology": "urn:posthaste:wsqos"}]}]}}}"#;
     let open: Requirement = serde_json::from_str(open).unwrap();
     let now = offers.offers[0].expires - std::time::Duration::from_secs(1);

@@ -3,7 +3,7 @@
 use posthaste_gateway::Config;
 
 const EXAMPLE: &str = include_str!("../../../../examples/gateway.toml");
-const PAGE: &str = include_str!("../../../../docs/gateway.md");
+const PAGE: &str = include_str!("../../../../docs/reference/gateway.md");
 
 #[test]
 fn the_example_shows_the_defaults() {
@@ -58,7 +58,7 @@ fn the_page_names_each_key() {
             let name = format!("`{table}{key}`");
             assert!(
                 PAGE.contains(&name),
-                "docs/gateway.md does not say what {name} is"
+                "docs/reference/gateway.md does not say what {name} is"
             );
         }
     }

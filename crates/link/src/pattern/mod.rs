@@ -1,6 +1,6 @@
 //! Patterns: what happens to which packet, decided before the run.
 //!
-//! A pattern is a text that people write (`docs/patterns.md`), generators make and a link follows
+//! A pattern is a text that people write (`docs/reference/patterns.md`), generators make and a link follows
 //! exactly: by position (the eighth packet) or by time (the millisecond in which a packet
 //! arrives), after the pattern files of KauNet (Garcia, Hurtig, Brunstrom, "KauNet: Design and
 //! Usage", Karlstad University Studies 2008:59). Of its six kinds, triggers are absent: they tell

@@ -138,9 +138,10 @@ impl<'a> Scan<'a> {
                 "write the value behind the colon",
             ),
             _ => {
-                let (what, remedy) = wrong
-                    .split_once(": ")
-                    .unwrap_or((&wrong, "see docs/patterns.md for what can stand here"));
+                let (what, remedy) = wrong.split_once(": ").unwrap_or((
+                    &wrong,
+                    "see docs/reference/patterns.md for what can stand here",
+                ));
                 Wrong::at(at, format!("{token:?} {what}"), remedy)
             }
         })

@@ -70,7 +70,7 @@ fn the_example_says_what_its_comments_say() {
 /// The reference's own example is a pattern.
 #[test]
 fn the_example_of_the_reference_is_read() {
-    let reference = include_str!("../../../../docs/patterns.md");
+    let reference = include_str!("../../../../docs/reference/patterns.md");
     let example = reference.split("```text\n").nth(1).unwrap();
     let example = example.split("```").next().unwrap();
     let pattern = Pattern::parse(example).unwrap();

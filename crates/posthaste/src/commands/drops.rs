@@ -19,7 +19,7 @@ pub(super) struct Drops {
     /// Drop packets of each connection, ranges or times: down:8, up:3-5,9 or down:1s-1200ms; repeatable
     #[arg(long, value_name = "DIRECTION:PLACES")]
     drop: Vec<String>,
-    /// Follow a pattern (docs/patterns.md, `posthaste pattern make`)
+    /// Follow a pattern (docs/reference/patterns.md, `posthaste pattern make`)
     #[arg(long, value_name = "FILE")]
     pattern: Option<PathBuf>,
 }

@@ -5,6 +5,7 @@ mod bad_luck;
 mod command;
 mod compare;
 mod demo;
+mod documented;
 mod early_answers;
 mod endless_replies;
 mod few_descriptors;

@@ -30,7 +30,7 @@ const LONGEST: u64 = 65_535;
     posthaste pattern make --loss bursts:2%:4 --packets 10000\n  \
     posthaste pattern make --mahimahi down:Verizon-LTE-short.down\n  \
     posthaste pattern make --client-capture here.pcap --server-capture there.pcapng\n\n\
-    What is read off captures, and what cannot be, is in docs/patterns.md.")]
+    What is read off captures, and what cannot be, is in docs/reference/patterns.md.")]
 pub(crate) struct Args {
     /// Drop packets, ranges or times: down:8, up:3-5, down:12-14,20 or down:1s-1200ms; repeatable
     #[arg(long, value_name = "DIRECTION:PLACES", help_heading = "Lists")]

@@ -11,7 +11,7 @@ use super::Failure;
 
 /// Make and show patterns: which packet is dropped, delayed, damaged, exactly
 ///
-/// A pattern is a text (docs/patterns.md) that `posthaste net --pattern` follows packet by packet.
+/// A pattern is a text (docs/reference/patterns.md) that `posthaste net --pattern` follows packet by packet.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     posthaste pattern make --drop down:8 --out eighth.pattern\n  \

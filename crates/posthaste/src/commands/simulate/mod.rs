@@ -158,7 +158,7 @@ Examples:
     posthaste simulate --service sellerprofile --bandwidth 1Mbit --delay 40ms --loss 2% \\
       --client-tcp linux-2.6.15 --server-tcp linux-2.6.15 --compare all
 
-Where the model's numbers come from, and what it leaves out, is in docs/simulate.md.";
+Where the model's numbers come from, and what it leaves out, is in docs/reference/simulate.md.";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ServiceArg {

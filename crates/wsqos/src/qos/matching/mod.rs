@@ -1,6 +1,6 @@
 //! Whether an offer is enough for a requirement, and what speaks against it.
 //!
-//! The rules are those of WS-QoS, with one difference, said in `docs/offers.md`: what a requirement sets and an
+//! The rules are those of WS-QoS, with one difference, said in `docs/reference/offers.md`: what a requirement sets and an
 //! offer does not state does not match. There is one walk through both, [`compare`]; who wants one answer stops
 //! at the first objection, who wants all of them goes on.
 

@@ -1,0 +1,189 @@
+//! Markdown: links lead somewhere, lines are short, and the language is plain.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+use crate::files::{Source, root, tracked};
+use crate::{Finding, expect_none};
+
+/// Longest line, in characters. Rows of tables and lines that hold one long address are exempt.
+const LINE: usize = 120;
+
+/// The words that make a sentence indirect, in at most this share of all words.
+const INDIRECT: &[&str] = &["who", "whom", "which", "what"];
+const SHARE: f64 = 0.008;
+
+/// Pages that programs write, or that are still to be taken apart.
+const EXEMPT: &[&str] = &[
+    "docs/measured.md",
+    "docs/papers/figures.md",
+    "docs/papers/predictions.md",
+    "docs/reference/cli.md",
+];
+
+fn documents() -> Vec<Source> {
+    let all = tracked().into_iter();
+    all.filter(|source| source.path.ends_with(".md")).collect()
+}
+
+/// Pages for users.
+fn pages() -> Vec<Source> {
+    let is_page = |source: &Source| {
+        (source.path == "README.md" || source.path.starts_with("docs/"))
+            && !EXEMPT.contains(&&*source.path)
+    };
+    documents().into_iter().filter(is_page).collect()
+}
+
+/// Lines outside fenced code, with their numbers.
+fn prose(source: &Source) -> Vec<(usize, &str)> {
+    let mut in_code = false;
+    let mut lines = Vec::new();
+    for (number, line) in source.lines() {
+        if line.trim_start().starts_with("```") {
+            in_code = !in_code;
+        } else if !in_code {
+            lines.push((number, line));
+        }
+    }
+    lines
+}
+
+/// Targets of links in a line: what stands between `](` and `)`.
+fn targets(line: &str) -> impl Iterator<Item = &str> {
+    line.split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+}
+
+/// The anchor that renderers give a heading.
+fn anchor(heading: &str) -> String {
+    heading
+        .trim_start_matches('#')
+        .trim()
+        .chars()
+        .filter_map(|character| match character {
+            ' ' => Some('-'),
+            '-' | '_' => Some(character),
+            character if character.is_alphanumeric() => Some(character.to_ascii_lowercase()),
+            _ => None,
+        })
+        .collect()
+}
+
+fn anchors(path: &Path) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    headings.map(anchor).collect()
+}
+
+/// A path without `..` and `.`.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut findings = Vec::new();
+    for source in documents() {
+        let file = root().join(&source.path);
+        for (number, line) in prose(&source) {
+            for target in targets(line).filter(|target| !target.contains("://")) {
+                let (path, place) = target.split_once('#').unwrap_or((target, ""));
+                let there = match path {
+                    "" => file.clone(),
+                    path => plain(&file.parent().unwrap().join(path)),
+                };
+                let is_there = there.exists()
+                    && (place.is_empty()
+                        || there.extension().is_none_or(|ending| ending != "md")
+                        || anchors(&there).contains(place));
+                if !is_there {
+                    findings.push(Finding::new(
+                        source.line(number),
+                        format!("the link to {target} leads nowhere"),
+                        "name a file of the checkout, and a heading in it",
+                    ));
+                }
+            }
+        }
+    }
+    expect_none(&findings);
+}
+
+#[test]
+fn every_page_is_in_the_table_of_contents() {
+    let contents = std::fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
+    let listed: BTreeSet<&str> = contents.lines().flat_map(targets).collect();
+    let findings: Vec<Finding> = documents()
+        .iter()
+        .filter_map(|source| source.path.strip_prefix("docs/"))
+        .filter(|path| *path != "SUMMARY.md" && !listed.contains(path))
+        .map(|path| {
+            let place = format!("docs/{path}");
+            Finding::new(
+                place,
+                "no reader finds this page",
+                "list it in docs/SUMMARY.md",
+            )
+        })
+        .collect();
+    expect_none(&findings);
+}
+
+#[test]
+fn lines_are_short() {
+    let mut findings = Vec::new();
+    for source in pages() {
+        for (number, line) in prose(&source) {
+            let is_exempt = line.starts_with('|') || !line.trim().contains(' ');
+            if line.chars().count() > LINE && !is_exempt {
+                findings.push(Finding::new(
+                    source.line(number),
+                    format!("the line has {} characters", line.chars().count()),
+                    format!("break it at {LINE}"),
+                ));
+            }
+        }
+    }
+    expect_none(&findings);
+}
+
+#[test]
+fn sentences_are_direct() {
+    let mut findings = Vec::new();
+    for source in pages() {
+        let text: String = prose(&source)
+            .iter()
+            .flat_map(|(_, line)| [line, " "])
+            .collect();
+        let words: Vec<String> = text
+            .split(|character: char| !character.is_alphabetic())
+            .filter(|word| !word.is_empty())
+            .map(str::to_lowercase)
+            .collect();
+        let indirect = words
+            .iter()
+            .filter(|word| INDIRECT.contains(&&***word))
+            .count();
+        if indirect as f64 > SHARE * words.len() as f64 {
+            findings.push(Finding::new(
+                source.path,
+                format!(
+                    "{indirect} of {} words are who, whom, which or what",
+                    words.len()
+                ),
+                "write subject, verb, object: \"Compressed responses get a weak ETag\"",
+            ));
+        }
+    }
+    expect_none(&findings);
+}
