@@ -59,12 +59,12 @@ struct Own {
     failed: usize,
 }
 
-/// Programs that the workspace's tests hold our results against, and the Debian packages they come in.
-const ORACLES: [(&str, &str); 1] = [("tshark", "tshark")];
+/// Programs that the workspace's tests use besides Rust, and the Debian packages they come in.
+const PROGRAMS: [(&str, &str); 2] = [("tshark", "tshark"), ("curl", "curl")];
 
 fn own_tests(checkout: &Checkout) -> Own {
     let mut own = Own::default();
-    for (program, package) in ORACLES {
+    for (program, package) in PROGRAMS {
         if let Err(error) = tools::debian(checkout, program, package) {
             eprintln!("{error}");
         }
