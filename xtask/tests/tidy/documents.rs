@@ -142,7 +142,10 @@ fn every_page_is_in_the_table_of_contents() {
 #[test]
 fn lines_are_short() {
     let mut findings = Vec::new();
-    for source in pages() {
+    for source in documents() {
+        if EXEMPT.contains(&&*source.path) {
+            continue;
+        }
         for (number, line) in prose(&source) {
             let is_exempt = line.starts_with('|') || !line.trim().contains(' ');
             if line.chars().count() > LINE && !is_exempt {
