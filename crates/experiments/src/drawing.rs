@@ -1,4 +1,4 @@
-//! From records to pictures, checks and the report: what is on the disk, drawn again at any time.
+//! Pictures, checks and the report from the records on the disk, at any time.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,41 +8,9 @@ use crate::check::Check;
 use crate::figure::{Figure, Plot};
 use crate::manifest::{Ended, Manifest};
 use crate::measuring::unless_it_panics;
+use crate::outcome::{Drawn, Outcome, RunError, plot_name};
 use crate::records::Records;
 use crate::report;
-use crate::run::{Outcome, RunError};
-
-/// What became of one figure in a folder of results.
-pub struct Drawn<'f> {
-    /// The figure.
-    pub figure: &'f Figure,
-    /// What was run; `None` where the manifest cannot be read.
-    pub manifest: Option<Manifest>,
-    /// Its pictures; none where it failed.
-    pub plots: Vec<Plot>,
-    /// Its checks; none where it failed.
-    pub checks: Vec<Check>,
-    /// Why there is no picture.
-    pub error: Option<String>,
-}
-
-impl<'f> Drawn<'f> {
-    pub(crate) fn nothing(figure: &'f Figure) -> Self {
-        Self {
-            figure,
-            manifest: None,
-            plots: Vec::new(),
-            checks: Vec::new(),
-            error: None,
-        }
-    }
-
-    /// Whether the run was told to stop before it was complete.
-    pub fn stopped(&self) -> bool {
-        let manifest = self.manifest.as_ref();
-        manifest.is_some_and(|manifest| manifest.ended == Ended::Stopped)
-    }
-}
 
 /// Draws the results in `dir` again, without running anything: pictures, checks, the report.
 pub fn draw<'f>(figures: &[&'f Figure], dir: &Path) -> Result<Outcome<'f>, RunError> {
@@ -111,14 +79,6 @@ fn read_results(dir: &Path) -> Result<(Manifest, Option<Records>), String> {
 fn write_checks(dir: &Path, checks: &[Check]) -> io::Result<()> {
     let text = serde_json::to_string_pretty(checks).map_err(io::Error::other)?;
     fs::write(dir.join("checks.json"), text)
-}
-
-/// The file of a figure's picture: `figure.svg`, and `figure-2.svg` and so on where there are more.
-pub(crate) fn plot_name(index: usize) -> String {
-    match index {
-        0 => "figure.svg".to_owned(),
-        more => format!("figure-{}.svg", more + 1),
-    }
 }
 
 fn write_plots(dir: &Path, plots: &[Plot]) -> io::Result<()> {

@@ -44,7 +44,7 @@ pub struct Study {
     pub name: &'static str,
     /// Decides what may run next to it.
     pub needs: Needs,
-    /// Whether `reproduce` runs it when no figure is named.
+    /// Belongs to the core selection, which `reproduce` runs when no figure is named.
     pub core: bool,
     /// Runs it. Stopped early, it returns what it has measured so far.
     pub run: fn(&Conditions<'_>) -> Result<Records, Failure>,

@@ -13,6 +13,8 @@ mod folder;
 pub mod lab;
 mod manifest;
 mod measuring;
+mod options;
+mod outcome;
 mod overload;
 mod packet_loss;
 mod papers;
@@ -27,15 +29,17 @@ mod tiny;
 mod wsqos;
 
 pub use check::{Check, Kind};
-pub use drawing::{Drawn, draw};
+pub use drawing::draw;
 pub use figure::{
     Conditions, Failure, Figure, Listed, Needs, Plot, SelectError, Study, list, select,
 };
 pub use manifest::{Ended, Machine, Manifest};
+pub use options::Options;
+pub use outcome::{Drawn, Outcome, RunError};
 pub use papers::{ALIASES, PAPERS, PLANNED, Planned};
 pub use progress::{Board, Console, Progress, Silent};
 pub use records::{Columns, Holds, Records, RecordsError, Row, Table, Value};
-pub use run::{Options, Outcome, RunError, reproduce, reproduce_part};
+pub use run::{reproduce, reproduce_part};
 
 /// Every figure that is built, in the order of the report.
 pub const FIGURES: &[&Figure] = &[

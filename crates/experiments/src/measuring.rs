@@ -10,9 +10,9 @@ use posthaste_units::Span;
 use crate::figure::{Conditions, Failure, Figure, Study};
 use crate::folder;
 use crate::manifest::{Ended, Machine, Manifest};
+use crate::options::Options;
 use crate::progress::{Board, Progress};
 use crate::records::Records;
-use crate::run::Options;
 
 /// A study that figures of a run need, and these figures.
 pub(crate) struct Task<'f> {
@@ -22,6 +22,23 @@ pub(crate) struct Task<'f> {
 
 /// A figure whose results could not be written, and why.
 pub(crate) type Unwritten = (String, String);
+
+/// Studies that have run.
+#[derive(Default)]
+pub(crate) struct Measured {
+    /// Ids of their figures.
+    pub(crate) ran: Vec<&'static str>,
+    pub(crate) unwritten: Vec<Unwritten>,
+}
+
+impl Measured {
+    /// Adds a study that has run, with those of its figures that could not be written.
+    pub(crate) fn add(&mut self, task: &Task<'_>, unwritten: Vec<Unwritten>) {
+        let ids = task.figures.iter().map(|figure| figure.id);
+        self.ran.extend(ids);
+        self.unwritten.extend(unwritten);
+    }
+}
 
 impl<'f> Task<'f> {
     /// The studies of `selection` in the order of their first figure.
@@ -97,7 +114,7 @@ fn run_study(study: &Study, conditions: &Conditions<'_>) -> Result<Records, Fail
     unless_it_panics(|| (study.run)(conditions)).unwrap_or_else(|panic| Err(panic.into()))
 }
 
-/// What comes of `work`; a panic is an error with its words.
+/// Returns the result of `work`; a panic is an error with its words.
 pub(crate) fn unless_it_panics<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work))
         .map_err(|panic| format!("panicked: {}", panic_words(&*panic)))

@@ -6,9 +6,9 @@
 use posthaste_draw::{Block, Card, Cell, Page, Section, State, Table, Verdict};
 
 use crate::check::{Check, Kind};
-use crate::drawing::{Drawn, plot_name};
 use crate::figure::{Figure, Plot, planned};
 use crate::manifest::{Ended, Machine, Manifest};
+use crate::outcome::{Drawn, plot_name};
 use crate::papers::PAPERS;
 
 /// The report on `drawn`, the figures of one folder; `figures` are all that are built.

@@ -1,92 +1,21 @@
 //! Reproducing: studies run and write records, then the folder is drawn.
 //!
-//! The two halves meet on disk only: the folder is drawn as [`draw`](crate::draw) would do a year later. A study that fails takes nothing else
-//! with it, and what was measured before Ctrl-C stays.
+//! The two halves meet on disk only: the folder is drawn as [`draw`](crate::draw) would do a year later. A study that
+//! fails takes nothing else with it, and what was measured before Ctrl-C stays.
 
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use posthaste_units::{Seed, Size};
+use posthaste_units::Size;
 
-use crate::check::Check;
-use crate::drawing::{Drawn, draw_figures, write_report};
+use crate::drawing::{draw_figures, write_report};
 use crate::figure::{Figure, Needs};
-use crate::lab::Lab;
-use crate::measuring::{Task, Unwritten};
+use crate::measuring::{Measured, Task, Unwritten};
+use crate::options::Options;
+use crate::outcome::{Drawn, Outcome, ROOM, RunError};
 use crate::progress::Board;
 use crate::side_by_side;
-
-/// Free space below which nothing is run.
-const ROOM: Size = Size::from_bytes(16_000_000);
-
-/// How to reproduce.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// As long as the papers did, instead of within the quick budgets.
-    pub full: bool,
-    /// The seed of everything random.
-    pub seed: Seed,
-    /// The commit that the program was built from, where it is known.
-    pub commit: Option<String>,
-    /// The folder for the results.
-    pub out: PathBuf,
-    /// What [`lab::enter`](crate::lab::enter) has reached.
-    pub lab: Lab,
-    /// The program that runs studies side by side as `PROGRAM reproduce --part`; without it all run one after the other.
-    pub program: Option<PathBuf>,
-}
-
-/// Why nothing was run or drawn.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The folder for the results cannot be used.
-    #[error("cannot write results to {}: {error}; choose another folder with --out", dir.display())]
-    Unwritable {
-        /// The folder.
-        dir: PathBuf,
-        /// The system's reason.
-        error: io::Error,
-    },
-    /// The disk is nearly full.
-    #[error("only {free} free in {}; free at least {ROOM}, or choose another folder with --out", dir.display())]
-    Full {
-        /// The folder.
-        dir: PathBuf,
-        /// What is left.
-        free: Size,
-    },
-    /// There is nothing to draw.
-    #[error("{} holds no results; `posthaste reproduce --out {}` makes some", dir.display(), dir.display())]
-    Empty {
-        /// The folder.
-        dir: PathBuf,
-    },
-}
-
-/// What a run has led to.
-pub struct Outcome<'f> {
-    /// The figures of this run, in their order.
-    pub figures: Vec<Drawn<'f>>,
-    /// Whether it was told to stop.
-    pub stopped: bool,
-    /// The report.
-    pub report: PathBuf,
-}
-
-impl Outcome<'_> {
-    /// 0 when all is well, 1 when an instrument check failed, 3 when a study failed or the run
-    /// was stopped.
-    pub fn exit_code(&self) -> u8 {
-        let checks = || self.figures.iter().flat_map(|drawn| &drawn.checks);
-        if self.stopped || self.figures.iter().any(|drawn| drawn.error.is_some()) {
-            3
-        } else {
-            u8::from(checks().any(Check::fails_the_run))
-        }
-    }
-}
 
 /// Runs the studies of `selection`, each once, writes what they measured and draws the folder.
 ///
@@ -124,13 +53,6 @@ pub fn reproduce_part(
     Ok(())
 }
 
-/// Studies that have run.
-struct Measured {
-    /// Ids of their figures.
-    ran: Vec<&'static str>,
-    unwritten: Vec<Unwritten>,
-}
-
 /// Runs studies that wait on emulated links side by side, and then the others one after the other.
 fn measure(
     selection: &[&Figure],
@@ -142,15 +64,10 @@ fn measure(
     let all = tasks.len();
     let waits = |task: &Task<'_>| options.program.is_some() && task.study.needs == Needs::Links;
     let (links, alone): (Vec<_>, Vec<_>) = tasks.into_iter().partition(waits);
-    let mut measured = Measured {
-        ran: Vec::new(),
-        unwritten: Vec::new(),
+    let mut measured = match &options.program {
+        Some(program) => side_by_side::run(&links, all, program, options, stop, board),
+        None => Measured::default(),
     };
-    if let Some(program) = &options.program {
-        let ids = links.iter().flat_map(|task| &task.figures);
-        measured.ran.extend(ids.map(|figure| figure.id));
-        measured.unwritten = side_by_side::run(&links, all, program, options, stop, board);
-    }
     for (index, task) in alone.iter().enumerate() {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -158,9 +75,7 @@ fn measure(
         let place = (links.len() + index + 1, all);
         let progress = board.begin(place, task.study.name, task.budget());
         let unwritten = task.run(options, stop, &*progress, board);
-        measured.unwritten.extend(unwritten);
-        let ids = task.figures.iter().map(|figure| figure.id);
-        measured.ran.extend(ids);
+        measured.add(task, unwritten);
     }
     measured
 }

@@ -17,9 +17,9 @@ use posthaste_units::Span;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
-use crate::measuring::{Task, Unwritten};
+use crate::measuring::{Measured, Task, Unwritten};
+use crate::options::Options;
 use crate::progress::{Board, Progress};
-use crate::run::Options;
 
 /// Studies at a time for each core: each uses a tenth of one.
 const PER_CORE: usize = 2;
@@ -50,11 +50,11 @@ pub(crate) fn run(
     options: &Options,
     stop: &AtomicBool,
     board: &dyn Board,
-) -> Vec<Unwritten> {
+) -> Measured {
     let mut longest_first: Vec<&Task<'_>> = tasks.iter().collect();
     longest_first.sort_by_key(|task| std::cmp::Reverse(task.budget()));
     let waiting = Mutex::new(VecDeque::from(longest_first));
-    let unwritten = Mutex::new(Vec::new());
+    let measured = Mutex::new(Measured::default());
     let begun = AtomicUsize::new(0);
     let worker = || {
         let next = || {
@@ -69,11 +69,12 @@ pub(crate) fn run(
             }
             let place = (begun.fetch_add(1, Ordering::Relaxed) + 1, all);
             let progress = board.begin(place, task.study.name, task.budget());
-            let lost = run_one(task, program, options, stop, &*progress, board);
-            unwritten
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .extend(lost);
+            if let Some(unwritten) = run_one(task, program, options, stop, &*progress, board) {
+                measured
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .add(task, unwritten);
+            }
         }
     };
     let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -82,12 +83,13 @@ pub(crate) fn run(
             scope.spawn(worker);
         }
     });
-    unwritten
+    measured
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs one study in a process, which ends with this thread at the latest.
+/// Runs one study in a process, which ends with this thread at the latest. None where it was stopped before it could
+/// measure anything.
 fn run_one(
     task: &Task<'_>,
     program: &Path,
@@ -95,11 +97,11 @@ fn run_one(
     stop: &AtomicBool,
     progress: &dyn Progress,
     board: &dyn Board,
-) -> Vec<Unwritten> {
+) -> Option<Vec<Unwritten>> {
     let failed = |error: String| {
         progress.end(&format!("failed: {error}"));
         let ids = task.figures.iter().map(|figure| figure.id.to_owned());
-        ids.map(|id| (id, error.clone())).collect()
+        Some(ids.map(|id| (id, error.clone())).collect())
     };
     let mut child = match command(task, program, options).spawn() {
         Ok(child) => child,
@@ -112,7 +114,11 @@ fn run_one(
         (reader.join().ok().flatten(), ended)
     });
     match (over, ended) {
-        (Some(unwritten), _) => unwritten,
+        (Some(unwritten), _) => Some(unwritten),
+        (None, Ok(_)) if stop.load(Ordering::Relaxed) => {
+            progress.end("stopped before anything was measured");
+            None
+        }
         (None, Ok(status)) => failed(format!("its process ended early ({status})")),
         (None, Err(error)) => failed(error.to_string()),
     }

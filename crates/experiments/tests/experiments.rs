@@ -467,20 +467,18 @@ fn studies_that_wait_on_links_run_side_by_side() {
     assert_eq!(outcome.exit_code(), 3);
 }
 
-#[test]
-fn studies_in_processes_are_interrupted_and_keep_what_they_have() {
+/// Runs a figure of which there is an earlier result, in a process that is interrupted and then does this.
+fn interrupted(then: &str) -> (usize, bool, u8) {
     let figure = figure("overload/fig-08", &ON_LINKS);
     let dir = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
     reproduce(&[&figure], &[&figure], &options(dir.path()), &stop, &Silent).unwrap();
-    let program = script(
-        dir.path(),
-        "trap 'echo \"{\\\"over\\\":[]}\"; exit' INT; touch \"$(dirname \"$0\")/ready\"
-         while :; do sleep 0.01; done",
+    let text = format!(
+        "trap '{then}' INT; touch \"$(dirname \"$0\")/ready\"; while :; do sleep 0.01; done"
     );
     let ready = dir.path().join("ready");
     let beside = Options {
-        program: Some(program),
+        program: Some(script(dir.path(), &text)),
         ..options(dir.path())
     };
     let outcome = std::thread::scope(|scope| {
@@ -492,7 +490,22 @@ fn studies_in_processes_are_interrupted_and_keep_what_they_have() {
         });
         reproduce(&[&figure], &[&figure], &beside, &stop, &Silent).unwrap()
     });
-    assert!(outcome.stopped && outcome.figures[0].error.is_none());
+    let failed = outcome.figures.iter().any(|drawn| drawn.error.is_some());
+    (outcome.figures.len(), failed, outcome.exit_code())
+}
+
+#[test]
+fn studies_in_processes_are_interrupted_and_keep_what_they_have() {
+    assert_eq!(
+        interrupted("echo \"{\\\"over\\\":[]}\"; exit"),
+        (1, false, 3)
+    );
+}
+
+/// An earlier result is not taken for one of this run.
+#[test]
+fn a_study_that_was_stopped_before_it_measured_has_not_run() {
+    assert_eq!(interrupted("exit 3"), (0, false, 3));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::service_time::{COMPRESSED, Client, Network, PLAIN};
 use crate::check::{Check, least, most};
 
 /// On both fast networks.
-pub(super) const WITHOUT_THE_REST: &str = "Our service time has the network, the server and decompression. The paper's also has its handheld's parsing of SOAP, for which it states no time. Fitted to table 5 and to figure 50, that is some four seconds for each reply; with it the largest reply still takes more than 4 % longer compressed, because the paper's own 1,122 ms to decompress it are 4 % of 28 s only. No processing explains the 2 s between the two networks: it is the same on both, and their rates and delays differ by half a second.";
+pub(super) const WITHOUT_THE_REST: &str = "Our service time has the network, the server and decompression. The paper's also has its handheld's parsing of SOAP, for which it states no time. Fitted to table 5 and to figure 50, that is some four seconds for each reply; with it the largest reply still takes more than 4 % longer compressed, because the paper's own 1,122 ms to decompress it are 4 % of 28 s only. No processing explains the 2 s between the two networks: it is the same on both, and their rates and delays explain a tenth of a second for the smallest reply and six tenths for the largest.";
 
 /// On both slow ones.
 pub(super) const LINE: &str = "The line is emulated as the paper's was, with its rates and delays; TCP at both ends is today's kernel's, whose ten packets at once keep such a line busy where the three of its day left it idle for a round trip or two. A SYN's first timeout, a second, is shorter than a round trip: each connection sends two. The whole message is compressed, not the Body alone.";

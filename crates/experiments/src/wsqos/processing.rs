@@ -7,7 +7,7 @@
 //! 1. Table 5, least load: heavy 1, compressed, over good GPRS takes 9,370 ms.
 //! 2. Figure 50: the largest reply, compressed, over poor GPRS takes half the time of the plain one.
 //!
-//! What the other statements become then is a result, not an input.
+//! The other statements are then results, not inputs.
 
 use posthaste_bookshop::Size;
 use posthaste_draw::{Point, Series};
@@ -99,20 +99,22 @@ impl Processing {
         )
     }
 
-    /// What the paper's statements on this fast network become with the fit.
+    /// The paper's statements about this fast network, with the fit.
     pub(super) fn checks(self, records: &Records, network: &str) -> Vec<Check> {
         let service = |network, size, form| self.service(records, network, size, form);
         let largest = Size::Heavy5;
         let [plain, compressed] = [PLAIN, COMPRESSED].map(|form| service(network, largest, form));
         let apart = compressed / plain - 1.0;
-        let needed = (compressed - plain) / paper::APART;
+        // The difference does not depend on the processing; the plain time, of which it is a share, does.
+        let needed = (compressed - plain) / paper::APART - (plain - self.of(largest));
         let gap = service(BLUETOOTH, largest, PLAIN) - service(WLAN, largest, PLAIN);
         vec![
             Check::claim(
                 apart <= paper::APART,
                 format!(
-                    "With the handheld's processing fitted to table 5 and to half the time at poor GPRS, the largest reply takes {:.0} % longer compressed (paper: at most 4 %): {compressed:.1} s and {plain:.1} s. 4 % would need a service time of {needed:.0} s, more than table 5 leaves for it over any network.",
-                    100.0 * apart
+                    "With the handheld's processing fitted to table 5 and to half the time at poor GPRS, the largest reply takes {:.0} % longer compressed (paper: at most 4 %): {compressed:.1} s and {plain:.1} s. 4 % would need {needed:.0} s of processing, where the fit has {:.1} s.",
+                    100.0 * apart,
+                    self.of(largest)
                 ),
             ),
             Check::claim(

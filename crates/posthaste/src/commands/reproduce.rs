@@ -69,10 +69,6 @@ impl Args {
         if self.list {
             return self.print_list(&selection);
         }
-        if self.part {
-            // The run that this is a part of must not leave it behind.
-            set_parent_process_death_signal(Some(Signal::TERM)).map_err(Failure::run)?;
-        }
         let options = Options {
             full: self.full,
             seed: self.seed,
@@ -84,6 +80,8 @@ impl Args {
         };
         let stop = stop_on_signal()?;
         if self.part {
+            // The run that this is a part of must not leave it behind.
+            set_parent_process_death_signal(Some(Signal::TERM)).map_err(Failure::run)?;
             return reproduce_part(&selection, &options, &stop).map_err(Failure::run);
         }
         let outcome = reproduce(FIGURES, &selection, &options, &stop, &Console::new())

@@ -1,0 +1,103 @@
+//! The outcome of a run: figures as drawn, or the reason why nothing was run or drawn.
+
+use std::io;
+use std::path::PathBuf;
+
+use posthaste_units::Size;
+
+use crate::check::Check;
+use crate::figure::{Figure, Plot};
+use crate::manifest::{Ended, Manifest};
+
+/// Free space below which nothing is run.
+pub(crate) const ROOM: Size = Size::from_bytes(16_000_000);
+
+/// An error before anything was run or drawn.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The folder for the results cannot be used.
+    #[error("cannot write results to {}: {error}; choose another folder with --out", dir.display())]
+    Unwritable {
+        /// The folder.
+        dir: PathBuf,
+        /// The system's reason.
+        error: io::Error,
+    },
+    /// The disk is nearly full.
+    #[error("only {free} free in {}; free at least {ROOM}, or choose another folder with --out", dir.display())]
+    Full {
+        /// The folder.
+        dir: PathBuf,
+        /// What is left.
+        free: Size,
+    },
+    /// There is nothing to draw.
+    #[error("{} holds no results; `posthaste reproduce --out {}` makes some", dir.display(), dir.display())]
+    Empty {
+        /// The folder.
+        dir: PathBuf,
+    },
+}
+
+/// A figure in a folder of results.
+pub struct Drawn<'f> {
+    /// The figure.
+    pub figure: &'f Figure,
+    /// The manifest of its run; `None` where it cannot be read.
+    pub manifest: Option<Manifest>,
+    /// Its pictures; none where it failed.
+    pub plots: Vec<Plot>,
+    /// Its checks; none where it failed.
+    pub checks: Vec<Check>,
+    /// Why there is no picture.
+    pub error: Option<String>,
+}
+
+impl<'f> Drawn<'f> {
+    pub(crate) fn nothing(figure: &'f Figure) -> Self {
+        Self {
+            figure,
+            manifest: None,
+            plots: Vec::new(),
+            checks: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// True if its run was stopped before it was complete.
+    pub fn stopped(&self) -> bool {
+        let manifest = self.manifest.as_ref();
+        manifest.is_some_and(|manifest| manifest.ended == Ended::Stopped)
+    }
+}
+
+/// The figures and the report of a run.
+pub struct Outcome<'f> {
+    /// The figures of this run, in their order.
+    pub figures: Vec<Drawn<'f>>,
+    /// True if it was told to stop.
+    pub stopped: bool,
+    /// The report.
+    pub report: PathBuf,
+}
+
+impl Outcome<'_> {
+    /// 0 when all is well, 1 when an instrument check failed, 3 when a study failed or the run
+    /// was stopped.
+    pub fn exit_code(&self) -> u8 {
+        let checks = || self.figures.iter().flat_map(|drawn| &drawn.checks);
+        if self.stopped || self.figures.iter().any(|drawn| drawn.error.is_some()) {
+            3
+        } else {
+            u8::from(checks().any(Check::fails_the_run))
+        }
+    }
+}
+
+/// The file of a figure's picture: `figure.svg`, and `figure-2.svg` and so on where there are more.
+pub(crate) fn plot_name(index: usize) -> String {
+    match index {
+        0 => "figure.svg".to_owned(),
+        more => format!("figure-{}.svg", more + 1),
+    }
+}
