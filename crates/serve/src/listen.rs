@@ -45,13 +45,12 @@ pub struct AddressError(String);
 /// The address that `text` states: an IP address and a port, `localhost:PORT` (127.0.0.1), or `:PORT` (0.0.0.0).
 pub fn listen_address(text: &str) -> Result<SocketAddr, AddressError> {
     let error = || AddressError(text.to_owned());
-    let ip = match text.rsplit_once(':') {
-        Some(("", _)) => Ipv4Addr::UNSPECIFIED,
-        Some(("localhost", _)) => Ipv4Addr::LOCALHOST,
+    let (ip, port) = match text.rsplit_once(':') {
+        Some(("", port)) => (Ipv4Addr::UNSPECIFIED, port),
+        Some(("localhost", port)) => (Ipv4Addr::LOCALHOST, port),
         _ => return text.parse().map_err(|_| error()),
     };
-    let port = text.rsplit(':').next().unwrap_or_default();
-    let port = port.parse().map_err(|_| error())?;
+    let port: u16 = port.parse().map_err(|_| error())?;
     Ok((ip, port).into())
 }
 

@@ -9,7 +9,7 @@ use crate::site::Server;
 use crate::tools;
 use crate::trouble::{Outcome, Trouble};
 
-/// What asks for the class of throughput (docs/reference/gateway.md), in a request's SOAP header.
+/// SOAP header block that requests the throughput class (docs/reference/gateway.md).
 const HEADER: &str = "<s:Header><q:WSQoSSoapHeader xmlns:q=\"http://wsqos.org/\"><qosInfo>\
      <transportQoSPriorities><throughput>0</throughput></transportQoSPriorities></qosInfo>\
      </q:WSQoSSoapHeader></s:Header>";

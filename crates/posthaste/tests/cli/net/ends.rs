@@ -162,7 +162,7 @@ fn a_killed_command_ends_the_run() {
     }
 }
 
-/// Whether this process, and those that it starts, ignore a signal: `nohup` has them ignore SIGHUP.
+/// True if this process and its children ignore a signal, as SIGHUP under `nohup`.
 fn is_ignored(number: u32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let ignored = status
