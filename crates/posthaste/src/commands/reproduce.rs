@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use posthaste_experiments::{
-    Check, Console, FIGURES, Figure, Kind, Listed, Options, Outcome, lab, list, reproduce,
-    reproduce_part, select,
+    Console, FIGURES, Figure, Kind, Listed, Options, Outcome, lab, list, reproduce, reproduce_part,
+    select,
 };
 use posthaste_units::Seed;
 use rustix::process::{Signal, set_parent_process_death_signal};
@@ -178,35 +178,38 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// A summary to stderr: how many checks hold, and each that does not.
+/// A summary to stderr: how many checks hold, and each that does not. Figures that were stopped are not judged.
 fn summarise(outcome: &Outcome<'_>) {
-    let checks = || outcome.figures.iter().flat_map(|drawn| &drawn.checks);
+    let (stopped, ended): (Vec<_>, Vec<_>) =
+        outcome.figures.iter().partition(|drawn| drawn.stopped());
+    let checks = |kind: Kind| {
+        let all = ended.iter().flat_map(|drawn| {
+            let checks = drawn.checks.iter();
+            checks.map(|check| (drawn.figure.id, check))
+        });
+        all.filter(move |(_, check)| check.kind == kind)
+    };
     let held = |kind: Kind| {
-        let of_kind = checks().filter(|check| check.kind == kind);
-        let (held, not): (Vec<&Check>, Vec<&Check>) = of_kind.partition(|check| check.holds);
-        format!("{} of {}", held.len(), held.len() + not.len())
+        let held = checks(kind).filter(|(_, check)| check.holds).count();
+        format!("{held} of {}", checks(kind).count())
     };
     eprintln!(
         "\n{} figures: {} checks of the instrument and {} claims hold here",
-        outcome.figures.len(),
+        ended.len(),
         held(Kind::Instrument),
         held(Kind::Claim)
     );
-    let lists = [(Kind::Instrument, "failed"), (Kind::Claim, "differs here")];
-    for (kind, title) in lists {
-        for drawn in &outcome.figures {
-            let differing = drawn
-                .checks
-                .iter()
-                .filter(|check| check.kind == kind && !check.holds);
-            for check in differing {
-                eprintln!("{title}: {}: {}", drawn.figure.id, check.sentence);
-            }
+    for (kind, title) in [(Kind::Instrument, "failed"), (Kind::Claim, "differs here")] {
+        for (id, check) in checks(kind).filter(|(_, check)| !check.holds) {
+            eprintln!("{title}: {id}: {}", check.sentence);
         }
     }
     for drawn in &outcome.figures {
         if let Some(error) = &drawn.error {
             eprintln!("failed: {}: {error}", drawn.figure.id);
         }
+    }
+    for drawn in stopped {
+        eprintln!("stopped, what was measured is kept: {}", drawn.figure.id);
     }
 }
