@@ -7,7 +7,7 @@ use plotters::coord::cartesian::Cartesian2d;
 
 use crate::axis::{Axis, Coord, Fitted};
 use crate::chart::{Along, Chart};
-use crate::frame::{Above, Frame};
+use crate::frame::{Above, Format, Frame};
 use crate::layer::{Place, UNITS};
 use crate::trace::{Placed, Trace};
 
@@ -21,14 +21,15 @@ pub(crate) struct Area {
 
 impl Area {
     /// Both axes of `chart` fitted to its traces and marks, and the frame around them.
-    pub(crate) fn new(chart: &Chart, traces: &[Trace<'_>]) -> Self {
+    pub(crate) fn new(chart: &Chart, traces: &[Trace<'_>], format: Format) -> Self {
+        let (across, up) = format.ticks();
         let points = || traces.iter().flat_map(Trace::points);
         let marks = |axis: &Axis, along: Along| -> Vec<f64> {
             let along = chart.marks.iter().filter(|mark| mark.along == along);
             along.filter_map(|mark| axis.place(mark.at)).collect()
         };
         let xs = points().map(|placed| placed.x);
-        let x = chart.x.fit(xs.chain(marks(&chart.x, Along::X)), 9);
+        let x = chart.x.fit(xs.chain(marks(&chart.x, Along::X)), across);
         let ends = |placed: &Placed<'_>| {
             let ends = placed.interval.map(|(low, high)| [low, Some(high)]);
             [Some(placed.y)]
@@ -36,9 +37,10 @@ impl Area {
                 .chain(ends.into_iter().flatten())
         };
         let ys = points().flat_map(ends).flatten();
-        let y = chart.y.fit(ys.chain(marks(&chart.y, Along::Y)), 7);
-        let above = above(chart, &x);
-        let frame = Frame::new(&chart.title, &chart.y.label, (&x.ticks, &y), above.as_ref());
+        let y = chart.y.fit(ys.chain(marks(&chart.y, Along::Y)), up);
+        let above = above(chart, &x, format);
+        let axes = (x.ticks.as_slice(), &y);
+        let frame = Frame::new(format, &chart.title, &chart.y.label, axes, above.as_ref());
         let (across, up) = frame.limits();
         let mapping = Cartesian2d::new(x.coord, y.coord, (across.0..across.1, up.0..up.1));
         Self {
@@ -51,7 +53,7 @@ impl Area {
 
     /// The ticks of the axis above, if the chart has one.
     pub(crate) fn above(&self, chart: &Chart) -> Option<Above> {
-        above(chart, &self.x)
+        above(chart, &self.x, self.frame.format)
     }
 
     /// Where two values, placed on their scales, stand on the page.
@@ -79,9 +81,9 @@ impl Area {
     }
 }
 
-fn above(chart: &Chart, x: &Fitted) -> Option<Above> {
-    let top = chart.top.as_ref()?;
-    let ticks = top.ticks(x.coord, 9);
+fn above(chart: &Chart, x: &Fitted, format: Format) -> Option<Above> {
+    let top = chart.top.as_ref().filter(|_| format != Format::Small)?;
+    let ticks = top.ticks(x.coord, format.ticks().0);
     (!ticks.is_empty()).then(|| Above {
         label: top.label.clone(),
         ticks,

@@ -9,7 +9,7 @@ use plotters::coord::ranged1d::Ranged;
 
 use crate::axis::{Axis, Fitted, Scale};
 use crate::chart::Role;
-use crate::frame::{self, Anchor, Foot, Frame, Key, text};
+use crate::frame::{self, Anchor, Foot, Format, Frame, Key, text};
 use crate::ink;
 use crate::layer::{Pen, Place, UNITS, layer, tenth, text_width, wrap};
 use crate::page::{Cell, Table};
@@ -84,6 +84,8 @@ fn drawable(value: f64) -> bool {
 /// Where one bar stands: its edges in pixels.
 struct Slot<'a> {
     bar: &'a Bar,
+    /// The bar is longer than the axis.
+    cut: bool,
     left: f64,
     right: f64,
 }
@@ -91,12 +93,22 @@ struct Slot<'a> {
 impl Bars {
     /// One self-contained SVG file.
     pub fn svg(&self) -> String {
-        self.draw(true).into_string()
+        self.svg_in(Format::Wide)
+    }
+
+    /// One self-contained SVG file of this size.
+    pub fn svg_in(&self, format: Format) -> String {
+        self.draw(format, true).into_string()
     }
 
     /// The chart to be put into a page that holds [`chart_style`](crate::chart_style) once.
     pub fn inline(&self) -> Markup {
-        self.draw(false)
+        self.inline_in(Format::Wide)
+    }
+
+    /// The same in another size.
+    pub fn inline_in(&self, format: Format) -> Markup {
+        self.draw(format, false)
     }
 
     /// The numbers behind the chart, exactly as they were given.
@@ -117,7 +129,7 @@ impl Bars {
         table
     }
 
-    fn draw(&self, standalone: bool) -> Markup {
+    fn draw(&self, format: Format, standalone: bool) -> Markup {
         let bars = || self.groups.iter().flat_map(|group| &group.bars);
         // A little more than the longest bar, for the figure above it.
         let ends = |bar: &Bar| {
@@ -130,15 +142,15 @@ impl Bars {
             scale: Scale::Linear,
             ..self.value.clone()
         };
-        let y = axis.fit(bars().flat_map(ends).chain([0.0]), 7);
-        let frame = Frame::new(&self.title, &self.value.label, (&[], &y), None);
+        let y = axis.fit(bars().flat_map(ends).chain([0.0]), format.ticks().1);
+        let frame = Frame::new(format, &self.title, &self.value.label, (&[], &y), None);
         // What is longer than the axis ends where the axis does.
         let height = |value: f64| {
             let height = f64::from(y.coord.map(&value, frame.limits().1)) / UNITS;
             height.max(frame.top)
         };
         let names = self.part_names();
-        let slots = self.slots(&frame);
+        let slots = self.slots(&frame, &y);
         let (labels, room) = self.labels(&frame, &slots);
         let body = html! {
             (frame.rows(&y, height))
@@ -151,12 +163,15 @@ impl Bars {
             room,
             x_label: String::new(),
             keys: keys(&names),
-            notes: self.notes(&y),
+            notes: match format {
+                Format::Small => Vec::new(),
+                _ => self.notes(&y),
+            },
         };
         frame::assemble(
             &frame,
             &self.title,
-            &self.describe(),
+            &self.description(),
             &body,
             foot,
             standalone,
@@ -176,7 +191,7 @@ impl Bars {
     }
 
     /// Where each bar stands, group by group.
-    fn slots(&self, frame: &Frame) -> Vec<Vec<Slot<'_>>> {
+    fn slots(&self, frame: &Frame, y: &Fitted) -> Vec<Vec<Slot<'_>>> {
         let room = (frame.right - frame.left) / self.groups.len().max(1) as f64;
         let group = |(index, group): (usize, &'_ Group)| {
             let count = group.bars.len().max(1) as f64;
@@ -190,12 +205,14 @@ impl Bars {
             .enumerate()
             .map(|(index, bars)| {
                 let (lefts, width) = group((index, bars));
-                let stand = |(bar, left)| Slot {
+                let bars = bars.bars.iter().zip(lefts);
+                bars.map(|(bar, left)| Slot {
                     bar,
+                    cut: !y.coord.shows(bar.total()),
                     left,
                     right: left + width,
-                };
-                bars.bars.iter().zip(lefts).map(stand).collect()
+                })
+                .collect()
             })
             .collect()
     }
@@ -269,18 +286,30 @@ impl Bars {
             .flat_map(|bar| &bar.parts)
             .filter(|(_, value)| !drawable(*value))
             .count();
-        let beyond = bars().filter(|bar| !y.coord.shows(bar.total())).count();
+        let beyond = self.groups.iter().flat_map(|group| {
+            let longer = group.bars.iter().filter(|bar| !y.coord.shows(bar.total()));
+            longer.map(|bar| {
+                format!("{} {}", group.label, bar.label).trim().to_owned()
+                    + ", "
+                    + &self.value.exact(bar.total())
+            })
+        });
+        let beyond: Vec<String> = beyond.collect();
         let mut notes = self.notes.clone();
         if lost > 0 {
             notes.push(format!("Left out, not a number or below zero: {lost}."));
         }
-        if beyond > 0 {
-            notes.push(format!("Longer than the axis: {beyond}."));
+        if !beyond.is_empty() {
+            notes.push(format!(
+                "Cut at the end of the axis: {}.",
+                beyond.join("; ")
+            ));
         }
         notes
     }
 
-    fn describe(&self) -> String {
+    /// The totals of all bars in words, for readers who cannot see them.
+    pub fn description(&self) -> String {
         let mut words = format!("{}.", self.value.label);
         for group in &self.groups {
             for bar in &group.bars {
@@ -337,9 +366,29 @@ fn draw_bar(axis: &Axis, slot: &Slot<'_>, names: &[&str], height: &impl Fn(f64) 
                 }
             })) }
         }
+        @if slot.cut {
+            (broken(slot, height(below)))
+        }
         @if fits {
             (text((middle, height(top) - 6.0), "ph-text ph-halo", Anchor::Middle, &total))
         }
+    }
+}
+
+/// A gap with two slanted edges across a bar that is cut: the mark of a broken axis.
+fn broken(slot: &Slot<'_>, top: f64) -> Markup {
+    let (left, right) = (slot.left - 3.0, slot.right + 3.0);
+    let (upper, lower) = (top + 10.0, top + 16.0);
+    let gap = [
+        (left, upper + 4.0),
+        (right, upper - 4.0),
+        (right, lower - 4.0),
+        (left, lower + 4.0),
+    ];
+    let edges = [[gap[0], gap[1]], [gap[3], gap[2]]];
+    html! {
+        g class="ph-surface" { (layer(|pen| pen.fill(&gap))) }
+        g class="ph-axis" { (layer(|pen| edges.iter().for_each(|edge| pen.line(edge, 1.4)))) }
     }
 }
 

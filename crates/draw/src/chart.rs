@@ -6,6 +6,7 @@
 use maud::Markup;
 
 use crate::axis::{Axis, TopAxis};
+use crate::frame::Format;
 use crate::page::{Cell, Table};
 use crate::plot;
 
@@ -22,6 +23,8 @@ pub struct Chart {
     pub top: Option<TopAxis>,
     /// What is drawn, in the order of the legend. Series of one name share hue and marker.
     pub series: Vec<Series>,
+    /// Series stand in the order of a quantity, such as a delay: colours go from light to dark in that order.
+    pub ordered: bool,
     /// Reference lines.
     pub marks: Vec<Mark>,
     /// Sentences beneath the legend.
@@ -173,12 +176,27 @@ impl Chart {
 
     /// One self-contained SVG file.
     pub fn svg(&self) -> String {
-        plot::draw(self, true).into_string()
+        self.svg_in(Format::Wide)
+    }
+
+    /// One self-contained SVG file of this size.
+    pub fn svg_in(&self, format: Format) -> String {
+        plot::draw(self, format, true).into_string()
     }
 
     /// The chart to be put into a page that holds [`chart_style`](crate::chart_style) once.
     pub fn inline(&self) -> Markup {
-        plot::draw(self, false)
+        self.inline_in(Format::Wide)
+    }
+
+    /// The same in another size.
+    pub fn inline_in(&self, format: Format) -> Markup {
+        plot::draw(self, format, false)
+    }
+
+    /// The series and their ranges in words, for readers who cannot see the chart.
+    pub fn description(&self) -> String {
+        plot::describe(self)
     }
 
     /// The numbers behind the chart, exactly as they were given.

@@ -9,12 +9,54 @@ use crate::axis::Fitted;
 use crate::ink;
 use crate::layer::{Pen, Place, layer, tenth, text_width, wrap};
 
-/// Width of every chart in pixels of its own; a page scales it.
-pub(crate) const WIDTH: f64 = 720.0;
-const PLOT_HEIGHT: f64 = 300.0;
 const MARGIN: f64 = 16.0;
 const TITLE: f64 = 15.0;
 const WORDS: f64 = 12.0;
+
+/// The size of a drawing. Words are equally large in each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// 720 pixels wide: a page on a screen, a file.
+    #[default]
+    Wide,
+    /// 380 pixels wide: the whole drawing on a phone.
+    Narrow,
+    /// 300 pixels wide: axes, data and legend, without title, notes and labels of marks.
+    Small,
+}
+
+impl Format {
+    pub(crate) const fn width(self) -> f64 {
+        match self {
+            Self::Wide => 720.0,
+            Self::Narrow => 380.0,
+            Self::Small => 300.0,
+        }
+    }
+
+    /// Height of the area of data.
+    fn height(self) -> f64 {
+        match self {
+            Self::Wide => 300.0,
+            Self::Narrow => 260.0,
+            Self::Small => 130.0,
+        }
+    }
+
+    /// Most ticks along x and along y.
+    pub(crate) fn ticks(self) -> (usize, usize) {
+        match self {
+            Self::Wide => (9, 7),
+            Self::Narrow => (5, 7),
+            Self::Small => (4, 4),
+        }
+    }
+
+    /// Width between the margins.
+    fn room(self) -> f64 {
+        self.width() - 2.0 * MARGIN
+    }
+}
 
 /// Which end of a text stands at its place.
 #[derive(Clone, Copy)]
@@ -45,6 +87,7 @@ pub(crate) struct Above {
 
 /// The edges of the area of data, and what is drawn around it.
 pub(crate) struct Frame {
+    pub(crate) format: Format,
     pub(crate) left: f64,
     pub(crate) right: f64,
     pub(crate) top: f64,
@@ -55,6 +98,7 @@ pub(crate) struct Frame {
 impl Frame {
     /// Room for `title`, for the ticks of x and the y axis with its label, and an axis above.
     pub(crate) fn new(
+        format: Format,
         title: &str,
         y_label: &str,
         (x, y): (&[(f64, String)], &Fitted),
@@ -67,34 +111,37 @@ impl Frame {
                 .fold(0.0, f64::max)
         };
         let left = (MARGIN + widest(&y.ticks) + 8.0).max(44.0);
-        let right = WIDTH - MARGIN - (widest(x) / 2.0).max(10.0);
-        let (mut head, mut baseline) = heading(title, y_label);
+        let right = format.width() - MARGIN - (widest(x) / 2.0).max(10.0);
+        let (mut head, mut baseline) = heading(format, title, y_label);
         if let Some(above) = above {
             let both = text_width(y_label, WORDS) + text_width(&above.label, WORDS) + 24.0;
-            if both > WIDTH - 2.0 * MARGIN {
+            if both > format.room() {
                 baseline += 18.0;
             }
-            let place = (WIDTH - MARGIN, baseline);
+            let place = (format.width() - MARGIN, baseline);
             head.push(text(place, "ph-quiet", Anchor::End, &above.label));
             baseline += 20.0;
         }
         let top = baseline + if above.is_some() { 10.0 } else { 18.0 };
         Self {
+            format,
             left,
             right,
             top,
-            bottom: top + PLOT_HEIGHT,
+            bottom: top + format.height(),
             head: html! { @for line in head { (line) } },
         }
     }
 
     /// Room for `title`, for `words` beneath it, and for data as high as they are.
     pub(crate) fn without_axes(title: &str, words: &str, height: f64) -> Self {
-        let (head, baseline) = heading(title, words);
+        let format = Format::Wide;
+        let (head, baseline) = heading(format, title, words);
         let top = baseline + 18.0;
         Self {
+            format,
             left: MARGIN,
-            right: WIDTH - MARGIN,
+            right: format.width() - MARGIN,
             top,
             bottom: top + height,
             head: html! { @for line in head { (line) } },
@@ -186,10 +233,11 @@ impl Frame {
 }
 
 /// The lines of a title and the quieter words beneath it, and the last baseline.
-fn heading(title: &str, words: &str) -> (Vec<Markup>, f64) {
+fn heading(format: Format, title: &str, words: &str) -> (Vec<Markup>, f64) {
     let mut baseline = 8.0;
     let mut head = Vec::new();
-    for line in wrap(title, TITLE * 1.25, WIDTH - 2.0 * MARGIN) {
+    let title = if format == Format::Small { "" } else { title };
+    for line in wrap(title, TITLE * 1.25, format.room()) {
         baseline += 20.0;
         head.push(text(
             (MARGIN, baseline),
@@ -198,8 +246,11 @@ fn heading(title: &str, words: &str) -> (Vec<Markup>, f64) {
             &line,
         ));
     }
-    baseline += 22.0;
-    head.push(text((MARGIN, baseline), "ph-quiet", Anchor::Start, words));
+    baseline += 4.0;
+    for line in wrap(words, WORDS, format.room()) {
+        baseline += 18.0;
+        head.push(text((MARGIN, baseline), "ph-quiet", Anchor::Start, &line));
+    }
     (head, baseline)
 }
 
@@ -234,32 +285,25 @@ pub(crate) fn assemble(
     standalone: bool,
 ) -> Markup {
     let mut baseline = frame.bottom + foot.room;
-    if !foot.x_label.is_empty() {
-        baseline += 20.0;
-    }
-    let middle = f64::midpoint(frame.left, frame.right);
-    let x_label = text(
-        (middle, baseline),
-        "ph-quiet",
-        Anchor::Middle,
-        &foot.x_label,
-    );
-    let legend = legend(foot.keys, &mut baseline);
-    let notes = notes(&foot.notes, &mut baseline);
+    let x_label = x_label(frame, &foot.x_label, &mut baseline);
+    let format = frame.format;
+    let legend = legend(format, foot.keys, &mut baseline);
+    let notes = notes(format, &foot.notes, &mut baseline);
     let height = (baseline + 16.0).round();
     // A page has margins of its own.
     let edge = if standalone { 0.0 } else { MARGIN - 2.0 };
     let below = if standalone { 0.0 } else { 6.0 };
-    let (across, down) = (WIDTH - 2.0 * edge, height - edge - below);
+    let width = format.width();
+    let (across, down) = (width - 2.0 * edge, height - edge - below);
     let view = format!("{edge} {edge} {across} {down}");
     html! {
         svg class="ph-chart" xmlns="http://www.w3.org/2000/svg" role="img" aria-label=(title)
             viewBox=(view)
-            width=[standalone.then_some(WIDTH)] height=[standalone.then_some(height)] {
+            width=[standalone.then_some(width)] height=[standalone.then_some(height)] {
             title { (title) }
             desc { (description) }
             @if standalone { style { (PreEscaped(ink::chart_style())) } }
-            rect class="ph-surface" width=(WIDTH) height=(height) rx="6" {}
+            rect class="ph-surface" width=(width) height=(height) rx="6" {}
             (frame.head)
             (body)
             (x_label) (legend) (notes)
@@ -267,8 +311,22 @@ pub(crate) fn assemble(
     }
 }
 
+/// The label of x, in as many lines as it needs.
+fn x_label(frame: &Frame, words: &str, baseline: &mut f64) -> Markup {
+    let middle = f64::midpoint(frame.left, frame.right);
+    // Centred beneath the data, within the margins.
+    let half = (middle - MARGIN).min(frame.format.width() - MARGIN - middle);
+    let lines = wrap(words, WORDS, 2.0 * half).into_iter();
+    let mut set = |(index, line): (usize, String)| {
+        *baseline += if index == 0 { 20.0 } else { 16.0 };
+        text((middle, *baseline), "ph-quiet", Anchor::Middle, &line)
+    };
+    let lines: Vec<Markup> = lines.enumerate().map(&mut set).collect();
+    html! { @for line in lines { (line) } }
+}
+
 /// Entries side by side, in as many rows as they need.
-fn legend(keys: Vec<Key>, baseline: &mut f64) -> Markup {
+fn legend(format: Format, keys: Vec<Key>, baseline: &mut f64) -> Markup {
     if keys.is_empty() {
         return html! {};
     }
@@ -277,7 +335,7 @@ fn legend(keys: Vec<Key>, baseline: &mut f64) -> Markup {
     let mut entries = Vec::new();
     for key in keys {
         let width = SAMPLE + 8.0 + text_width(&key.words, WORDS);
-        if x > MARGIN && x + width > WIDTH - MARGIN {
+        if x > MARGIN && x + width > format.width() - MARGIN {
             x = MARGIN;
             *baseline += 22.0;
         }
@@ -294,10 +352,10 @@ fn legend(keys: Vec<Key>, baseline: &mut f64) -> Markup {
     html! { @for entry in entries { (entry) } }
 }
 
-fn notes(notes: &[String], baseline: &mut f64) -> Markup {
+fn notes(format: Format, notes: &[String], baseline: &mut f64) -> Markup {
     let lines: Vec<String> = notes
         .iter()
-        .flat_map(|note| wrap(note, WORDS, WIDTH - 2.0 * MARGIN))
+        .flat_map(|note| wrap(note, WORDS, format.room()))
         .collect();
     if !lines.is_empty() {
         *baseline += 8.0;

@@ -1,4 +1,5 @@
-//! Colours: six hues that stay apart for colour-blind readers, in a light and a dark theme.
+//! Colours: six hues that stay apart for colour-blind readers, and eight steps for what has an order, in a light and a
+//! dark theme.
 //!
 //! Elements carry classes, never colours; the style sheet made here gives each class a literal
 //! light colour first (for viewers without CSS variables) and then the variable of the theme.
@@ -26,6 +27,19 @@ const TABLE: [Hue; 6] = [
     hue(["#4a5560", "#7d858d", "#b8c3ce", "#8b949e"]),
 ];
 
+/// Steps of a sequence, light and dark theme: equally far apart to the eye (after viridis), and each in contrast to the
+/// surface.
+const STEPS: [(&str, &str); 8] = [
+    ("#20a081", "#25848e"),
+    ("#1f968b", "#1f968b"),
+    ("#25848e", "#22a884"),
+    ("#2d708e", "#3fbc73"),
+    ("#365c8d", "#69cc5b"),
+    ("#3e4989", "#99d83d"),
+    ("#482475", "#cde11d"),
+    ("#440154", "#fde725"),
+];
+
 /// Name, light, dark: what is not a series.
 const PLAIN: [(&str, &str, &str); 5] = [
     ("surface", "#ffffff", "#161b22"),
@@ -47,6 +61,13 @@ const fn hue([light, light_muted, dark, dark_muted]: [&'static str; 4]) -> Hue {
 /// The class of a series' ink.
 pub(crate) fn class(hue: usize, muted: bool) -> String {
     format!("ph-{}{}", if muted { "m" } else { "i" }, hue % HUES)
+}
+
+/// The class of the ink of series `index` of `count` in order.
+pub(crate) fn step(index: usize, count: usize) -> String {
+    let last = STEPS.len() - 1;
+    let places = count.saturating_sub(1).max(1);
+    format!("ph-s{}", (index * last).div_ceil(places).min(last))
 }
 
 /// The style sheet of every chart.
@@ -80,6 +101,10 @@ pub fn chart_style() -> String {
             rule(&mut css, &name, &["fill", "stroke"], &name, colour);
         }
     }
+    for (index, (light, _)) in STEPS.iter().enumerate() {
+        let name = format!("s{index}");
+        rule(&mut css, &name, &["fill", "stroke"], &name, light);
+    }
     css.push_str(include_str!("chart.css"));
     css
 }
@@ -105,6 +130,9 @@ fn variables(dark: bool) -> String {
             (hue.light, hue.light_muted)
         };
         let _ = write!(css, "--ph-i{index}:{ink};--ph-m{index}:{muted};");
+    }
+    for (index, (light, night)) in STEPS.iter().enumerate() {
+        let _ = write!(css, "--ph-s{index}:{};", if dark { night } else { light });
     }
     css
 }
@@ -148,6 +176,25 @@ mod tests {
                 assert!(contrast(ink, dark) >= 3.0, "{ink}");
             }
         }
+        for (day, night) in &STEPS {
+            assert!(contrast(day, light) >= 3.0, "{day}");
+            assert!(contrast(night, dark) >= 3.0, "{night}");
+        }
+    }
+
+    #[test]
+    fn a_sequence_goes_from_the_first_step_to_the_last() {
+        let of = |count: usize| {
+            (0..count)
+                .map(|index| step(index, count))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of(1), ["ph-s0"]);
+        assert_eq!(of(2), ["ph-s0", "ph-s7"]);
+        assert_eq!(of(4), ["ph-s0", "ph-s3", "ph-s5", "ph-s7"]);
+        let mut eight = of(8);
+        eight.dedup();
+        assert_eq!(eight.len(), 8);
     }
 
     #[test]

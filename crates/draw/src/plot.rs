@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use crate::area::Area;
 use crate::chart::{Along, Chart, Role, Series, Shape};
-use crate::frame::{self, Anchor, Foot, Key, SAMPLE, text};
+use crate::frame::{self, Anchor, Foot, Format, Key, SAMPLE, text};
 use crate::ink;
 use crate::layer::{MARKERS, Marker, Place, layer, tenth};
 use crate::marks::Marks;
@@ -21,6 +21,8 @@ const PAPER_DASHES: [&str; 5] = ["50 40", "20 40", "70 30 20 30", "100 50", "30 
 /// How one series looks.
 struct Look {
     hue: usize,
+    /// Class of its colour.
+    ink: String,
     marker: Marker,
     marked: bool,
     banded: bool,
@@ -29,10 +31,6 @@ struct Look {
 }
 
 impl Look {
-    fn ink(&self) -> String {
-        ink::class(self.hue, self.role == Role::Paper)
-    }
-
     fn hollow(&self) -> bool {
         self.role == Role::Paper
     }
@@ -56,14 +54,14 @@ impl Look {
 }
 
 /// The chart as SVG; a standalone one brings its style sheet and its size.
-pub(crate) fn draw(chart: &Chart, standalone: bool) -> Markup {
+pub(crate) fn draw(chart: &Chart, format: Format, standalone: bool) -> Markup {
     let traces: Vec<Trace<'_>> = chart
         .series
         .iter()
         .map(|series| Trace::new(chart, series))
         .collect();
     let looks = looks(chart, &traces);
-    let area = Area::new(chart, &traces);
+    let area = Area::new(chart, &traces, format);
     let above = area.above(chart);
     let marks = Marks::new(chart, &area, &traces);
     let body = html! {
@@ -83,7 +81,7 @@ pub(crate) fn draw(chart: &Chart, standalone: bool) -> Markup {
             @let height = f64::midpoint(area.frame.top, area.frame.bottom);
             (text((middle, height), "ph-quiet", Anchor::Middle, "no data"))
         }
-        (marks.labels())
+        @if format != Format::Small { (marks.labels()) }
         @for (index, trace) in traces.iter().enumerate() {
             (draw_hits(chart, &area, &chart.series[index], trace, index))
         }
@@ -92,7 +90,10 @@ pub(crate) fn draw(chart: &Chart, standalone: bool) -> Markup {
         room: 22.0,
         x_label: chart.x.label.clone(),
         keys: keys(chart, &looks),
-        notes: notes(chart, &area, &traces),
+        notes: match format {
+            Format::Small => Vec::new(),
+            _ => notes(chart, &area, &traces),
+        },
     };
     let description = describe(chart);
     frame::assemble(
@@ -108,23 +109,29 @@ pub(crate) fn draw(chart: &Chart, standalone: bool) -> Markup {
 /// Series of one name share hue and marker.
 fn looks(chart: &Chart, traces: &[Trace<'_>]) -> Vec<Look> {
     let mut names: Vec<&str> = Vec::new();
-    let mut looks = Vec::new();
-    for (series, trace) in chart.series.iter().zip(traces) {
-        let known = names.iter().position(|name| *name == series.name);
-        let hue = known.unwrap_or(names.len());
-        if known.is_none() {
+    for series in &chart.series {
+        if !names.contains(&&*series.name) {
             names.push(&series.name);
         }
-        looks.push(Look {
+    }
+    let look = |(series, trace): (&Series, &Trace<'_>)| {
+        let known = names.iter().position(|name| *name == series.name);
+        let hue = known.expect("every series has given its name");
+        Look {
             hue,
+            ink: if chart.ordered {
+                ink::step(hue, names.len())
+            } else {
+                ink::class(hue, series.role == Role::Paper)
+            },
             marker: MARKERS[hue % MARKERS.len()],
             marked: trace.marked(series.shape),
             banded: trace.banded(series.shape),
             role: series.role,
             shape: series.shape,
-        });
-    }
-    looks
+        }
+    };
+    chart.series.iter().zip(traces).map(look).collect()
 }
 
 fn draw_series(area: &Area, trace: &Trace<'_>, look: &Look, index: usize) -> Markup {
@@ -163,7 +170,7 @@ fn draw_series(area: &Area, trace: &Trace<'_>, look: &Look, index: usize) -> Mar
         })) }
     };
     html! {
-        g class=(format!("ph-series {}", look.ink())) data-series=(index) {
+        g class=(format!("ph-series {}", look.ink)) data-series=(index) {
             (area.frame.clipped(&covered))
             (layer(|pen| {
                 for at in trace::seen(&dots, false) {
@@ -259,7 +266,7 @@ fn keys(chart: &Chart, looks: &[Look]) -> Vec<Key> {
 fn sample(look: &Look) -> Markup {
     let half = SAMPLE / 2.0;
     html! {
-        g class=(look.ink()) {
+        g class=(look.ink) {
             @if look.shape != Shape::Points {
                 g stroke-dasharray=(look.dash()) {
                     (layer(|pen| pen.line(&[(-half, 0.0), (half, 0.0)], look.width())))
@@ -298,7 +305,7 @@ fn points(count: usize) -> &'static str {
 }
 
 /// What a reader who cannot see the chart is told.
-fn describe(chart: &Chart) -> String {
+pub(crate) fn describe(chart: &Chart) -> String {
     let mut words = format!("{} against {}.", chart.y.label, chart.x.label);
     for series in &chart.series {
         let ys = series

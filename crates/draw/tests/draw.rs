@@ -1,8 +1,8 @@
 //! Charts and pages as a caller sees them: whole results, and odd data that must not panic.
 
 use posthaste_draw::{
-    Along, Arrow, Axis, Bar, Bars, Block, Chart, Group, Ladder, Line, Mark, Page, Point, Role,
-    Scale, Section, Series, Shape, Side, TopAxis, Unit, Wait,
+    Along, Arrow, Axis, Bar, Bars, Block, Chart, Format, Group, Ladder, Line, Mark, Page, Point,
+    Role, Scale, Section, Series, Shape, Side, TopAxis, Unit, Wait,
 };
 
 fn rates() -> Chart {
@@ -113,6 +113,40 @@ fn a_bar_that_is_longer_than_the_axis_ends_where_the_axis_does() {
 }
 
 #[test]
+fn a_bar_that_is_cut_carries_a_mark_and_its_number() {
+    let drawn = |value| {
+        let bars = Bars {
+            value: Axis::linear("time", Unit::Millis).range(0.0, 10.0),
+            groups: vec![Group {
+                label: "all".to_owned(),
+                bars: vec![Bar::single("one", value)],
+            }],
+            ..Bars::default()
+        };
+        bars.svg()
+    };
+    let gap = "class=\"ph-surface\"><g";
+    assert!(drawn(1e3).contains(gap) && !drawn(10.0).contains(gap));
+    let note = "Cut at the end of the axis: all one, 1 s.";
+    assert!(drawn(1e3).contains(note), "{}", drawn(1e3));
+}
+
+#[test]
+fn a_small_drawing_leaves_title_and_notes_to_the_page() {
+    let chart = Chart {
+        notes: vec!["A remark.".to_owned()],
+        ..rates()
+    };
+    let title = "\"ph-text ph-title\"";
+    let [wide, narrow, small] =
+        [Format::Wide, Format::Narrow, Format::Small].map(|size| chart.svg_in(size));
+    for whole in [wide, narrow] {
+        assert!(whole.contains(title) && whole.contains("A remark."));
+    }
+    assert!(!small.contains(title) && !small.contains("A remark."));
+}
+
+#[test]
 fn a_percentile_curve() {
     let mut chart = Chart::percentiles("Latency", Axis::log("latency", Unit::Millis));
     let quantiles = [
@@ -150,7 +184,8 @@ fn twenty_charts_share_one_page_and_one_style() {
         ..Page::default()
     };
     let html = page.html();
-    assert_eq!(html.matches("<svg class=\"ph-chart\"").count(), 40);
+    let sizes = 2;
+    assert_eq!(html.matches("<svg class=\"ph-chart\"").count(), 40 * sizes);
     assert_eq!(html.matches("<style").count(), 1);
     assert_eq!(html.matches("id=\"s-charts\"").count(), 1);
 }

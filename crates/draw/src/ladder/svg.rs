@@ -4,12 +4,13 @@ use maud::{Markup, html};
 
 use super::rungs::{Folded, Rung, Rungs, place};
 use super::{Clock, Ladder, Line, Side};
-use crate::frame::{self, Anchor, Foot, Frame, Key, SAMPLE, WIDTH, text};
+use crate::frame::{self, Anchor, Foot, Format, Frame, Key, SAMPLE, text};
 use crate::ink;
 use crate::layer::{Pen, Place, layer, tenth, text_width};
 
 /// Where the lines of the two ends stand.
 const LEFT: f64 = 250.0;
+const WIDTH: f64 = Format::Wide.width();
 const RIGHT: f64 = WIDTH - LEFT;
 const MARGIN: f64 = 16.0;
 const WORDS: f64 = 12.0;

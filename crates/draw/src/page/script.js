@@ -14,6 +14,16 @@
   name();
   document.querySelector("header").append(button);
 
+  const open = () => {
+    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (target instanceof HTMLDetailsElement) { target.open = true; target.scrollIntoView(); }
+  };
+  addEventListener("hashchange", open);
+  open();
+  addEventListener("beforeprint", () => {
+    for (const folded of document.querySelectorAll("details[id]")) folded.open = true;
+  });
+
   for (const chart of document.querySelectorAll(".ph-chart")) {
     const keys = chart.querySelectorAll(".ph-key");
     if (keys.length < 2 || !chart.querySelector(".ph-series")) continue;
