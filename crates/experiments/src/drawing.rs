@@ -4,11 +4,14 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use posthaste_draw::Format;
+
+use crate::answers;
 use crate::check::Check;
 use crate::figure::{Figure, Plot};
 use crate::manifest::{Ended, Manifest};
 use crate::measuring::unless_it_panics;
-use crate::outcome::{Drawn, Outcome, RunError, plot_name};
+use crate::outcome::{Drawn, Outcome, RunError, narrow_plot_name, plot_name};
 use crate::records::Records;
 use crate::report;
 
@@ -42,8 +45,11 @@ fn draw_figure<'f>(figure: &'f Figure, dir: &Path) -> Drawn<'f> {
         let Some(records) = records else {
             return Ok(());
         };
-        let pictures = || ((figure.plot)(&records), (figure.checks)(&records));
-        (drawn.plots, drawn.checks) = unless_it_panics(pictures)?;
+        let pictures = || {
+            let answer = answers::sentence(figure.id, &records);
+            ((figure.plot)(&records), (figure.checks)(&records), answer)
+        };
+        (drawn.plots, drawn.checks, drawn.answer) = unless_it_panics(pictures)?;
         write_plots(dir, &drawn.plots)
             .and_then(|()| write_checks(dir, &drawn.checks))
             .map_err(|error| error.to_string())
@@ -83,11 +89,11 @@ fn write_checks(dir: &Path, checks: &[Check]) -> io::Result<()> {
 
 fn write_plots(dir: &Path, plots: &[Plot]) -> io::Result<()> {
     for (index, plot) in plots.iter().enumerate() {
-        let svg = match plot {
-            Plot::Chart(chart) => chart.svg(),
-            Plot::Bars(bars) => bars.svg(),
-        };
-        fs::write(dir.join(plot_name(index)), svg)?;
+        fs::write(dir.join(plot_name(index)), plot.svg_in(Format::Wide))?;
+        fs::write(
+            dir.join(narrow_plot_name(index)),
+            plot.svg_in(Format::Narrow),
+        )?;
     }
     Ok(())
 }

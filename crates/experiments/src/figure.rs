@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use posthaste_draw::{Bars, Chart};
+pub use posthaste_draw::Plot;
 use posthaste_units::{Seed, Span};
 
 use crate::check::Check;
@@ -38,6 +38,13 @@ pub struct Figure {
     pub differs: &'static str,
 }
 
+impl Figure {
+    /// True if no paper has it: its claim is a goal of our own.
+    pub fn goes_beyond(&self) -> bool {
+        !papers::PLANNED.iter().any(|planned| planned.id == self.id)
+    }
+}
+
 /// A run that produces records, under a name of its own.
 pub struct Study {
     /// Unique among studies; also the name of its seed.
@@ -61,14 +68,6 @@ pub enum Needs {
 
 /// Why a study produced nothing.
 pub type Failure = Box<dyn Error + Send + Sync>;
-
-/// A picture of either kind.
-pub enum Plot {
-    /// Series over two axes.
-    Chart(Chart),
-    /// Bars.
-    Bars(Bars),
-}
 
 /// What a study is told.
 pub struct Conditions<'a> {

@@ -5,6 +5,7 @@
 //! pictures, checks and the report from records alone. What a figure measures is in its own
 //! file; how traffic is made and answered is left to the rooms below.
 
+mod answers;
 mod check;
 mod drawing;
 mod estimate;

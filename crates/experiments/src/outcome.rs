@@ -49,6 +49,8 @@ pub struct Drawn<'f> {
     pub plots: Vec<Plot>,
     /// Its checks; none where it failed.
     pub checks: Vec<Check>,
+    /// Its answer to one of the papers' questions.
+    pub answer: Option<String>,
     /// Why there is no picture.
     pub error: Option<String>,
 }
@@ -60,6 +62,7 @@ impl<'f> Drawn<'f> {
             manifest: None,
             plots: Vec::new(),
             checks: Vec::new(),
+            answer: None,
             error: None,
         }
     }
@@ -100,4 +103,9 @@ pub(crate) fn plot_name(index: usize) -> String {
         0 => "figure.svg".to_owned(),
         more => format!("figure-{}.svg", more + 1),
     }
+}
+
+/// The same picture for phones.
+pub(crate) fn narrow_plot_name(index: usize) -> String {
+    plot_name(index).replace(".svg", "-narrow.svg")
 }

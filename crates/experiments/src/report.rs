@@ -1,22 +1,28 @@
-//! The report: every figure with its claim, its picture, its checks and what differs.
+//! The report: the papers' questions with their answers, then every figure with its claims, picture and differences.
 //!
-//! Made from what was drawn and nothing else. What the papers show and this release cannot yet
-//! is listed at the end, so that the report never looks more complete than it is.
+//! Made from what was drawn and nothing else. Figures are closed until they are opened, and their pictures are files
+//! beside the page. What is said of several figures is printed once. What the papers show and this release cannot yet is
+//! listed at the end.
 
-use posthaste_draw::{Block, Card, Cell, Page, Section, State, Table, Verdict};
+use posthaste_draw::{Answer, Block, Card, Cell, Page, Picture, Section, State, Table, Verdict};
 
+use crate::answers::ANSWERS;
 use crate::check::{Check, Kind};
-use crate::figure::{Figure, Plot, planned};
+use crate::figure::{Figure, planned};
 use crate::manifest::{Ended, Machine, Manifest};
-use crate::outcome::{Drawn, plot_name};
+use crate::outcome::{Drawn, narrow_plot_name, plot_name};
 use crate::papers::PAPERS;
 
 /// The report on `drawn`, the figures of one folder; `figures` are all that are built.
 pub(crate) fn page(figures: &[&Figure], drawn: &[Drawn<'_>]) -> Page {
     let mut sections = Vec::new();
+    let mut told = Told::default();
     for (prefix, citation) in PAPERS {
         let of_paper = |drawn: &&Drawn<'_>| paper_of(drawn.figure.id) == *prefix;
-        let inner: Vec<Section> = drawn.iter().filter(of_paper).map(figure_section).collect();
+        let of_paper = drawn.iter().filter(of_paper);
+        let inner: Vec<Section> = of_paper
+            .map(|drawn| figure_section(drawn, &mut told))
+            .collect();
         if !inner.is_empty() {
             let mut section = Section::new(*prefix);
             section.blocks.push(Block::Text(format!("{citation}.")));
@@ -27,11 +33,10 @@ pub(crate) fn page(figures: &[&Figure], drawn: &[Drawn<'_>]) -> Page {
     sections.extend(to_come(figures));
     Page {
         title: "The papers, reproduced on this machine".to_owned(),
-        lead: "Ours beside the paper's. Instrument checks must hold on any machine; claims are \
-               the papers' or goals of our own, and some do not hold here: each stands with its numbers."
-            .to_owned(),
-        opening: vec![Block::Cards(cards(drawn)), Block::Table(index(drawn))],
+        lead: lead(drawn),
+        opening: vec![Block::Answers(answers(drawn)), Block::Cards(cards(drawn))],
         sections,
+        filter: Some("Only figures in which something differs or failed".to_owned()),
         footer: format!("posthaste {}", env!("CARGO_PKG_VERSION")),
     }
 }
@@ -40,57 +45,137 @@ fn paper_of(id: &str) -> &str {
     id.split('/').next().unwrap_or(id)
 }
 
-/// How many of `kind` hold, and how many there are.
-fn held<'c>(checks: impl Iterator<Item = &'c Check>, kind: Kind) -> (usize, usize) {
-    checks
-        .filter(|check| check.kind == kind)
-        .fold((0, 0), |(held, all), check| {
-            (held + usize::from(check.holds), all + 1)
+/// The first sentence: how much of the papers is found again here.
+fn lead(drawn: &[Drawn<'_>]) -> String {
+    let checks = || drawn.iter().flat_map(|drawn| &drawn.checks);
+    let claims = Count::of(checks(), Kind::Paper);
+    let unexplained =
+        |check: &&Check| check.kind == Kind::Paper && !check.holds && check.reason.is_empty();
+    let reasons = match checks().filter(unexplained).count() {
+        0 => "each difference has its reason".to_owned(),
+        some => format!("for {some} of the differences no reason is known"),
+    };
+    format!(
+        "Of {} claims of the papers {} hold here, {} differ for the better and {} differ; {reasons}.",
+        claims.all,
+        claims.held,
+        claims.better,
+        claims.differ()
+    )
+}
+
+/// Checks of one kind.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    all: usize,
+    held: usize,
+    better: usize,
+}
+
+impl Count {
+    fn of<'c>(checks: impl Iterator<Item = &'c Check>, kind: Kind) -> Self {
+        let of_kind = checks.filter(|check| check.kind == kind);
+        of_kind.fold(Self::default(), |count, check| Self {
+            all: count.all + 1,
+            held: count.held + usize::from(check.holds),
+            better: count.better + usize::from(check.better),
         })
+    }
+
+    fn differ(self) -> usize {
+        self.all - self.held - self.better
+    }
+
+    fn share(self) -> String {
+        format!("{} of {}", self.held, self.all)
+    }
+}
+
+/// The ten questions, answered from what was drawn.
+fn answers(drawn: &[Drawn<'_>]) -> Vec<Answer> {
+    let answer = |asked: &crate::answers::Answer| {
+        let drawn = drawn.iter().find(|drawn| drawn.figure.id == asked.figure);
+        let found = drawn.and_then(|drawn| Some((drawn, drawn.answer.clone()?)));
+        let question = asked.question.to_owned();
+        match found {
+            Some((drawn, sentence)) => Answer {
+                question,
+                sentence,
+                plot: drawn.plots.first().cloned(),
+                source: (asked.figure.to_owned(), anchor(drawn.figure)),
+            },
+            None => Answer {
+                question,
+                sentence: format!("Not measured yet: posthaste reproduce {}", asked.figure),
+                plot: None,
+                source: (String::new(), String::new()),
+            },
+        }
+    };
+    ANSWERS.iter().map(answer).collect()
 }
 
 fn cards(drawn: &[Drawn<'_>]) -> Vec<Card> {
-    let checks = || drawn.iter().flat_map(|drawn| &drawn.checks);
-    let share = |(held, all): (usize, usize)| format!("{held} of {all}");
+    let count = |kind| Count::of(drawn.iter().flat_map(|drawn| &drawn.checks), kind);
     let good = drawn.iter().filter(|drawn| drawn.error.is_none()).count();
-    let card = |label: &str, value: String, remark: &str| Card {
+    let card = |label: &str, value: String, remark: String| Card {
         label: label.to_owned(),
         value,
-        remark: remark.to_owned(),
+        remark,
     };
+    let others = |count: Count| {
+        let better = match count.better {
+            0 => String::new(),
+            better => format!("{better} better today, "),
+        };
+        format!("{better}{} differ", count.differ())
+    };
+    let [papers, goals] = [Kind::Paper, Kind::Goal].map(count);
     let mut cards = vec![
-        card("Figures drawn", share((good, drawn.len())), ""),
         card(
-            "Instrument checks that hold",
-            share(held(checks(), Kind::Instrument)),
-            "they must, on any machine",
+            "Claims of the papers that hold",
+            papers.share(),
+            others(papers),
         ),
         card(
-            "Claims that hold here",
-            share(held(checks(), Kind::Claim)),
-            "the papers', scaled, and goals of our own",
+            "Own goals that are reached",
+            goals.share(),
+            "figures beyond the papers".to_owned(),
+        ),
+        card(
+            "Checks of the instrument",
+            count(Kind::Instrument).share(),
+            "must hold on any machine".to_owned(),
+        ),
+        card(
+            "Figures drawn",
+            format!("{good} of {}", drawn.len()),
+            String::new(),
         ),
     ];
     if let Some(manifest) = drawn.iter().find_map(|drawn| drawn.manifest.as_ref()) {
         let Machine { cores, .. } = manifest.machine;
         let value = format!("{cores} {}", if cores == 1 { "core" } else { "cores" });
-        cards.push(card("Machine", value, &manifest.machine.build()));
+        cards.push(card("Machine", value, manifest.machine.build()));
     }
     cards
 }
 
 /// How a figure stands, in a symbol and a word.
 fn state(drawn: &Drawn<'_>) -> State {
+    let open = |check: &&Check| !check.holds && !check.better;
     if drawn.error.is_some() {
         State::Fail("failed")
     } else if drawn.stopped() {
         State::Pending("stopped early")
     } else if drawn.checks.iter().any(Check::fails_the_run) {
-        State::Fail("check failed")
+        State::Fail("instrument failed")
+    } else if drawn.checks.iter().any(|check| open(&check)) {
+        State::Note("differs")
     } else if drawn.checks.iter().all(|check| check.holds) {
         State::Pass("holds")
     } else {
-        State::Note("claim differs")
+        State::Better("better today")
     }
 }
 
@@ -98,72 +183,57 @@ fn heading(figure: &Figure) -> String {
     format!("{}: {}", figure.id, figure.title)
 }
 
-fn index(drawn: &[Drawn<'_>]) -> Table {
-    let mut table = Table::new(["figure", "state", "instrument", "claims", "took"]);
-    for figure in drawn {
-        let share = |kind| {
-            Cell::number(match held(figure.checks.iter(), kind) {
-                (_, 0) => "–".to_owned(),
-                (held, all) => format!("{held} of {all}"),
-            })
-        };
-        let took = figure.manifest.as_ref().map_or(String::new(), |manifest| {
-            format!("{:.1} s", manifest.duration_s)
-        });
-        let name = heading(figure.figure);
-        let address = Section::new(&*name).anchor();
-        table.rows.push(vec![
-            Cell::text(name).link(address),
-            Cell::state(state(figure)),
-            share(Kind::Instrument),
-            share(Kind::Claim),
-            Cell::number(took),
-        ]);
-    }
-    table
+/// The address of a figure's section within the page.
+fn anchor(figure: &Figure) -> String {
+    Section::new(heading(figure)).anchor()
 }
 
-fn figure_section(drawn: &Drawn<'_>) -> Section {
+/// Explanations that are on the page already, each with the figure that has it.
+#[derive(Default)]
+struct Told(Vec<(&'static str, &'static str)>);
+
+impl Told {
+    /// The explanation, or the figure that has given it before.
+    fn explanation(&mut self, figure: &Figure) -> Block {
+        let known = self.0.iter().find(|(words, _)| *words == figure.differs);
+        let words = match known {
+            Some((_, first)) => format!("As for {first}."),
+            None => {
+                self.0.push((figure.differs, figure.id));
+                figure.differs.to_owned()
+            }
+        };
+        Block::Labelled("Differences from the paper.".to_owned(), words)
+    }
+}
+
+fn figure_section(drawn: &Drawn<'_>, told: &mut Told) -> Section {
     let figure = drawn.figure;
-    let mut section = Section::new(heading(figure));
-    section.state = Some(state(drawn));
+    let state = state(drawn);
+    let mut section = Section {
+        state: Some(state),
+        remark: remark(drawn),
+        folded: true,
+        marked: !matches!(state, State::Pass(_) | State::Better(_)),
+        ..Section::new(heading(figure))
+    };
     let blocks = &mut section.blocks;
-    blocks.push(Block::Labelled(
-        "The claim.".to_owned(),
-        figure.claim.to_owned(),
-    ));
+    let claim = figure.claim.to_owned();
+    blocks.push(Block::Labelled(claim_label(figure).to_owned(), claim));
     if let Some(error) = &drawn.error {
         blocks.push(Block::Verdicts(vec![Verdict {
             state: State::Fail("failed"),
             sentence: error.clone(),
+            reason: String::new(),
         }]));
     }
     if drawn.stopped() {
         let words = "This run was stopped before it was complete: what follows is what had been measured until then.";
         blocks.push(Block::Text(words.to_owned()));
     }
-    blocks.extend(drawn.plots.iter().map(|plot| match plot {
-        Plot::Chart(chart) => Block::Chart(Box::new(chart.clone())),
-        Plot::Bars(bars) => Block::Bars(Box::new(bars.clone())),
-    }));
-    for (kind, label) in [
-        (Kind::Instrument, "The instrument."),
-        (Kind::Claim, "Claims and goals, here."),
-    ] {
-        let checks: Vec<&Check> = drawn
-            .checks
-            .iter()
-            .filter(|check| check.kind == kind)
-            .collect();
-        if !checks.is_empty() {
-            blocks.push(Block::Labelled(label.to_owned(), String::new()));
-            blocks.push(Block::Verdicts(checks.into_iter().map(verdict).collect()));
-        }
-    }
-    blocks.push(Block::Labelled(
-        "What differs, and why.".to_owned(),
-        figure.differs.to_owned(),
-    ));
+    blocks.extend(pictures(drawn));
+    blocks.extend(verdicts(drawn));
+    blocks.push(told.explanation(figure));
     if let Some(manifest) = &drawn.manifest {
         blocks.push(Block::Code(command(manifest)));
         blocks.push(links(drawn));
@@ -173,14 +243,82 @@ fn figure_section(drawn: &Drawn<'_>) -> Section {
     section
 }
 
+fn claim_label(figure: &Figure) -> &'static str {
+    if figure.goes_beyond() {
+        "The goal."
+    } else {
+        "The paper's claim."
+    }
+}
+
+/// How many claims or goals hold.
+fn remark(drawn: &Drawn<'_>) -> String {
+    let share = |kind, name: &str| {
+        let count = Count::of(drawn.checks.iter(), kind);
+        (count.all > 0).then(|| format!("{} {name}", count.share()))
+    };
+    let shares = [share(Kind::Paper, "claims"), share(Kind::Goal, "goals")];
+    shares.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn pictures(drawn: &Drawn<'_>) -> impl Iterator<Item = Block> {
+    let id = drawn.figure.id;
+    drawn.plots.iter().enumerate().map(move |(index, plot)| {
+        Block::Picture(Picture {
+            description: format!("{}. {}", plot.title(), plot.description()),
+            wide: format!("{id}/{}", plot_name(index)),
+            narrow: format!("{id}/{}", narrow_plot_name(index)),
+        })
+    })
+}
+
+/// Claims and goals in the open; the instrument's checks closed, unless one failed.
+fn verdicts(drawn: &Drawn<'_>) -> Vec<Block> {
+    let of_kind = |kind| -> Vec<Verdict> {
+        let checks = drawn.checks.iter().filter(|check| check.kind == kind);
+        checks.map(verdict).collect()
+    };
+    let mut blocks = Vec::new();
+    for (kind, label) in [
+        (Kind::Paper, "Claims of the paper, here."),
+        (Kind::Goal, "Goals of our own."),
+    ] {
+        let verdicts = of_kind(kind);
+        if !verdicts.is_empty() {
+            blocks.push(Block::Labelled(label.to_owned(), String::new()));
+            blocks.push(Block::Verdicts(verdicts));
+        }
+    }
+    let instrument = of_kind(Kind::Instrument);
+    if drawn.checks.iter().any(Check::fails_the_run) {
+        blocks.push(Block::Labelled("The instrument.".to_owned(), String::new()));
+        blocks.push(Block::Verdicts(instrument));
+    } else if !instrument.is_empty() {
+        let words = format!("Checks of the instrument: all {} hold", instrument.len());
+        blocks.push(Block::Details(words, vec![Block::Verdicts(instrument)]));
+    }
+    blocks
+}
+
 fn verdict(check: &Check) -> Verdict {
+    let reason = match (
+        check.holds || check.kind == Kind::Instrument,
+        check.reason.as_str(),
+    ) {
+        (true, _) => String::new(),
+        (false, "") => "No reason is known.".to_owned(),
+        (false, reason) => format!("Reason: {reason}"),
+    };
     Verdict {
         state: match (check.holds, check.kind) {
             (true, _) => State::Pass("holds"),
             (false, Kind::Instrument) => State::Fail("does not hold"),
-            (false, Kind::Claim) => State::Note("differs here"),
+            (false, _) if check.better => State::Better("better today"),
+            (false, Kind::Paper) => State::Note("differs"),
+            (false, Kind::Goal) => State::Note("not reached"),
         },
         sentence: check.sentence.clone(),
+        reason,
     }
 }
 

@@ -99,7 +99,8 @@ fn checks(records: &Records) -> Vec<Check> {
         Check::claim(
             capacity > 9.0,
             format!("capacity {capacity}, the paper's is 9"),
-        ),
+        )
+        .because("the sample is small."),
     ]
 }
 
@@ -222,8 +223,11 @@ fn a_study_runs_once_and_its_figures_can_be_drawn_again() {
     for words in [
         "Response time grows.",
         "capacity 5.5, the paper's is 9",
-        "differs here",
+        "Of 2 claims of the papers 0 hold here, 0 differ for the better and 2 differ",
+        "Reason: the sample is small.",
         "Nothing is real.",
+        "As for overload/fig-08.",
+        "loading=\"lazy\" src=\"overload/fig-08/figure.svg\"",
         "posthaste reproduce overload/fig-08 --seed 7",
         "overload/fig-08/records.csv",
         "connect timeout",
@@ -231,7 +235,9 @@ fn a_study_runs_once_and_its_figures_can_be_drawn_again() {
     ] {
         assert!(report.contains(words), "{words}");
     }
+    assert_eq!(report.matches("Nothing is real.").count(), 1, "once");
     assert!(read("manifest.json").contains("\"unknown\": null"));
+    assert!(results.join("figure-narrow.svg").exists());
 
     fs::remove_file(results.join("figure.svg")).unwrap();
     let again = draw(&all, dir.path()).unwrap();

@@ -38,9 +38,9 @@ impl Case {
             }
         } else {
             Self {
-                clients: &[1, 5, 20, 50, 100, 250, 500],
+                clients: &[1, 20, 100, 250, 500],
                 repetitions: 3,
-                length: Span::from_millis(180),
+                length: Span::from_millis(350),
             }
         }
     }

@@ -6,7 +6,7 @@ use posthaste_units::Span;
 use super::bench::Form;
 use super::curves::{Quantity, RESPONSE, fit, reservations};
 use super::{PAPER, closed, instrument};
-use crate::check::Check;
+use crate::check::{Check, NOISE};
 use crate::estimate::{COMPLETE_REPLIES, MEDIANS};
 use crate::figure::{Figure, Plot};
 use crate::records::Records;
@@ -64,7 +64,7 @@ fn checks(records: &Records) -> Vec<Check> {
         checks.push(Check::claim(
             line.r_squared > 0.98,
             format!("{}: the mean response time grows linearly with the clients, {:.3} ms each; a straight line explains {:.1} % of it.", form.name(), line.slope, 100.0 * line.r_squared),
-        ));
+        ).because(NOISE));
     }
     checks
 }

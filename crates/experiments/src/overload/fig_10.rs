@@ -7,7 +7,7 @@ use super::bench::Form;
 use super::curves::{REJECTED, over_rate, places, series};
 use super::open::OVERLOADED;
 use super::{PAPER, instrument, open, paper};
-use crate::check::{Check, least, most};
+use crate::check::{Check, NOISE, least, most};
 use crate::figure::{Figure, Plot};
 use crate::records::Records;
 
@@ -63,7 +63,7 @@ fn checks(records: &Records) -> Vec<Check> {
         checks.push(Check::claim(
             *begin > 0.93 * own,
             format!("{}: nothing (less than 1 %) is rejected up to its capacity, {own:.2} of the page's; the first rate at which more is, is {:.2}.", form.name(), *begin),
-        ));
+        ).because(NOISE));
         let slopes = curve
             .iter()
             .filter(|(x, _)| *x >= OVERLOADED)
@@ -72,12 +72,12 @@ fn checks(records: &Records) -> Vec<Check> {
         checks.push(Check::claim(
             low > 0.85 && high < 1.15,
             format!("{}: then rejections rise steeply: {low:.2} to {high:.2} of each request beyond capacity is rejected.", form.name()),
-        ));
+        ).because(NOISE));
     }
     let [service, page] = begins;
     checks.push(Check::claim(
         service < page,
         format!("The Web service rejects at lower rates than the page: from {service:.2} on against {page:.2} of the page's capacity (paper: 0.83 and 1.06)."),
-    ));
+    ).because(NOISE));
     checks
 }

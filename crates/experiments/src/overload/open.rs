@@ -49,11 +49,11 @@ impl Case {
             }
         } else {
             Self {
-                rates: &[0.3, 0.6, 0.8, 0.9, 0.95, 1.0, 1.05, 1.2, 1.5, 2.0, 3.0],
-                compressed: &[0.3, 0.6, 1.0, 1.5, 2.0, 3.0],
+                rates: &[0.4, 0.7, 0.85, 0.95, 1.05, 1.5, 2.0, 3.0],
+                compressed: &[0.4, 0.85, 1.5, 3.0],
                 repetitions: 3,
                 look: Span::from_millis(400),
-                length: Span::from_millis(250),
+                length: Span::from_millis(500),
             }
         }
     }

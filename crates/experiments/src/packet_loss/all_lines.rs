@@ -30,6 +30,7 @@ fn chart(cells: &Cells<'_>) -> Chart {
         Series::line(format!("{kbit} kbit/s"), points)
     };
     chart.series = BANDWIDTHS.iter().map(series).collect();
+    chart.ordered = true;
     let late = cells.late();
     chart.notes.push(format!(
         "The mean of a loss at positions {} to {} over one at position {}.",
@@ -87,5 +88,5 @@ pub(super) fn is_larger(shorter: &Cells<'_>, longer: &Cells<'_>) -> Check {
             "{}: the increase is {here:.0} % at the median, Author's {there:.0} %. The reference matters: a loss at position {position} costs {cost:.0} ms itself, at Author's position {position_there} {cost_there:.0} ms. Over no loss at all a late one takes {over_none:.0} % longer, with Author {over_none_there:.0} %.",
             shorter.name()
         ),
-    )
+    ).because("the loss at the position that is the reference costs time itself here, and more with the shorter reply; compared with no loss the two replies differ little.")
 }

@@ -5,7 +5,7 @@ use super::curves::of_freebsd;
 use super::line::Line;
 use super::service::AUTHOR;
 use super::stack::FREEBSD;
-use super::{OF_FREEBSD_DIFFERS, PAPER, SIMULATED, instrument, one_line, simulated};
+use super::{OF_FREEBSD_DIFFERS, PAPER, SIMULATED, instrument, one_line, simulated, words};
 use crate::check::{Check, most};
 use crate::figure::Figure;
 use crate::records::Records;
@@ -81,7 +81,8 @@ fn sensitive(cells: &Cells<'_>) -> Check {
     Check::claim(
         found.iter().copied().eq(cells.late()),
         format!(
-            "A loss makes the server wait for a timeout at positions {found:?} (paper: 8 to 11)."
+            "A loss makes the server wait for a timeout at positions {} (paper: 8 to 11).",
+            words::listed(&found)
         ),
     )
 }

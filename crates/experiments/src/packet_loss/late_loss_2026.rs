@@ -11,7 +11,7 @@ use super::variants::{
     REORDERING, SMALL, TIMER, Variant, of,
 };
 use super::{PAPER, instrument};
-use crate::check::Check;
+use crate::check::{Check, NOISE};
 use crate::figure::Figure;
 use crate::records::Records;
 
@@ -119,7 +119,7 @@ impl<'a> Figures<'a> {
 
     fn is_left(&self) -> Check {
         let [then, today] = [&OLD, &DEFAULT].map(|base| self.late(of(base, &NOTHING)));
-        Check::claim(
+        Check::goal(
             median(&today) < median(&then) / 4.0,
             format!(
                 "The loss of one of the last three packets of data takes {} longer than one in the middle with linux-2005, with today's default {}; on {} lines.",
@@ -127,13 +127,13 @@ impl<'a> Figures<'a> {
                 told(&today),
                 then.len()
             ),
-        )
+        ).because(NOISE)
     }
 
     fn fin(&self) -> Check {
         let [apart, on_data] = [of(&DEFAULT, &NOTHING), of(&FIN, &NOTHING)];
         let [without, with] = [apart, on_data].map(|variant| self.last(variant));
-        Check::claim(
+        Check::goal(
             median(&with) > 2.0 * median(&without),
             format!(
                 "What follows the data decides. Today the FIN does, in a packet of its own: the loss of the last packet of data takes {} longer, and {:.0} % of transactions wait for a timer. With the FIN on that packet nothing follows: {} longer, and {:.0} % wait.",
@@ -142,7 +142,7 @@ impl<'a> Figures<'a> {
                 told(&with),
                 self.waited(on_data, &[&[0]])
             ),
-        )
+        ).because(NOISE)
     }
 
     /// What probes, RACK and SACK do, where the FIN is on the data.
@@ -152,7 +152,7 @@ impl<'a> Figures<'a> {
         let last = |variant| median(&self.last(variant));
         let late = |variant| median(&self.late(variant));
         [
-            Check::claim(
+            Check::goal(
                 last(both) < last(no_probe),
                 format!(
                     "Tail loss probes shorten the wait for the last packet of data: it takes {:.0} % longer with them and {:.0} % without; a single packet is probed no sooner than its timeout.",
@@ -160,7 +160,7 @@ impl<'a> Figures<'a> {
                     last(no_probe)
                 ),
             ),
-            Check::claim(
+            Check::goal(
                 late(no_rack) > 1.1 * late(both),
                 format!(
                     "RACK switched off alone: a loss among the last three takes {:.0} % longer, {:.0} % with it; probes switched off, too: {:.0} %. While SACK is on, this kernel has no other way to find a loss.",
@@ -168,15 +168,15 @@ impl<'a> Figures<'a> {
                     late(both),
                     late(neither)
                 ),
-            ),
-            Check::claim(
+            ).because("while SACK is on, this kernel finds losses by RACK alone and does so whatever the setting says."),
+            Check::goal(
                 late(both) < late(no_sack),
                 format!(
                     "Without SACK neither works, and the penalty is back: {} for the last three, {} with SACK.",
                     told(&self.late(no_sack)),
                     told(&self.late(both))
                 ),
-            ),
+            ).because(NOISE),
         ]
     }
 
@@ -193,7 +193,7 @@ impl<'a> Figures<'a> {
             )
         };
         [
-            Check::claim(
+            Check::goal(
                 late(timer) < late(plain),
                 format!(
                     "A timeout of 50 ms at least instead of 200 ms, linux-2005: {:.0} % instead of {:.0} %; for nothing were sent {:.0} segments in a hundred transactions instead of {:.0}. On slow lines the timeout is long because round-trip times vary.",
@@ -203,7 +203,7 @@ impl<'a> Figures<'a> {
                     self.for_nothing(plain)
                 ),
             ),
-            Check::claim(
+            Check::goal(
                 late(reordering) < late(plain),
                 format!(
                     "A reordering threshold of 1, linux-2005: {:.0} % instead of {:.0} %. A timeout is waited for in {:.0} and {:.0} % of transactions when two or one packets follow the lost one, in {:.0} % when none does.",
@@ -214,7 +214,7 @@ impl<'a> Figures<'a> {
                     self.waited(reordering, &[&[0]])
                 ),
             ),
-            Check::claim(
+            Check::goal(
                 late(small) < late(plain),
                 format!(
                     "Segments of {} bytes for the whole connection, linux-2005: {:.0} % instead of {:.0} %, since the last three carry less; without loss a transaction takes {:.0} ms instead of {:.0} ms at the median, since more round trips fill the line.",
@@ -241,7 +241,7 @@ impl<'a> Figures<'a> {
             [one, two].map(|losses| self.longer([sack_agent, sack], losses));
         let timer = of(&OLD, &TIMER);
         [
-            Check::claim(
+            Check::goal(
                 of_one < GAIN,
                 format!(
                     "The agent at one loss among the last three, linux-2005: response times change by {of_one:+.0} %, and {:.0} % wait for a timeout, {:.0} % without it. A sender without SACK takes the duplicates for reordering: in the whole run the agent sent {} at {} holes, and the kernel saw reordering {} times, {} without it.",
@@ -252,8 +252,8 @@ impl<'a> Figures<'a> {
                     self.counted(old_agent, "taken_for_reordering"),
                     self.counted(old, "taken_for_reordering")
                 ),
-            ),
-            Check::claim(
+            ).because("a sender without SACK takes the agent's duplicates for reordering and raises its threshold."),
+            Check::goal(
                 of_two < GAIN && of_two_today < GAIN,
                 format!(
                     "The agent at two losses with two packets of data behind them: response times change by {of_two:+.0} % with linux-2005, and {:.0} instead of {:.0} % wait for a timeout; today without SACK by {of_two_today:+.0} %, and {:.0} instead of {:.0} % wait.",
@@ -263,13 +263,13 @@ impl<'a> Figures<'a> {
                     self.waited(no_sack, two)
                 ),
             ),
-            Check::claim(
+            Check::goal(
                 of_one_sack < GAIN || of_two_sack < GAIN,
                 format!(
                     "The agent where the sender has SACK: response times change by {of_one_sack:+.0} % at one loss and by {of_two_sack:+.0} % at two. Duplicates without new SACK blocks say nothing to it."
                 ),
-            ),
-            Check::claim(
+            ).because("a sender with SACK takes nothing from a duplicate without a new block."),
+            Check::goal(
                 self.for_nothing(old_agent) < self.for_nothing(timer),
                 format!(
                     "The paper expects of it fewer segments sent for nothing than of a shorter timer: {:.0} in a hundred transactions, with the timer {:.0}, with neither {:.0}.",

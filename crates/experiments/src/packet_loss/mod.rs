@@ -45,6 +45,7 @@ mod ticks;
 mod trials;
 mod twin;
 mod variants;
+mod words;
 
 use posthaste_units::Span;
 

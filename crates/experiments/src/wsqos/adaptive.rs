@@ -14,7 +14,7 @@ use crate::records::{Records, Table};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-adaptive",
-    needs: Needs::Processor,
+    needs: Needs::Links,
     core: false,
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };

@@ -3,7 +3,7 @@
 use posthaste_draw::{Axis, Chart, Point, Series, TopAxis, Unit};
 
 use super::brokers::{OURS, OVERLOADED};
-use crate::check::{Check, least, most};
+use crate::check::{Check, NOISE, least, most};
 use crate::estimate::{COMPLETE_REPLIES, MEDIANS};
 use crate::overload::curves::{plateau, reservations};
 use crate::overload::instrument;
@@ -111,7 +111,7 @@ pub(super) fn stays(records: &Records, theirs: &Theirs) -> Check {
             "Past its limit the broker answers {past:.0}/s, and {peak:.0}/s at the best of all rates (asked: 90 % of that; the thesis's: {:.0}/s).",
             theirs.full
         ),
-    )
+    ).because(NOISE)
 }
 
 /// That throughput is linear below the limit: what is asked for is answered.
@@ -133,7 +133,7 @@ pub(super) fn linear(records: &Records, theirs: &Theirs) -> Check {
             100.0 * high,
             theirs.full
         ),
-    )
+    ).because(NOISE)
 }
 
 /// That the response time rises steeply past the capacity, and how far.
@@ -145,5 +145,5 @@ pub(super) fn rises(records: &Records, theirs: &Theirs, words: &str) -> Check {
             "The response time is {low:.2} ms at the lowest rate and {high:.1} past the limit, {:.0} times as long ({words}).",
             high / low
         ),
-    )
+    ).because(NOISE)
 }

@@ -79,9 +79,9 @@ impl Case {
                 length: Span::from_secs(2),
             },
             false => Self {
-                rates: &[0.2, 0.4, 0.6, 0.8, 0.9, 1.0, 1.2, 1.6, 2.5],
+                rates: &[0.3, 0.6, 0.8, 1.0, 1.5, 2.5],
                 repetitions: 3,
-                length: Span::from_millis(300),
+                length: Span::from_millis(500),
             },
         }
     }

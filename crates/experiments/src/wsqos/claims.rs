@@ -5,7 +5,7 @@ use posthaste_bookshop::Size;
 use super::handheld::{BLUETOOTH, WLAN};
 use super::paper;
 use super::service_time::{COMPRESSED, Client, Network, PLAIN};
-use crate::check::{Check, least, most};
+use crate::check::{Check, NOISE, least, most};
 
 /// On both fast networks.
 pub(super) const WITHOUT_THE_REST: &str = "Our service time has the network, the server and decompression. The paper's also has its handheld's parsing of SOAP, for which it states no time. Fitted to table 5 and to figure 50, that is some four seconds for each reply; with it the largest reply still takes more than 4 % longer compressed, because the paper's own 1,122 ms to decompress it are 4 % of 28 s only. No processing explains the 2 s between the two networks: it is the same on both, and their rates and delays explain a tenth of a second for the smallest reply and six tenths for the largest.";
@@ -29,7 +29,7 @@ pub(super) fn no_real_difference(network: Network<'_>) -> Vec<Check> {
                 "No real difference for {name}: compressed and plain are at most {:.0} % apart (paper: 4); the largest reply takes {compressed:.0} ms compressed and {plain:.0} ms plain.",
                 100.0 * apart
             ),
-        ));
+        ).because("the paper's times contain its handheld's processing of SOAP, which this comparison leaves out."));
     }
     let below = |size| {
         let ms = |name| {
@@ -46,7 +46,7 @@ pub(super) fn no_real_difference(network: Network<'_>) -> Vec<Check> {
         format!(
             "802.11b is about 2 s below Bluetooth at every size: here {smallest:.3} s for the smallest gap, {largest:.3} s for the largest."
         ),
-    ));
+    ).because("no processing explains a gap between networks, and their rates and delays explain a third of it."));
     checks
 }
 
@@ -77,6 +77,7 @@ pub(super) fn wins(network: Network<'_>) -> [Check; 2] {
                 100.0 * gains[5],
                 Size::ALL[5].name()
             ),
-        ),
+        )
+        .because(NOISE),
     ]
 }

@@ -164,7 +164,7 @@ fn checks(records: &Records) -> Vec<Check> {
                 .map_or(f64::INFINITY, |last| last.0)
         };
         let (bytes, _) = of(records, reply, NONE);
-        checks.push(Check::claim(
+        checks.push(Check::goal(
             none(&busy) < none(&idle) && none(&busy) > 100e6,
             format!(
                 "{bytes:.0} B: on an idle server {}; on a busy one {}.",
@@ -184,9 +184,9 @@ fn checks(records: &Records) -> Vec<Check> {
         })
         .collect();
     let (low, high) = (least(ratios.iter().copied()), most(ratios.iter().copied()));
-    checks.push(Check::claim(
+    checks.push(Check::goal(
         low > 0.25 && high < 4.0,
         format!("What the gateway assumes before it has compressed anything is of the right size: measured are {low:.2} to {high:.2} times that, for {} pairs of reply and coding.", ratios.len()),
-    ));
+    ).because("the assumed speeds are those of another processor."));
     checks
 }

@@ -18,7 +18,7 @@ use crate::records::{Records, Table, Value};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-diffserv",
-    needs: Needs::Processor,
+    needs: Needs::Links,
     core: false,
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };
@@ -73,7 +73,8 @@ fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
         .flat_map(|turn| case.rates.chunks(2).map(move |rates| (turn, rates)));
     let all = case.repetitions * case.rates.len().div_ceil(2) as u64;
     for (done, (repetition, rates)) in (0..).zip(turns) {
-        let words = format!("{rates:?} requests a second");
+        let rates_in_words: Vec<String> = rates.iter().map(f64::to_string).collect();
+        let words = format!("{} requests a second", rates_in_words.join(" and "));
         conditions.progress.step(done, all, &words);
         let seed = conditions.seed.numbered("turn", repetition);
         let (played, witness) = match side_by_side(conditions, case, rates, seed) {

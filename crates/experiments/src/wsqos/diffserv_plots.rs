@@ -4,7 +4,7 @@ use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 
 use super::diffserv::RATES;
 use super::qos_proxy::{BACKGROUNDS, Marks};
-use crate::check::{Check, least, most};
+use crate::check::{Check, NOISE, least, most};
 use crate::estimate::{MEDIANS, estimate};
 use crate::figure::Plot;
 use crate::overload::instrument;
@@ -144,7 +144,7 @@ fn gains(records: &Records, background: u64) -> Check {
         format!(
             "Marked replies are better off almost everywhere: from {worst:+.1} to {best:+.1} replies a second (the thesis: at best +2.8, with 800 kbyte/s at 60/s)."
         ),
-    )
+    ).because(NOISE)
 }
 
 /// That the gateway's marks are worth what classes by address are.
@@ -158,5 +158,5 @@ fn ideal(records: &Records, background: u64) -> Check {
             "The gateway's marks are worth what classes by address are: {ours:.1} and {ideal:.1} replies a second past the guarantee, {:+.1} % apart (2 % allowed).",
             100.0 * apart
         ),
-    )
+    ).because("the handshake of a connection is not marked, and on a busy machine the gateway is late.")
 }

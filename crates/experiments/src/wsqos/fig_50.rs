@@ -3,7 +3,7 @@
 use posthaste_bookshop::Size;
 
 use super::claims::{LINE, wins};
-use super::handheld::{self, BUDGET, GPRS_POOR};
+use super::handheld::{self, BUDGET, GPRS_POOR, WLAN};
 use super::service_time::{COMPRESSED, Client, Network, PLAIN};
 use super::{PAPER, paper};
 use crate::check::Check;
@@ -29,6 +29,21 @@ fn network(records: &Records) -> Network<'_> {
     }
 }
 
+/// The answer of this run: what the largest reply gains, on the slowest network and on the fastest.
+pub(crate) fn answer(records: &Records) -> String {
+    let largest = Size::Heavy5;
+    let seconds = |name, form| {
+        let network = Network { records, name };
+        network.ms(largest, form, Client::Handheld) / 1e3
+    };
+    let [slow, fast] =
+        [GPRS_POOR, WLAN].map(|name| [PLAIN, COMPRESSED].map(|form| seconds(name, form)));
+    format!(
+        "On slow networks: over GPRS with poor reception the largest reply takes {:.0} s compressed and {:.0} s plain (paper: half), over 802.11b {:.1} and {:.1} s.",
+        slow[1], slow[0], fast[1], fast[0]
+    )
+}
+
 fn checks(records: &Records) -> Vec<Check> {
     let network = network(records);
     let mut checks = network.instrument();
@@ -47,5 +62,5 @@ fn half(network: Network<'_>) -> Check {
         format!(
             "The largest reply takes half the time: here {share:.2} of it, {compressed:.1} s instead of {plain:.1} s (held to be half within 0.1)."
         ),
-    )
+    ).because("the paper's times contain its handheld's processing of SOAP, the same for both, which this comparison leaves out.")
 }

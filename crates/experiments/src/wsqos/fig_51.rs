@@ -6,7 +6,7 @@ use posthaste_units::Span;
 use super::sclient::{self, Mix};
 use super::sclient_plots::{DIFFERS, accounted, capacity, no_asker_denied, of_paper, over_rate};
 use super::{PAPER, paper};
-use crate::check::Check;
+use crate::check::{Check, NOISE};
 use crate::figure::{Figure, Plot};
 use crate::records::Records;
 
@@ -48,7 +48,7 @@ fn checks(records: &Records) -> Vec<Check> {
     checks.push(Check::claim(
         all < 0.9 * none,
         format!("Compressing for all costs capacity: {all:.0} of {none:.0}/s are left, {:.0} % (paper: 90 of 135/s, {:.0} %).", 100.0 * all / none, 100.0 * theirs),
-    ));
+    ).because(NOISE));
     checks.push(no_asker_denied(records));
     checks
 }

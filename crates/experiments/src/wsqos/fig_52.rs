@@ -7,7 +7,7 @@ use super::PAPER;
 use super::fig_51::PAIR;
 use super::sclient::{self, Mix, places};
 use super::sclient_plots::{DIFFERS, accounted, over_rate, overloaded};
-use crate::check::Check;
+use crate::check::{Check, NOISE};
 use crate::figure::{Figure, Plot};
 use crate::overload::curves::crossing;
 use crate::records::Records;
@@ -37,12 +37,12 @@ fn checks(records: &Records) -> Vec<Check> {
     checks.push(Check::claim(
         all > 1.1 * none,
         format!("Under overload the response time is higher: {all:.1} against {none:.1} ms, {:+.0} % (paper: about 3 s more).", 100.0 * (all / none - 1.0)),
-    ));
+    ).because(NOISE));
     let rise = |mix: Mix, flat: f64| crossing(&places(records, mix, "response_ms"), flat / 2.0);
     let (early, late) = (rise(Mix::All, all), rise(Mix::None, none));
     checks.push(Check::claim(
         early < late,
         format!("It rises at a lower rate: half of what it is under overload is reached at {early:.2} of the capacity without compression, and at {late:.2} where nothing is compressed."),
-    ));
+    ).because(NOISE));
     checks
 }

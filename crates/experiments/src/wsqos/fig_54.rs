@@ -6,7 +6,7 @@ use posthaste_units::Span;
 use super::PAPER;
 use super::sclient::{self, Mix, places};
 use super::sclient_plots::{DIFFERS, accounted, over_rate, overloaded};
-use crate::check::Check;
+use crate::check::{Check, NOISE};
 use crate::figure::{Figure, Plot};
 use crate::overload::curves::nearest;
 use crate::records::Records;
@@ -40,12 +40,12 @@ fn checks(records: &Records) -> Vec<Check> {
     checks.push(Check::claim(
         dynamic < all && dynamic < 10.0 * none,
         format!("At {BETWEEN} of the capacity without compression dynamic answers in {dynamic:.2} ms, none in {none:.2} and all in {all:.1}."),
-    ));
+    ).because(NOISE));
     let [none, dynamic] =
         [Mix::None, Mix::Dynamic].map(|mix| overloaded(records, mix, "response_ms"));
     checks.push(Check::claim(
         dynamic <= 1.1 * none,
         format!("The paper's gap is gone: under overload dynamic answers in {dynamic:.2} ms, none in {none:.2}, {:+.1} % (the gateway looks at its load five times a second, off the path of requests).", 100.0 * (dynamic / none - 1.0)),
-    ));
+    ).because(NOISE));
     checks
 }

@@ -5,7 +5,7 @@ use posthaste_units::Span;
 
 use super::PAPER;
 use super::marking_cost::{self, MARKING, PLAIN, WHOS};
-use crate::check::Check;
+use crate::check::{Check, NOISE};
 use crate::estimate::MEDIANS;
 use crate::figure::{Figure, Plot};
 use crate::overload::curves::reservations;
@@ -71,7 +71,7 @@ fn checks(records: &Records) -> Vec<Check> {
         format!(
             "Marking costs next to nothing: a reply takes {cost:.1} % of the processor time that it takes without marks, both asked side by side ({low:.1} to {high:.1}; 103.1 allowed, 97 % of the throughput)."
         ),
-    ));
+    ).because(NOISE));
     let followed = |who: &str| {
         let places = sweep::places(records, who, "throughput_per_s");
         let capacity = records.number("capacity");
@@ -85,6 +85,6 @@ fn checks(records: &Records) -> Vec<Check> {
         format!(
             "There is no knee before the plain gateway's: it answers all up to {plain:.2} of its capacity, and with marks up to {marking:.2} (the thesis's proxy was overloaded above 50/s)."
         ),
-    ));
+    ).because(NOISE));
     checks
 }

@@ -4,8 +4,10 @@ use posthaste_units::Span;
 
 use super::PAPER;
 use super::diffserv;
-use super::diffserv_plots::{DIFFERS, ideal_checks, ideal_plot};
+use super::diffserv_plots::{DIFFERS, ideal_checks, ideal_plot, past};
+use super::qos_proxy::Marks;
 use crate::figure::Figure;
+use crate::records::Records;
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/fig-65",
@@ -18,3 +20,12 @@ pub(crate) static FIGURE: Figure = Figure {
     checks: ideal_checks::<0>,
     differs: DIFFERS,
 };
+
+/// The answer of this run: replies a second past the guarantee, with marks, without, and in the ideal case.
+pub(crate) fn answer(records: &Records) -> String {
+    let [nobody, gateway, address] =
+        [Marks::Nobody, Marks::Gateway, Marks::Address].map(|marks| past(records, marks, 800));
+    format!(
+        "Yes: beside 800 kB/s of other traffic {gateway:.1} marked replies a second arrive, {nobody:.1} without marks, {address:.1} where the router tells them by address."
+    )
+}

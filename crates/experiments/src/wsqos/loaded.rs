@@ -59,12 +59,13 @@ impl Case {
 }
 
 const QUICK: Case = Case {
-    rates: &paper::RATES,
+    rates: &[80.0, 120.0, 160.0],
     fetches: 25,
     length: Span::from_millis(5500),
 };
 
 const FULL: Case = Case {
+    rates: &paper::RATES,
     fetches: 100,
     length: Span::from_secs(12),
     ..QUICK

@@ -51,10 +51,13 @@ struct Case {
 impl Case {
     const fn of(full: bool) -> Self {
         Self {
-            rates: &[0.4, 0.6, 0.8, 0.9, 1.0, 1.2, 1.4],
+            rates: match full {
+                true => &[0.4, 0.6, 0.8, 0.9, 1.0, 1.2, 1.4],
+                false => &[0.5, 0.9, 1.2],
+            },
             repetitions: 3,
-            length: Span::from_millis(if full { 3000 } else { 250 }),
-            pairs: if full { 100 } else { 30 },
+            length: Span::from_millis(if full { 3000 } else { 500 }),
+            pairs: if full { 100 } else { 20 },
             closed: Span::from_millis(if full { 1000 } else { 400 }),
         }
     }

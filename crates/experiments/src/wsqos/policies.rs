@@ -43,10 +43,10 @@ impl Case {
             }
         } else {
             Self {
-                loads: &[0.3, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0],
+                loads: &[0.5, 0.8, 1.25, 2.0],
                 repetitions: 1,
-                settle: Span::from_millis(1800),
-                length: Span::from_millis(600),
+                settle: Span::from_millis(1500),
+                length: Span::from_millis(1500),
             }
         }
     }

@@ -6,7 +6,7 @@ use posthaste_units::Span;
 use super::PAPER;
 use super::peers::Peer;
 use super::policies::{self, POLICIES, names};
-use crate::check::{Check, most};
+use crate::check::{Check, NOISE, most};
 use crate::estimate::{ALL_DUE, Estimate, MEDIANS, estimate, in_ms};
 use crate::figure::{Figure, Plot};
 use crate::overload::curves::reservations;
@@ -103,7 +103,7 @@ fn chart(records: &Records, title: &str, y: Axis, column: &str) -> Chart {
     let capacity = records.number("capacity");
     chart
         .notes
-        .push(format!("Load 1 is {capacity:.0}/s. {MEDIANS}"));
+        .push(format!("Load 1 is {capacity:.0}/s. {}", caption(records)));
     let absent = records
         .parameters()
         .get("not installed")
@@ -118,6 +118,15 @@ fn chart(records: &Records, title: &str, y: Axis, column: &str) -> Chart {
     chart.notes.push(dropped(records));
     chart.notes.extend(reservations(records));
     chart
+}
+
+/// How many runs a point stands for, and how long each was.
+fn caption(records: &Records) -> String {
+    let said = |name: &str| records.parameters().get(name).map_or("", String::as_str);
+    match said("runs of each point") {
+        "1" => format!("Each point is one run of {}.", said("length of a run")),
+        _ => MEDIANS.to_owned(),
+    }
 }
 
 /// How punctual the generator was at each load.
@@ -167,10 +176,10 @@ fn checks(records: &Records) -> Vec<Check> {
             .map(|load| at(records, policy, *load, "packed").median)
             .collect();
         let worst = most(shares.windows(2).map(|two| two[1] - two[0]));
-        checks.push(Check::claim(
+        checks.push(Check::goal(
             worst <= WOBBLE,
             format!("`{policy}`: the share falls as the load grows: from one load to the next it rises by {:.1} points at most.", 100.0 * worst.max(0.0)),
-        ));
+        ).because(NOISE));
     }
     let haproxy = Peer::Haproxy.name();
     for load in loads.into_iter().filter(|load| (0.8..=1.5).contains(load)) {
@@ -186,12 +195,12 @@ fn beside(records: &Records, haproxy: &str, load: f64) -> Option<Check> {
         .map(|who| ["packed", "due_p99_ms", "throughput_per_s"].map(|column| of(who, column)));
     (!theirs[1].is_nan()).then(|| {
         let saved = |[share, _, throughput]: [f64; 3]| share * throughput;
-        Check::claim(
+        Check::goal(
             ours[1] <= TAIL && saved(ours) >= saved(theirs),
             format!(
                 "At {load}: `threshold` compresses {:.0} % with {} at the 99th percentile of all requests due and answers {:.0}/s, HAProxy {:.0} % with {} and {:.0}/s (wanted: as many compressed replies, and 20 ms at most).",
                 100.0 * ours[0], in_ms(ours[1]), ours[2], 100.0 * theirs[0], in_ms(theirs[1]), theirs[2]
             ),
-        )
+        ).because(NOISE)
     })
 }

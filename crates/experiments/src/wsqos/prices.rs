@@ -66,6 +66,8 @@ pub(super) const GUARDS: [Guard; 6] = [
 const SERVICE: Span = Span::from_millis(2);
 /// What can be done in a second.
 pub(super) const CAPACITY: f64 = 500.0;
+/// A reply that takes longer is worth nothing: fifty times what a request costs.
+pub(super) const DEADLINE: Span = Span::from_millis(100);
 /// What clients pay at most, in hundredths.
 const BUDGETS: [u64; 10] = [5, 15, 25, 35, 45, 55, 65, 75, 85, 95];
 /// How often the price is looked at.
@@ -161,6 +163,7 @@ pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records,
             .replace('\n', "; ");
         records.set_parameter(guard.name, words);
     }
+    records.set_parameter("deadline of a reply", DEADLINE);
     records.set_parameter("judged for", case.times.length);
     records.set_parameter("period of a sine", case.times.period);
     let mut runs = Table::new([
@@ -265,6 +268,8 @@ fn row(
     let paid: f64 = seen.windows(2).fold(0.0, |paid, pair| {
         paid + pair[1].price * (pair[1].entered - pair[0].entered)
     });
+    let late = good.count_above(DEADLINE) as f64 / good.count().max(1) as f64;
+    let in_time = served as f64 * (1.0 - late);
     let count = seen.len().max(1) as f64;
     let price = seen.iter().map(|now| now.price).sum::<f64>() / count;
     let variance = seen
@@ -278,7 +283,7 @@ fn row(
         world.kind.name().into(),
         world.most.into(),
         ask_every.as_secs_f64().into(),
-        (served as f64 / demand.possible() / CAPACITY).into(),
+        (in_time / demand.possible() / CAPACITY).into(),
         (good.summary().p99).into(),
         (paid / times.length.as_secs_f64()).into(),
         price.into(),

@@ -116,13 +116,13 @@ impl Processing {
                     100.0 * apart,
                     self.of(largest)
                 ),
-            ),
+            ).because("the statements of the paper cannot be met together: the processing that table 5 and poor GPRS leave is less than these 4 % need."),
             Check::claim(
                 (gap / paper::WLAN_BELOW_BLUETOOTH - 1.0).abs() <= 0.25,
                 format!(
                     "Processing is the same on both networks: 802.11b stays {gap:.2} s below Bluetooth for the largest reply (paper: 2 s), whatever the fit."
                 ),
-            ),
+            ).because("no processing explains a gap between networks, and their rates and delays explain a third of it."),
         ]
     }
 }

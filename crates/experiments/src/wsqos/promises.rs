@@ -45,7 +45,7 @@ impl Case {
             rounds,
             settle,
             length,
-            pairs: if full { 100 } else { 24 },
+            pairs: if full { 100 } else { 16 },
             beside: Span::from_millis(400),
         }
     }

@@ -5,7 +5,7 @@ use posthaste_units::Span;
 
 use super::PAPER;
 use super::promises::{self, ASKED, GATE, PLAIN_BEYOND, REPEATED, SATURATED, TAILS};
-use crate::check::Check;
+use crate::check::{Check, NOISE};
 use crate::estimate::{ALL_DUE, Estimate, MEDIANS, estimate, in_ms};
 use crate::figure::{Figure, Plot};
 use crate::overload::curves::reservations;
@@ -150,7 +150,7 @@ fn checks(records: &Records) -> Vec<Check> {
     let rows = tables.iter().flat_map(|table| table.rows());
     let denied: f64 = rows.map(|row| row.number("denied")).sum();
     let served: f64 = tables[0].rows().map(|row| row.number("ok")).sum();
-    checks.push(Check::claim(
+    checks.push(Check::goal(
         denied == 0.0 && served > 0.0,
         format!("Every client that asks is served compressed: {denied:.0} were not."),
     ));
@@ -162,7 +162,10 @@ fn checks(records: &Records) -> Vec<Check> {
 fn beyond(records: &Records) -> Vec<Check> {
     if !is_there(records, GATE[0]) {
         let words = "Not measured: what happens at 1.5 times the rate that HAProxy compresses, which is not here.";
-        return vec![Check::claim(false, words.to_owned())];
+        return vec![
+            Check::goal(false, words.to_owned())
+                .because("HAProxy is not installed on this machine."),
+        ];
     }
     let [ours, repeated, theirs] = [GATE[0], REPEATED, GATE[1]].map(|who| {
         ["packed", "due_p99_ms", "throughput_per_s", "busy"]
@@ -170,7 +173,7 @@ fn beyond(records: &Records) -> Vec<Check> {
     });
     let rate = median(records, GATE[0], "offered_per_s");
     let plain = ["due_p99_ms", "busy"].map(|column| median(records, PLAIN_BEYOND, column));
-    let mut checks = vec![Check::claim(
+    let mut checks = vec![Check::goal(
         ours[1] <= TAIL,
         format!(
             "At {rate:.0}/s the gateway compresses {:.1} % with {} at the 99th percentile of all requests due (wanted: 20 ms at most, 10 better) and {:.0} % of the processor; plain it has {} and {:.0} %.",
@@ -180,8 +183,8 @@ fn beyond(records: &Records) -> Vec<Check> {
             in_ms(plain[0]),
             100.0 * plain[1]
         ),
-    )];
-    checks.push(Check::claim(
+    ).because(NOISE)];
+    checks.push(Check::goal(
         repeated[0] >= ALL && repeated[1] <= TAIL,
         format!(
             "Where replies repeat they are compressed once: {:.1} % go out compressed, with {} at the 99th percentile and {:.0} % of the processor.",
@@ -189,16 +192,16 @@ fn beyond(records: &Records) -> Vec<Check> {
             in_ms(repeated[1]),
             100.0 * repeated[3]
         ),
-    ));
+    ).because(NOISE));
     if is_there(records, GATE[1]) {
         let replies = |of: [f64; 4]| of[0] * of[2];
-        checks.push(Check::claim(
+        checks.push(Check::goal(
             ours[0] >= theirs[0],
             format!(
                 "Where each reply has to be compressed, the gateway's share is HAProxy's at least: HAProxy compresses {:.1} % of what it answers, with {} and {:.0} % of the processor: {:.0} compressed replies a second of {:.0}, the gateway {:.0} of {:.0}.",
                 100.0 * theirs[0], in_ms(theirs[1]), 100.0 * theirs[3], replies(theirs), theirs[2], replies(ours), ours[2]
             ),
-        ));
+        ).because("HAProxy answers fewer requests and compresses a larger share of those; compare the compressed replies a second."));
     }
     checks
 }
@@ -210,7 +213,7 @@ fn saturated(records: &Records, who: [&str; 2], mix: &str, other: &str) -> Check
     let (ratios, pairs) = (ratios.collect::<Vec<_>>(), ours.len());
     let [kept, ours, plain] = [ratios, ours, plain].map(|values| estimate(&values));
     let packed = estimate(&values(records, "beside", who[0], "packed")).median;
-    Check::claim(
+    Check::goal(
         kept.median >= KEPT,
         format!(
             "At saturation, where {mix}: {:.1} % of the throughput of {other}, by the processor time of a reply in the median of {pairs} runs side by side ({:.1} to {:.1} %; wanted: 97 %, 99 better); medians {:.1} and {:.1} µs. {:.1} % of the replies that may be are compressed.",
@@ -237,13 +240,13 @@ fn tails(records: &Records) -> Option<Check> {
             .collect::<Vec<_>>(),
     );
     (!ratio.median.is_nan()).then(|| {
-        Check::claim(
+        Check::goal(
             ratio.median <= 1.0,
             format!(
                 "At {rate:.0}/s, plain: {:.2} ms at the 99th percentile ({:.2} to {:.2}), HAProxy {:.2} ({:.2} to {:.2}), nginx {:.2}; {:.2} of HAProxy's in the median round ({:.2} to {:.2}; wanted: no longer).",
                 ours.median, ours.low, ours.high, haproxy.median, haproxy.low, haproxy.high, nginx.median,
                 ratio.median, ratio.low, ratio.high
             ),
-        )
+        ).because("noise: at this load the tail of each is that of the machine.")
     })
 }

@@ -79,10 +79,10 @@ impl Case {
             }
         } else {
             Self {
-                rates: &[0.2, 0.4, 0.55, 0.7, 0.8, 0.9, 1.0, 1.2, 1.6],
+                rates: &[0.3, 0.6, 0.8, 0.9, 1.2, 1.6],
                 repetitions: 3,
                 settle: Span::from_millis(1200),
-                length: Span::from_millis(400),
+                length: Span::from_millis(800),
             }
         }
     }

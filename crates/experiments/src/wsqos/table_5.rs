@@ -5,7 +5,7 @@ use posthaste_units::Span;
 
 use super::loaded::{self, Others};
 use super::{PAPER, paper};
-use crate::check::{Check, least};
+use crate::check::{Check, NOISE, least};
 use crate::figure::{Figure, Plot};
 use crate::records::{Records, Row};
 
@@ -64,11 +64,12 @@ fn plot(records: &Records) -> Vec<Plot> {
             bars: Others::BOTH.into_iter().flat_map(pair).collect(),
         }
     };
+    let measured = |(_, rate): &(usize, f64)| row(records, Others::All, *rate).is_some();
     let [all, none] = ["all", "none"].map(|name| records.number(&format!("capacity {name}")));
     vec![Plot::Bars(Bars {
         title: "Service time of the handheld beside a loaded gateway".to_owned(),
         value: Axis::linear("mean service time", Unit::Seconds),
-        groups: paper::RATES.into_iter().enumerate().map(group).collect(),
+        groups: paper::RATES.into_iter().enumerate().filter(measured).map(group).collect(),
         notes: vec![
             format!("The gateway answers {none:.0} plain replies a second and {all:.0} compressed (paper: 135 and 90); rates are the paper's, scaled."),
             "In each pair ours stands left and the paper's right, dashed. Whiskers are the shortest and the longest fetch; who had no connection within 10 s is in none.".to_owned(),
@@ -119,39 +120,52 @@ fn checks(records: &Records) -> Vec<Check> {
 /// Later packets than this would show beside seconds.
 const LATE_MS: f64 = 20.0;
 
+/// Rates from which on the paper's service times are long.
+const ALL_FROM: f64 = 120.0;
+const DYNAMIC_FROM: f64 = 160.0;
+
+/// Said where the paper's steps are missing.
+const FASTER: &str = "our server answers thousands of requests a second, so that its full queue takes tenths of a second where the paper's took seconds; what is left of the overload is a connection that finds the queue full.";
+
 fn claims(records: &Records) -> Vec<Check> {
-    let of = |others| paper::RATES.map(|rate| seconds(records, others, rate));
-    let told = |times: [f64; paper::RATES.len()]| {
-        let words = times.map(|time| format!("{time:.1}"));
-        words.join(", ")
+    let measured = |rate: &f64| seconds(records, Others::All, *rate).is_finite();
+    let rates: Vec<f64> = paper::RATES.into_iter().filter(measured).collect();
+    let at = |others, rate: f64| seconds(records, others, rate);
+    let slow = |others, rate: f64| at(others, rate) > 1.1 * at(others, paper::RATES[0]);
+    let only_from = |others, first: f64| {
+        !rates.is_empty()
+            && rates
+                .iter()
+                .all(|rate| slow(others, *rate) == (*rate >= first))
     };
-    let [all, dynamic] = Others::BOTH.map(of);
-    let rises = |times: [f64; paper::RATES.len()], at: usize| times[at] > 1.1 * times[0];
-    let sooner = (0..paper::RATES.len()).filter(|rate| dynamic[*rate] <= 1.03 * all[*rate]);
-    let sooner = sooner.count();
+    let told = |others| {
+        let pair = |rate: &f64| {
+            let place = paper::RATES.iter().position(|known| known == rate);
+            let paper = place.map_or(f64::NAN, |place| theirs(others)[place]);
+            format!("{:.1} s at {rate}/s (paper: {paper:.1})", at(others, *rate))
+        };
+        rates.iter().map(pair).collect::<Vec<_>>().join(", ")
+    };
+    let sooner = |rate: &&f64| at(Others::Dynamic, **rate) <= 1.03 * at(Others::All, **rate);
+    let sooner = rates.iter().filter(sooner).count();
     vec![
         Check::claim(
-            !rises(all, 1) && rises(all, 2),
-            format!(
-                "All compressed: slow from 120/s on, {} s at 80, 100, 120, 140 and 160/s (paper: {}).",
-                told(all),
-                told(theirs(Others::All))
-            ),
-        ),
+            only_from(Others::All, ALL_FROM),
+            format!("All compressed: slow from {ALL_FROM}/s on: {}.", told(Others::All)),
+        )
+        .because(FASTER),
         Check::claim(
-            !rises(dynamic, 3) && rises(dynamic, 4),
-            format!(
-                "Dynamic: slow at 160/s only, {} s (paper: {}).",
-                told(dynamic),
-                told(theirs(Others::Dynamic))
-            ),
-        ),
+            only_from(Others::Dynamic, DYNAMIC_FROM),
+            format!("Dynamic: slow at {DYNAMIC_FROM}/s only: {}.", told(Others::Dynamic)),
+        )
+        .because(FASTER),
         Check::claim(
-            sooner == paper::RATES.len(),
+            sooner == rates.len() && sooner > 0,
             format!(
                 "Dynamic is never slower than all compressed, by more than 3 %: at {sooner} of {} rates.",
-                paper::RATES.len()
+                rates.len()
             ),
-        ),
+        )
+        .because(NOISE),
     ]
 }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use posthaste_experiments::{
-    Console, FIGURES, Figure, Kind, Listed, Options, Outcome, lab, list, reproduce, reproduce_part,
-    select,
+    Console, FIGURES, Figure, Kind, Listed, Options, Outcome, draw, lab, list, reproduce,
+    reproduce_part, select,
 };
 use posthaste_units::Seed;
 use rustix::process::{Signal, set_parent_process_death_signal};
@@ -33,6 +33,8 @@ Examples:
     posthaste reproduce --all
   One paper, measured for as long as the paper did:
     posthaste reproduce overload --full --out overload-full
+  The figures and the report of an earlier run, drawn again:
+    posthaste reproduce --draw --out overload-full
   The figures, those of the core selection marked:
     posthaste reproduce --list")]
 pub(crate) struct Args {
@@ -48,6 +50,9 @@ pub(crate) struct Args {
     /// Run as a part of another run, which draws
     #[arg(long, hide = true, requires = "figures")]
     part: bool,
+    /// Draw the figures and the report of --out again, and run nothing
+    #[arg(long, conflicts_with_all = ["figures", "all", "full", "list"])]
+    draw: bool,
     /// List the figures of the papers, built and planned, and run nothing
     #[arg(long)]
     list: bool,
@@ -69,6 +74,9 @@ impl Args {
         if self.list {
             return self.print_list(&selection);
         }
+        if self.draw {
+            return finish(&draw(FIGURES, &self.out).map_err(Failure::run)?);
+        }
         let options = Options {
             full: self.full,
             seed: self.seed,
@@ -86,17 +94,7 @@ impl Args {
         }
         let outcome = reproduce(FIGURES, &selection, &options, &stop, &Console::new())
             .map_err(Failure::run)?;
-        summarise(&outcome);
-        print(&format!("{}\n", outcome.report.display()))?;
-        match outcome.exit_code() {
-            0 => Ok(()),
-            1 => Err(Failure::Threshold(
-                "a check of the instrument failed: the numbers of that figure are not to be trusted"
-                    .to_owned(),
-            )),
-            _ if outcome.stopped => Err(Failure::Run("stopped before the end".to_owned())),
-            _ => Err(Failure::Run("a study failed; see above".to_owned())),
-        }
+        finish(&outcome)
     }
 
     fn print_list(&self, selection: &[&Figure]) -> Result<(), Failure> {
@@ -178,6 +176,21 @@ impl<'a> Entry<'a> {
     }
 }
 
+/// Tells what came of it, prints the report's path, and decides on the exit code.
+fn finish(outcome: &Outcome<'_>) -> Result<(), Failure> {
+    summarise(outcome);
+    print(&format!("{}\n", outcome.report.display()))?;
+    match outcome.exit_code() {
+        0 => Ok(()),
+        1 => Err(Failure::Threshold(
+            "a check of the instrument failed: the numbers of that figure are not to be trusted"
+                .to_owned(),
+        )),
+        _ if outcome.stopped => Err(Failure::Run("stopped before the end".to_owned())),
+        _ => Err(Failure::Run("a study failed; see above".to_owned())),
+    }
+}
+
 /// A summary to stderr: how many checks hold, and each that does not. Figures that were stopped are not judged.
 fn summarise(outcome: &Outcome<'_>) {
     let (stopped, ended): (Vec<_>, Vec<_>) =
@@ -194,14 +207,23 @@ fn summarise(outcome: &Outcome<'_>) {
         format!("{held} of {}", checks(kind).count())
     };
     eprintln!(
-        "\n{} figures: {} checks of the instrument and {} claims hold here",
+        "\n{} figures: {} checks of the instrument, {} claims of the papers and {} goals of our own hold",
         ended.len(),
         held(Kind::Instrument),
-        held(Kind::Claim)
+        held(Kind::Paper),
+        held(Kind::Goal)
     );
-    for (kind, title) in [(Kind::Instrument, "failed"), (Kind::Claim, "differs here")] {
+    for (kind, title) in [
+        (Kind::Instrument, "failed"),
+        (Kind::Paper, "differs"),
+        (Kind::Goal, "not reached"),
+    ] {
         for (id, check) in checks(kind).filter(|(_, check)| !check.holds) {
+            let title = if check.better { "better today" } else { title };
             eprintln!("{title}: {id}: {}", check.sentence);
+            if !check.reason.is_empty() {
+                eprintln!("  reason: {}", check.reason);
+            }
         }
     }
     for drawn in &outcome.figures {

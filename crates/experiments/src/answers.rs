@@ -1,0 +1,78 @@
+//! Ten questions of the papers, each with the figure that answers it.
+//!
+//! The report opens with them. The sentence is made by the figure, from the records of the run.
+
+use crate::records::Records;
+use crate::{overload, packet_loss, wsqos};
+
+/// A question and its figure.
+pub(crate) struct Answer {
+    /// The question, as a reader of the paper would ask it.
+    pub(crate) question: &'static str,
+    /// Id of the figure.
+    pub(crate) figure: &'static str,
+    /// One or two sentences with this run's numbers and the paper's.
+    pub(crate) say: fn(&Records) -> String,
+}
+
+/// All of them, in the order of the report.
+pub(crate) const ANSWERS: [Answer; 10] = [
+    Answer {
+        question: "How many bytes does a Web service cost, compared with a page of the same content?",
+        figure: overload::fig_05::FIGURE.id,
+        say: overload::fig_05::answer,
+    },
+    Answer {
+        question: "Does a server keep its throughput when it is asked for more than it can serve?",
+        figure: overload::fig_09::FIGURE.id,
+        say: overload::fig_09::answer,
+    },
+    Answer {
+        question: "Does compression help an overloaded server?",
+        figure: overload::fig_11::FIGURE.id,
+        say: overload::fig_11::answer,
+    },
+    Answer {
+        question: "Does it matter which packet of a reply is lost?",
+        figure: packet_loss::fig_06::FIGURE.id,
+        say: packet_loss::fig_06::answer,
+    },
+    Answer {
+        question: "Would adaptive duplicate ACKs, the proposal of the paper, have helped?",
+        figure: packet_loss::remedies_compared::FIGURE.id,
+        say: packet_loss::remedies_compared::answer,
+    },
+    Answer {
+        question: "When does a handheld gain from compressed replies?",
+        figure: wsqos::fig_50::FIGURE.id,
+        say: wsqos::fig_50::answer,
+    },
+    Answer {
+        question: "Can the server decide by its load for whom to compress?",
+        figure: wsqos::fig_53::FIGURE.id,
+        say: wsqos::fig_53::answer,
+    },
+    Answer {
+        question: "What does a broker cost that compares offers for each request?",
+        figure: wsqos::fig_59::FIGURE.id,
+        say: wsqos::fig_59::answer,
+    },
+    Answer {
+        question: "Do replies gain that are marked for the network by the priority in their request?",
+        figure: wsqos::fig_65::FIGURE.id,
+        say: wsqos::fig_65::answer,
+    },
+    Answer {
+        question: "Do prices protect a server that is asked for more than it can do?",
+        figure: wsqos::prices_2026::FIGURE.id,
+        say: wsqos::prices_2026::answer,
+    },
+];
+
+/// The sentence of `figure` from its records; `None` where it answers no question or has measured too little.
+pub(crate) fn sentence(figure: &str, records: &Records) -> Option<String> {
+    let answer = ANSWERS.iter().find(|answer| answer.figure == figure)?;
+    let sentence = (answer.say)(records);
+    let known = !sentence.is_empty() && !sentence.contains("NaN");
+    known.then_some(sentence)
+}
