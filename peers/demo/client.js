@@ -107,7 +107,7 @@ async function returns(browser) {
   const { page } = await open(browser);
   await page.goto(url);
   await waits(page, "a later page has the past", () =>
-    document.querySelector("#load svg").lastChild?.getAttribute("d").split("L").length > 5);
+    document.querySelector("#load .chart svg").lastChild?.getAttribute("d").split("L").length > 5);
   await waits(page, "and the controls", () => document.getElementById("protection").value === "none");
 }
 

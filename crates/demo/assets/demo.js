@@ -42,7 +42,8 @@ function draw(svg, shapes) {
   });
 }
 
-const GRID = ["grid", "M0 0H180M0 50H180"];
+const GRID = ["grid", "M0 0H180M0 50H180M60 0V100M120 0V100"];
+const TICKS = ["tick", "M0 100V105M60 100V105M120 100V105M180 100V105"]; // the page has their labels
 const percent = (share) => share === null ? "–" : `${Math.round(100 * share)} %`;
 const millis = (ms) => ms === null ? "–" : ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
 const decades = (ms) => ms === null ? null : Math.log10(Math.max(1, ms)) / 4; // 1 ms to 10 s
@@ -50,12 +51,12 @@ const decades = (ms) => ms === null ? null : Math.log10(Math.max(1, ms)) / 4; //
 function chart(id, words, shapes) {
   const figure = at(id);
   figure.querySelector("output").textContent = words;
-  draw(figure.querySelector("svg"), [GRID, ...shapes]);
+  draw(figure.querySelector(".chart svg"), [GRID, TICKS, ...shapes]);
 }
 
 function filled(values) {
   const known = values.map((value) => value ?? 0);
-  return [["area", surface(known.map(() => 0), known)], ["", trace(values)]];
+  return [["area", surface(known.map(() => 0), known)], ["line", trace(values)]];
 }
 
 function show() {
@@ -68,10 +69,11 @@ function show() {
   const price = now.price === null ? "no price" : `${now.price.toFixed(2)} EUR`;
   chart("price", price, [...budgets, ...filled(all((s) => s.price))]);
   chart("times", `${millis(now.times.p50)} · ${millis(now.times.p99)}`, [
-    ["second", trace(all((s) => decades(s.times.p99)))], ["", trace(all((s) => decades(s.times.p50)))],
+    ["second", trace(all((s) => decades(s.times.p99)))], ["line", trace(all((s) => decades(s.times.p50)))],
   ]);
   chart("compressed", percent(now.compressed), filled(all((s) => s.compressed)));
-  const most = Math.max(5, ...all((s) => s.demand / kinds.length * 1.5));
+  // Up to a round number, which stands beside the charts.
+  const most = 5 * Math.ceil(Math.max(1, ...all((s) => s.demand / kinds.length * 0.3)));
   kinds.forEach((card, place) => showKind(card, all((s) => s.kinds[place]), most));
   at("offers").replaceChildren(...(now.offers.length ? now.offers.map(offer) : [row(["none: nothing has a price", "", "", ""])]));
   const marks = Object.entries(now.marks).map(([mark, replies]) => row([mark === "default" ? "none" : mark.toUpperCase(), `${replies.toFixed(0)}/s`], 1));
@@ -90,9 +92,10 @@ function showKind(card, seconds, most) {
     below = above;
     return shape;
   });
-  draw(card.querySelector("svg"), shapes);
+  draw(card.querySelector(".chart svg"), [GRID, TICKS, ...shapes]);
+  card.querySelector(".scale li").textContent = `${most}/s`;
   names.forEach((name) => { card.querySelector(`.${name} dd`).textContent = `${now[name].toFixed(0)}/s`; });
-  card.querySelector(".times output").textContent = now.p50 === null ? "nobody is served" : `half within ${millis(now.p50)}, 99 % within ${millis(now.p99)}`;
+  card.querySelector(".times output").textContent = now.p50 === null ? "nobody is served" : `p50 ${millis(now.p50)}, p99 ${millis(now.p99)}`;
 }
 
 // A row of a table; its cells are numbers from the one of this place on.

@@ -16,7 +16,7 @@ struct Matter {
 /// What was told last.
 #[derive(Debug)]
 pub(crate) struct Chronicle {
-    too_dear: [Matter; KINDS.len()],
+    above_maximum: [Matter; KINDS.len()],
     failing: Matter,
 }
 
@@ -44,7 +44,7 @@ impl Matter {
 impl Chronicle {
     pub(crate) const fn new() -> Self {
         Self {
-            too_dear: [Matter::NOT; KINDS.len()],
+            above_maximum: [Matter::NOT; KINDS.len()],
             failing: Matter::NOT,
         }
     }
@@ -59,9 +59,9 @@ impl Chronicle {
                 None => "any price".to_owned(),
             };
             let share = ends.dear / ends.all().max(1e-9);
-            let matter = &mut self.too_dear[place];
+            let matter = &mut self.above_maximum[place];
             if sample.price.is_none() {
-                // Nothing is too dear without a price, which has been told.
+                // Without a price nothing is above a maximum; that there is none has been told.
                 matter.holds = false;
             } else if ends.all() > 0.0 && matter.turns(sample.at, share, 0.2, 0.8) {
                 news.push(match matter.holds {

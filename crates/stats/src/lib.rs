@@ -4,7 +4,8 @@
 //! the moment they belong to into a [`Recorder`], which also knows how far the values depend on one another and so how
 //! much they prove. They give a [`Summary`] or a [`CensoredSummary`]; [`judge_times`] and
 //! [`judge_shares`] compare two sides of runs. A [`Share`] of trials has an interval of its own. [`theory`] has the
-//! closed forms that check the whole chain, [`goodness`] the tests of an arrival process.
+//! closed forms that check the whole chain, [`goodness`] the tests of an arrival process. [`has_long_tail`] says which
+//! axis shows a set of times.
 //!
 //! There is no clock here, no thread and no drawing: callers bring the times and take the numbers.
 
@@ -23,6 +24,7 @@ pub mod isotonic;
 mod recorder;
 mod share;
 mod summary;
+mod tail;
 pub mod theory;
 
 pub use beyond::Beyond;
@@ -37,3 +39,4 @@ pub use interval::Estimate;
 pub use recorder::{Batch, Recorder};
 pub use share::Share;
 pub use summary::{Statistic, Summary};
+pub use tail::{LONG_TAIL, has_long_tail, median};

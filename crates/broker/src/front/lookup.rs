@@ -33,7 +33,7 @@ const EXPLANATIONS: usize = 64 << 10;
 const RANKED: usize = 1_000;
 
 /// Offers in a list, unless asked otherwise, and at most.
-const LISTED: (usize, usize) = (100, 10_000);
+pub(super) const LISTED: (usize, usize) = (100, 10_000);
 
 /// A question for the best offer.
 #[derive(Deserialize)]

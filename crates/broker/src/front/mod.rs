@@ -5,6 +5,7 @@
 
 mod description;
 mod lookup;
+mod page;
 mod path;
 mod problem;
 mod publish;

@@ -1,74 +1,78 @@
-//! For those who watch over a broker: the page, the counters, and whether it is well.
+//! For those who watch over a broker: what the page says of its state, the counters, and whether it is well.
 
-use hyper::StatusCode;
-use maud::{DOCTYPE, Markup, html};
+use hyper::{StatusCode, header};
+use jiff::Timestamp;
 use posthaste_serve::exposition;
 
-use super::Front;
 use super::problem::Problem;
 use super::reply::Reply;
+use super::{Front, page};
+use crate::house::House;
 use crate::metrics;
 use crate::uddi::Directory;
 
-/// Types of interface that the page lists.
-const SHOWN: usize = 100;
+/// The state of a broker, in words.
+pub(super) struct State {
+    /// The number of the last change among the offers.
+    pub(super) change: u64,
+    /// Whether the offers are in step with their source: two words, and the rest of the sentence.
+    pub(super) step: (&'static str, String),
+    /// Sentences on what it has answered, and on the registry of services.
+    pub(super) remarks: Vec<String>,
+    /// The broker that it follows.
+    pub(super) follows: Option<String>,
+}
+
+impl State {
+    fn of(house: &House, change: u64) -> Self {
+        let (found, none) = house.metrics.answers();
+        let answered = format!(
+            "Requests for the best offer: {found} answered with an offer, {none} with the reasons why none is adequate."
+        );
+        let registry = house.directory.as_deref().map(registry);
+        Self {
+            change,
+            step: step(house),
+            remarks: [answered]
+                .into_iter()
+                .chain(registry.into_iter().flatten())
+                .collect(),
+            follows: house.follows.clone(),
+        }
+    }
+}
+
+fn step(house: &House) -> (&'static str, String) {
+    let source = match &house.follows {
+        Some(upstream) => format!("with {upstream}, which it follows"),
+        None => "with its store".to_owned(),
+    };
+    let publishing = match &house.follows {
+        Some(_) => "",
+        None => " Nothing can be published.",
+    };
+    match house.registry.age() {
+        Some(age) => (
+            "Out of step",
+            format!(
+                "{source} for {} s: this page is that old.{publishing}",
+                age.as_secs()
+            ),
+        ),
+        None => ("In step", format!("{source}.")),
+    }
+}
 
 impl Front {
     /// The page that a person reads.
     pub(super) fn status(&self) -> Reply {
-        let house = &*self.house;
-        let seen = house.registry.seen();
-        let mut kinds: Vec<(&str, usize)> = seen
-            .index
-            .kinds()
-            .map(|kind| (kind, seen.index.len_of(kind)))
-            .collect();
-        kinds.sort_unstable();
-        let (found, none) = house.metrics.answers();
-        let of = match &house.follows {
-            Some(upstream) => html! { a href=(upstream) { (upstream) } ", which it follows" },
-            None => html! { "its store" },
+        let page = {
+            let seen = self.house.registry.seen();
+            let state = State::of(&self.house, seen.number);
+            page::html(&state, &seen.index, Timestamp::now())
         };
-        let page = html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta http-equiv="refresh" content="5";
-                    title { "posthaste broker" }
-                    style { "body{font:16px/1.5 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem;color:#222}" "td,th{text-align:left;padding:.15rem 1.5rem .15rem 0}td.n{text-align:right}.late{color:#a00}" }
-                }
-                body {
-                    h1 { "posthaste broker" }
-                    p {
-                        (seen.index.len()) " offers of " (kinds.len()) " types of interface, as of change " (seen.number) ". "
-                        (found) " questions answered with an offer, " (none) " with the reasons against what there is."
-                    }
-                    @match house.registry.age() {
-                        Some(age) => p.late { "Out of step with " (of) " for " (age.as_secs()) " s: what is told here is that old." @if house.follows.is_none() { " Nothing can be published." } },
-                        None => p { "In step with " (of) "." },
-                    }
-                    @if let Some(directory) = &house.directory { (registry(directory)) }
-                    table {
-                        tr { th { "Type of interface" } th { "Offers" } }
-                        @for (kind, count) in kinds.iter().take(SHOWN) {
-                            tr { td { (kind) } td.n { (count) } }
-                        }
-                    }
-                    @if kinds.len() > SHOWN { p { "and " (kinds.len() - SHOWN) " more types" } }
-                    p {
-                        a href="/openapi.json" { "JSON" } ", " a href="/soap?wsdl" { "SOAP" } ", "
-                        a href="/v1/changes" { "the stream of changes" } ", " a href="/metrics" { "metrics" }
-                    }
-                }
-            }
-        };
-        Reply::new(
-            StatusCode::OK,
-            "text/html; charset=utf-8",
-            page.into_string(),
-        )
+        Reply::new(StatusCode::OK, "text/html; charset=utf-8", page)
+            .with(header::REFRESH, page::REFRESH)
     }
 
     /// The counters.
@@ -93,20 +97,22 @@ impl Front {
     }
 }
 
-/// What is known of the registry of services.
-fn registry(directory: &Directory) -> Markup {
+/// What is known of the registry of services, in sentences.
+fn registry(directory: &Directory) -> Vec<String> {
     let states = directory.states();
     let [(_, taken), others @ ..] = states.services;
     let others: u64 = others.iter().map(|(_, count)| count).sum();
-    html! {
-        p {
-            "The registry " a href=(directory.location) { (directory.location) } " names " (taken) " services of "
-            (states.kinds) " types that are fetched from, " (others) " that are not, and " (states.trusted) " trusted providers"
-            @match states.age {
-                Some(age) => { ", as of " (age.as_secs()) " s ago." },
-                None => { ": it has not told all of it yet." },
-            }
-        }
-        @if let Some(words) = states.trouble { p.late { "It does not answer: " (words) ". What is known stands." } }
-    }
+    let age = match states.age {
+        Some(age) => format!(", as of {} s ago.", age.as_secs()),
+        None => ": it has not told all of it yet.".to_owned(),
+    };
+    let named = format!(
+        "The registry {} names {taken} services of {} types that are fetched from, {others} that are not, and {} trusted \
+         providers{age}",
+        directory.location, states.kinds, states.trusted
+    );
+    let trouble = states.trouble.into_iter();
+    let trouble =
+        trouble.map(|words| format!("It does not answer: {words}. What is known stands."));
+    [named].into_iter().chain(trouble).collect()
 }

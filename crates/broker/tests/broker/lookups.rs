@@ -197,11 +197,18 @@ fn pages_and_counters_are_there_for_those_who_watch() {
     let shop = Shop::open();
     shop.put(&offer("Good", 30, 200));
     shop.send("POST", "/v1/best-offer", &[], &question(300));
-    let page = shop.send("GET", "/status", &[], "").body;
-    assert!(
-        page.contains("1 offers of 1 types") && page.contains("In step"),
-        "{page}"
-    );
+    let page = shop.send("GET", "/status", &[], "");
+    assert_eq!(page.field("refresh"), Some("15"));
+    let page = page.body;
+    for words in [
+        "1 offer of 1 type",
+        "In step",
+        ">Good<",
+        "0.30 EUR",
+        "at most 200ms",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
     let metrics = shop.send("GET", "/metrics", &[], "").body;
     for line in [
         "posthaste_broker_questions_total{answer=\"offer\"} 1.0",

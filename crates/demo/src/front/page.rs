@@ -9,6 +9,99 @@ use crate::controls::{
     CAPACITY, COMPRESSIONS, Controls, KINDS, MARKS, MOST_BUDGET, MOST_DEMAND, Network, Protection,
 };
 
+/// Seconds that a chart shows, as in the script.
+const SHOWN: u32 = 180;
+/// Labels of the time axis, at equal distances; the script draws a tick at each.
+const TIME: [&str; 4] = ["180 s", "120 s", "60 s ago", "now"];
+/// Class of the surface beneath a line.
+const AREA: &str = "area";
+/// Outcomes of requests, as the script and the style name them, and as visitors read them.
+const OUTCOMES: [(&str, &str); 4] = [
+    ("served", "served"),
+    ("dear", "price above maximum"),
+    ("away", "rejected: no capacity"),
+    ("failed", "failed"),
+];
+
+/// A chart of the whole system.
+struct Figure {
+    id: &'static str,
+    title: &'static str,
+    about: &'static str,
+    /// Marks of its scale, from the top down.
+    scale: [&'static str; 3],
+    keys: &'static [Key],
+}
+
+/// An entry of a legend.
+struct Key {
+    name: &'static str,
+    unit: &'static str,
+    /// Classes of the shapes that the script draws for it.
+    classes: &'static [&'static str],
+}
+
+const FIGURES: [Figure; 4] = [
+    Figure {
+        id: "load",
+        title: "Load",
+        about: "Busy share of the shop",
+        scale: ["100 %", "50 %", "0 %"],
+        keys: &[Key {
+            name: "busy",
+            unit: "% of time",
+            classes: &[AREA, "line"],
+        }],
+    },
+    Figure {
+        id: "price",
+        title: "Price",
+        about: "For a request, set by the gateway",
+        scale: ["1.00", "0.50", "0.00"],
+        keys: &[
+            Key {
+                name: "price",
+                unit: "EUR",
+                classes: &[AREA, "line"],
+            },
+            Key {
+                name: "maximum of a kind of client",
+                unit: "EUR",
+                classes: &["budget"],
+            },
+        ],
+    },
+    Figure {
+        id: "times",
+        title: "Response",
+        about: "Of served requests, logarithmic",
+        scale: ["10 s", "100 ms", "1 ms"],
+        keys: &[
+            Key {
+                name: "p50",
+                unit: "ms",
+                classes: &["line"],
+            },
+            Key {
+                name: "p99",
+                unit: "ms",
+                classes: &["second"],
+            },
+        ],
+    },
+    Figure {
+        id: "compressed",
+        title: "Compressed",
+        about: "By the gateway",
+        scale: ["100 %", "50 %", "0 %"],
+        keys: &[Key {
+            name: "compressed",
+            unit: "% of replies",
+            classes: &[AREA, "line"],
+        }],
+    },
+];
+
 /// The page; the script fills it. What changes each second is not read aloud.
 pub(super) fn page() -> String {
     let page = html! {
@@ -39,10 +132,7 @@ pub(super) fn page() -> String {
                 main {
                     (controls())
                     div #figures tabindex="-1" {
-                        (figure("load", "Load", "How busy the shop is", &["100 %", "50", "0"]))
-                        (figure("price", "Price", "EUR for a request; dashes are budgets", &["1.00", "0.50", "0"]))
-                        (figure("times", "Response", "time for half, and 99 %, of those served", &["10 s", "100 ms", "1 ms"]))
-                        (figure("compressed", "Compressed", "share of replies", &["100 %", "50", "0"]))
+                        @for shown in &FIGURES { (figure(shown)) }
                     }
                     section #clients aria-label="Clients" {
                         @for (place, name) in KINDS.iter().enumerate() { (kind(place, name)) }
@@ -107,19 +197,38 @@ fn controls() -> Markup {
     }
 }
 
-/// A chart with its scale: three marks, from the top down.
-fn figure(id: &str, title: &str, about: &str, scale: &[&str; 3]) -> Markup {
+fn figure(shown: &Figure) -> Markup {
     html! {
-        figure.card id=(id) {
+        figure.card id=(shown.id) {
             figcaption {
-                h2 { (title) }
+                h2 { (shown.title) }
                 output aria-live="off" {}
-                p { (about) }
+                p { (shown.about) }
             }
-            div.chart {
-                ul.scale aria-hidden="true" { @for mark in scale { li { (mark) } } }
-                svg aria-hidden="true" viewBox="0 0 180 100" preserveAspectRatio="none" {}
+            (chart(&shown.scale))
+            ul.legend {
+                @for Key { name, unit, classes } in shown.keys {
+                    li {
+                        svg.sample aria-hidden="true" viewBox="0 0 28 12" {
+                            @for class in *classes {
+                                path class=(class) d=(if *class == AREA { "M0 6H28V12H0Z" } else { "M0 6H28" }) {}
+                            }
+                        }
+                        (name) ", " (unit)
+                    }
+                }
             }
+        }
+    }
+}
+
+/// The plot that the script fills, between its two axes.
+fn chart(scale: &[&str]) -> Markup {
+    html! {
+        div.chart {
+            ul.scale aria-hidden="true" { @for mark in scale { li { (mark) } } }
+            svg aria-hidden="true" viewBox=(format!("0 0 {SHOWN} 100")) preserveAspectRatio="none" {}
+            ol.time aria-hidden="true" { @for mark in TIME { li { (mark) } } }
         }
     }
 }
@@ -129,12 +238,10 @@ fn kind(place: usize, name: &str) -> Markup {
     html! {
         article.card.kind aria-labelledby=(id("name")) {
             h2 id=(id("name")) { (name) "s" }
-            div.chart { svg aria-hidden="true" viewBox="0 0 180 100" preserveAspectRatio="none" {} }
-            dl {
-                @for (class, what) in [("served", "served"), ("dear", "too dear"), ("away", "no room"), ("failed", "failed")] {
-                    div class=(class) { dt { (what) } dd { "0" } }
-                }
-            }
+            p.about { "Requests per second, by outcome" }
+            // The script knows where the scale ends.
+            (chart(&["", "0"]))
+            dl { @for (class, what) in OUTCOMES { div class=(class) { dt { (what) } dd { "0/s" } } } }
             p.times { output aria-live="off" {} }
             div.field {
                 label for=(id("budget")) { "Pays" }
@@ -196,6 +303,24 @@ fn mark_in_words(mark: Dscp) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_chart_has_a_time_axis_and_a_legend() {
+        let page = page();
+        let charts = page.matches("class=\"chart\"").count();
+        assert_eq!(charts, FIGURES.len() + KINDS.len());
+        assert_eq!(page.matches("<li>60 s ago</li>").count(), charts);
+        for legend in [
+            "busy, % of time",
+            "maximum of a kind of client, EUR",
+            "p99, ms",
+            "compressed, % of replies",
+        ] {
+            assert!(page.contains(legend), "{legend}");
+        }
+        let outcomes = page.matches("<dt>price above maximum</dt>").count();
+        assert_eq!(outcomes, KINDS.len());
+    }
 
     #[test]
     fn only_outputs_of_controls_are_read_aloud() {

@@ -54,7 +54,7 @@ fn demand_raises_the_price_until_cheap_clients_stay_away_and_back() {
     // Who pays any price is served, more than in calm times, and the broker says at what price.
     let dear = wait_for(
         &mut visitor,
-        "too dear for phones, and others served",
+        "above what phones pay, and others served",
         |now| {
             let phones = &now["kinds"][0];
             now["price"].as_f64() > Some(0.1)

@@ -133,16 +133,18 @@ fn wait(seen: &Seen, origin: Instant) -> Option<Wait> {
 pub(super) struct Drawing {
     file: File,
     draw: fn(&Ladder) -> String,
+    notes: Vec<String>,
     packets: Vec<Arc<Seen>>,
     more: u64,
     connections: u64,
 }
 
 impl Drawing {
-    pub(super) fn new(file: File, draw: fn(&Ladder) -> String) -> Self {
+    pub(super) fn new(file: File, draw: fn(&Ladder) -> String, notes: &[String]) -> Self {
         Self {
             file,
             draw,
+            notes: notes.to_vec(),
             packets: Vec::new(),
             more: 0,
             connections: 0,
@@ -195,6 +197,7 @@ impl Form for Drawing {
                 "Other connections: {others}; a trace as CSV has them."
             ));
         }
+        ladder.notes.append(&mut self.notes);
         self.file.write_all((self.draw)(&ladder).as_bytes())
     }
 }

@@ -4,7 +4,7 @@
 //! # use std::sync::Arc;
 //! # use posthaste_emulator::{Emulation, trace};
 //! # let emulation = Emulation::new(Arc::default(), Arc::default());
-//! let writer = trace::Writer::create(&["run.csv"])?; // or .pcapng, .svg, .txt
+//! let writer = trace::Writer::create(&["run.csv"], &[])?; // or .pcapng, .svg, .txt
 //! let mut running = emulation.sightings(trace::BUFFER).start()?;
 //! let sightings = running.sightings.take().expect("they were asked for");
 //! let following = writer.follow(sightings)?;
@@ -69,6 +69,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use posthaste_draw::Ladder;
 use thiserror::Error;
 
 pub(crate) use chronicle::Life;
@@ -143,19 +144,20 @@ struct Output {
 }
 
 impl Output {
-    fn create(path: &Path) -> Result<Self, TraceError> {
-        let form: fn(File) -> Box<dyn Form> = match path.extension().and_then(OsStr::to_str) {
-            Some("csv") => |file| Box::new(table::Table::new(file)),
-            Some("pcapng") => |file| Box::new(capture::Capture::new(file)),
-            Some("svg") => |file| Box::new(Drawing::new(file, posthaste_draw::Ladder::svg)),
-            Some("txt") => |file| Box::new(Drawing::new(file, posthaste_draw::Ladder::text)),
-            _ => return Err(TraceError::Ending(path.to_owned())),
-        };
+    fn create(path: &Path, notes: &[String]) -> Result<Self, TraceError> {
+        let form: fn(File, &[String]) -> Box<dyn Form> =
+            match path.extension().and_then(OsStr::to_str) {
+                Some("csv") => |file, _| Box::new(table::Table::new(file)),
+                Some("pcapng") => |file, _| Box::new(capture::Capture::new(file)),
+                Some("svg") => |file, notes| Box::new(Drawing::new(file, Ladder::svg, notes)),
+                Some("txt") => |file, notes| Box::new(Drawing::new(file, Ladder::text, notes)),
+                _ => return Err(TraceError::Ending(path.to_owned())),
+            };
         let path = path.to_owned();
         match File::create(&path) {
             Ok(file) => Ok(Self {
                 path,
-                form: form(file),
+                form: form(file, notes),
                 failed: None,
             }),
             Err(error) => Err(TraceError::Create { path, error }),
@@ -183,8 +185,13 @@ impl Output {
 
 impl Writer {
     /// Makes the files, or empties them. A name's ending decides what the file becomes.
-    pub fn create(paths: &[impl AsRef<Path>]) -> Result<Self, TraceError> {
-        let files = paths.iter().map(|path| Output::create(path.as_ref()));
+    ///
+    /// `notes` are sentences that stand beneath ladders, such as the parameters of the run. Tables and captures do
+    /// not have them.
+    pub fn create(paths: &[impl AsRef<Path>], notes: &[String]) -> Result<Self, TraceError> {
+        let files = paths
+            .iter()
+            .map(|path| Output::create(path.as_ref(), notes));
         Ok(Self {
             files: files.collect::<Result<_, _>>()?,
             chronicle: Chronicle::new(),

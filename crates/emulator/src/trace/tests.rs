@@ -285,7 +285,7 @@ fn connections_that_are_over_are_forgotten() {
 fn written(name: &str, hand: &Hand) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(name);
-    let mut writer = Writer::create(&[&path]).expect("a file");
+    let mut writer = Writer::create(&[&path], &[]).expect("a file");
     let sightings = hand.sightings();
     let packets = sightings.len() as u64;
     sightings
@@ -385,7 +385,7 @@ fn a_full_disk_is_an_error_and_says_what_is_missing() {
     for name in ["run.csv", "run.pcapng", "run.svg", "run.txt"] {
         let other = folder.path().join(format!("whole-{name}"));
         let mut writer =
-            Writer::create(&[full(folder.path(), name), other.clone()]).expect("files");
+            Writer::create(&[full(folder.path(), name), other.clone()], &[]).expect("files");
         let hand = with_a_loss();
         hand.sightings()
             .into_iter()
@@ -403,7 +403,7 @@ fn a_full_disk_is_an_error_and_says_what_is_missing() {
 #[test]
 fn after_an_error_everything_is_still_taken_and_counted() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut writer = Writer::create(&[full(folder.path(), "run.csv")]).expect("a file");
+    let mut writer = Writer::create(&[full(folder.path(), "run.csv")], &[]).expect("a file");
     let many = 3 * (1 << 16);
     let mut hand = Hand::new();
     hand.delivered(0.0, Up, "S");
@@ -420,13 +420,13 @@ fn after_an_error_everything_is_still_taken_and_counted() {
 #[test]
 fn names_that_do_not_say_what_to_write_are_refused_before_anything_starts() {
     for name in ["run", "run.pcap", "run.CSV.gz"] {
-        let refused = Writer::create(&[name]).err().expect("refused");
+        let refused = Writer::create(&[name], &[]).err().expect("refused");
         assert!(
             refused.to_string().contains(".csv, .pcapng, .svg or .txt"),
             "{refused}"
         );
     }
-    let nowhere = Writer::create(&["/nowhere/run.csv"])
+    let nowhere = Writer::create(&["/nowhere/run.csv"], &[])
         .err()
         .expect("refused");
     assert!(nowhere.to_string().contains("No such file"), "{nowhere}");

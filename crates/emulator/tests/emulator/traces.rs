@@ -30,7 +30,7 @@ fn service(reply: usize) -> Service {
 /// segments that the server sent again.
 fn traced(folder: &Path, emulation: &Emulation, name: &str) -> (u64, String) {
     let path = folder.join(name);
-    let writer = trace::Writer::create(&[&path]).expect("a file");
+    let writer = trace::Writer::create(&[&path], &[]).expect("a file");
     let mut running = emulation.clone().start().expect("an emulation");
     let sightings = running.sightings.take().expect("they were asked for");
     let following = writer.follow(sightings).expect("a thread");

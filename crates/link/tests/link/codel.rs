@@ -51,7 +51,10 @@ fn drops_come_by_the_inverse_square_root() {
 #[test]
 fn a_burst_shorter_than_an_interval_is_let_through() {
     let burst: Vec<Arrival> = (0..90).map(|_| (0, 1250)).collect();
-    assert_eq!(dropped(&pass(&line(), 1, &burst), Reason::CoDel), []);
+    assert_eq!(
+        dropped(&pass(&line(), 1, &burst), Reason::CoDel),
+        [0_u64; 0]
+    );
 }
 
 #[test]
@@ -72,7 +75,7 @@ fn a_packet_behind_which_little_waits_is_never_dropped() {
             .skip(2)
             .all(|passage| passage.left.since(passage.arrived) > Span::from_millis(15))
     );
-    assert_eq!(dropped(&out, Reason::CoDel), []);
+    assert_eq!(dropped(&out, Reason::CoDel), [0_u64; 0]);
 }
 
 /// Dropping that begins again soon goes on where it was (section 5.3's `delta`).

@@ -73,7 +73,7 @@ fn nobody_makes_room_where_that_does_not_help() {
         &[(0, 1000), (0, 1000), (0, 2001)],
     );
     assert_eq!(dropped(&out, Reason::QueueFull), [3]);
-    assert_eq!(dropped(&out, Reason::PushedOut), []);
+    assert_eq!(dropped(&out, Reason::PushedOut), [0_u64; 0]);
 }
 
 /// netem's limit counts what is delayed as well, dummynet's only what waits for the line.
@@ -97,7 +97,7 @@ fn netem_s_limit_counts_everything_in_the_link() {
             &pass(&delayed(Order::Dummynet), 1, &arrivals),
             Reason::QueueFull
         ),
-        []
+        [0_u64; 0]
     );
 }
 

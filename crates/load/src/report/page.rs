@@ -5,10 +5,11 @@ use posthaste_draw::{
 };
 use posthaste_stats::{
     Batch, CensoredSummary, FEWEST_FOR_P999, Histogram, Reading, Recorder, Statistic, Summary,
+    has_long_tail, median,
 };
 
 use super::text::millis;
-use super::{PortionReport, Report, client_in_words, occurred, thousands};
+use super::{Described, PortionReport, Report, client_in_words, occurred, thousands};
 use crate::outcome::Outcome;
 use crate::run::Run;
 use crate::tally::Phases;
@@ -24,18 +25,20 @@ pub fn page(report: &Report, run: &Run) -> String {
             client_in_words(&report.plan)
         ),
         opening: opening(report),
-        sections: vec![outcomes(report), times(report, run), course(run)],
+        sections: vec![outcomes(report), times(report, run), course(report, run)],
         footer: format!(
             "posthaste {}, seed {}",
             report.plan.version, report.plan.seed
         ),
+        ..Page::default()
     };
     for (title, kind, portions) in [
         ("Steps", "step", &report.steps),
         ("Requests of the mix", "request", &report.requests),
     ] {
         if !portions.is_empty() {
-            page.sections.push(portion_section(title, kind, portions));
+            let section = portion_section(title, kind, portions, &report.plan);
+            page.sections.push(section);
         }
     }
     page.html()
@@ -149,12 +152,64 @@ fn outcomes(report: &Report) -> Section {
     }
 }
 
+/// Parameters of the run, as notes beneath each of its charts: a chart that leaves the page still says what made it.
+fn parameters(plan: &Described) -> Vec<String> {
+    let Described {
+        connect_timeout,
+        timeout,
+        warm_up,
+        threads,
+        seed,
+        version,
+        ..
+    } = plan;
+    vec![
+        format!(
+            "{}: {}, {} connections{}.",
+            short(&plan.target),
+            plan.pace,
+            plan.connection,
+            short(&client_in_words(plan))
+        ),
+        format!(
+            "Timeout {timeout} ({connect_timeout} to connect), warm-up {warm_up}, threads {threads}, seed {seed}, \
+             posthaste {version}."
+        ),
+    ]
+}
+
+/// `words`, each cut where it is longer than a line of a chart on a phone: a URL has no place at which it could be broken.
+/// The page's title has all of it.
+fn short(words: &str) -> String {
+    const LONGEST: usize = 54;
+    let cut = |word: &str| match word.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &word[..end]),
+        None => word.to_owned(),
+    };
+    let words: Vec<String> = words.split(' ').map(cut).collect();
+    words.join(" ")
+}
+
+/// The axis of response times: logarithmic where the longest that is drawn is more than
+/// [`LONG_TAIL`](posthaste_stats::LONG_TAIL) times the median, otherwise linear.
+///
+/// `median` is that of the run where a chart draws percentiles, otherwise that of the drawn values.
+fn time_axis(label: &str, median: Option<f64>, series: &[Series]) -> Axis {
+    match has_long_tail(median, drawn(series)) {
+        true => Axis::log(label, Unit::Millis),
+        false => Axis::linear(label, Unit::Millis),
+    }
+}
+
+fn drawn(series: &[Series]) -> impl Iterator<Item = f64> + '_ {
+    let points = series.iter().flat_map(|series| &series.points);
+    points.map(|point| point.y)
+}
+
 fn times(report: &Report, run: &Run) -> Section {
-    let y = Axis::log("time", Unit::Millis);
-    let mut chart = Chart::percentiles("Response time, service time and send lateness", y);
     let all = run.response.distribution();
     let all = |quantile| Some(all.quantile(quantile).known()?.as_millis_f64());
-    chart.series = vec![
+    let series = vec![
         curve(
             "response time (due to last byte), all due",
             run.intended,
@@ -167,6 +222,12 @@ fn times(report: &Report, run: &Run) -> Section {
         ),
         known_curve("send lateness (due to sent)", &run.lateness),
     ];
+    let replies = run.response.histogram();
+    let middle = (replies.count() > 0).then(|| replies.quantile(0.5).as_millis_f64());
+    let y = time_axis("time", middle, &series);
+    let mut chart = Chart::percentiles("Response time, service time and send lateness", y);
+    chart.series = series;
+    chart.notes = parameters(&report.plan);
     Section {
         blocks: vec![
             Block::Chart(Box::new(chart)),
@@ -228,18 +289,22 @@ fn curve(name: &str, count: u64, value: impl Fn(f64) -> Option<f64>) -> Series {
     Series::line(name, points)
 }
 
-fn course(run: &Run) -> Section {
-    let x = Axis::linear("time since the start", Unit::Seconds);
-    let y = Axis::log("response time", Unit::Millis);
-    let mut chart = Chart::new("Response time in the course of the run", x, y);
-    chart.series = vec![
+fn course(report: &Report, run: &Run) -> Section {
+    let series = vec![
         in_time("p99, all due", &run.response, 0.99),
         in_time("p50, all due", &run.response, 0.5),
     ];
+    let x = Axis::linear("time since the start", Unit::Seconds);
+    let y = time_axis("response time", median(drawn(&series)), &series);
+    let mut chart = Chart::new("Response time in the course of the run", x, y);
+    chart.series = series;
+    chart.notes = parameters(&report.plan);
+    let mut ends = ends(run);
+    ends.notes = parameters(&report.plan);
     Section {
         blocks: vec![
             Block::Chart(Box::new(chart)),
-            Block::Chart(Box::new(ends(run))),
+            Block::Chart(Box::new(ends)),
             Block::Text(
                 "By the time at which requests were due. A percentile that falls among requests \
                  without a reply is not drawn."
@@ -293,7 +358,12 @@ fn in_time(name: &str, times: &Recorder, quantile: f64) -> Series {
     Series::line(name, points).shape(Shape::Steps)
 }
 
-fn portion_section(title: &str, kind: &str, portions: &[PortionReport]) -> Section {
+fn portion_section(
+    title: &str,
+    kind: &str,
+    portions: &[PortionReport],
+    plan: &Described,
+) -> Section {
     let head = [
         kind,
         "offered",
@@ -330,7 +400,9 @@ fn portion_section(title: &str, kind: &str, portions: &[PortionReport]) -> Secti
         .iter()
         .all(|portion| portion.offered_rate.is_some())
     {
-        blocks.insert(0, Block::Chart(Box::new(response_against_rate(portions))));
+        let mut chart = response_against_rate(portions);
+        chart.notes = parameters(plan);
+        blocks.insert(0, Block::Chart(Box::new(chart)));
     }
     Section {
         blocks,
@@ -339,9 +411,6 @@ fn portion_section(title: &str, kind: &str, portions: &[PortionReport]) -> Secti
 }
 
 fn response_against_rate(portions: &[PortionReport]) -> Chart {
-    let x = Axis::linear("offered rate", Unit::PerSecond);
-    let y = Axis::log("response time", Unit::Millis);
-    let mut chart = Chart::new("Response time against offered rate", x, y);
     let series = |name: &str, statistic: Statistic| {
         let points = portions.iter().filter_map(|portion| {
             let value = portion.response_time_ms.reading(statistic).known();
@@ -349,9 +418,62 @@ fn response_against_rate(portions: &[PortionReport]) -> Chart {
         });
         Series::line(name, points)
     };
-    chart.series = vec![
+    let series = vec![
         series("p99, all due", Statistic::P99),
         series("p50, all due", Statistic::P50),
     ];
+    let x = Axis::linear("offered rate", Unit::PerSecond);
+    let y = time_axis("response time", median(drawn(&series)), &series);
+    let mut chart = Chart::new("Response time against offered rate", x, y);
+    chart.series = series;
     chart
+}
+
+#[cfg(test)]
+mod tests {
+    use posthaste_draw::Scale;
+
+    use super::*;
+
+    fn plan(target: &str) -> Described {
+        Described {
+            target: target.to_owned(),
+            pace: "open loop, constant arrivals, 50/s, 4s".to_owned(),
+            connection: "keep-alive".to_owned(),
+            connect_timeout: "500ms".to_owned(),
+            timeout: "30s".to_owned(),
+            warm_up: "0s".to_owned(),
+            decoding_slowdown: None,
+            buying: None,
+            threads: 1,
+            seed: 7,
+            version: "1.2.3".to_owned(),
+        }
+    }
+
+    #[test]
+    fn charts_carry_their_parameters() {
+        assert_eq!(
+            parameters(&plan("GET http://127.0.0.1:8080/")),
+            [
+                "GET http://127.0.0.1:8080/: open loop, constant arrivals, 50/s, 4s, keep-alive connections.",
+                "Timeout 30s (500ms to connect), warm-up 0s, threads 1, seed 7, posthaste 1.2.3.",
+            ]
+        );
+        let long = parameters(&plan(&format!("GET {} and 3 more", "ü".repeat(500))));
+        let cut = format!("GET {}… and 3 more: open", "ü".repeat(54));
+        assert!(long[0].starts_with(&cut), "{}", long[0]);
+    }
+
+    #[test]
+    fn a_long_tail_makes_the_axis_logarithmic() {
+        let points = [0.2, 1.0, 20.0].map(|ms| Point::new(ms, ms));
+        let series = [Series::line("p99", points)];
+        let scale = |median| time_axis("response time", median, &series).scale;
+        assert_eq!(scale(Some(1.0)), Scale::Linear);
+        assert_eq!(scale(Some(0.99)), Scale::Log);
+        // No reply at all.
+        assert_eq!(scale(None), Scale::Linear);
+        assert_eq!(median(drawn(&series)), Some(1.0));
+    }
 }

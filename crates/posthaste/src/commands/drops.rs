@@ -30,7 +30,15 @@ impl Drops {
         self.pattern_with(&[])
     }
 
-    /// The same, and what is written as for --drop.
+    /// What was typed, for a note beneath a picture: the drops, and the file of the pattern.
+    pub(super) fn words(&self) -> Vec<String> {
+        let drops = self.drop.iter().map(|drop| format!("drop {drop}"));
+        let pattern = self.pattern.iter();
+        let pattern = pattern.map(|path| format!("pattern {}", path.display()));
+        drops.chain(pattern).collect()
+    }
+
+    /// What --pattern and --drop say together, and what is written as for --drop.
     pub(super) fn pattern_with(&self, more: &[String]) -> Result<Pattern, Failure> {
         let mut draft = Draft::default();
         if let Some(path) = &self.pattern {

@@ -1,5 +1,7 @@
 //! The options of a link, for both directions or, between quotes, for one: those of `net`, `simulate`.
 
+pub(super) mod words;
+
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Parser, ValueEnum};
 use posthaste_link::pattern::{Pattern, Script};

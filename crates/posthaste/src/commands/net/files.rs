@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use posthaste_emulator::record::{self, Recorder, Recording};
 use posthaste_emulator::trace::{self, TraceError, Writer};
 use posthaste_emulator::{Emulation, Running};
+use posthaste_link::Plan;
 
 use super::Args;
 use super::report::Report;
@@ -35,8 +36,8 @@ struct Page {
 }
 
 impl Blank {
-    /// Makes those that are asked for.
-    pub(super) fn create(args: &Args) -> Result<Self, Failure> {
+    /// Makes those that are asked for; `plans` are the link's, for the notes beneath a ladder.
+    pub(super) fn create(args: &Args, plans: [&Plan; 2]) -> Result<Self, Failure> {
         // For people: what is no text shows where it is not.
         let words: Vec<String> = std::env::args_os()
             .skip(1)
@@ -45,7 +46,8 @@ impl Blank {
         let words = format!("posthaste {}\nseed {}", words.join(" "), args.seed);
         let record = args.record.as_ref();
         let record = record.map(|path| Recorder::create(path, &words));
-        let trace = (!args.trace.is_empty()).then(|| Writer::create(&args.trace));
+        let trace =
+            (!args.trace.is_empty()).then(|| Writer::create(&args.trace, &args.notes(plans)));
         let report = args.report.as_ref().map(|path| Page::create(path));
         Ok(Self {
             record: record.transpose().map_err(Failure::run)?,

@@ -71,6 +71,22 @@ impl HostArgs {
         setup
     }
 
+    /// How one host is set, in words: its TCP, its kernel and what was changed of it.
+    pub(super) fn words(&self, side: Side) -> String {
+        let kernel = of(&self.kernel, side).last();
+        let mut words = vec![match self.tcp(side) {
+            Some(profile) => format!("TCP {}", profile.name),
+            None => format!(
+                "kernel {}",
+                kernel.map_or("default", |Kernel(preset)| preset.name)
+            ),
+        }];
+        let sysctls = of(&self.sysctl, side);
+        words.extend(sysctls.map(|Sysctl { key, value }| format!("{key}={value}")));
+        words.extend(of(&self.route, side).map(ToString::to_string));
+        words.join(", ")
+    }
+
     /// What stands in place of a host's TCP, where something does.
     pub(super) fn tcp(&self, side: Side) -> Option<Arc<Profile>> {
         let tcp = match side {

@@ -21,7 +21,7 @@ use posthaste_units::Seed;
 
 use self::target::Target;
 use super::drops::Drops;
-use super::path::{Directions, PathArgs};
+use super::path::{Directions, PathArgs, words};
 use super::{Failure, print};
 
 /// Run a command behind an emulated network, its kernel's own TCP at both ends
@@ -158,6 +158,35 @@ impl Args {
         Ok(plans)
     }
 
+    /// The parameters of the run, for the notes beneath a ladder.
+    ///
+    /// The commands are not among them: their words may be secrets.
+    fn notes(&self, plans: [&Plan; 2]) -> Vec<String> {
+        let mut typed = self.drops.words();
+        if let Some(trigger) = self.duplicate_acks {
+            typed.push(format!("duplicate ACKs by {}", trigger.name()));
+        }
+        if self.sharing() == Sharing::Whole {
+            typed.push("shared by all connections".to_owned());
+        }
+        let [client, server] =
+            [hosts::Side::Client, hosts::Side::Server].map(|side| self.hosts.words(side));
+        let ends = match client == server {
+            true => format!("Both ends: {client}"),
+            false => format!("Client: {client}; server: {server}"),
+        };
+        let profile = self.path.profile();
+        let profile = profile.map(|profile| words::of_profile(profile.name));
+        let properties: Vec<_> = profile
+            .into_iter()
+            .chain(words::properties(plans))
+            .collect();
+        vec![
+            words::sentence(&properties, &typed),
+            format!("{ends}; {}.", words::seed_and_version(self.seed)),
+        ]
+    }
+
     /// The rules of the duplicate-ACK agent, where there is to be one.
     fn agent(&self) -> Option<Settings> {
         self.duplicate_acks.map(|trigger| Settings {
@@ -225,6 +254,30 @@ mod tests {
         assert_eq!(up.script, None);
         let pattern = Pattern::parse("posthaste pattern 1\ndown drop 8\nend\n").unwrap();
         assert_eq!(down.script.as_ref(), Some(pattern.script(Direction::Down)));
+    }
+
+    #[test]
+    fn notes_name_the_link_and_the_ends() {
+        let args = typed(&[
+            "--profile=lte",
+            "--drop=down:8",
+            "--kernel=server:linux-2005",
+            "--seed=7",
+        ]);
+        let args = args.unwrap();
+        let [up, down] = args.plans().unwrap();
+        let [link, ends] = &args.notes([&up, &down])[..] else {
+            panic!("two notes");
+        };
+        assert!(
+            link.starts_with("Link: profile lte, bandwidth ") && link.ends_with(", drop down:8."),
+            "{link}"
+        );
+        let version = env!("CARGO_PKG_VERSION");
+        let expected = format!(
+            "Client: kernel default; server: kernel linux-2005; seed 7, posthaste {version}."
+        );
+        assert_eq!(*ends, expected);
     }
 
     #[test]

@@ -42,7 +42,7 @@ struct Session {
 pub(super) fn run(args: Args, plans: [Arc<Plan>; 2]) -> Result<ExitCode, Failure> {
     let ward = guard::post().map_err(Failure::run)?;
     // Files come before there is a network that a mistake could take down again.
-    let files = Blank::create(&args)?;
+    let files = Blank::create(&args, [&plans[0], &plans[1]])?;
     let mut session = Session::start(&args, plans.clone(), ward, &files)?;
     let files = files.begin(&mut session.running)?;
     let server = args.server.as_deref();

@@ -6,6 +6,7 @@ use posthaste_draw::{
     Axis as Scale, Block, Cell, Chart, Page, Point, Section, Series, Shape, Table, Unit,
 };
 use posthaste_link::pattern::{Axis, Pattern};
+use posthaste_load::report::thousands;
 use posthaste_units::Span;
 
 use super::coverage::{Kind, Row};
@@ -86,7 +87,7 @@ fn values(pattern: &Pattern, row: &Row, offsets: impl Iterator<Item = u64>) -> V
     offsets.map(&mut value).collect()
 }
 
-/// The picture as a file's content: SVG or HTML by the file's name.
+/// The picture as a file's content: SVG or HTML by the file's name. Beneath each chart stands what was looked at.
 pub(super) fn file(
     path: &Path,
     title: &str,
@@ -94,7 +95,10 @@ pub(super) fn file(
     rows: &[Row],
     lengths: Lengths,
 ) -> Result<String, Failure> {
-    let charts = charts(pattern, rows, lengths);
+    let mut charts = charts(pattern, rows, lengths);
+    for chart in &mut charts {
+        chart.notes.push(note(title, lengths));
+    }
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("svg") => {
             let first = charts.first().ok_or_else(|| {
@@ -115,6 +119,13 @@ pub(super) fn file(
             path.display()
         ))),
     }
+}
+
+fn note(title: &str, lengths: Lengths) -> String {
+    let packets = thousands(lengths.along(Axis::Packets));
+    let millis = thousands(lengths.along(Axis::Millis));
+    let version = env!("CARGO_PKG_VERSION");
+    format!("{title}: {packets} packets and {millis} ms in each direction, posthaste {version}.")
 }
 
 fn page(title: &str, charts: Vec<Chart>, rows: &[Row], lengths: Lengths) -> Page {

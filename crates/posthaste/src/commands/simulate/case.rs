@@ -16,6 +16,7 @@ use super::play::Played;
 use super::sweep::{MOST, expand};
 use super::{Args, ClockArg, ServiceArg};
 use crate::commands::Failure;
+use crate::commands::path::words::{Property, properties};
 
 /// How packets change places where remedies are tried for the harm they do: one in twenty lets three
 /// later ones go first.
@@ -146,6 +147,22 @@ impl Cases {
         }
         let title = args.title(&service, &base);
         Ok(Self { title, list })
+    }
+
+    /// The properties of the link that all combinations have in common. The second path of a comparison, on which
+    /// packets change places, is none of them.
+    pub(super) fn common_properties(&self) -> Vec<Property> {
+        let given = |case: &&Case| !case.labels.iter().any(|(_, value)| value == REORDERED);
+        let mut cases = self.list.iter().filter(given);
+        let of = |case: &Case| properties([&case.scenario.plans[0], &case.scenario.plans[1]]);
+        let Some(first) = cases.next() else {
+            return Vec::new();
+        };
+        cases.fold(of(first), |mut common, case| {
+            let others = of(case);
+            common.retain(|property| others.contains(property));
+            common
+        })
     }
 
     /// Whether anything is left to chance.

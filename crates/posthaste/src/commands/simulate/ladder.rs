@@ -47,18 +47,22 @@ impl Drawing {
         }
     }
 
-    /// The ladder of transaction `number`.
+    /// The ladder of transaction `number`. In a file `notes` stand beneath it; on a terminal they are above it already.
     pub(super) fn of(
         &self,
         scenario: &Scenario,
         seed: Seed,
         number: u64,
+        notes: &[String],
     ) -> Result<String, Failure> {
         let mut simulator = Simulator::new(scenario.clone(), seed).map_err(Failure::usage)?;
         let mut trace = Trace::new();
         let names = [scenario.client.name, scenario.server.name];
         let transaction = simulator.play_before(number, &mut trace);
-        let ladder = ladder(names, &transaction, trace.packets());
+        let mut ladder = ladder(names, &transaction, trace.packets());
+        if self.path().is_some() {
+            ladder.notes.extend_from_slice(notes);
+        }
         Ok(match self {
             Self::Svg(_) => ladder.svg(),
             _ => ladder.text(),

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, ValueEnum};
+use posthaste_load::report::thousands;
 use posthaste_tcp::profile;
 use posthaste_tcp::remedy::Remedy;
 use posthaste_units::{Seed, Size, Span};
@@ -24,7 +25,7 @@ use self::ladder::Drawing;
 use self::play::Played;
 use self::sweep::SweptPath;
 use self::typed::TypedDrops;
-use super::path::Directions;
+use super::path::{Directions, words};
 use super::{Failure, print, stop_on_signal};
 
 /// Predict a service's response time under loss, with old and new TCPs, in virtual time
@@ -202,11 +203,13 @@ impl Args {
         )?;
         print(&self.text(&cases, &played)?)?;
         if let Some(path) = &self.picture {
-            write(path, &picture::file(path, &cases, &played))?;
+            let notes = self.notes(&cases, transactions);
+            write(path, &picture::file(path, &cases, &played, &notes))?;
         }
         if let Some(drawing) = &self.ladder {
+            let notes = self.notes(&cases, transactions);
             for (case, numbers) in cases.list.iter().zip(&played.numbers) {
-                let ladder = drawing.of(&case.scenario, self.seed, numbers.slowest)?;
+                let ladder = drawing.of(&case.scenario, self.seed, numbers.slowest, &notes)?;
                 match drawing.path() {
                     Some(path) => write(path, &ladder)?,
                     None => print(&format!("\n{ladder}"))?,
@@ -219,6 +222,31 @@ impl Args {
             )),
             false => cases.all_positions_came(&played),
         }
+    }
+
+    /// The parameters of what was simulated, for the notes beneath a picture.
+    ///
+    /// What differs between combinations is on the picture itself.
+    fn notes(&self, cases: &Cases, transactions: u64) -> Vec<String> {
+        let clock = match self.clock {
+            ClockArg::Request => "",
+            ClockArg::Accept => "; processing counts from the accepted connection",
+        };
+        let each = match (transactions, cases.list.len()) {
+            (1, 1) => "One transaction".to_owned(),
+            (count, 1) => format!("{} transactions", thousands(count)),
+            (count, _) => format!("Transactions of each combination: {}", thousands(count)),
+        };
+        let profile = self.path.profile().map(words::of_profile);
+        let properties: Vec<_> = profile
+            .into_iter()
+            .chain(cases.common_properties())
+            .collect();
+        vec![
+            format!("{}{clock}.", cases.title),
+            words::sentence(&properties, &self.drops.words()),
+            format!("{each}, {}.", words::seed_and_version(self.seed)),
+        ]
     }
 
     /// What is printed.

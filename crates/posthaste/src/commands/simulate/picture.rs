@@ -6,7 +6,7 @@ use std::path::Path;
 use posthaste_draw::{
     Axis, Bar, Bars, Block, Cell, Chart, Group, Page, Point, Section, Series, Table, Unit,
 };
-use posthaste_stats::Statistic;
+use posthaste_stats::{Statistic, has_long_tail, median};
 use posthaste_units::{BitRate, Ratio, Span};
 
 use super::case::{Cases, RECOVERY};
@@ -44,13 +44,20 @@ fn ending(path: &Path) -> Option<&str> {
     path.extension().and_then(|ending| ending.to_str())
 }
 
-/// The picture as a file's content.
-pub(super) fn file(path: &Path, cases: &Cases, played: &Played) -> String {
+/// The picture as a file's content; `notes` stand beneath each chart.
+pub(super) fn file(path: &Path, cases: &Cases, played: &Played, notes: &[String]) -> String {
     let mut labels = cases.list.iter().flat_map(|case| &case.labels);
-    let blocks = match labels.any(|(option, _)| option == RECOVERY) {
+    let mut blocks = match labels.any(|(option, _)| option == RECOVERY) {
         true => of_comparison(&compared(cases, played)),
         false => of_sweep(cases, played),
     };
+    for block in &mut blocks {
+        match block {
+            Block::Chart(chart) => chart.notes.extend_from_slice(notes),
+            Block::Bars(bars) => bars.notes.extend_from_slice(notes),
+            _ => {}
+        }
+    }
     if ending(path) == Some("svg") {
         let first = blocks.iter().find_map(|block| match block {
             Block::Chart(chart) => Some(chart.svg()),
@@ -134,12 +141,30 @@ fn of_sweep(cases: &Cases, played: &Played) -> Vec<Block> {
         (Statistic::P99, "p99 of the response time"),
     ];
     let draw = |(statistic, title): (Statistic, &str)| {
-        let y = Axis::linear("response time", Unit::Millis);
-        let mut chart = Chart::new(title, x.clone(), y);
-        chart.series = series(cases, played, along, statistic);
+        let series = series(cases, played, along, statistic);
+        let mut chart = Chart::new(title, x.clone(), time_axis(&series));
+        chart.series = series;
         Block::Chart(Box::new(chart))
     };
     charts.map(draw).into()
+}
+
+/// The axis of response times: logarithmic where the longest that is drawn is more than
+/// [`LONG_TAIL`](posthaste_stats::LONG_TAIL) times the median of those that are drawn, otherwise linear.
+///
+/// Bars have a linear axis in any case: their length is the amount.
+fn time_axis(series: &[Series]) -> Axis {
+    let label = "response time";
+    let drawn = || {
+        series
+            .iter()
+            .flat_map(|series| &series.points)
+            .map(|point| point.y)
+    };
+    match has_long_tail(median(drawn()), drawn()) {
+        true => Axis::log(label, Unit::Millis),
+        false => Axis::linear(label, Unit::Millis),
+    }
 }
 
 /// One for each combination of the other options, from left to right.
@@ -254,6 +279,7 @@ fn numbers(cases: &Cases, played: &Played) -> Table {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use posthaste_draw::Scale;
     use posthaste_sim::Totals;
 
     use super::*;
@@ -265,15 +291,22 @@ mod tests {
         args: Args,
     }
 
-    /// What a sweep that found nothing is drawn as.
-    fn drawn(words: &[&str]) -> Block {
+    /// A sweep that found nothing.
+    fn nothing(words: &[&str]) -> (Args, Cases, Played) {
         let typed = Typed::try_parse_from([&["simulate"], words].concat());
-        let cases = typed.map(|typed| Cases::of(&typed.args)).unwrap().unwrap();
+        let args = typed.unwrap().args;
+        let cases = Cases::of(&args).unwrap();
         let numbers = cases.list.iter().map(|_| Numbers::of(&Totals::new()));
         let played = Played {
             numbers: numbers.collect(),
             stopped: false,
         };
+        (args, cases, played)
+    }
+
+    /// What such a sweep is drawn as.
+    fn drawn(words: &[&str]) -> Block {
+        let (_, cases, played) = nothing(words);
         of_sweep(&cases, &played).remove(0)
     }
 
@@ -298,6 +331,46 @@ mod tests {
             let places: Vec<f64> = series.points.iter().map(|point| point.x).collect();
             assert_eq!(places, [5.0, 10.0, 20.0]);
         }
+    }
+
+    #[test]
+    fn a_long_tail_makes_the_axis_logarithmic() {
+        let axis = |ms: [f64; 3]| {
+            let points = ms.into_iter().enumerate();
+            let points = points.map(|(place, ms)| Point::new(place as f64, ms));
+            time_axis(&[Series::line("", points)]).scale
+        };
+        assert_eq!(axis([100.0, 250.0, 5000.0]), Scale::Linear);
+        assert_eq!(axis([100.0, 250.0, 5001.0]), Scale::Log);
+    }
+
+    #[test]
+    fn pictures_carry_their_parameters() {
+        let words = [
+            "--delay=20ms,5ms",
+            "--loss=2%",
+            "--bandwidth=1Mbit",
+            "--seed=7",
+        ];
+        let (args, cases, played) = nothing(&words);
+        let notes = args.notes(&cases, 1000);
+        let [service, link, run] = &notes[..] else {
+            panic!("three notes");
+        };
+        assert!(service.contains("linux-6 at both ends"), "{service}");
+        assert_eq!(link, "Link: bandwidth 1Mbit, loss 2%, queue 50.");
+        assert!(
+            run.starts_with("Transactions of each combination: 1,000, seed 7, posthaste "),
+            "{run}"
+        );
+        let svg = file(Path::new("p.svg"), &cases, &played, &notes);
+        assert!(svg.contains("loss 2%") && svg.contains("seed 7"), "{svg}");
+        let (args, cases, _) = nothing(&["--profile=gprs", "--loss=1%,2%"]);
+        let link = &args.notes(&cases, 1000)[1];
+        assert!(link.starts_with("Link: profile gprs, bandwidth "), "{link}");
+        let (args, cases, played) = nothing(&["--profile=gprs,bluetooth", "--delay=20ms"]);
+        let page = file(Path::new("p.html"), &cases, &played, &args.notes(&cases, 1));
+        assert!(page.contains("Link: delay 20ms"), "{page}");
     }
 
     #[test]

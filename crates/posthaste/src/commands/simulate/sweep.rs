@@ -117,6 +117,16 @@ impl FromArgMatches for SweptPath {
 }
 
 impl SweptPath {
+    /// The profile that all combinations have, where it is one.
+    pub(super) fn profile(&self) -> Option<&str> {
+        let mut given = self.given.iter();
+        let given = given.find(|given| given.option == "profile")?;
+        match given.values.as_deref() {
+            Some([profile]) => Some(profile),
+            _ => None,
+        }
+    }
+
     /// Every combination, the last option moving fastest.
     pub(super) fn combinations(&self) -> Result<Vec<Combination>, String> {
         let count = |given: &Given| given.values.as_ref().map_or(1, Vec::len);

@@ -47,7 +47,12 @@ impl TypedDrops {
         self.both.pattern_with(more)
     }
 
-    /// The same without --pattern.
+    /// What was typed, for a note beneath a picture.
+    pub(super) fn words(&self) -> Vec<String> {
+        self.both.words()
+    }
+
+    /// What --drop says, and what is written as for it.
     pub(super) fn typed_with(&self, more: &[String]) -> Result<Pattern, Failure> {
         let mut draft = Draft::default();
         drops::add(&self.typed, &mut draft)?;

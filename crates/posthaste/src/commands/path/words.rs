@@ -1,0 +1,121 @@
+//! The properties of a link in words: a table in `net --explain`, a note beneath a picture.
+
+use std::fmt;
+
+use posthaste_link::{Order, Plan};
+use posthaste_units::Ratio;
+
+/// A property of a link and its values up and down.
+pub(in crate::commands) type Property = (&'static str, [String; 2]);
+
+/// Value of a property that a direction does not have.
+const NONE: &str = "-";
+/// Name of the property that says that packets are named one by one.
+const PATTERN: &str = "pattern";
+
+/// The properties of a link in both directions. Those that no direction has are omitted.
+pub(in crate::commands) fn properties([up, down]: [&Plan; 2]) -> Vec<Property> {
+    let each = |of: &dyn Fn(&Plan) -> Option<String>| {
+        [up, down].map(|plan| of(plan).unwrap_or_else(|| NONE.to_owned()))
+    };
+    fn text(value: Option<impl fmt::Display>) -> Option<String> {
+        value.map(|value| value.to_string())
+    }
+    let share = |ratio: Ratio| text((ratio != Ratio::default()).then_some(ratio));
+    let unlimited = || Some("unlimited".to_owned());
+    let rows = [
+        (
+            "bandwidth",
+            each(&|plan| text(plan.bandwidth).or_else(unlimited)),
+        ),
+        ("delay", each(&|plan| text(Some(plan.delay)))),
+        ("jitter", each(&|plan| text(plan.jitter))),
+        ("loss", each(&|plan| text(plan.loss))),
+        ("bit errors", each(&|plan| share(plan.bit_error_rate))),
+        ("duplicates", each(&|plan| share(plan.duplication))),
+        ("reordering", each(&|plan| text(plan.reordering))),
+        (
+            "queue",
+            each(&|plan| text(plan.bandwidth.map(|_| plan.queue))),
+        ),
+        (
+            "overhead",
+            each(&|plan| text(Some(plan.overhead).filter(|bytes| *bytes > 0))),
+        ),
+        ("background", each(&|plan| text(plan.background))),
+        (
+            PATTERN,
+            each(&|plan| text(plan.script.as_ref().map(|_| "yes"))),
+        ),
+        (
+            "classes",
+            each(&|plan| text(plan.classes.as_ref().map(|classes| classes.list.len()))),
+        ),
+        (
+            "order",
+            each(&|plan| text((plan.order == Order::Netem).then_some("netem"))),
+        ),
+    ];
+    let is_there = |row: &Property| row.1.iter().any(|value| value != NONE);
+    rows.into_iter().filter(is_there).collect()
+}
+
+/// The name of a profile as a property.
+pub(in crate::commands) fn of_profile(name: &str) -> Property {
+    ("profile", [name.to_owned(), name.to_owned()])
+}
+
+/// The properties as one sentence, with what was typed of what happens to which packet.
+///
+/// A value that both directions have is written once.
+pub(in crate::commands) fn sentence(properties: &[Property], typed: &[String]) -> String {
+    let named = properties.iter().filter(|(name, _)| *name != PATTERN);
+    let words = named.map(|(name, [up, down])| match up == down {
+        true => format!("{name} {up}"),
+        false => format!("{name} {} up and {} down", or_none(up), or_none(down)),
+    });
+    let words: Vec<String> = words.chain(typed.iter().cloned()).collect();
+    format!("Link: {}.", words.join(", "))
+}
+
+fn or_none(value: &str) -> &str {
+    match value {
+        NONE => "none",
+        value => value,
+    }
+}
+
+/// The seed and the version, for a picture whose numbers depend on them.
+pub(in crate::commands) fn seed_and_version(seed: impl fmt::Display) -> String {
+    format!("seed {seed}, posthaste {}", env!("CARGO_PKG_VERSION"))
+}
+
+#[cfg(test)]
+mod tests {
+    use posthaste_link::Loss;
+    use posthaste_units::Span;
+
+    use super::*;
+
+    #[test]
+    fn a_sentence_names_each_property_once() {
+        let both = Plan {
+            delay: Span::from_millis(10),
+            bandwidth: "300kbit".parse().ok(),
+            ..Plan::default()
+        };
+        let down = Plan {
+            loss: "2%".parse::<Loss>().ok(),
+            bandwidth: "1Mbit".parse().ok(),
+            ..both.clone()
+        };
+        let one = sentence(&properties([&both, &both]), &[]);
+        assert_eq!(one, "Link: bandwidth 300kbit, delay 10ms, queue 50.");
+        let typed = ["drop down:8".to_owned()];
+        let two = sentence(&properties([&both, &down]), &typed);
+        assert_eq!(
+            two,
+            "Link: bandwidth 300kbit up and 1Mbit down, delay 10ms, loss none up and 2% down, queue 50, drop down:8."
+        );
+    }
+}
