@@ -12,7 +12,8 @@ use std::rc::Rc;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::yield_now;
 
-/// Requests under way while replies keep coming: enough to have some of each in every round of the loop.
+/// Requests under way while replies keep coming: enough to have some of each in every round of the loop. 16 and 64 are
+/// as good, 8 are too few (docs/decisions/0003-crowds-of-connections.md).
 const PLACES: usize = 32;
 
 /// One thread's places.

@@ -9,6 +9,7 @@ mod dscp;
 mod parse;
 mod quantity;
 mod response;
+mod schema;
 mod seed;
 mod time;
 

@@ -19,6 +19,17 @@ pub struct Size(u64);
 pub struct Ratio(f64);
 
 impl Rate {
+    /// Accepted spellings.
+    pub(crate) const EXAMPLE: &str = "500/s, 1.5k/s, 2M/s, 30/min or 10/h";
+    /// Units and their factors.
+    pub(crate) const UNITS: &[(&str, f64)] = &[
+        ("/s", 1.0),
+        ("k/s", 1e3),
+        ("M/s", 1e6),
+        ("/min", 1.0 / 60.0),
+        ("/h", 1.0 / 3600.0),
+    ];
+
     /// `events` per second; `None` when negative or not finite.
     pub fn per_second(events: f64) -> Option<Self> {
         (events.is_finite() && events >= 0.0).then_some(Self(events))
@@ -34,6 +45,19 @@ impl Rate {
 }
 
 impl Size {
+    /// Accepted spellings.
+    pub(crate) const EXAMPLE: &str = "512B, 64kB, 1.5MB, 2GB, 64KiB or 1MiB";
+    /// Units and their factors.
+    pub(crate) const UNITS: &[(&str, f64)] = &[
+        ("B", 1.0),
+        ("kB", 1e3),
+        ("MB", 1e6),
+        ("GB", 1e9),
+        ("KiB", 1024.0),
+        ("MiB", 1_048_576.0),
+        ("GiB", 1_073_741_824.0),
+    ];
+
     /// `bytes` bytes.
     pub const fn from_bytes(bytes: u64) -> Self {
         Self(bytes)
@@ -45,6 +69,11 @@ impl Size {
 }
 
 impl Ratio {
+    /// Accepted spellings.
+    pub(crate) const EXAMPLE: &str = "2%, 0.5% or a number from 0 to 1";
+    /// Units and their factors.
+    pub(crate) const UNITS: &[(&str, f64)] = &[("%", 0.01), ("", 1.0)];
+
     /// A share; `None` outside 0 to 1.
     pub fn new(share: f64) -> Option<Self> {
         (0.0..=1.0).contains(&share).then_some(Self(share))
@@ -59,16 +88,8 @@ impl FromStr for Rate {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        const EXAMPLE: &str = "500/s, 1.5k/s, 2M/s, 30/min or 10/h";
-        const UNITS: &[(&str, f64)] = &[
-            ("/s", 1.0),
-            ("k/s", 1e3),
-            ("M/s", 1e6),
-            ("/min", 1.0 / 60.0),
-            ("/h", 1.0 / 3600.0),
-        ];
-        let (value, unit) = parse::split(text, EXAMPLE)?;
-        let rate = value * parse::factor(text, unit, UNITS, EXAMPLE)?;
+        let (value, unit) = parse::split(text, Self::EXAMPLE)?;
+        let rate = value * parse::factor(text, unit, Self::UNITS, Self::EXAMPLE)?;
         Self::per_second(rate).ok_or_else(|| ParseError::Range {
             text: text.to_owned(),
             range: "a finite number of events per second",
@@ -80,18 +101,8 @@ impl FromStr for Size {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        const EXAMPLE: &str = "512B, 64kB, 1.5MB, 2GB, 64KiB or 1MiB";
-        const UNITS: &[(&str, f64)] = &[
-            ("B", 1.0),
-            ("kB", 1e3),
-            ("MB", 1e6),
-            ("GB", 1e9),
-            ("KiB", 1024.0),
-            ("MiB", 1_048_576.0),
-            ("GiB", 1_073_741_824.0),
-        ];
-        let (value, unit) = parse::split(text, EXAMPLE)?;
-        let bytes = value * parse::factor(text, unit, UNITS, EXAMPLE)?;
+        let (value, unit) = parse::split(text, Self::EXAMPLE)?;
+        let bytes = value * parse::factor(text, unit, Self::UNITS, Self::EXAMPLE)?;
         if bytes >= u64::MAX as f64 {
             return Err(ParseError::Range {
                 text: text.to_owned(),
@@ -106,9 +117,8 @@ impl FromStr for Ratio {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        const EXAMPLE: &str = "2%, 0.5% or a number from 0 to 1";
-        let (value, unit) = parse::split(text, EXAMPLE)?;
-        let share = value * parse::factor(text, unit, &[("%", 0.01), ("", 1.0)], EXAMPLE)?;
+        let (value, unit) = parse::split(text, Self::EXAMPLE)?;
+        let share = value * parse::factor(text, unit, Self::UNITS, Self::EXAMPLE)?;
         Self::new(share).ok_or_else(|| ParseError::Range {
             text: text.to_owned(),
             range: "from 0 to 100%",

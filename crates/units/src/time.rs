@@ -8,18 +8,7 @@ use std::time::Duration;
 
 use crate::parse::{self, ParseError};
 
-const EXAMPLE: &str = "10ms, 1.5s, 250us, 800ns, 2min or 1h";
 const RANGE: &str = "at most 584 years";
-const UNITS: &[(&str, f64)] = &[
-    ("ns", 1.0),
-    ("us", 1e3),
-    ("µs", 1e3),
-    ("ms", 1e6),
-    ("s", 1e9),
-    ("min", 60e9),
-    ("m", 60e9),
-    ("h", 3600e9),
-];
 
 /// A length of time in nanoseconds, never negative: 0 to about 584 years.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,6 +21,20 @@ pub struct Span(u64);
 pub struct Instant(u64);
 
 impl Span {
+    /// Accepted spellings.
+    pub(crate) const EXAMPLE: &str = "10ms, 1.5s, 250us, 800ns, 2min or 1h";
+    /// Units and their factors.
+    pub(crate) const UNITS: &[(&str, f64)] = &[
+        ("ns", 1.0),
+        ("us", 1e3),
+        ("µs", 1e3),
+        ("ms", 1e6),
+        ("s", 1e9),
+        ("min", 60e9),
+        ("m", 60e9),
+        ("h", 3600e9),
+    ];
+
     /// No time at all.
     pub const ZERO: Self = Self(0);
     /// The longest span.
@@ -175,11 +178,11 @@ impl FromStr for Span {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let (value, unit) = parse::split(text, EXAMPLE)?;
+        let (value, unit) = parse::split(text, Self::EXAMPLE)?;
         if unit.is_empty() && value == 0.0 {
             return Ok(Self::ZERO);
         }
-        let ns = value * parse::factor(text, unit, UNITS, EXAMPLE)?;
+        let ns = value * parse::factor(text, unit, Self::UNITS, Self::EXAMPLE)?;
         if ns >= u64::MAX as f64 {
             return Err(ParseError::Range {
                 text: text.to_owned(),

@@ -19,7 +19,8 @@ const CLASSES: usize = 11;
 /// A report counts one part in so many once the class has been seen that often.
 const MEMORY: f32 = 32.0;
 
-/// Of so many replies of a settled class one is measured. A prime: replies that take turns all have theirs.
+/// Of so many replies of a settled class one is measured: reading the clock of a thread is a system call of 0.4 µs, twice
+/// for each reply. A prime: replies that take turns all have theirs.
 const MEASURE_EVERY: u8 = 7;
 
 /// A report counts as at most so many times the present price, and no less than its inverse.

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use thiserror::Error;
 
 /// A content coding (RFC 9110, section 8.4.1; RFC 7932; RFC 8878).
@@ -29,19 +30,26 @@ pub struct Codings(u8);
 pub struct Steps(u8);
 
 /// A coding at one level of effort.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, JsonSchema)]
+#[schemars(rename = "step")]
 pub enum Step {
     /// gzip at level 1.
+    #[schemars(rename = "gzip-1")]
     Gzip1,
     /// gzip at level 6.
+    #[schemars(rename = "gzip-6")]
     Gzip6,
     /// Zstandard at level 1.
+    #[schemars(rename = "zstd-1")]
     Zstd1,
     /// Zstandard at level 3.
+    #[schemars(rename = "zstd-3")]
     Zstd3,
     /// Brotli at quality 1.
+    #[schemars(rename = "br-1")]
     Brotli1,
     /// Brotli at quality 5.
+    #[schemars(rename = "br-5")]
     Brotli5,
 }
 

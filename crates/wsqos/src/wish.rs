@@ -6,20 +6,23 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
+
 use crate::accept::Accept;
 use crate::prefer::Prefer;
 use crate::step::{Coding, Codings};
 
 /// A client's wish for one reply.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, JsonSchema)]
+#[schemars(rename_all = "kebab-case", inline)]
 pub enum Wish {
     /// Do not compress.
     Never,
-    /// Compress, whatever the demand.
+    /// Compress at any load.
     Always,
-    /// Compress if the server can afford it.
+    /// Compress if the server has the CPU time.
     IfPossible,
-    /// Nothing was said.
+    /// No preference.
     #[default]
     Unstated,
 }

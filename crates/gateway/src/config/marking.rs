@@ -1,33 +1,35 @@
-//! `[marking]`: which mark the packets of replies get.
+//! `[marking]`: DiffServ marks of the packets of replies.
 
 use posthaste_units::Dscp;
 use posthaste_wsqos::{Marks, Table, Urgencies};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// Which mark the packets of replies get.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+/// DiffServ marks of the packets of replies.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Marking {
-    /// By default nothing is marked.
+    /// Replies that are marked.
     pub policy: MarkPolicy,
-    /// Whether requests carry the mark of their replies towards upstreams, too. Default no.
+    /// Mark forwarded requests like their replies.
     pub upstream: bool,
-    /// The marks that may be asked for; default those that `table` and `urgency` give. Offers and routes may have others.
+    /// Marks that requests may ask for. Without it, the marks of `table` and `urgency`. Offers and routes may use others.
     pub allow: Option<Vec<Dscp>>,
-    /// Priorities to marks: the first rule that holds decides.
+    /// Rules from priorities to marks. The first matching rule decides; without a match the reply has the default mark.
     pub table: Table,
-    /// The marks for urgency 0 to 7 of `Priority`.
+    /// Marks for urgency 0 to 7 of the field `Priority` (RFC 9218).
     pub urgency: Urgencies,
 }
 
-/// Which replies are marked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+/// Replies that are marked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum MarkPolicy {
-    /// None.
+    /// Marks nothing.
     #[default]
     Never,
-    /// Those for which a client, an offer or the route asks.
+    /// Marks replies for which the client, an offer or the route requests a mark.
     Asked,
 }
 

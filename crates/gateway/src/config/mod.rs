@@ -1,11 +1,13 @@
-//! What a gateway is told: `gateway.toml`, checked whole before anything starts.
+//! The configuration of a gateway: `gateway.toml`, checked completely before the start.
 //!
-//! Every key has a default but `listen` and the routes. What is wrong is named with its line, its
-//! column and the nearest key there is; the reading is in [`read`].
+//! Every key except `listen` and `route` has a default. Errors name the line, the column and the nearest key; the
+//! reading is in [`read`]. The doc comments of keys are the descriptions in [`schema`] and in
+//! docs/reference/gateway-config.md. Defaults come from the types and are not repeated in comments.
 
 mod marking;
 mod protection;
 mod read;
+mod schema;
 mod traces;
 
 use std::fmt;
@@ -15,173 +17,189 @@ use std::str::FromStr;
 
 use posthaste_units::{Dscp, Ratio, Size, Span};
 use posthaste_wsqos::{Menu, Policy, Rules, Step, Threshold, Wish};
+use schemars::JsonSchema;
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use self::marking::{MarkPolicy, Marking};
 pub use self::protection::{Guard, Prices, Protection, Publish};
+pub use self::schema::schema;
 pub use self::traces::Traces;
 pub use posthaste_serve::ConfigError;
 
-/// A gateway's configuration.
-#[derive(Clone, Debug, Deserialize)]
+/// Configuration of `posthaste gateway`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Where clients connect; port 0 takes any free one.
+    /// Address for clients: an IP address and a port, `localhost:PORT` or `:PORT`. Port 0 takes any free port; the
+    /// gateway prints it.
     #[serde(deserialize_with = "address")]
+    #[schemars(with = "String")]
     pub listen: SocketAddr,
-    /// Where `/status`, `/metrics` and `/healthz` are; default any free port of 127.0.0.1, which the
-    /// gateway prints.
+    /// Address of `/status`, `/status.json`, `/metrics` and `/healthz`. Port 0 takes any free port; the gateway
+    /// prints it.
     #[serde(default = "any_port", deserialize_with = "address")]
+    #[schemars(with = "String")]
     pub admin: SocketAddr,
-    /// A file to which a line of JSON is appended for each reply.
+    /// File for the access log, one JSON line per reply, appended. Without it there is no access log.
     pub access_log: Option<PathBuf>,
-    /// Which requests are traced, for an OpenTelemetry collector. Default none.
+    /// Trace spans for an OpenTelemetry collector. Without this table nothing is traced.
     pub traces: Option<Traces>,
-    /// Event loops, each with a thread of its own. Default 1.
+    /// Event loops, one thread each. A request stays on its thread.
     #[serde(default = "one")]
+    #[schemars(range(min = 1))]
     pub threads: usize,
-    /// Processors for those threads, in turn; empty leaves them free.
+    /// CPUs for these threads, assigned in turn. An empty list leaves the threads on any CPU.
     #[serde(default)]
     pub cpus: Vec<usize>,
-    /// Connections that wait in the kernel to be accepted. Default 4096.
+    /// Connections that wait in the kernel to be accepted.
     #[serde(default = "backlog")]
     pub backlog: u32,
-    /// Connections in service at most; default as many as there are descriptors.
+    /// Maximum connections in service. Without it, the hard limit of open files.
+    #[schemars(range(min = 1))]
     pub connections: Option<usize>,
-    /// Certificate chain and key, for HTTPS and HTTP/2 by ALPN.
+    /// Certificate of the gateway. Enables HTTPS, and HTTP/2 by ALPN. Without this table the gateway speaks plain
+    /// HTTP.
     pub tls: Option<Tls>,
-    /// How long each phase may take.
+    /// Time limits of each phase of a request. At least 1 ms, except `grace`; no value means "unlimited". Limits towards
+    /// clients are checked four times per second.
     #[serde(default)]
     pub timeouts: Timeouts,
-    /// How much a client may send.
+    /// Limits on requests.
     #[serde(default)]
     pub limits: Limits,
-    /// Which replies are compressed, and how.
+    /// Compression of replies.
     #[serde(default)]
     pub compression: Compression,
-    /// Which mark the packets of replies get.
+    /// DiffServ marks of the packets of replies.
     #[serde(default)]
     pub marking: Marking,
-    /// What is protected.
+    /// Measurement of the load.
     #[serde(default)]
     pub demand: Demand,
-    /// Who is let in when more come than can be served.
+    /// Admission of requests.
     #[serde(default)]
     pub protection: Protection,
-    /// Offers that follow the load; with `protection.policy = "prices"`.
+    /// Prices and offers. Only with `protection.policy = "prices"`.
     pub prices: Option<Prices>,
-    /// A machine so many times slower than this one: each request costs this multiple of its own
-    /// processor time. Default 1; for experiments, and not to be had from a file.
+    /// Multiple of its CPU time that each request costs, to emulate a slower machine. 1 except in experiments; not
+    /// readable from a file.
     #[serde(skip, default = "once")]
     pub slowdown: u32,
-    /// Where requests go: the longest matching path decides.
+    /// Routes by path. The longest matching path decides. Two routes must not have the same normal form.
     #[serde(rename = "route", default)]
+    #[schemars(length(min = 1))]
     pub routes: Vec<Route>,
 }
 
-/// PEM files.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// PEM files of the certificate.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
-    /// The certificate chain, the server's own first.
+    /// PEM file with the certificate chain, the certificate of the gateway first.
     pub certificate: PathBuf,
-    /// The private key.
+    /// PEM file with the private key.
     pub key: PathBuf,
 }
 
-/// How long each phase may take. Those towards the client are judged four times a second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+/// Time limits of each phase of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Timeouts {
-    /// A client's connection without a request. Default 60 s.
+    /// Maximum time of a client connection without a request; then it is closed. Buffers are released after 0.5 s.
     pub idle: Span,
-    /// A request's header, from its first byte. Default 10 s.
+    /// Maximum time for a request head, from its first byte; then the connection is closed.
     pub head: Span,
-    /// A request's body, without a byte of progress. Default 30 s.
+    /// Maximum time without progress of a request body; then the connection is closed.
     pub body: Span,
-    /// A client that does not take its reply. Default 30 s.
+    /// Maximum time in which a client takes nothing of the available reply; then the connection is closed. A slow
+    /// client that makes progress may take any time.
     pub write: Span,
-    /// Connecting to an upstream, TLS included. Default 1 s.
+    /// Maximum time for connecting to an upstream, including TLS; then 504.
     pub connect: Span,
-    /// An upstream that neither takes more of a request nor begins its reply: beyond it, 504. Default 30 s.
+    /// Maximum time without progress while sending the request or waiting for the reply to start; then 504. Time spent
+    /// waiting for the client is not counted.
     pub reply: Span,
-    /// A reply's body, without a byte of progress. Default 30 s.
+    /// Maximum time without progress of a reply body; then 504 if nothing was sent to the client yet, otherwise the
+    /// client connection is reset.
     pub reply_body: Span,
-    /// An unused connection to an upstream. Default 15 s.
+    /// Time after which an unused connection to an upstream is closed.
     pub upstream_idle: Span,
-    /// Requests in service when the gateway ends. Default 10 s.
+    /// Time for requests in service during shutdown; then they are cut off.
     pub grace: Span,
 }
 
-/// How much a client may send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+/// Limits on requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// A request's body: beyond it, 413. Default 1 GB.
+    /// Maximum size of a request body, after decompression; beyond it 413.
     pub body: Size,
 }
 
-/// Which replies are compressed, and how.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+/// Compression of replies.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Compression {
-    /// `never`, `always`, `threshold` (the default), `ladder` or `link`.
+    /// Rule that decides about compression.
     #[serde(deserialize_with = "spelled")]
+    #[schemars(extend("default" = Policy::default().name()))]
     pub policy: Policy,
-    /// Codings and levels on offer, the preferred first. Default `zstd-1`, `gzip-1`, `br-1`, `zstd-3`,
-    /// `gzip-6`, `br-5`.
+    /// Offered codings and levels, preferred first.
     #[serde(deserialize_with = "steps")]
+    #[schemars(with = "Vec<Step>", length(min = 1), extend("default" = names(&Menu::default())))]
     pub steps: Menu,
-    /// Shorter replies stay as they are. Default 512 B.
+    /// Shorter replies are not compressed.
     pub least: Size,
-    /// Whether event streams are compressed, each event flushed. Default no.
+    /// Compress event streams, with a flush after each event.
     pub events: bool,
-    /// How much is kept of replies that came before and of what became of them, so that they need not be
-    /// compressed again; nothing with 0. Default 16 MB.
+    /// Memory of the cache of compressed replies. `0B` disables it.
     pub cache: Size,
-    /// The busy share up to which optional compression may fill the workers. Default 80 %.
+    /// Busy share up to which optional compression may fill the protected resource.
     pub threshold: Ratio,
-    /// The busy share below which demand is no longer called high: it moves what is reported, not what
-    /// is compressed. Default 70 %.
+    /// Busy share below which demand is no longer reported as high. It has no effect on decisions. At most
+    /// `threshold`.
     pub release: Ratio,
-    /// The shortest time between two changes of that report. Default 5 s.
+    /// Minimum time between two changes of the reported demand.
     pub dwell: Span,
 }
 
-/// What is protected: optional compression leaves it below the threshold.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+/// Measurement of the load.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Demand {
-    /// By default the gateway's own workers.
+    /// Resource with a busy share that optional compression keeps below `compression.threshold`, and that the prices
+    /// follow.
     pub watch: Watch,
 }
 
-/// Whose busy share is watched.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+/// Resource with a measured busy share.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum Watch {
-    /// `"workers"`: each thread of the gateway watches itself.
+    /// Per gateway thread: time at work, and time spent waiting for a CPU.
     #[default]
     Workers,
-    /// `{ process = "java" }` or `{ process = 4711 }`: every process of that name, or that one.
+    /// CPU time of all processes of a name of at most 15 bytes (`ps -o comm`), or of the process of a number, over all
+    /// CPUs.
     Process(Process),
-    /// `{ cgroup = "system.slice/shop.service" }`, below /sys/fs/cgroup.
+    /// CPU time of a cgroup below `/sys/fs/cgroup`, for example `system.slice/shop.service`.
     Cgroup(String),
-    /// `{ cores = [2, 3] }`, whoever uses them.
-    Cores(Vec<usize>),
-    /// `{ upstream = "X-Busy" }`: what the upstreams' replies say in that field, as `0.83` or `83%`.
-    /// It does not go on to the client.
+    /// CPU time of these CPUs, for all users of them.
+    Cores(#[schemars(length(min = 1))] Vec<usize>),
+    /// Value of this field in upstream replies, as `0.83` or `83%`. The field is removed from the reply.
     Upstream(String),
 }
 
-/// A process by its number or its name (`comm`, at most 15 bytes).
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// A process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(inline)]
 pub enum Process {
-    /// Its number.
+    /// Process number.
     Number(u32),
-    /// Its name.
+    /// Process name of at most 15 bytes, as printed by `ps -o comm`.
     Name(String),
 }
 
@@ -198,41 +216,45 @@ impl fmt::Display for Watch {
     }
 }
 
-/// Where the requests below a path go.
-#[derive(Clone, Debug, Deserialize)]
+/// Upstreams and rules below a path.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
-    /// A prefix in whole segments: `/shop` is for `/shop` and `/shop/1`, not for `/shopping`.
+    /// Path prefix of whole segments: `/shop` matches `/shop` and `/shop/1`, not `/shopping`. Starts with `/`.
     pub path: String,
-    /// Addresses (`127.0.0.1:9000`) or URLs (`https://books.example:443`); the least busy is asked.
+    /// Addresses (`127.0.0.1:9000`) or URLs (`https://books.example:443`), each once. A request goes to the upstream
+    /// with the fewest requests in flight.
+    #[schemars(length(min = 1))]
     pub upstream: Vec<String>,
-    /// A PEM file of those whom `https` upstreams are trusted by; default the machine's own.
+    /// PEM file with the certificates trusted for `https` upstreams. Without it, those of the system.
     pub authority: Option<PathBuf>,
-    /// How the upstreams' health is known.
+    /// Health of the upstreams.
     #[serde(default)]
     pub health: Health,
-    /// Whether replies may be compressed. Default yes; no where secrets stand beside what an attacker
-    /// chose (BREACH).
+    /// `false` disables compression below this path, in every spelling of the path. Required where a reply contains
+    /// secrets next to data chosen by an attacker (BREACH).
     #[serde(default = "yes")]
     pub compression: bool,
-    /// The service's description: what it says of compression holds for calls that state no wish.
+    /// Service description with compression preferences for calls that state none.
     pub wsdl: Option<PathBuf>,
-    /// The wish of clients that state none: `never`, `always`, `if-possible` or `unstated`, the default.
+    /// Preference of clients that state none.
     #[serde(default, deserialize_with = "wish")]
+    #[schemars(extend("default" = Wish::default().name()))]
     pub wish: Wish,
-    /// The mark of replies whose client states no priorities and asks for no mark.
+    /// Mark of replies for clients that request none.
     pub mark: Option<Dscp>,
 }
 
-/// How an upstream's health is known.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// Health of the upstreams.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Health {
-    /// A path to ask for; any status below 500 is healthy. Default none: connections tell.
+    /// Path for health checks. A status below 500 passes. Without it, failed connections count. Starts with `/`.
     pub path: Option<String>,
-    /// How often. Default 2 s.
+    /// Interval and timeout of checks. At least 10 ms.
     pub every: Span,
-    /// Failures in a row that take an upstream out, of checks or of connections. Default 3.
+    /// Consecutive failures, of checks or connections, that take an upstream out of use.
+    #[schemars(range(min = 1))]
     pub failures: u32,
 }
 
@@ -296,6 +318,11 @@ impl Compression {
             dwell: self.dwell,
         }
     }
+}
+
+/// The names of the steps in `menu`.
+fn names(menu: &Menu) -> Vec<&'static str> {
+    menu.steps().iter().map(|step| step.name()).collect()
 }
 
 fn spelled<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(

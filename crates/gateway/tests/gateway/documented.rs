@@ -1,9 +1,9 @@
-//! What is written for people is true: the example's values are the defaults, and the page names each key.
+//! The documentation agrees with the program: the example holds the defaults, and the page names each key.
 
 use posthaste_gateway::Config;
 
 const EXAMPLE: &str = include_str!("../../../../examples/gateway.toml");
-const PAGE: &str = include_str!("../../../../docs/reference/gateway.md");
+const PAGE: &str = include_str!("../../../../docs/reference/gateway-config.md");
 
 #[test]
 fn the_example_shows_the_defaults() {
@@ -58,7 +58,7 @@ fn the_page_names_each_key() {
             let name = format!("`{table}{key}`");
             assert!(
                 PAGE.contains(&name),
-                "docs/reference/gateway.md does not say what {name} is"
+                "docs/reference/gateway-config.md has no row for {name}"
             );
         }
     }

@@ -12,6 +12,7 @@ mod promising;
 mod protecting;
 mod refusing;
 mod reloading;
+mod schema;
 mod support;
 mod tracing;
 mod watching;

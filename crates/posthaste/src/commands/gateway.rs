@@ -21,6 +21,8 @@ Examples:
     upstream = [\"127.0.0.1:9000\"]
   Is it right?
     posthaste gateway --config gateway.toml --check
+  A schema, so that an editor checks it:
+    posthaste gateway --schema > gateway.schema.json
   In front of the bookshop:
     posthaste bookshop --listen 127.0.0.1:9000 &
     posthaste gateway --config gateway.toml
@@ -28,19 +30,25 @@ Examples:
     pkill -HUP -f 'posthaste gateway'")]
 pub(crate) struct Args {
     /// What to serve and how (TOML)
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "schema")]
+    config: Option<PathBuf>,
     /// Read the configuration, say whether it can be used, and end
     #[arg(long)]
     check: bool,
+    /// Print the JSON Schema of the configuration, for editors
+    #[arg(long, conflicts_with_all = ["config", "check"])]
+    schema: bool,
 }
 
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let config = read(&self.config).map_err(Failure::Usage)?;
+        let Some(file) = &self.config else {
+            return print(&format!("{:#}\n", posthaste_gateway::config::schema()));
+        };
+        let config = read(file).map_err(Failure::Usage)?;
         if self.check {
-            posthaste_gateway::check(config).map_err(|error| self.unusable(error))?;
-            return print(&format!("{} can be used\n", self.config.display()));
+            posthaste_gateway::check(config).map_err(|error| unusable(file, error))?;
+            return print(&format!("{} can be used\n", file.display()));
         }
         log_to_stderr();
         let scheme = if config.tls.is_some() {
@@ -50,7 +58,7 @@ impl Args {
         };
         let running = start(config).map_err(|error| match error {
             Error::Listen(_) | Error::Start(_) => Failure::run(error),
-            _ => self.unusable(error),
+            _ => unusable(file, error),
         })?;
         let mut signals = Signals::take().map_err(Failure::run)?;
         signals.take_reload().map_err(Failure::run)?;
@@ -59,7 +67,7 @@ impl Args {
             running.addr, running.admin
         ))?;
         while signals.wait() == Signal::Reload {
-            let outcome = read(&self.config)
+            let outcome = read(file)
                 .and_then(|config| running.reload(config).map_err(|error| error.to_string()));
             match outcome {
                 Ok(()) => tracing::info!("the configuration was read again"),
@@ -70,11 +78,11 @@ impl Args {
         running.join();
         Ok(())
     }
+}
 
-    /// A configuration that can be read and not be used.
-    fn unusable(&self, error: Error) -> Failure {
-        Failure::usage(format!("{}: {error}", self.config.display()))
-    }
+/// A configuration that can be read and not be used.
+fn unusable(file: &Path, error: Error) -> Failure {
+    Failure::usage(format!("{}: {error}", file.display()))
 }
 
 fn read(file: &Path) -> Result<Config, String> {

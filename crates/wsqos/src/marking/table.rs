@@ -7,31 +7,35 @@ use std::fmt;
 use std::str::FromStr;
 
 use posthaste_units::Dscp;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 use crate::qos::{Custom, Priorities, Priority};
 
 /// Rules in their order.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline)]
 pub struct Table(Vec<Rule>);
 
-/// One row: what it asks of the priorities, and the mark.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Ranges of priorities and the resulting mark. A rule matches if every priority that it names was stated and lies in
+/// its range.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "rule")]
 pub struct Rule {
-    /// How long a packet takes.
+    /// Range of the priority of a short delay.
     pub delay: Option<Range>,
-    /// How much that varies.
+    /// Range of the priority of a small variation of the delay.
     pub jitter: Option<Range>,
-    /// How much gets through.
+    /// Range of the priority of a high throughput.
     pub throughput: Option<Range>,
-    /// How many get lost.
+    /// Range of the priority of a low packet loss.
     pub packet_loss: Option<Range>,
-    /// A priority that an ontology defines.
+    /// Range of a priority that an ontology defines.
     pub custom: Option<Custom<Range>>,
-    /// What the packets of such a reply are marked with.
+    /// Mark of the packets of such a reply.
     pub mark: Dscp,
 }
 
@@ -161,6 +165,20 @@ impl FromStr for Range {
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}..{}", self.0.get(), self.1.get())
+    }
+}
+
+impl JsonSchema for Range {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "priorities".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "description": "Range of priorities from 0 (most important) to 10, both ends included: 0..2, or 5.",
+            "pattern": r"^\s*([0-9]|10)\s*(\.\.\s*([0-9]|10)\s*)?$",
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! `Priority` (RFC 9218): how urgent a client says that a reply is.
 
 use posthaste_units::Dscp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::field::{pair, split};
@@ -10,8 +11,9 @@ use crate::field::{pair, split};
 pub struct Urgency(u8);
 
 /// The mark of each urgency, the most urgent first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline)]
 pub struct Urgencies([Dscp; 8]);
 
 impl Urgency {

@@ -14,6 +14,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use posthaste_units::{Instant, Size, Span};
+use schemars::JsonSchema;
 use thiserror::Error;
 
 use crate::accept::Accept;
@@ -29,18 +30,19 @@ use crate::step::{Codings, Menu, Step, Steps};
 use crate::wish::{Form, Preference, Wish};
 
 /// How a gateway decides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, JsonSchema)]
+#[schemars(rename_all = "lowercase", inline)]
 pub enum Policy {
-    /// Nothing is compressed.
+    /// Compresses nothing.
     Never,
-    /// All that may be is compressed, whatever the demand.
+    /// Compresses everything that may be compressed, at any load.
     Always,
-    /// The papers' rule: for those who ask always, for those who leave it open as far as it can be afforded.
+    /// Compresses on request, and optional replies while CPU time is available: the rule of the papers.
     #[default]
     Threshold,
-    /// As `threshold`, with dearer and better steps while there is plenty.
+    /// As `threshold`, with slower and better steps while plenty of CPU time is available.
     Ladder,
-    /// As `threshold`, where the client's line makes it arrive earlier.
+    /// As `threshold`, if the compressed reply arrives earlier on the client's link.
     Link,
 }
 

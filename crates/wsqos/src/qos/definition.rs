@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use posthaste_units::{Rate, Ratio, Span};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::money::Money;
@@ -154,14 +155,15 @@ pub struct Party {
 }
 
 /// A value of something that an ontology defines.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "custom")]
 pub struct Custom<T> {
-    /// The name.
+    /// Name in the ontology.
     pub name: String,
-    /// The ontology's URL.
+    /// URL of the ontology.
     pub ontology: String,
-    /// How much.
+    /// The value.
     pub value: T,
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -79,6 +80,20 @@ impl Money {
     /// The amount as it is written in a document.
     pub fn amount(self) -> String {
         decimal_text(self.micros)
+    }
+}
+
+impl JsonSchema for Currency {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "currency".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "description": "Code of a currency, three capital letters (ISO 4217): EUR.",
+            "pattern": "^[A-Z]{3}$",
+        })
     }
 }
 

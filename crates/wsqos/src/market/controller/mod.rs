@@ -9,6 +9,7 @@ mod steps;
 mod window;
 
 use posthaste_units::{Instant, Span};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::market::parameter::within;
@@ -31,14 +32,14 @@ pub struct Observed {
 }
 
 /// A controller's name and its parameters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "policy", rename_all = "kebab-case")]
 pub enum Controller {
-    /// The thesis's: a step up while the mean of half a minute is high, a step down while it is low.
+    /// Steps after the mean busy share of half a minute, as in the WS-QoS thesis.
     Steps(Steps),
-    /// Proportional and integral, from a fast signal.
+    /// Holds a busy share, from signals of fractions of a second.
     ProportionalIntegral(ProportionalIntegral),
-    /// After RAJOMON: up with the excess of the queueing delay, else down a little.
+    /// Rises with the excess of the waiting time, otherwise falls slowly, after RAJOMON (NSDI 2025).
     Rajomon(Rajomon),
 }
 

@@ -9,6 +9,7 @@
 //! shrink with the distance to it.
 
 use posthaste_units::{Instant, Ratio, Span};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Observed, quantised, ticks};
@@ -16,25 +17,26 @@ use crate::market::Amount;
 use crate::market::parameter::{WrongParameter, positive, within};
 
 /// Parameters of `proportional-integral`. The gains are in shares of the highest price.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProportionalIntegral {
-    /// The busy share that is aimed at: 75 %.
+    /// Busy share to hold.
     pub target: Ratio,
-    /// How far from it no correction begins: 5 %.
+    /// Error at which a correction starts.
     pub band: Ratio,
-    /// How long requests may wait; what is beyond is counted in multiples of it, one at most: 50 ms. Some
-    /// service times: a queue of two or three requests comes and goes below any limit.
+    /// Permitted waiting time of requests: some service times. Above 0.
     pub delay: Span,
-    /// Over how long the signals are smoothed, as the time constant of an exponential: 500 ms.
+    /// Time constant of the smoothing of both signals. Longer for requests of 10 ms and more.
     pub memory: Span,
-    /// What an error of 1 adds to the price at once: 0.3 of the highest.
+    /// Share of `most` that an error of 1 adds at once.
+    #[schemars(range(min = 0, max = 100))]
     pub proportional: f64,
-    /// What an error of 1 adds to the price within a second: 0.4 of the highest.
+    /// Share of `most` that an error of 1 adds per second.
+    #[schemars(range(min = 0, max = 100))]
     pub integral: f64,
-    /// Prices are multiples of this: 0.01.
+    /// Prices are multiples of this amount. Above 0.
     pub tick: Amount,
-    /// The highest price: 1.00. At it nobody whom the service need serve should be left.
+    /// Maximum price. Above 0. At this price few enough clients should remain.
     pub most: Amount,
 }
 

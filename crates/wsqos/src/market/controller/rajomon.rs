@@ -8,6 +8,7 @@
 //! and prices for each operation are not here.
 
 use posthaste_units::{Instant, Span};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Observed, quantised, ticks};
@@ -15,20 +16,20 @@ use crate::market::Amount;
 use crate::market::parameter::{WrongParameter, positive};
 
 /// Parameters of `rajomon`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rajomon {
-    /// The queueing delay above which the price rises: 20 ms.
+    /// Waiting time above which the price rises. Above 0.
     pub threshold: Span,
-    /// How often the price moves: 10 ms. Samples that come less often count as several.
+    /// Time unit of `up` and `down`. Samples that come less often count as several. Above 0.
     pub period: Span,
-    /// What each period adds for an excess as large as the threshold: 0.005.
+    /// Rise per period for an excess of one threshold. Above 0.
     pub up: Amount,
-    /// What each period below the threshold takes off: 0.001.
+    /// Fall per period below the threshold. Above 0.
     pub down: Amount,
-    /// Prices are multiples of this: 0.01.
+    /// Prices are multiples of this amount. Above 0.
     pub tick: Amount,
-    /// The highest price: 1.00.
+    /// Maximum price. Above 0.
     pub most: Amount,
 }
 

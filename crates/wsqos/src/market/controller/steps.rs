@@ -3,8 +3,13 @@
 //! The mean busy share of 30 s, a step of 0.10 up above 80 % and down below 70 %, never below 0. A mean of
 //! half a minute answers late, so the price goes on climbing when the load has fallen already, and comes
 //! down the same way: it oscillates, as the thesis's own figures show.
+//!
+//! The thesis does not state the time between two steps. In its figure 70 the price passes 0.10, 0.40 and 0.50
+//! within 20 s, which is a step in about 5 s. Part II of the thesis states 50 % for the lower bound. It has no
+//! maximum price.
 
 use posthaste_units::{Instant, Ratio, Span};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Observed;
@@ -13,23 +18,22 @@ use crate::market::Amount;
 use crate::market::parameter::{WrongParameter, positive};
 
 /// Parameters of `steps`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Steps {
-    /// Above this mean busy share the price rises: 80 %.
+    /// Mean busy share above which the price rises.
     pub high: Ratio,
-    /// Below it the price falls: 70 %. Part II of the thesis speaks of 50 %.
+    /// Mean busy share below which the price falls. At most `high`.
     pub low: Ratio,
-    /// By how much it rises: 0.10.
+    /// Step upwards. Above 0.
     pub up: Amount,
-    /// By how much it falls: 0.10.
+    /// Step downwards. Above 0.
     pub down: Amount,
-    /// Over how long the mean is taken: 30 s.
+    /// Averaging time. Above 0.
     pub window: Span,
-    /// The shortest time between two steps: 5 s. The thesis does not state it; in its figure 70 the price
-    /// passes 0.10, 0.40 and 0.50 within 20 s, which is a step in about 5 s.
+    /// Minimum time between two steps.
     pub period: Span,
-    /// The highest price: 1.00. The thesis has none.
+    /// Maximum price. Above 0.
     pub most: Amount,
 }
 

@@ -1,18 +1,19 @@
 //! `aimd`: additive increase, multiplicative decrease, as TCP's congestion avoidance (RFC 5681).
 
 use posthaste_units::{Ratio, Span};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Round;
 use crate::market::parameter::{WrongParameter, positive, within};
 
 /// Parameters of `aimd`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Aimd {
-    /// A reply that takes longer counts as failed: 1 s.
+    /// Time after which a reply counts as a failure. Above 0.
     pub timeout: Span,
-    /// What is left of the limit after a round with a failure: 90 %.
+    /// Remaining share of the limit after a round with a failure. 10 % to 99 %.
     pub backoff: Ratio,
 }
 

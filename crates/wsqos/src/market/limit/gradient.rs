@@ -7,22 +7,27 @@
 //! adaptive concurrency, the limit is a quarter for a moment now and then, and what replies take then is
 //! the latency without a queue.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Round;
 use crate::market::parameter::{WrongParameter, positive, within};
 
 /// Parameters of `gradient`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Gradient {
-    /// So many times the latency without a queue is still none: 1.5.
+    /// Multiple of the time without a queue that still counts as no queue.
+    #[schemars(range(min = 1, max = 10))]
     pub tolerance: f64,
-    /// By how many requests the limit may grow while there is no queue: 4.
+    /// Growth of the limit per round without a queue, in requests.
+    #[schemars(range(min = 1))]
     pub queue: u32,
-    /// The weight of a round against the limit so far, 0 to 1: 0.2.
+    /// Weight of a round compared with the limit so far.
+    #[schemars(range(min = 0.01, max = 1))]
     pub smoothing: f64,
-    /// After how many rounds the limit is a quarter, until it is known what replies take then: 100.
+    /// Rounds between two measurements without a queue.
+    #[schemars(range(min = 1))]
     pub probe: u32,
 }
 

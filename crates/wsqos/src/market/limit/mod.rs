@@ -8,6 +8,7 @@ mod aimd;
 mod gradient;
 
 use posthaste_units::Span;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use aimd::Aimd;
@@ -16,12 +17,12 @@ pub use gradient::Gradient;
 use super::WrongParameter;
 
 /// A limit's name and its parameters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "policy", rename_all = "kebab-case")]
 pub enum Limiter {
-    /// From how much longer replies take than they used to.
+    /// The limit shrinks as replies take longer than without a queue.
     Gradient(Gradient),
-    /// Up by one a round, down by a share when requests fail or take too long.
+    /// The limit grows by one per round, and shrinks by a share after failures and late replies.
     Aimd(Aimd),
 }
 
