@@ -9,12 +9,14 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::checkout::Checkout;
+use crate::checkout::{self, Checkout};
 use crate::process;
 use crate::trouble::{Outcome, Trouble};
 
 /// Longest wait for one download.
 const DOWNLOAD: Duration = Duration::from_secs(400);
+/// Longest wait for a program that has to be compiled, beside other programs that take the processor.
+const BUILD: Duration = Duration::from_secs(1200);
 
 /// Makes sure that `program` is on the path; `package` is the Debian package that brings it.
 pub(crate) fn debian(checkout: &Checkout, program: &str, package: &str) -> Outcome<PathBuf> {
@@ -148,6 +150,39 @@ pub(crate) fn go(checkout: &Checkout, name: &str, module: &str) -> Outcome<PathB
     Ok(folder.join(path.rsplit('/').next().unwrap_or(path)))
 }
 
+/// The program that this crate of the registry has, of this version and with these features only.
+///
+/// Built without optimisation and debug information: half the time of a release, for a program that runs for seconds.
+pub(crate) fn cargo(
+    checkout: &Checkout,
+    name: &str,
+    version: &str,
+    features: &str,
+) -> Outcome<PathBuf> {
+    let folder = checkout.peer_folder(name)?;
+    let (programs, build) = (folder.join("bin"), folder.join("build"));
+    let logs = checkout.peer_folder("logs")?;
+    let wanted = format!("{name} {version} {features}");
+    made(wanted.as_bytes(), &programs, || {
+        eprintln!("  getting {name} {version} with cargo install");
+        let mut install = checkout::cargo(checkout);
+        install
+            .args(["install", name, "--version", version, "--locked", "--debug"])
+            .args(["--no-default-features", "--features", features])
+            .args(["--force", "--root"])
+            .arg(&folder)
+            .env("CARGO_PROFILE_DEV_DEBUG", "false")
+            .env("CARGO_TARGET_DIR", &build);
+        process::run("cargo", &mut install, BUILD, &logs)
+            .map(drop)
+            .map_err(|error| missing(name, &error))?;
+        // Some hundred megabytes, of no use any more.
+        let _ = std::fs::remove_dir_all(&build);
+        Ok(())
+    })?;
+    Ok(programs.join(name))
+}
+
 /// Where a program is: on the path, or in the system folders that a user's path often lacks.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -179,7 +214,11 @@ fn made_from(list: &Path, folder: &Path, make: impl FnOnce() -> Outcome<()>) -> 
 }
 
 /// Runs `make` unless `folder` was made from exactly what is `wanted` before.
-fn made(wanted: &[u8], folder: &Path, make: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
+pub(crate) fn made(
+    wanted: &[u8],
+    folder: &Path,
+    make: impl FnOnce() -> Outcome<()>,
+) -> Outcome<()> {
     let stamp = folder.join(".made-from");
     if std::fs::read(&stamp).is_ok_and(|made| made == wanted) {
         return Ok(());
