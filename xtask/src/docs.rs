@@ -1,11 +1,15 @@
-//! Generated docs: every command's help as docs/reference/cli.md, every figure in docs/papers/figures.md.
+//! Generated docs: docs/benchmarks.md, docs/reference/cli.md, docs/reference/gateway-config.md and
+//! docs/papers/figures.md.
 //!
-//! All come from the binary itself, so that nothing is written twice; `--check` says which is
-//! out of date and changes nothing.
+//! Benchmarks come from the runs that are kept, the others from the binary itself, so that nothing is written twice;
+//! `--check` says which is out of date and changes nothing.
 
-use std::path::PathBuf;
+mod gateway;
+
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::bench::page;
 use crate::checkout::{Build, Checkout};
 use crate::process;
 use crate::tools::write;
@@ -13,27 +17,29 @@ use crate::trouble::{Outcome, Trouble};
 
 /// Writes them, or checks that they are fresh.
 pub(crate) fn run(checkout: &Checkout, check: bool) -> Outcome<()> {
+    let update = |path: &str, text: String| update(&checkout.path(path), text, check);
+    update("docs/benchmarks.md", page::text(checkout.root())?)?;
     let binary = Posthaste {
         path: checkout.binary(Build::Dev)?,
         logs: checkout.peer_folder("docs")?,
     };
-    for (path, fresh) in [
-        (checkout.path("docs/reference/cli.md"), commands(&binary)?),
-        (checkout.path("docs/papers/figures.md"), figures(&binary)?),
-    ] {
-        let fresh_already = std::fs::read_to_string(&path).is_ok_and(|text| text == fresh);
-        match (fresh_already, check) {
-            (true, _) => {}
-            (false, true) => {
-                return Err(Trouble::at(&path, "is out of date; run `cargo xtask docs`"));
-            }
-            (false, false) => {
-                write(&path, fresh)?;
-                println!("wrote {}", path.display());
-            }
+    update("docs/reference/cli.md", commands(&binary)?)?;
+    update("docs/reference/gateway-config.md", configuration(&binary)?)?;
+    update("docs/papers/figures.md", figures(&binary)?)
+}
+
+/// Writes a page that differs from `fresh`, or says that it does.
+fn update(path: &Path, fresh: String, check: bool) -> Outcome<()> {
+    let is_fresh = std::fs::read_to_string(path).is_ok_and(|text| text == fresh);
+    match (is_fresh, check) {
+        (true, _) => Ok(()),
+        (false, true) => Err(Trouble::at(path, "is out of date; run `cargo xtask docs`")),
+        (false, false) => {
+            write(path, fresh)?;
+            println!("wrote {}", path.display());
+            Ok(())
         }
     }
-    Ok(())
 }
 
 struct Posthaste {
@@ -115,6 +121,14 @@ fn figures(binary: &Posthaste) -> Outcome<String> {
         text += &format!("| `{id}` | {title} | {core} | {state} |\n");
     }
     Ok(text)
+}
+
+/// docs/reference/gateway-config.md: the keys in the schema that the binary prints.
+fn configuration(binary: &Posthaste) -> Outcome<String> {
+    let json = binary.says(&["gateway", "--schema"])?;
+    let schema = serde_json::from_str(&json)
+        .map_err(|error| Trouble::Failed(format!("`gateway --schema`: {error}")))?;
+    Ok(gateway::page(&schema))
 }
 
 /// A figure, as the binary lists it.

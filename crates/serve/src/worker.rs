@@ -25,7 +25,8 @@ use crate::speak;
 const SWEEP: Duration = Duration::from_millis(250);
 
 /// Connections accepted before those that have been are served. Whoever accepts all that wait has each of them wait for
-/// the others: clients that get no reply open more, and after a crowd of a moment it never catches up.
+/// the others: clients that get no reply open more, and after a crowd of a moment it never catches up
+/// (docs/decisions/0003-crowds-of-connections.md).
 const ACCEPTS: u64 = 4;
 
 /// The wait for room before the first and at most before any further try.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::bench::{Bench, Row};
+use crate::bench::{Bench, Figure, Measure};
 use crate::checkout::cargo;
 use crate::load::Loading;
 use crate::peers::generators::first_isbn;
@@ -32,7 +32,7 @@ const SERVICE: &str = "md1:5ms";
 const SLOWER: &str = "md1:6ms";
 
 /// The study of the crate `stats`, which prints a line for each service, scatter and change.
-pub(crate) fn in_virtual_time(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(crate) fn in_virtual_time(bench: &Bench) -> Outcome<Vec<Figure>> {
     let mut cargo = cargo(&bench.site.checkout);
     cargo
         .args(["test", "--release", "--package", "posthaste-stats"])
@@ -40,11 +40,11 @@ pub(crate) fn in_virtual_time(bench: &Bench) -> Outcome<Vec<Row>> {
         .env("COMPARE_PAIRS", bench.or_quick("1000", "50"));
     let said = process::run("study", &mut cargo, STUDY, &bench.site.logs)?;
     let lines = said.stdout.lines().filter_map(Line::parse);
-    let rows: Vec<Row> = lines.flat_map(|line| line.rows()).collect();
-    check(!rows.is_empty(), || {
+    let figures: Vec<Figure> = lines.flat_map(|line| line.figures()).collect();
+    check(!figures.is_empty(), || {
         format!("the study printed nothing:\n{}", said.stdout)
     })?;
-    Ok(rows)
+    Ok(figures)
 }
 
 /// One line of the study.
@@ -75,44 +75,35 @@ impl<'a> Line<'a> {
     }
 
     /// The bars are for runs that are long enough for p99, and for a scatter of 5 %.
-    fn rows(&self) -> Vec<Row> {
-        let share = |count: u64| count as f64 / self.pairs as f64;
-        let percent = |count: u64| format!("{:.1} %", share(count) * 100.0);
+    fn figures(&self) -> Vec<Figure> {
+        let percent = |count: u64| 100.0 * count as f64 / self.pairs as f64;
         let judged = self.service.contains("scatter 5 %") && !self.service.contains(" 300 ");
-        let row = |what: &str, count: u64, bar: &str, holds: bool| {
+        let figure = |what: &str, count: u64, target: &str, holds: fn(f64) -> bool| {
             let what = format!("{}, {}: {what}", self.service, self.change);
+            let figure = Figure::new(what, Measure::new(percent(count), "%").n(self.pairs));
             match judged {
-                true => Row::judged(what, percent(count), bar, holds),
-                false => Row::told(what, percent(count)),
+                true => figure.target(target, holds(percent(count))),
+                false => figure.detail(),
             }
         };
         match self.change {
             "None" => vec![
-                row(
-                    "false alarms",
-                    self.worse,
-                    "at most 6.5 %",
-                    share(self.worse) <= 0.065,
-                ),
-                row(
-                    "unknown",
-                    self.unknown,
-                    "at most 10 %",
-                    share(self.unknown) <= 0.1,
-                ),
+                figure("false alarms", self.worse, "at most 6.5 %", |share| {
+                    share <= 6.5
+                }),
+                figure("unknown", self.unknown, "at most 10 %", |share| {
+                    share <= 10.0
+                }),
             ],
-            _ => vec![row(
-                "found",
-                self.worse,
-                "at least 90 %",
-                share(self.worse) >= 0.9,
-            )],
+            _ => vec![figure("found", self.worse, "at least 90 %", |share| {
+                share >= 90.0
+            })],
         }
     }
 }
 
 /// Equal and slower services beside busy programs.
-pub(crate) fn wire(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(crate) fn wire(bench: &Bench) -> Outcome<Vec<Figure>> {
     let pairs = bench.or_quick(PAIRS.0, PAIRS.1);
     let runs = bench.site.checkout.peer_folder("compare")?;
     // A run keeps its records in a folder of its own.
@@ -125,30 +116,26 @@ pub(crate) fn wire(bench: &Bench) -> Outcome<Vec<Row>> {
         })
         .collect::<Outcome<_>>()?;
     let mut worse = [0, 0];
-    let mut unknown = [0, 0];
+    let mut unknowns = [0, 0];
     let all: Vec<usize> = (0..pairs).collect();
     for some in all.chunks(AT_ONCE / 2) {
         for (kind, code) in some_pairs(bench, &runs, some)? {
             worse[kind] += usize::from(code == 1);
-            unknown[kind] += usize::from(code == 3);
+            unknowns[kind] += usize::from(code == 3);
         }
     }
     let [alarms, found] = worse;
     let bar = |share: f64| (pairs as f64 * share).ceil() as usize;
-    let told = |count: usize, unknown: usize| format!("{count} of {pairs}; {unknown} unknown");
+    let part = |count: usize| Measure::part(count as u64, pairs as u64, "pairs");
+    let unknown = |what: &str, count| Figure::new(format!("{what}: unknown"), part(count)).detail();
+    let (equal, slower) = ("wire, equal services", "wire, 20 % slower");
     Ok(vec![
-        Row::judged(
-            "wire, equal services: false alarms",
-            told(alarms, unknown[0]),
-            format!("at most {}", bar(0.125)),
-            alarms <= bar(0.125),
-        ),
-        Row::judged(
-            "wire, 20 % slower: found",
-            told(found, unknown[1]),
-            format!("at least {}", bar(0.85)),
-            found >= bar(0.85),
-        ),
+        Figure::new(format!("{equal}: false alarms"), part(alarms))
+            .target(format!("at most {}", bar(0.125)), alarms <= bar(0.125)),
+        unknown(equal, unknowns[0]),
+        Figure::new(format!("{slower}: found"), part(found))
+            .target(format!("at least {}", bar(0.85)), found >= bar(0.85)),
+        unknown(slower, unknowns[1]),
     ])
 }
 
@@ -252,7 +239,7 @@ mod tests {
             (line.service, line.change),
             ("Exponential 300 requests, scatter 5 %", "None")
         );
-        assert_eq!(line.rows().len(), 2);
+        assert_eq!(line.figures().len(), 2);
         assert_eq!(Line::parse("running 1 test"), None);
     }
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::bench::pinned::{generator, micros, number, server};
-use crate::bench::{Bench, Row, in_turns, median};
+use crate::bench::{Bench, Figure, Measure, in_turns, pair_ratio};
 use crate::checkout::cargo;
 use crate::nginx::Nginx;
 use crate::process;
@@ -12,14 +12,14 @@ use crate::tools;
 use crate::trouble::{Outcome, Trouble, check};
 
 /// CPU time per completed request, 50 connections, 1 KB from one nginx worker.
-pub(crate) fn cpu(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(crate) fn cpu(bench: &Bench) -> Outcome<Vec<Figure>> {
     let wrk = tools::debian(&bench.site.checkout, "wrk", "wrk")?
         .display()
         .to_string();
     let nginx = Nginx::start(&bench.site, "nginx-bench", false, server())?;
     let url = nginx.server.url("/1k");
     let length = bench.or_quick("5s", "1s");
-    let mut rows = Vec::new();
+    let mut figures = Vec::new();
     for (connection, header) in [
         ("keep-alive", "Connection: keep-alive"),
         ("new", "Connection: close"),
@@ -46,24 +46,15 @@ pub(crate) fn cpu(bench: &Bench) -> Outcome<Vec<Row>> {
             Ok(micros(report.finished.cpu) / number(report.outcome("ok")))
         };
         let [theirs, ours] = in_turns(bench.or_quick(9, 2), [&mut theirs, &mut ours])?;
-        let pairs = ours.iter().zip(&theirs);
-        let ratio = median(
-            &pairs
-                .map(|(ours, theirs)| ours / theirs)
-                .collect::<Vec<_>>(),
+        let ratio = pair_ratio(&ours, &theirs);
+        let what = format!("CPU per request, {connection}");
+        figures.push(
+            Figure::new(what, Measure::median(&ours, "µs"))
+                .paired("wrk", Measure::median(&theirs, "µs"), ratio)
+                .target("at most 0.90 of wrk's", ratio <= 0.9),
         );
-        let (theirs, ours) = (median(&theirs), median(&ours));
-        rows.push(Row::judged(
-            format!("CPU per request, {connection}"),
-            format!(
-                "{ours:.1} µs; wrk {theirs:.1} µs; median ratio of {} pairs {ratio:.2}",
-                bench.or_quick(9, 2)
-            ),
-            "at most 0.90 of wrk's",
-            ratio <= 0.9,
-        ));
     }
-    Ok(rows)
+    Ok(figures)
 }
 
 /// How many requests wrk says it completed.
@@ -74,10 +65,10 @@ fn requests(said: &str) -> Outcome<f64> {
 }
 
 /// The peak of resident memory, after about one and about five million requests.
-pub(crate) fn memory(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(crate) fn memory(bench: &Bench) -> Outcome<Vec<Figure>> {
     let nginx = Nginx::start(&bench.site, "nginx-bench", false, server())?;
     let url = nginx.server.url("/1k");
-    let mut rows = Vec::new();
+    let mut figures = Vec::new();
     for length in bench.or_quick(["15s", "75s"], ["1s", "5s"]) {
         let report = bench.load(&url, &["--clients", "50", "--duration", length], 120)?;
         let peak = number(report.finished.peak_kib) / 1024.0;
@@ -85,21 +76,20 @@ pub(crate) fn memory(bench: &Bench) -> Outcome<Vec<Row>> {
         check(done > 0, || {
             format!("nothing was ok: {}", report.outcomes())
         })?;
-        rows.push(Row::judged(
-            format!(
-                "peak memory after {:.2} million requests",
-                number(done) / 1e6
-            ),
-            format!("{peak:.1} MiB"),
-            "under 32 MB",
-            peak * 1.048_576 < 32.0,
-        ));
+        figures.push(
+            Figure::new(
+                format!("peak memory after {length} in a closed loop"),
+                Measure::new(peak, "MiB"),
+            )
+            .target("under 32 MB", peak * 1.048_576 < 32.0)
+            .remark(format!("{:.2} million requests", number(done) / 1e6)),
+        );
     }
-    Ok(rows)
+    Ok(figures)
 }
 
 /// A fresh clone, `cargo build --release`, then the core selection. Crates come from cargo's cache.
-pub(crate) fn newcomer(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(crate) fn newcomer(bench: &Bench) -> Outcome<Vec<Figure>> {
     let checkout = &bench.site.checkout;
     let folder = checkout.peer_folder("newcomer")?;
     std::fs::remove_dir_all(&folder).map_err(|error| Trouble::at(&folder, error))?;
@@ -126,19 +116,11 @@ pub(crate) fn newcomer(bench: &Bench) -> Outcome<Vec<Row>> {
     };
     let build = in_clone(&["build", "--release"], 1200)?;
     let core = ["run", "--release", "--", "reproduce"];
-    let figures = in_clone(&core, 900)?;
+    let study = in_clone(&core, 900)?;
     Ok(vec![
-        Row::judged(
-            "cold release build",
-            format!("{build:.0} s"),
-            "at most 240 s",
-            build <= 240.0,
-        ),
-        Row::judged(
-            "the core selection of figures",
-            format!("{figures:.0} s"),
-            "at most 180 s",
-            figures <= 180.0,
-        ),
+        Figure::new("cold release build", Measure::new(build, "s"))
+            .target("at most 240 s", build <= 240.0),
+        Figure::new("the core selection of figures", Measure::new(study, "s"))
+            .target("at most 180 s", study <= 180.0),
     ])
 }

@@ -1,29 +1,35 @@
 //! What a broker has acknowledged and then lost: counted over many kills by the broker's own test.
 
-use crate::bench::{Bench, Row};
+use crate::bench::{Bench, Figure, Measure};
 use crate::peers::stores;
-use crate::trouble::{Outcome, check};
+use crate::trouble::{Outcome, Trouble, check};
 
 /// The test, for both stores one after the other.
 const TEST: [&str; 4] = ["durable", "--", "--nocapture", "--test-threads=2"];
 
-/// One row for each store; a lost offer fails the test.
-pub(crate) fn durability(bench: &Bench) -> Outcome<Vec<Row>> {
+/// One figure for each store; a lost offer fails the test.
+pub(crate) fn durability(bench: &Bench) -> Outcome<Vec<Figure>> {
     let kills = bench.or_quick(1_000, 20);
     let mut said = Vec::new();
     stores::tests(&bench.site, &TEST, kills, |line| {
         // Behind the points with which the test binary counts.
         let line = line.trim_start_matches('.');
-        if let Some((writes, _)) = line.split_once(" writes acknowledged in ") {
-            said.push(writes.to_owned());
+        let told = line.split_once(" writes acknowledged in ");
+        if let Some((store, writes)) = told.and_then(|(told, _)| told.split_once(": ")) {
+            said.push((store.to_owned(), writes.to_owned()));
         }
     })?;
     check(said.len() == 2, || {
         format!("of two stores, these were tested: {said:?}")
     })?;
-    let row = |writes: &String| {
-        let what = format!("writes acknowledged in {kills} lives");
-        Row::judged(what, format!("{writes}, none lost"), "none lost", true)
+    let figure = |(store, writes): &(String, String)| {
+        let writes = writes.parse().map_err(|_| {
+            Trouble::Failed(format!(
+                "the test of {store} did not say how many writes: {writes}"
+            ))
+        })?;
+        let what = format!("{store}, {kills} kills: acknowledged writes that were lost");
+        Ok(Figure::new(what, Measure::part(0, writes, "writes")).target("none", true))
     };
-    Ok(said.iter().map(row).collect())
+    said.iter().map(figure).collect()
 }

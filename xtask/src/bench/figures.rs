@@ -1,11 +1,11 @@
-//! Bars that figures hold: the study measures, and the claims of its figures are the rows.
+//! Targets that figures of the study hold: it measures, its claims are the targets, its numbers the details.
 
 use std::fs;
 use std::process::Command;
 
 use serde_json::Value;
 
-use crate::bench::{Bench, Row};
+use crate::bench::{Bench, Figure, Measure};
 use crate::trouble::{Outcome, Trouble};
 
 /// How long they may take together, in seconds.
@@ -16,7 +16,7 @@ pub(crate) fn claims(
     bench: &Bench,
     figures: &[&str],
     variables: &[(&str, &str)],
-) -> Outcome<Vec<Row>> {
+) -> Outcome<Vec<Figure>> {
     let out = bench.site.checkout.peer_folder("figures")?;
     let mut command = Command::new(&bench.site.binary);
     command
@@ -30,38 +30,70 @@ pub(crate) fn claims(
     }
     // It fails where a check of the instrument does.
     bench.site.run("reproduce", &mut command, PATIENCE)?;
-    let mut rows = Vec::new();
+    let mut all = Vec::new();
     for figure in figures {
-        let file = out.join(figure).join("checks.json");
-        let text = fs::read_to_string(&file).map_err(|error| Trouble::at(&file, error))?;
-        rows.extend(judged(figure, &text).map_err(|error| Trouble::at(&file, error))?);
+        for (name, read) in [
+            ("checks.json", judged as Reader),
+            ("manifest.json", numbers),
+        ] {
+            let file = out.join(figure).join(name);
+            let text = fs::read_to_string(&file).map_err(|error| Trouble::at(&file, error))?;
+            all.extend(read(figure, &text).map_err(|error| Trouble::at(&file, error))?);
+        }
     }
-    Ok(rows)
+    Ok(all)
 }
 
-/// The claims in a figure's `checks.json`; one that claims nothing holds no bar.
-fn judged(figure: &str, checks: &str) -> Result<Vec<Row>, String> {
+/// Reads a file of a figure of this name.
+type Reader = fn(&str, &str) -> Result<Vec<Figure>, String>;
+
+/// The claims in a figure's `checks.json`; one that claims nothing holds no target.
+fn judged(figure: &str, checks: &str) -> Result<Vec<Figure>, String> {
     let checks: Vec<Value> = serde_json::from_str(checks).map_err(|error| error.to_string())?;
-    let claims = checks.iter().filter(|check| check["kind"] == "claim");
-    let rows = claims.map(|check| {
+    let claims = checks.iter().filter(|check| check["kind"] != "instrument");
+    let claims = claims.map(|check| {
         let sentence = check["sentence"].as_str().unwrap_or_default();
-        Row::judged(figure, sentence, "as it says", check["holds"] == true)
+        Figure::sentence(format!("{figure}: {sentence}"))
+            .target("as it says", check["holds"] == true)
     });
-    let rows: Vec<Row> = rows.collect();
-    match rows.is_empty() {
+    let claims: Vec<Figure> = claims.collect();
+    match claims.is_empty() {
         true => Err("there is no claim in it".to_owned()),
-        false => Ok(rows),
+        false => Ok(claims),
     }
+}
+
+/// The numbers in a figure's `manifest.json`, whose names tell their units.
+fn numbers(figure: &str, manifest: &str) -> Result<Vec<Figure>, String> {
+    let manifest: Value = serde_json::from_str(manifest).map_err(|error| error.to_string())?;
+    let numbers = manifest["numbers"].as_object().into_iter().flatten();
+    let numbers = numbers.filter_map(|(name, number)| {
+        let measure = Measure::new(number.as_f64()?, "");
+        Some(Figure::new(format!("{figure}: {name}"), measure).detail())
+    });
+    Ok(numbers.collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::judged;
+    use super::{judged, numbers};
 
     #[test]
-    fn a_figure_without_a_claim_holds_no_bar() {
+    fn numbers_of_a_figure_are_details() {
+        let manifest = r#"{"figure":"a/1","numbers":{"p99_ms":9.4,"unknown":null}}"#;
+        let figures = numbers("a/1", manifest).expect("it is JSON");
+        assert_eq!(figures.len(), 1);
+        assert_eq!(figures[0].what, "a/1: p99_ms");
+        assert!(figures[0].detail);
+    }
+
+    #[test]
+    fn a_figure_without_a_claim_holds_no_target() {
         let check = |kind: &str| format!(r#"[{{"kind":"{kind}","sentence":"so","holds":true}}]"#);
-        assert_eq!(judged("a/1", &check("claim")).map(|rows| rows.len()), Ok(1));
+        assert_eq!(
+            judged("a/1", &check("claim")).map(|figures| figures.len()),
+            Ok(1)
+        );
         for none in ["[]", &check("instrument")] {
             assert!(judged("a/1", none).is_err(), "{none}");
         }

@@ -9,7 +9,8 @@ use posthaste_stats::theory::{Md1, Mm1};
 use posthaste_units::Span;
 use serde_json::Value;
 
-use crate::bench::{Bench, Row, median};
+use crate::bench::result::Bounds;
+use crate::bench::{Bench, Figure, Measure};
 use crate::load::Report;
 use crate::peers::generators::first_isbn;
 use crate::process::Running;
@@ -31,9 +32,9 @@ const COVERAGE: std::ops::RangeInclusive<f64> = 0.93..=0.97;
 const PATIENCE: u64 = 3600;
 
 /// Searches against bookshops with a known law.
-pub(crate) fn wire(bench: &Bench) -> Outcome<Vec<Row>> {
-    let (mut rows, mut ended, mut near, mut excluded) = (Vec::new(), 0, 0, 0);
-    let mut searches = 0;
+pub(crate) fn wire(bench: &Bench) -> Outcome<Vec<Figure>> {
+    let (mut figures, mut ended, mut near, mut excluded) = (Vec::new(), 0, 0, 0);
+    let mut searches: u64 = 0;
     for seed in 0..bench.or_quick(SEEDS, 1) {
         for (law, millis) in WIRE {
             searches += 1;
@@ -47,50 +48,46 @@ pub(crate) fn wire(bench: &Bench) -> Outcome<Vec<Row>> {
             let interval = found.report.interval("capacity_interval");
             let excludes =
                 interval.is_some_and(|(low, high)| found.truth < low || found.truth > high);
-            ended += u32::from(took <= 60.0);
-            near += u32::from(off.is_some_and(|off| off.abs() <= NEAR));
-            excluded += u32::from(excludes);
-            let figure = off.map_or("no figure".to_owned(), |off| {
-                format!("off by {:+.1} %", off * 100.0)
-            });
-            let ends = interval.map_or("no interval".to_owned(), |(low, high)| {
-                format!("{low:.0}/s to {high:.0}/s")
-            });
-            rows.push(Row::told(
-                format!("{law}:{millis}ms, seed {seed}"),
-                format!(
-                    "{figure}; {ends}; theory {:.1}/s; took {took:.0} s",
-                    found.truth
-                ),
-            ));
+            ended += u64::from(took <= 60.0);
+            near += u64::from(off.is_some_and(|off| off.abs() <= NEAR));
+            excluded += u64::from(excludes);
+            figures.push(found.figure(format!("{law}:{millis}ms, seed {seed}")));
         }
     }
     let all = searches;
-    rows.push(Row::judged(
-        "searches that end within 60 s",
-        format!("{ended} of {all}"),
-        format!("{all} of {all}"),
-        ended == all,
-    ));
+    let part = |what: &str, count: u64| Figure::new(what, Measure::part(count, all, "searches"));
     let enough = all * 10 / 12;
-    rows.push(Row::judged(
-        "figures within 5 % of theory",
-        format!("{near} of {all}"),
-        format!("at least {enough} of {all}"),
-        near >= enough,
-    ));
-    rows.push(Row::judged(
-        "intervals that exclude theory",
-        format!("{excluded} of {all}"),
-        "at most 1",
-        excluded <= 1,
-    ));
-    Ok(rows)
+    figures.extend([
+        part("searches that end within 60 s", ended).target("all", ended == all),
+        part("capacities within 5 % of theory", near)
+            .target(format!("at least {enough} of {all}"), near >= enough),
+        part("intervals that exclude theory", excluded).target("at most 1", excluded <= 1),
+    ]);
+    Ok(figures)
 }
 
 struct Found {
     report: Report,
     truth: f64,
+}
+
+impl Found {
+    /// The capacity of one search, beside theory.
+    fn figure(&self, what: String) -> Figure {
+        let rate = |value| Measure::new(value, "requests/s");
+        let Ok(found) = self.report.number("capacity_per_s") else {
+            return Figure::sentence(what).remark("no capacity found").detail();
+        };
+        let (low, high) = self
+            .report
+            .interval("capacity_interval")
+            .unwrap_or((f64::NAN, f64::NAN));
+        let took = self.report.finished.wall.as_secs_f64();
+        Figure::new(what, rate(found).between(low, high, Bounds::Interval95))
+            .peer("theory", rate(self.truth))
+            .remark(format!("took {took:.0} s"))
+            .detail()
+    }
 }
 
 fn search(bench: &Bench, law: &str, millis: u64, seed: u64) -> Outcome<Found> {
@@ -131,7 +128,7 @@ fn truth(law: &str, service: Span) -> f64 {
 }
 
 /// The study of the load crate, at its full size of 1,000 searches a law.
-pub(crate) fn in_virtual_time(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(crate) fn in_virtual_time(bench: &Bench) -> Outcome<Vec<Figure>> {
     let mut command = Command::new("cargo");
     let count = bench.or_quick("1000", "100");
     command
@@ -149,34 +146,36 @@ pub(crate) fn in_virtual_time(bench: &Bench) -> Outcome<Vec<Row>> {
     let running = Running::start("find-virtual", &mut command, &bench.site.logs)?;
     let finished = running.finish(std::time::Duration::from_secs(PATIENCE))?;
     let finished = finished.succeeded("the study of --find")?;
-    let mut rows = Vec::new();
+    let mut figures = Vec::new();
     let mut widths = Vec::new();
     for line in finished.stdout.lines() {
         let case: Value = serde_json::from_str(line)
             .map_err(|error| Trouble::Failed(format!("the study of --find: {error} in {line}")))?;
         let number = |name: &str| case[name].as_f64().unwrap_or(f64::NAN);
         let (bias, coverage) = (number("bias"), number("coverage"));
-        widths.push(number("median_width"));
-        rows.push(Row::judged(
-            format!(
-                "{}, {} searches",
-                case["case"].as_str().unwrap_or_default(),
-                case["searches"]
-            ),
-            format!(
-                "bias {:+.2} %, coverage {:.1} %, median width {:.1} %, {} figures",
-                bias * 100.0,
-                coverage * 100.0,
-                number("median_width") * 100.0,
-                case["figures"],
-            ),
-            "bias at most 1 %, coverage 93 to 97 %",
-            bias.abs() <= BIAS && COVERAGE.contains(&coverage),
-        ));
+        widths.push(100.0 * number("median_width"));
+        let name = case["case"].as_str().unwrap_or_default();
+        let searches = case["searches"].as_u64().unwrap_or(0);
+        let figure = |what: &str, share: f64| {
+            let measure = Measure::new(100.0 * share, "%").n(searches);
+            Figure::new(format!("{name}: {what}"), measure)
+        };
+        figures.extend([
+            figure("bias of the capacity", bias).target("at most 1 %", bias.abs() <= BIAS),
+            figure("intervals that hold the capacity", coverage)
+                .target("93 to 97 %", COVERAGE.contains(&coverage)),
+            figure("median width of the intervals", number("median_width")).detail(),
+            figure(
+                "searches with a capacity",
+                number("figures") / searches as f64,
+            )
+            .detail(),
+        ]);
     }
-    rows.push(Row::told(
-        "median width over the cases",
-        format!("{:.1} %", median(&widths) * 100.0),
+    let widths = Measure::median(&widths, "%");
+    figures.push(Figure::new(
+        "median width of the intervals over the cases",
+        widths,
     ));
-    Ok(rows)
+    Ok(figures)
 }

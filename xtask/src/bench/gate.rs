@@ -4,7 +4,7 @@
 //! proxies do, and starts HAProxy and nginx itself.
 
 use crate::bench::figures::claims;
-use crate::bench::{Bench, Row};
+use crate::bench::{Bench, Figure};
 use crate::tools;
 use crate::trouble::Outcome;
 
@@ -12,7 +12,7 @@ use crate::trouble::Outcome;
 const FIGURES: [&str; 2] = ["wsqos/promises-2026", "wsqos/policies-2026"];
 
 /// Beyond HAProxy's limit, at saturation, at ease; and the share compressed against load.
-pub(crate) fn gate(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(crate) fn gate(bench: &Bench) -> Outcome<Vec<Figure>> {
     for (program, package) in [("haproxy", "haproxy"), ("nginx", "nginx-light")] {
         tools::debian(&bench.site.checkout, program, package)?;
     }

@@ -4,7 +4,8 @@
 use std::fs;
 
 use crate::bench::proxies::{Proxy, calls, origin, request};
-use crate::bench::{Bench, Row, in_turns, median};
+use crate::bench::result::Bounds;
+use crate::bench::{Bench, Figure, Measure, in_turns, median};
 use crate::site::Server;
 use crate::tools;
 use crate::trouble::{Outcome, Trouble};
@@ -15,12 +16,12 @@ const HEADER: &str = "<s:Header><q:WSQoSSoapHeader xmlns:q=\"http://wsqos.org/\"
      </q:WSQoSSoapHeader></s:Header>";
 
 /// Processor time per request with marks over without, on kept and on new connections.
-pub(crate) fn marking(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(crate) fn marking(bench: &Bench) -> Outcome<Vec<Figure>> {
     let origin = origin(bench)?;
     let plain = Proxy::Gateway.start(&bench.site, &origin, false)?;
     let marks = Proxy::Marking.start(&bench.site, &origin, false)?;
     let body = asking(bench)?;
-    let mut rows = Vec::new();
+    let mut figures = Vec::new();
     for connection in ["keep-alive", "new"] {
         let cost = |server: &Server| {
             let mut options = calls(&body, bench.or_quick("1s", "300ms"));
@@ -37,19 +38,24 @@ pub(crate) fn marking(bench: &Bench) -> Outcome<Vec<Row>> {
         ratios.sort_by(f64::total_cmp);
         let quarter = ratios.len() / 4;
         let [low, high] = [ratios[quarter], ratios[ratios.len() - 1 - quarter]];
-        rows.push(Row::judged(
-            format!("CPU per request that asks for a mark, {connection} connections"),
-            format!(
-                "{:.1} µs with marks, {:.1} without; ratio {ratio:.3}, the middle half of {} pairs {low:.2} to {high:.2}",
-                median(&with),
-                median(&without),
-                ratios.len()
-            ),
-            "at most 1.031 times: 97 % of the throughput",
-            ratio <= 1.0 / 0.97,
-        ));
+        let what = format!("CPU per request that asks for a mark, {connection} connections");
+        figures.extend([
+            Figure::new(&what, Measure::median(&with, "µs"))
+                .paired("without marks", Measure::median(&without, "µs"), ratio)
+                .target(
+                    "at most 1.031 times: 97 % of the throughput",
+                    ratio <= 1.0 / 0.97,
+                ),
+            Figure::new(
+                format!("{what}: ratio of pairs"),
+                Measure::new(ratio, "")
+                    .between(low, high, Bounds::MiddleHalf)
+                    .n(ratios.len() as u64),
+            )
+            .detail(),
+        ]);
     }
-    Ok(rows)
+    Ok(figures)
 }
 
 /// The request for a page, with the header that asks.

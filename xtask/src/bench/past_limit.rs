@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::bench::pinned::generator;
-use crate::bench::{Bench, Row};
+use crate::bench::{Bench, Figure, Measure};
 use crate::peers::generators::first_isbn;
 use crate::peers::namespace::in_namespace;
 use crate::trouble::{Outcome, Trouble};
@@ -17,9 +17,9 @@ const FREEZE: Duration = Duration::from_secs(1);
 const PERIOD: Duration = Duration::from_secs(10);
 
 /// Attempts are intentions, no SYN is sent twice, and what was lost is what the kernel dropped.
-pub(crate) fn overload(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(crate) fn overload(bench: &Bench) -> Outcome<Vec<Figure>> {
     let duration = bench.or_quick("10s", "2s");
-    let mut rows = Vec::new();
+    let mut figures = Vec::new();
     for factor in [3, 8, 25] {
         let rate = format!("{}/s", factor * SLOW_CAPACITY);
         let chore = [
@@ -40,34 +40,22 @@ pub(crate) fn overload(bench: &Bench) -> Outcome<Vec<Row>> {
             get("listen_drops"),
         );
         let twice = get("syn_retransmissions");
-        rows.push(Row::judged(
-            format!("{factor}x: attempts of {} intended", get("intended")),
-            format!("{share:.4}"),
-            "0.999 to 1.001",
-            (share - 1.0).abs() <= 0.001,
-        ));
-        rows.push(Row::judged(
-            format!("{factor}x: connect-aborted and unanswered"),
-            format!(
-                "{} + {}; ListenDrops {drops}",
-                get("connect_aborted"),
-                get("unanswered")
-            ),
-            "equal",
-            lost.to_bits() == drops.to_bits(),
-        ));
-        rows.push(Row::judged(
-            format!("{factor}x: SYNs sent twice"),
-            format!("{twice}"),
-            "0",
-            twice < 0.5,
-        ));
-        rows.push(Row::told(
-            format!("{factor}x: lateness p99"),
-            format!("{:.3} ms", get("lateness_p99_ms")),
-        ));
+        let figure = |what: &str, value, unit| {
+            Figure::new(format!("{factor}x: {what}"), Measure::new(value, unit))
+        };
+        figures.extend([
+            figure("attempts over intentions", share, "")
+                .target("0.999 to 1.001", (share - 1.0).abs() <= 0.001)
+                .remark(format!("{} intended", get("intended"))),
+            figure("connect-aborted and unanswered", lost, "requests")
+                .peer("ListenDrops", Measure::new(drops, "requests"))
+                .target("equal", lost.to_bits() == drops.to_bits())
+                .remark(format!("{} unanswered", get("unanswered"))),
+            figure("SYNs sent twice", twice, "SYNs").target("0", twice < 0.5),
+            figure("send lateness p99", get("lateness_p99_ms"), "ms"),
+        ]);
     }
-    Ok(rows)
+    Ok(figures)
 }
 
 /// Percentiles of a server stopped for 1 s in every 10 s, 500/s on kept connections.
@@ -75,7 +63,7 @@ pub(crate) fn overload(bench: &Bench) -> Outcome<Vec<Row>> {
 /// A request due at time t of a freeze of length f waits f - t, so that a share (f - x) / period
 /// waits longer than x: p95 is f - 0.5 s, p99 is f - 0.1 s. The first freeze falls into the warm-up:
 /// it makes the 500 connections that the others need, which takes the server time of its own.
-pub(crate) fn frozen(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(crate) fn frozen(bench: &Bench) -> Outcome<Vec<Figure>> {
     let freezes = bench.or_quick(4, 1);
     let length = format!("{}s", freezes * PERIOD.as_secs());
     let shop = bench.bookshop(&[])?;
@@ -100,33 +88,31 @@ pub(crate) fn frozen(bench: &Bench) -> Outcome<Vec<Row>> {
     report.expect_all("ok")?;
     let freeze = asleep.as_secs_f64() * 1000.0 / freezes as f64;
     let period = PERIOD.as_secs_f64() * 1000.0;
-    let mut rows = Vec::new();
+    let mut figures = Vec::new();
     for (name, share) in [("p95", 0.05), ("p99", 0.01)] {
         let (truth, measured) = (
             freeze - share * period,
             report.number(&format!("response_time_ms/{name}"))?,
         );
-        rows.push(Row::judged(
-            format!("response time {name}"),
-            format!(
-                "{measured:.1} ms; truth {truth:.1} ms; off by {:+.2} %",
-                (measured / truth - 1.0) * 100.0
-            ),
-            "within 2 %",
-            (measured / truth - 1.0).abs() <= 0.02,
-        ));
+        figures.push(
+            Figure::new(
+                format!("response time {name}"),
+                Measure::new(measured, "ms"),
+            )
+            .peer("computed", Measure::new(truth, "ms"))
+            .target("within 2 %", (measured / truth - 1.0).abs() <= 0.02),
+        );
     }
     let (frozen, awake) = (
         report.number("service_time_ms/p50")?,
         awake.number("service_time_ms/p50")?,
     );
-    rows.push(Row::judged(
-        "median service time",
-        format!("{frozen:.3} ms; never frozen {awake:.3} ms"),
-        "at most 1.5 times",
-        frozen <= 1.5 * awake,
-    ));
-    Ok(rows)
+    figures.push(
+        Figure::new("median service time", Measure::new(frozen, "ms"))
+            .peer("never frozen", Measure::new(awake, "ms"))
+            .target("at most 1.5 times", frozen <= 1.5 * awake),
+    );
+    Ok(figures)
 }
 
 fn sleep_until(then: Instant) {

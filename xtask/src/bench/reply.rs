@@ -1,45 +1,42 @@
 //! What a reply costs the server: as SOAP against gSOAP, and as SOAP against a page.
 
 use crate::bench::pinned::server;
-use crate::bench::{Bench, Row, in_turns, median};
+use crate::bench::{Bench, Figure, Measure, in_turns};
 use crate::peers::generators::{first_isbn, get};
 use crate::peers::toolkits::gsoap_server;
 use crate::tools;
 use crate::trouble::Outcome;
 
 /// CPU time per BookLite reply, one core each, the same requests made from the same WSDL.
-pub(crate) fn gsoap(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(crate) fn gsoap(bench: &Bench) -> Outcome<Vec<Figure>> {
     let shop = bench.bookshop(&[])?;
     let peer = gsoap_server(&bench.site, &shop, server())?;
     let isbns = isbns(bench, &shop)?;
     let wsdl = shop.url("/soap?wsdl");
-    let mut rows = Vec::new();
+    let mut figures = Vec::new();
     for connection in ["keep-alive", "new"] {
         let options = options(bench, connection, &wsdl, &isbns);
         let mut ours = || Ok(bench.server_cost(&shop, &options, &shop.url("/soap"))?.0);
         let mut theirs = || Ok(bench.server_cost(&peer, &options, &peer.url("/"))?.0);
         let [ours, theirs] = in_turns(bench.or_quick(5, 2), [&mut ours, &mut theirs])?;
-        let (ours, theirs) = (median(&ours), median(&theirs));
-        rows.push(Row::judged(
-            format!("server CPU per SOAP reply, {connection}"),
-            format!(
-                "{ours:.1} µs; gSOAP {theirs:.1} µs; ratio {:.2}",
-                ours / theirs
-            ),
-            "at most 0.70 of gSOAP's",
-            ours <= 0.7 * theirs,
-        ));
+        let [ours, theirs] = [ours, theirs].map(|values| Measure::median(&values, "µs"));
+        let holds = ours.value <= 0.7 * theirs.value;
+        figures.push(
+            Figure::new(format!("server CPU per SOAP reply, {connection}"), ours)
+                .peer("gSOAP", theirs)
+                .target("at most 0.70 of gSOAP's", holds),
+        );
     }
-    Ok(rows)
+    Ok(figures)
 }
 
 /// Replies per second on one core as a Web service over those as a page.
-pub(crate) fn page(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(crate) fn page(bench: &Bench) -> Outcome<Vec<Figure>> {
     let shop = bench.bookshop(&[])?;
     let isbns = isbns(bench, &shop)?;
     let wsdl = shop.url("/soap?wsdl");
     let page = shop.url(&format!("/page/{}", first_isbn(&bench.site, &shop)?));
-    let mut rows = Vec::new();
+    let mut figures = Vec::new();
     for connection in ["new", "keep-alive"] {
         let soap_options = options(bench, connection, &wsdl, &isbns);
         let page_options = [
@@ -62,29 +59,22 @@ pub(crate) fn page(bench: &Bench) -> Outcome<Vec<Row>> {
             Ok(rate)
         };
         let [soap, page] = in_turns(bench.or_quick(5, 2), [&mut soap, &mut page])?;
-        let (soap, page) = (median(&soap), median(&page));
-        let measured = format!(
-            "SOAP {soap:.0}/s; page {page:.0}/s; ratio {:.2}",
-            soap / page
-        );
-        let what = format!("capacity, {connection}");
-        rows.push(if connection == "new" {
-            Row::judged(
-                what,
-                measured,
-                "at least 0.85 of the page's",
-                soap >= 0.85 * page,
-            )
-        } else {
-            Row::told(what, measured)
-        });
-        let (soap, page) = (median(&soap_cpu), median(&page_cpu));
-        rows.push(Row::told(
-            format!("server CPU per reply, {connection}"),
-            format!("SOAP {soap:.1} µs; page {page:.1} µs"),
-        ));
+        let [soap, page] = [soap, page].map(|rates| Measure::median(&rates, "replies/s"));
+        let holds = soap.value >= 0.85 * page.value;
+        let capacity = Figure::new(format!("capacity as SOAP, {connection}"), soap);
+        let capacity = capacity.peer("page", page);
+        let what = format!("server CPU per SOAP reply beside a page, {connection}");
+        figures.extend([
+            match connection {
+                "new" => capacity.target("at least 0.85 of the page's", holds),
+                _ => capacity,
+            },
+            Figure::new(what, Measure::median(&soap_cpu, "µs"))
+                .peer("page", Measure::median(&page_cpu, "µs"))
+                .detail(),
+        ]);
     }
-    Ok(rows)
+    Ok(figures)
 }
 
 /// A closed loop of BookLite requests made from the WSDL.

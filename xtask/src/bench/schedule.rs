@@ -8,7 +8,7 @@ use posthaste_stats::goodness::{coefficient_of_variation, exponential_gaps};
 use posthaste_units::Span;
 
 use crate::bench::pinned::{generator, number, server};
-use crate::bench::{Bench, Row, median};
+use crate::bench::{Bench, Figure, Measure};
 use crate::load::Report;
 use crate::peers::generators::get;
 use crate::site::Server;
@@ -28,7 +28,7 @@ struct Run {
 }
 
 /// Constant arrivals at 1,000/s, their variation and lateness; Poisson arrivals against theory.
-pub(crate) fn arrivals(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(crate) fn arrivals(bench: &Bench) -> Outcome<Vec<Figure>> {
     let witness = bench.watch(&[0], 200)?;
     let seconds: Vec<Outcome<Run>> = (0..bench.or_quick(60, 5)).map(|_| second(bench)).collect();
     let (runs, failed): (Vec<_>, Vec<_>) = seconds.into_iter().partition(Result::is_ok);
@@ -42,64 +42,59 @@ pub(crate) fn arrivals(bench: &Bench) -> Outcome<Vec<Row>> {
         })
         .collect();
     let all: Vec<&Run> = runs.iter().collect();
-    let variation = |runs: &[&Run]| runs.iter().map(|run| run.variation).collect::<Vec<_>>();
-    let lateness = |runs: &[&Run]| runs.iter().map(|run| run.lateness).collect::<Vec<_>>();
-    let (variations, latenesses) = (variation(&quiet), lateness(&quiet));
-    Ok(vec![
-        Row::told(
-            format!("pauses of the generator's core, {}", pauses.seen_by()),
-            format!(
-                "{}; {} of {} runs without one; {} more ended with requests that failed{}",
-                pauses.told(),
-                quiet.len(),
-                runs.len(),
-                failed.len(),
-                first_trouble(&failed)
-            ),
+    let variation = |runs: &[&Run]| {
+        Measure::median(
+            &runs.iter().map(|run| run.variation).collect::<Vec<_>>(),
+            "",
+        )
+    };
+    let lateness = |runs: &[&Run]| {
+        Measure::median(
+            &runs.iter().map(|run| run.lateness).collect::<Vec<_>>(),
+            "µs",
+        )
+    };
+    let (even, late) = (variation(&quiet), lateness(&quiet));
+    let (is_even, is_late) = (even.value <= 0.05, late.value > 100.0);
+    let (intervals, lag) = (
+        "1,000/s: coefficient of variation of intervals",
+        "1,000/s: send lateness p99",
+    );
+    let mut figures = vec![
+        pauses.figure(),
+        Figure::new(
+            "runs without a pause of the generator's core",
+            Measure::part(quiet.len() as u64, runs.len() as u64, "runs"),
+        )
+        .remark(format!(
+            "{} more ended with requests that failed{}",
+            failed.len(),
+            first_trouble(&failed)
+        ))
+        .detail(),
+        Figure::new(format!("{intervals}, runs without a pause"), even)
+            .target("at most 0.05", is_even),
+        Figure::new(format!("{intervals}, all runs"), variation(&all)),
+        Figure::new(format!("{lag}, runs without a pause"), late)
+            .target("at most 100 µs", !is_late),
+        Figure::new(format!("{lag}, all runs"), lateness(&all)),
+    ];
+    // What the runs above showed is told, whatever becomes of these.
+    match poisson(bench) {
+        Ok(test) => figures.extend(test),
+        Err(trouble) => figures.push(
+            Figure::sentence("Poisson arrivals are measured")
+                .target("yes", false)
+                .remark(trouble.to_string()),
         ),
-        Row::judged(
-            "1,000/s, coefficient of variation of intervals, runs without a pause",
-            told(&variations, 3, ""),
-            "at most 0.05",
-            median(&variations) <= 0.05,
-        ),
-        Row::told("the same, all runs", told(&variation(&all), 3, "")),
-        Row::judged(
-            "send lateness p99, runs without a pause",
-            told(&latenesses, 1, " µs"),
-            "at most 100 µs",
-            median(&latenesses) <= 100.0,
-        ),
-        Row::told("the same, all runs", told(&lateness(&all), 1, " µs")),
-        // What the runs above showed is told, whatever becomes of these.
-        poisson(bench).unwrap_or_else(|trouble| {
-            Row::judged(
-                "Poisson arrivals",
-                format!("not measured: {trouble}"),
-                "",
-                false,
-            )
-        }),
-    ])
+    }
+    Ok(figures)
 }
 
 /// Why the first of the runs that failed did, in brackets.
 fn first_trouble(failed: &[Outcome<Run>]) -> String {
     let trouble = failed.iter().find_map(|run| run.as_ref().err());
     trouble.map_or_else(String::new, |trouble| format!(" (the first: {trouble})"))
-}
-
-/// Median and range.
-fn told(values: &[f64], digits: usize, unit: &str) -> String {
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = values.iter().copied().fold(0.0, f64::max);
-    let (middle, count) = (median(values), values.len());
-    match count {
-        0 => "no such run".into(),
-        _ => format!(
-            "median {middle:.digits$}{unit} of {count} runs ({low:.digits$} to {high:.digits$})"
-        ),
-    }
 }
 
 /// A second at 1,000/s.
@@ -122,7 +117,7 @@ fn second(bench: &Bench) -> Outcome<Run> {
 ///
 /// Two requests cannot leave at once: at 1,000/s one gap in a hundred is shorter than a request
 /// takes to send, which the test would see at this size; at 200/s it does not.
-fn poisson(bench: &Bench) -> Outcome<Row> {
+fn poisson(bench: &Bench) -> Outcome<[Figure; 2]> {
     let (generators, rate) = (5, 200);
     let wanted = bench.or_quick(POISSON_GAPS, POISSON_GAPS / 50) / generators;
     // Four standard deviations more than are wanted.
@@ -154,13 +149,15 @@ fn poisson(bench: &Bench) -> Outcome<Row> {
     let mean = Span::from_nanos(1_000_000_000 / rate);
     let test = exponential_gaps(&all, mean)
         .ok_or_else(|| Trouble::Failed("no gap between arrivals".into()))?;
-    let what = format!(
-        "Poisson at {rate}/s, generators at once: {generators}; Anderson-Darling at n = {}",
-        all.len()
-    );
-    let measured = format!("A² = {:.2}, p = {:.3}", test.statistic, test.p_value);
-    let passes = test.p_value > 0.05;
-    Ok(Row::judged(what, measured, "p above 0.05", passes))
+    let figure = |name: &str, value| {
+        let what =
+            format!("Poisson at {rate}/s, {generators} generators: Anderson-Darling, {name}");
+        Figure::new(what, Measure::new(value, "").n(all.len() as u64))
+    };
+    Ok([
+        figure("p", test.p_value).target("above 0.05", test.p_value > 0.05),
+        figure("A²", test.statistic).detail(),
+    ])
 }
 
 fn observe(bench: &Bench) -> Outcome<Server> {

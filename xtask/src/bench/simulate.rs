@@ -10,11 +10,12 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::bench::pinned::{generator, number, server};
-use crate::bench::{Bench, Row, in_turns, median};
+use crate::bench::{Bench, Figure, Measure, in_turns};
 use crate::process::Finished;
 use crate::tools;
 use crate::trouble::{Outcome, Trouble, check};
 
+const PER_SECOND: &str = "transactions/s";
 /// Transactions a second on one core.
 const FAST: f64 = 200_000.0;
 /// How many times ns-3's.
@@ -44,9 +45,9 @@ const SYN_ACK: u32 = 1;
 const DEPARTS: u32 = 4;
 
 /// Transactions with one loss each, every position in turn.
-pub(crate) fn simulate(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(crate) fn simulate(bench: &Bench) -> Outcome<Vec<Figure>> {
     let each = bench.or_quick(50_000, 5_000);
-    let mut rows = Vec::new();
+    let mut figures = Vec::new();
     for tcp in ["freebsd-6.0", "linux-2.6.15", "linux-6", "rfc"] {
         let ends = both(tcp);
         let each = each.to_string();
@@ -64,37 +65,32 @@ pub(crate) fn simulate(bench: &Bench) -> Outcome<Vec<Row>> {
         for _ in 0..bench.or_quick(5, 2) {
             rates.push(rate(&ours(bench, &options)?)?);
         }
-        let rate = median(&rates);
-        rows.push(Row::judged(
-            format!("Author with one loss, {tcp}: transactions a second on one core"),
-            format!("{:.0} k", rate / 1e3),
-            "200 k; beyond: 1 M",
-            rate >= FAST,
-        ));
+        let rate = Measure::median(&rates, PER_SECOND);
+        let is_fast = rate.value >= FAST;
+        figures.push(
+            Figure::new(format!("Author with one loss, {tcp}, one core"), rate)
+                .target("at least 200 k", is_fast),
+        );
     }
-    rows.push(threads(bench)?);
-    rows.extend(ns3(bench)?);
-    Ok(rows)
+    figures.push(threads(bench)?);
+    figures.extend(ns3(bench)?);
+    Ok(figures)
 }
 
 /// The same document, byte for byte, on one thread and on seven.
-fn threads(bench: &Bench) -> Outcome<Row> {
+fn threads(bench: &Bench) -> Outcome<Figure> {
     let count = bench.or_quick("500000", "50000");
     let on = |threads: &str| {
         let own = ["--threads", threads, "--transactions", count];
         Ok(ours(bench, &[LOSSY.as_slice(), &own].concat())?.stdout)
     };
     let same = on("1")? == on("7")?;
-    Ok(Row::judged(
-        format!("{count} transactions with 2 % loss on 1 and on 7 threads"),
-        if same { "byte-identical" } else { "different" },
-        "byte-identical",
-        same,
-    ))
+    let what = format!("{count} transactions with 2 % loss on 1 and on 7 threads: byte-identical");
+    Ok(Figure::sentence(what).target("yes", same))
 }
 
 /// The same transactions in ns-3, in turns.
-fn ns3(bench: &Bench) -> Outcome<Vec<Row>> {
+fn ns3(bench: &Bench) -> Outcome<Vec<Figure>> {
     let program = compiled(bench)?;
     let ends = both("rfc");
     let ends = ends.each_ref().map(String::as_str);
@@ -116,7 +112,6 @@ fn ns3(bench: &Bench) -> Outcome<Vec<Row>> {
         Ok(times.len() as f64 / done.cpu.as_secs_f64())
     };
     let [quick, slow] = in_turns(bench.or_quick(5, 2), [&mut quick, &mut slow])?;
-    let (quick, slow) = (median(&quick), median(&slow));
     let mut every = || {
         let done = on_every_core(bench, &[&ends[..], &LOSSY, &[many.as_str()]].concat())?;
         Ok(connections(&done)? / done.wall.as_secs_f64())
@@ -126,47 +121,33 @@ fn ns3(bench: &Bench) -> Outcome<Vec<Row>> {
         Ok(number(times(&done)?.len() as u64) / done.wall.as_secs_f64())
     };
     let [every, single] = in_turns(bench.or_quick(5, 2), [&mut every, &mut single])?;
-    let (every, single) = (median(&every), median(&single));
-    let mut rows = vec![
-        Row::judged(
-            "the same by the clock, each as it is run: posthaste on every core, ns-3 on its one",
-            format!(
-                "{:.0} k; ns-3 {single:.0}; {:.0} times",
-                every / 1e3,
-                every / single
-            ),
-            "at least 150 times ns-3's",
-            every >= TIMES * single,
-        ),
-        Row::judged(
-            "Author at 2 % loss, profile rfc: transactions a second on one core",
-            format!(
-                "{:.0} k; ns-3 {slow:.0}; {:.0} times",
-                quick / 1e3,
-                quick / slow
-            ),
-            "at least 150 times ns-3's",
-            quick >= TIMES * slow,
-        ),
-        Row::judged(
-            "mean response time of these",
-            format!(
-                "{own:.1} ms; ns-3 {peer:.1}; {:+.1} %",
-                100.0 * (own / peer - 1.0)
-            ),
-            "within 2 %",
-            (own / peer - 1.0).abs() <= APART,
-        ),
+    let lossy = "Author at 2 % loss, profile rfc";
+    let faster = |what: &str, ours: &[f64], theirs: &[f64]| {
+        let [ours, theirs] = [ours, theirs].map(|rates| Measure::median(rates, PER_SECOND));
+        let holds = ours.value >= TIMES * theirs.value;
+        Figure::new(format!("{lossy}: {what}"), ours)
+            .peer("ns-3", theirs)
+            .target("at least 150 times ns-3's", holds)
+    };
+    let mut figures = vec![
+        faster("wall-clock time, all cores, ns-3 on one", &every, &single),
+        faster("CPU time of one core", &quick, &slow),
+        Figure::new(
+            format!("{lossy}: mean response time"),
+            Measure::new(own, "ms"),
+        )
+        .peer("ns-3", Measure::new(peer, "ms"))
+        .target("within 2 %", (own / peer - 1.0).abs() <= APART),
     ];
-    rows.extend(positions(bench, &program, &ends)?);
-    Ok(rows)
+    figures.extend(positions(bench, &program, &ends)?);
+    Ok(figures)
 }
 
 /// One loss at each position, in both programs.
-fn positions(bench: &Bench, program: &str, ends: &[&str]) -> Outcome<Vec<Row>> {
+fn positions(bench: &Bench, program: &str, ends: &[&str]) -> Outcome<Vec<Figure>> {
     let all = format!("--position=0..{POSITIONS}");
     let document = json(&ours(bench, &[ends, &QUICK, &[all.as_str()]].concat())?)?;
-    let (mut farthest, mut words, mut departs) = (0.0f64, Vec::new(), String::new());
+    let (mut farthest, mut figures) = (0.0f64, Vec::new());
     for position in 0..=POSITIONS {
         let own = mean(&document["cases"][position as usize])?;
         let place = format!("--position={position}");
@@ -175,29 +156,22 @@ fn positions(bench: &Bench, program: &str, ends: &[&str]) -> Outcome<Vec<Row>> {
             options.push("--window=1");
         }
         let peer = times(&theirs(bench, program, &options)?)?[0];
-        let both = format!("{own:.1} and {peer:.1} ms");
+        let what = format!("response time at 10 Mbit/s, 10 ms, a loss at position {position}");
+        let figure = Figure::new(what, Measure::new(own, "ms"));
+        let figure = figure.peer("ns-3", Measure::new(peer, "ms")).detail();
         if position == DEPARTS {
-            departs = both;
+            figures.push(figure.remark("ns-3 departs from RFC 5681 and RFC 6298"));
         } else {
             farthest = farthest.max((own / peer - 1.0).abs());
-            words.push(format!("{position}: {both}"));
+            figures.push(figure);
         }
     }
-    let all = words.join("; ");
-    Ok(vec![
-        Row::judged(
-            format!("response times at 10 Mbit/s, 10 ms, a loss at each position but {DEPARTS}"),
-            format!("at most {:.1} % from ns-3's ({all})", farthest * 100.0),
-            "within 2 %",
-            farthest <= APART,
-        ),
-        Row::told(
-            format!(
-                "the same at position {DEPARTS}, where ns-3 departs from RFC 5681 and RFC 6298"
-            ),
-            departs,
-        ),
-    ])
+    let what = format!(
+        "response times at 10 Mbit/s, 10 ms, a loss at each position but {DEPARTS}: farthest from ns-3's"
+    );
+    let farthest_of_all = Measure::new(100.0 * farthest, "%");
+    figures.push(Figure::new(what, farthest_of_all).target("within 2 %", farthest <= APART));
+    Ok(figures)
 }
 
 /// Response times that ns-3's program has printed, in milliseconds; one at least.

@@ -5,19 +5,16 @@ use posthaste_stats::Share;
 
 use crate::bench::pinned::number;
 use crate::bench::proxies::{Proxy, origin, posts, request};
-use crate::bench::{Bench, Row, median};
+use crate::bench::result::Bounds;
+use crate::bench::{Bench, Figure, Measure};
 use crate::site::Server;
 use crate::trouble::{Outcome, check};
 
-/// Who is compared; the gateway's cost makes the load.
-const PROXIES: [(Proxy, &str); 3] = [
-    (Proxy::Gateway, "the gateway"),
-    (Proxy::Haproxy, "HAProxy"),
-    (Proxy::Nginx, "nginx"),
-];
+/// The proxies that are compared; the gateway's cost makes the load.
+const PROXIES: [Proxy; 3] = [Proxy::Gateway, Proxy::Haproxy, Proxy::Nginx];
 
-/// Of the gateway's core.
-const LOAD: f64 = 0.7;
+/// Of the gateway's core, in per cent.
+const LOAD: f64 = 70.0;
 
 /// Where the search for the rate begins that makes it so: the more come, the less each costs.
 const BEGIN: f64 = 8000.0;
@@ -33,14 +30,11 @@ struct Seen {
 }
 
 /// The 99th percentile where the gateway is 70 % busy.
-pub(crate) fn tails(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(crate) fn tails(bench: &Bench) -> Outcome<Vec<Figure>> {
     let origin = origin(bench)?;
     let start = |proxy: Proxy| proxy.start(&bench.site, &origin, false);
     let body = request(bench, "BookLite")?.display().to_string();
-    let begun: Vec<Server> = PROXIES
-        .into_iter()
-        .map(|(proxy, _)| start(proxy))
-        .collect::<Outcome<_>>()?;
+    let begun: Vec<Server> = PROXIES.into_iter().map(start).collect::<Outcome<_>>()?;
     let mut rate = BEGIN;
     for _ in 0..TRIALS {
         let mut trial = Seen::default();
@@ -49,7 +43,7 @@ pub(crate) fn tails(bench: &Bench) -> Outcome<Vec<Row>> {
     }
 
     let at_work = bench.or_quick(30, 2);
-    let mut rows = Vec::new();
+    let mut figures = Vec::new();
     for (anew, rounds, since) in [
         (false, at_work, "at work"),
         (true, at_work / 2, "begun for each run"),
@@ -60,22 +54,33 @@ pub(crate) fn tails(bench: &Bench) -> Outcome<Vec<Row>> {
             // Whoever came last comes first.
             turn.rotate_left(round % PROXIES.len());
             for place in turn {
-                let fresh = anew.then(|| start(PROXIES[place].0)).transpose()?;
+                let fresh = anew.then(|| start(PROXIES[place])).transpose()?;
                 let server = fresh.as_ref().unwrap_or(&begun[place]);
                 seen[place].run(bench, server, &body, rate)?;
             }
         }
-        rows.push(row(&seen, &format!("at {rate:.0}/s, proxies {since}")));
+        figures.extend(of(
+            &seen,
+            &format!("proxies {since}"),
+            &format!("{rate:.0}/s"),
+        ));
     }
-    Ok(rows)
+    Ok(figures)
 }
 
 /// The gateway's tails beside HAProxy's, round by round: a stall of the machine makes one of them ten times as long.
-fn row(seen: &[Seen; PROXIES.len()], when: &str) -> Row {
-    let told = PROXIES
-        .iter()
-        .zip(seen)
-        .map(|((_, name), seen)| seen.tell(name));
+/// Most stalls were a daemon of the kernel (`kdamond`) that takes a core for 4 to 15 ms now and then, from all proxies
+/// alike.
+fn of(seen: &[Seen; PROXIES.len()], when: &str, rate: &str) -> [Figure; 4] {
+    let figure = |what: &str, unit, values: fn(&Seen) -> &[f64]| {
+        let [ours, haproxy, nginx] = seen
+            .each_ref()
+            .map(|seen| Measure::median(values(seen), unit));
+        Figure::new(format!("{what}, plain replies of 3.4 KB, {when}"), ours)
+            .peer("HAProxy", haproxy)
+            .peer("nginx", nginx)
+            .remark(rate)
+    };
     let rounds = seen[0].tail.iter().zip(&seen[1].tail);
     let no_longer = Share {
         hits: rounds
@@ -85,19 +90,21 @@ fn row(seen: &[Seen; PROXIES.len()], when: &str) -> Row {
         trials: rounds.len() as u64,
     };
     let (low, high) = no_longer.interval(0.95);
-    Row::judged(
-        format!("p99 of plain replies of 3.4 KB {when}"),
-        format!(
-            "{}; the gateway's no longer than HAProxy's in {} of {} rounds ({:.0} to {:.0} %)",
-            told.collect::<Vec<_>>().join("; "),
-            no_longer.hits,
-            no_longer.trials,
-            low * 100.0,
-            high * 100.0,
-        ),
-        "no longer than HAProxy's in half of the rounds, as far as they tell",
-        high >= 0.5,
-    )
+    let share = 100.0 * number(no_longer.hits) / number(no_longer.trials);
+    let share = Measure::new(share, "%")
+        .between(100.0 * low, 100.0 * high, Bounds::Interval95)
+        .n(no_longer.trials);
+    [
+        figure("p99", "ms", |seen| &seen.tail),
+        Figure::new(
+            format!("rounds with a p99 no longer than HAProxy's, {when}"),
+            share,
+        )
+        .target("half, as far as the interval tells", high >= 0.5)
+        .remark(rate),
+        figure("connections", "", |seen| &seen.connections).detail(),
+        figure("share of the core", "%", |seen| &seen.busy).detail(),
+    ]
 }
 
 impl Seen {
@@ -115,16 +122,7 @@ impl Seen {
         self.tail.push(report.number("response_time_ms/p99")?);
         self.connections.push(report.number("connections")?);
         let took = number(all) / report.number("achieved_rate")?;
-        self.busy.push(used.as_secs_f64() / took);
+        self.busy.push(100.0 * used.as_secs_f64() / took);
         Ok(())
-    }
-
-    fn tell(&self, name: &str) -> String {
-        let [tail, connections, busy] =
-            [&self.tail, &self.connections, &self.busy].map(|values| median(values));
-        format!(
-            "{name} {tail:.1} ms, {connections:.0} connections, {:.0} % busy",
-            busy * 100.0
-        )
     }
 }

@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use crate::bench::{Bench, Row};
+use crate::bench::{Bench, Figure, Measure};
 use crate::peers::broker::{broker_on, token};
 use crate::postgres::Postgres;
 use crate::site::Server;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const BAR: f64 = 20.0;
 
 /// Changes at one broker, seen at the other and at itself.
-pub(crate) fn visible(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(crate) fn visible(bench: &Bench) -> Outcome<Vec<Figure>> {
     let site = &bench.site;
     let postgres = Postgres::start(site)?;
     let store = format!("{}/postgres", postgres.url());
@@ -32,18 +32,19 @@ pub(crate) fn visible(bench: &Bench) -> Outcome<Vec<Row>> {
     let changes = bench.or_quick(10_000, 500);
     let measure = |broker: &Server| {
         let (seen, replied) = changed(&near, broker, &token, changes)?;
-        let p99 = quantile(&seen, 0.99);
-        let (p50, durable) = (quantile(&seen, 0.5), quantile(&replied, 0.99));
-        let words = format!("{p99:.1} ms (p50 {p50:.1}; the publisher's reply, p99 {durable:.1})");
-        Ok::<_, Trouble>((p99, words))
+        let at =
+            |times: &[f64], share| Measure::new(quantile(times, share), "ms").n(times.len() as u64);
+        Ok::<_, Trouble>([at(&seen, 0.99), at(&seen, 0.5), at(&replied, 0.99)])
     };
-    let what = |whose: &str| format!("{changes} changes, 200/s: seen at {whose} broker, p99");
-    let (p99, there) = measure(&far)?;
-    let (_, here) = measure(&near)?;
-    let bar = format!("at most {BAR} ms");
+    let figure = |what: &str, measure| Figure::new(format!("changes at 200/s: {what}"), measure);
+    let [p99, p50, reply] = measure(&far)?;
+    let holds = p99.value <= BAR;
+    let [here, ..] = measure(&near)?;
     Ok(vec![
-        Row::judged(what("the other"), there, bar, p99 <= BAR),
-        Row::told(what("the same"), here),
+        figure("seen at the other broker, p99", p99).target(format!("at most {BAR} ms"), holds),
+        figure("seen at the other broker, p50", p50),
+        figure("the publisher's reply, p99", reply),
+        figure("seen at the same broker, p99", here),
     ])
 }
 

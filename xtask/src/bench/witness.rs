@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::bench::Bench;
+use crate::bench::{Bench, Figure, Measure};
 use crate::process::Running;
 use crate::tools;
 use crate::trouble::{Outcome, check};
@@ -76,16 +76,14 @@ impl Pauses {
         self.list.iter().any(|pause| pause.0 < to && from < pause.1)
     }
 
-    /// Who saw it.
-    pub(crate) fn seen_by(&self) -> String {
-        format!("seen by a witness ({})", self.priority)
-    }
-
-    /// How many, and the longest.
-    pub(crate) fn told(&self) -> String {
+    /// The longest of them.
+    pub(crate) fn figure(&self) -> Figure {
         let longest = self.list.iter().map(|(from, to)| to - from).max();
         let longest = longest.unwrap_or(0) as f64 / 1e6;
-        format!("{}, the longest {longest:.1} ms", self.list.len())
+        let what = "pauses of a core: the longest";
+        Figure::new(what, Measure::new(longest, "ms").n(self.list.len() as u64))
+            .remark(format!("seen by a witness ({})", self.priority))
+            .detail()
     }
 }
 

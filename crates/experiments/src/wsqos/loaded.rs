@@ -68,7 +68,6 @@ const FULL: Case = Case {
     rates: &paper::RATES,
     fetches: 100,
     length: Span::from_secs(12),
-    ..QUICK
 };
 
 /// After this the gateway's queue is full, where it fills, and its demand is known.

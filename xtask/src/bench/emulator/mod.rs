@@ -17,8 +17,8 @@ pub(super) use punctuality::{delay, flows};
 pub(super) use rate::rate;
 pub(super) use toxiproxy::toxiproxy;
 
-use crate::bench::Row;
 use crate::bench::witness::Pauses;
+use crate::bench::{Figure, Measure};
 
 /// Goes before a command that is to run as nobody, without any privilege.
 const NOBODY: &[&str] = &[
@@ -28,21 +28,20 @@ const NOBODY: &[&str] = &[
     "--clear-groups",
 ];
 
-/// What else went on: how many programs wanted a core in the last minute, and who took them away.
-fn surroundings(load: &str, pauses: &Pauses) -> Row {
-    Row::told(
-        format!("pauses of a core, {}", pauses.seen_by()),
-        format!(
-            "{}; before it, {load} programs wanted a core",
-            pauses.told()
-        ),
-    )
+/// Other work on the machine: the load average before the run, and pauses of the cores.
+fn surroundings(load: f64, pauses: &Pauses) -> [Figure; 2] {
+    let load = Measure::new(load, "programs");
+    [
+        Figure::new("programs that wanted a core in the minute before", load).detail(),
+        pauses.figure(),
+    ]
 }
 
-/// The machine's load over the last minute.
-fn load() -> String {
+/// The machine's load over the last minute; not a number where it is unknown.
+fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ').next().unwrap_or("unknown").into()
+    let load = text.split(' ').next().and_then(|word| word.parse().ok());
+    load.unwrap_or(f64::NAN)
 }
 
 /// The value that this share of all does not exceed; not a number for none.

@@ -1,33 +1,28 @@
 //! Whether exactly the planned packets are missing, and the trace says so.
 
 use super::worker::Worker;
-use crate::bench::{Bench, Row};
+use crate::bench::{Bench, Figure, Measure};
 use crate::trouble::Outcome;
 
 /// A million packets of which a pattern drops each 997th.
-pub(in crate::bench) fn positions(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(in crate::bench) fn positions(bench: &Bench) -> Outcome<Vec<Figure>> {
     let worker = Worker::build(bench)?;
     let packets: u64 = bench.or_quick(1_000_000, 50_000);
     let ran = worker.run(&[], &format!("positions {packets} fifo"))?;
     let dropped: u64 = ran.word("dropped")?;
-    let row = |what: &str, name: &str| -> Outcome<Row> {
-        let holds = ran.word(name)?;
-        let words = match holds {
-            true => "those, and no other",
-            false => "others",
-        };
-        let what = format!("{what}, {dropped} of {packets} planned");
-        Ok(Row::judged(what, words, "exactly those", holds))
+    let as_planned = |what: &str, name: &str| -> Outcome<Figure> {
+        let what = format!("{what} are the planned {dropped} of {packets}");
+        Ok(Figure::sentence(what).target("exactly those", ran.word(name)?))
     };
     let traced: u64 = ran.word("traced")?;
     Ok(vec![
-        row("missing at the far end", "missing-as-planned")?,
-        row("dropped by the trace", "trace-as-planned")?,
-        Row::judged(
+        as_planned("packets missing at the far end", "missing-as-planned")?,
+        as_planned("packets dropped by the trace", "trace-as-planned")?,
+        Figure::new(
             "packets in the trace",
-            format!("{traced}; {} found no room", ran.word::<u64>("unseen")?),
-            "all",
-            traced == packets,
-        ),
+            Measure::part(traced, packets, "packets"),
+        )
+        .target("all", traced == packets)
+        .remark(format!("{} found no room", ran.word::<u64>("unseen")?)),
     ])
 }

@@ -3,11 +3,11 @@
 use super::worker::{Ran, Worker};
 use super::{NOBODY, load, quantile, surroundings};
 use crate::bench::witness::Pauses;
-use crate::bench::{Bench, Row};
+use crate::bench::{Bench, Figure, Measure};
 use crate::trouble::Outcome;
 
 /// A delay of 10 ms for a packet each millisecond: with both cores busy, and without privilege.
-pub(in crate::bench) fn delay(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(in crate::bench) fn delay(bench: &Bench) -> Outcome<Vec<Figure>> {
     const UNDER_WAY: f64 = 10_000.0;
     let worker = Worker::build(bench)?;
     let packets = bench.or_quick(10_000, 2_000);
@@ -22,27 +22,24 @@ pub(in crate::bench) fn delay(bench: &Bench) -> Outcome<Vec<Row>> {
         plain.push(worker.run(nobody, &format!("delay {packets}"))?);
     }
     let pauses = witness.end();
-    let mut rows = vec![surroundings(&load, &pauses)];
-    let what = format!(
-        "error of a delay of 10 ms, every core busy, {}",
-        rank(&busy)?
-    );
-    rows.extend(judged(&what, &busy, UNDER_WAY, &pauses, [15.0, 60.0]));
-    let what = format!("the same, no other work of ours, {}", rank(&plain)?);
-    rows.extend(judged(&what, &plain, UNDER_WAY, &pauses, [60.0, 400.0]));
-    rows.push(Row::told(
-        "what the emulator said of itself after these",
-        plain
-            .iter()
-            .map(|ran| ran.word("verdict"))
-            .collect::<Outcome<Vec<String>>>()?
-            .join("; "),
-    ));
-    Ok(rows)
+    let mut figures = Vec::from(surroundings(load, &pauses));
+    let what = "error of a delay of 10 ms";
+    for (others, runs, bars) in [
+        ("every core busy", &busy, [15.0, 60.0]),
+        ("no other work of ours", &plain, [60.0, 400.0]),
+    ] {
+        let what = format!("{what}, {others}, {}", rank(runs)?);
+        figures.extend(judged(&what, runs, UNDER_WAY, &pauses, bars));
+    }
+    let verdicts = plain.iter().map(|ran| ran.word("verdict"));
+    let verdicts = verdicts.collect::<Outcome<Vec<String>>>()?;
+    let what = "verdict of the emulator on itself after these";
+    figures.push(Figure::sentence(what).remark(verdicts.join("; ")).detail());
+    Ok(figures)
 }
 
 /// Flows of 20 packets a second, each on a line of its own that takes 18 ms for one.
-pub(in crate::bench) fn flows(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(in crate::bench) fn flows(bench: &Bench) -> Outcome<Vec<Figure>> {
     const UNDER_WAY: f64 = 18_000.0;
     let worker = Worker::build(bench)?;
     let (load, witness) = (load(), bench.watch_all()?);
@@ -54,12 +51,12 @@ pub(in crate::bench) fn flows(bench: &Bench) -> Outcome<Vec<Row>> {
         }
     }
     let pauses = witness.end();
-    let mut rows = vec![surroundings(&load, &pauses)];
+    let mut figures = Vec::from(surroundings(load, &pauses));
     for (count, runs) in counts.iter().zip(&runs) {
         let what = format!("{count} flows with own lines, {}", rank(runs)?);
-        rows.extend(judged(&what, runs, UNDER_WAY, &pauses, [1000.0, 1000.0]));
+        figures.extend(judged(&what, runs, UNDER_WAY, &pauses, [1000.0, 1000.0]));
     }
-    Ok(rows)
+    Ok(figures)
 }
 
 /// Whether the emulator had precedence in all of these runs.
@@ -76,7 +73,13 @@ fn rank(runs: &[Ran]) -> Outcome<&'static str> {
 
 /// How far packets were off what they should take, in µs; at most `bars` at p50 and p99 without a
 /// pause, and beside it all packets.
-fn judged(what: &str, runs: &[Ran], under_way: f64, pauses: &Pauses, bars: [f64; 2]) -> [Row; 2] {
+fn judged(
+    what: &str,
+    runs: &[Ran],
+    under_way: f64,
+    pauses: &Pauses,
+    bars: [f64; 2],
+) -> Vec<Figure> {
     let (mut quiet, mut all) = (Vec::new(), Vec::new());
     for &(sent, arrived) in runs.iter().flat_map(|ran| &ran.packets) {
         let taken = arrived.saturating_sub(sent) as f64 / 1000.0;
@@ -86,29 +89,24 @@ fn judged(what: &str, runs: &[Ran], under_way: f64, pauses: &Pauses, bars: [f64;
             quiet.push(error);
         }
     }
-    let [low, high] = bars;
-    let told = |errors: &mut Vec<f64>| {
-        errors.sort_by(f64::total_cmp);
-        let at = |share| quantile(errors, share);
-        let (p50, p99) = (at(0.5), at(0.99));
-        let words = format!(
-            "p50 {p50:.1} µs, p99 {p99:.1} µs, p99.9 {:.1} µs, max {:.1} µs of {} packets",
-            at(0.999),
-            at(1.0),
-            errors.len()
-        );
-        (words, p50 <= low && p99 <= high)
+    quiet.sort_by(f64::total_cmp);
+    all.sort_by(f64::total_cmp);
+    let places = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
+    let figures = |which: &str, errors: &[f64]| {
+        let figure = |(name, share)| {
+            let at = Measure::new(quantile(errors, share), "µs").n(errors.len() as u64);
+            Figure::new(format!("{what}, {which}: {name}"), at)
+        };
+        places.map(figure)
     };
-    let (without, holds) = told(&mut quiet);
-    let (with, _) = told(&mut all);
-    let bar = format!("p50 at most {low:.0} µs, p99 at most {high:.0} µs");
-    [
-        Row::judged(
-            format!("{what}, packets without a pause"),
-            without,
-            bar,
-            holds,
-        ),
-        Row::told("the same, all packets", with),
-    ]
+    let [p50, p99, p999, max] = figures("packets without a pause", &quiet);
+    let bounded = |figure: Figure, share, bar| {
+        let holds = quantile(&quiet, share) <= bar;
+        figure.target(format!("at most {bar:.0} µs"), holds)
+    };
+    let [low, high] = bars;
+    let mut judged = vec![bounded(p50, 0.5, low), bounded(p99, 0.99, high)];
+    let others = figures("all packets", &all);
+    judged.extend([p999, max].into_iter().chain(others).map(Figure::detail));
+    judged
 }

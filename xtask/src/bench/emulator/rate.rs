@@ -3,7 +3,7 @@
 use super::worker::{Ran, Worker};
 use super::{load, surroundings};
 use crate::bench::witness::Pauses;
-use crate::bench::{Bench, Row, median};
+use crate::bench::{Bench, Figure, Measure};
 use crate::tools;
 use crate::trouble::Outcome;
 
@@ -38,7 +38,7 @@ impl Window {
 }
 
 /// Both lines by both, in turns.
-pub(in crate::bench) fn rate(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(in crate::bench) fn rate(bench: &Bench) -> Outcome<Vec<Figure>> {
     tools::debian(&bench.site.checkout, "tc", "iproute2")?;
     let worker = Worker::build(bench)?;
     let seconds = bench.or_quick(21, 4);
@@ -55,28 +55,23 @@ pub(in crate::bench) fn rate(bench: &Bench) -> Outcome<Vec<Row>> {
         measured.push((name, ours, theirs));
     }
     let pauses = witness.end();
-    let mut rows = vec![surroundings(&load, &pauses)];
+    let mut figures = Vec::from(surroundings(load, &pauses));
     for (name, ours, theirs) in &measured {
-        let (quiet, worst) = told(ours, |window| window.is_quiet(&pauses));
-        rows.push(Row::judged(
-            format!("{name} over 1 s, seconds that neither begin nor end in a pause"),
-            quiet,
-            "within 0.2 %",
-            worst <= 0.2,
-        ));
-        rows.push(Row::told("the same, all seconds", told(ours, |_| true).0));
-        rows.push(tbf(theirs, &pauses));
+        let (quiet, worst) = errors(ours, |window| window.is_quiet(&pauses));
+        let (peers, _) = errors(theirs, |window| window.is_quiet(&pauses));
+        let what = format!("{name}: error of a second");
+        let which = "seconds that neither begin nor end in a pause";
+        figures.push(
+            Figure::new(format!("{what}, {which}"), quiet)
+                .peer("the kernel's TBF", peers)
+                .target("each within 0.2 %", worst <= 0.2),
+        );
+        let (all, _) = errors(ours, |_| true);
+        let (peers, _) = errors(theirs, |_| true);
+        figures
+            .push(Figure::new(format!("{what}, all seconds"), all).peer("the kernel's TBF", peers));
     }
-    Ok(rows)
-}
-
-fn tbf(windows: &[Window], pauses: &Pauses) -> Row {
-    let quiet = told(windows, |window| window.is_quiet(pauses)).0;
-    let all = told(windows, |_| true).0;
-    Row::told(
-        "the kernel's TBF, the same run",
-        format!("{quiet}; all: {all}"),
-    )
+    Ok(figures)
 }
 
 /// The same sender and receiver on a loopback device with a token bucket filter.
@@ -119,24 +114,15 @@ fn windows(ran: &Ran, bytes: f64, bits: u64) -> Vec<Window> {
         .collect()
 }
 
-/// In words, and the worst in per cent; not a number for none.
-fn told(windows: &[Window], which: impl Fn(&Window) -> bool) -> (String, f64) {
+/// The median in per cent, and the worst; not a number for none.
+fn errors(windows: &[Window], which: impl Fn(&Window) -> bool) -> (Measure, f64) {
     let errors: Vec<f64> = windows
         .iter()
         .filter(|window| which(window))
         .map(|window| window.error.abs())
         .collect();
     let worst = errors.iter().copied().fold(f64::NAN, f64::max);
-    let within = errors.iter().filter(|error| **error <= 0.2).count();
-    if errors.is_empty() {
-        return ("no such second".into(), f64::NAN);
-    }
-    let words = format!(
-        "off by {:.4} %, median of {}; worst {worst:.4} %; {within} within 0.2 %",
-        median(&errors),
-        errors.len()
-    );
-    (words, worst)
+    (Measure::median(&errors, "%"), worst)
 }
 
 #[cfg(test)]
@@ -156,7 +142,7 @@ mod tests {
         assert_eq!(windows.len(), 2);
         assert!(windows.iter().all(|window| window.error.abs() < 1e-9));
         assert_eq!(windows[0].from, 1_000_000_000);
-        let (words, worst) = told(&windows, |_| false);
-        assert!(worst.is_nan() && words == "no such second", "{words}");
+        let (median, worst) = errors(&windows, |_| false);
+        assert!(worst.is_nan() && median.value.is_nan(), "{median}");
     }
 }

@@ -6,7 +6,7 @@
 
 use std::process::Command;
 
-use crate::bench::{Bench, Row, in_turns, median};
+use crate::bench::{Bench, Figure, Measure, in_turns};
 use crate::load::Report;
 use crate::peers::generators::first_isbn;
 use crate::site::{Server, free_address};
@@ -18,7 +18,7 @@ const MODULE: &str = "github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0";
 const INSIDE: &str = "10.0.0.2:8080";
 
 /// The error of 5 ms in each direction, and requests a second through no delay.
-pub(in crate::bench) fn toxiproxy(bench: &Bench) -> Outcome<Vec<Row>> {
+pub(in crate::bench) fn toxiproxy(bench: &Bench) -> Outcome<Vec<Figure>> {
     let proxy = Proxy::start(bench)?;
     let path = format!("/page/{}", first_isbn(&bench.site, &proxy.shop)?);
     let direct = proxy.shop.url(&path);
@@ -47,31 +47,23 @@ pub(in crate::bench) fn toxiproxy(bench: &Bench) -> Outcome<Vec<Row>> {
     }
     let of = |errors: &[(f64, f64)]| {
         let (p50, p99): (Vec<f64>, Vec<f64>) = errors.iter().copied().unzip();
-        (median(&p50), median(&p99))
+        [p50, p99].map(|errors| Measure::median(&errors, "µs"))
     };
-    let [ours, theirs] = [of(&errors[0]), of(&errors[1])];
+    let ([p50, p99], [their_p50, their_p99]) = (of(&errors[0]), of(&errors[1]));
     let [fast, peer] = throughput(bench, &proxy, &path, rounds)?;
+    let beyond = "response time beyond 2 x 5 ms and its time without, 200/s";
+    let is_near = p50.value.abs() <= their_p50.value.abs();
     Ok(vec![
-        Row::judged(
-            "what a request takes beyond 2 x 5 ms and its time without, 200/s, posthaste net",
-            format!("p50 {:+.0} µs, p99 {:+.0} µs", ours.0, ours.1),
-            "p50 no further off than toxiproxy's",
-            ours.0.abs() <= theirs.0.abs(),
-        ),
-        Row::told(
-            "toxiproxy",
-            format!("p50 {:+.0} µs, p99 {:+.0} µs", theirs.0, theirs.1),
-        ),
-        Row::told(
-            "requests a second through no delay, 50 clients, posthaste net",
-            format!("{fast:.0}"),
-        ),
-        Row::told("toxiproxy", format!("{peer:.0}")),
+        Figure::new(format!("{beyond}: p50"), p50)
+            .peer("toxiproxy", their_p50)
+            .target("no further off than toxiproxy's", is_near),
+        Figure::new(format!("{beyond}: p99"), p99).peer("toxiproxy", their_p99),
+        Figure::new("throughput without delay, 50 clients", fast).peer("toxiproxy", peer),
     ])
 }
 
 /// Requests a second through either, in turns.
-fn throughput(bench: &Bench, proxy: &Proxy, path: &str, rounds: usize) -> Outcome<[f64; 2]> {
+fn throughput(bench: &Bench, proxy: &Proxy, path: &str, rounds: usize) -> Outcome<[Measure; 2]> {
     proxy.delay(bench, 0)?;
     let length = bench.or_quick("5s", "1s");
     let closed = ["--clients", "50", "--duration", length];
@@ -82,7 +74,7 @@ fn throughput(bench: &Bench, proxy: &Proxy, path: &str, rounds: usize) -> Outcom
         bench.site.load(&words, 60)?.number("achieved_rate")
     };
     let measured = in_turns(rounds, [&mut ours, &mut theirs])?;
-    Ok(measured.map(|rates| median(&rates)))
+    Ok(measured.map(|rates| Measure::median(&rates, "requests/s")))
 }
 
 /// A bookshop behind a toxiproxy with a latency toxic in each direction.

@@ -1,0 +1,263 @@
+//! A benchmark's run as data: the machine, and figures with their spread, peers and targets.
+//!
+//! Numbers are numbers with units. The table at the terminal and the page in docs/ are derived from them (`words`,
+//! `page`). A run is kept as `benches/results/<bench>/<date>-<commit>.json` (`kept`).
+
+use serde::{Deserialize, Serialize};
+
+use crate::bench::median;
+
+/// One run of one benchmark.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Run {
+    /// Name of the benchmark, or the folder of figures that other commands produce.
+    pub(crate) bench: String,
+    /// Start of the run in UTC (RFC 3339); only the day or the month where no more is known.
+    pub(crate) date: String,
+    /// Commit that was measured, with `-dirty` behind it where files differed; `unknown` where none was noted.
+    pub(crate) commit: String,
+    pub(crate) command: String,
+    pub(crate) machine: Machine,
+    pub(crate) figures: Vec<Figure>,
+}
+
+/// The machine of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Machine {
+    pub(crate) cpu: String,
+    pub(crate) cores: usize,
+    pub(crate) memory_gib: u64,
+    pub(crate) kernel: String,
+    /// Other work on the machine during the run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) remark: String,
+}
+
+/// One figure of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Figure {
+    pub(crate) what: String,
+    /// Absent for a sentence that holds or not, and where the measurement failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ours: Option<Measure>,
+    /// Measured in the same run, or calculated for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) peers: Vec<Peer>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) target: Option<Target>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) remark: String,
+    /// Command of this figure, where it is not the one of the run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) command: String,
+    /// A figure that explains others: kept and printed, but not on the page.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) detail: bool,
+}
+
+/// A number with its unit and spread.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Measure {
+    /// The median where `n` measurements were made, the only value otherwise.
+    pub(crate) value: f64,
+    /// The total that `value` is a part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) of: Option<u64>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) unit: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) spread: Option<Spread>,
+    /// Measurements behind the value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) n: Option<u64>,
+}
+
+/// Two bounds around a value.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Spread {
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    pub(crate) kind: Bounds,
+}
+
+/// Meaning of the two bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Bounds {
+    /// The lowest and the highest measurement.
+    Range,
+    /// The quartiles.
+    MiddleHalf,
+    /// An interval that holds the true value with 95 % confidence.
+    #[serde(rename = "interval-95")]
+    Interval95,
+}
+
+/// The same figure of another program, of theory, or of a paper.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Peer {
+    pub(crate) name: String,
+    pub(crate) measure: Measure,
+    /// Ours over the peer's; the median ratio where pairs were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ratio: Option<f64>,
+}
+
+/// The bound that was set for a figure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Target {
+    pub(crate) words: String,
+    pub(crate) holds: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// A number that is not whole, with six significant digits: more would be noise.
+fn rounded(value: f64) -> f64 {
+    match value.is_finite() && value.fract() != 0.0 {
+        true => format!("{value:.5e}").parse().expect("it was a number"),
+        false => value,
+    }
+}
+
+impl Measure {
+    pub(crate) fn new(value: f64, unit: &str) -> Self {
+        Self {
+            value: rounded(value),
+            of: None,
+            unit: unit.to_owned(),
+            spread: None,
+            n: None,
+        }
+    }
+
+    /// The median of measurements and their range.
+    pub(crate) fn median(values: &[f64], unit: &str) -> Self {
+        let low = values.iter().copied().fold(f64::NAN, f64::min);
+        let high = values.iter().copied().fold(f64::NAN, f64::max);
+        Self::new(median(values), unit)
+            .between(low, high, Bounds::Range)
+            .n(values.len() as u64)
+    }
+
+    /// A part of a total.
+    pub(crate) fn part(value: u64, total: u64, unit: &str) -> Self {
+        Self {
+            of: Some(total),
+            ..Self::new(value as f64, unit)
+        }
+    }
+
+    /// The same with these bounds, unless one is not a number.
+    pub(crate) fn between(self, low: f64, high: f64, kind: Bounds) -> Self {
+        let (low, high) = (rounded(low), rounded(high));
+        let spread = (low.is_finite() && high.is_finite()).then_some(Spread { low, high, kind });
+        Self { spread, ..self }
+    }
+
+    /// The same, from `n` measurements.
+    pub(crate) fn n(self, n: u64) -> Self {
+        Self { n: Some(n), ..self }
+    }
+}
+
+impl Figure {
+    /// A figure; one whose value is not a number counts as not measured.
+    pub(crate) fn new(what: impl Into<String>, ours: Measure) -> Self {
+        let figure = Self::sentence(what);
+        match ours.value.is_finite() {
+            true => Self {
+                ours: Some(ours),
+                ..figure
+            },
+            false => figure.remark("not measured"),
+        }
+    }
+
+    /// Words without a number: a statement that holds or not.
+    pub(crate) fn sentence(what: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            ours: None,
+            peers: Vec::new(),
+            target: None,
+            remark: String::new(),
+            command: String::new(),
+            detail: false,
+        }
+    }
+
+    /// Adds a peer, with the ratio of the two values.
+    pub(crate) fn peer(self, name: &str, measure: Measure) -> Self {
+        let ratio = self.ours.as_ref().map(|ours| ours.value / measure.value);
+        self.paired(name, measure, ratio.unwrap_or(f64::NAN))
+    }
+
+    /// Adds a peer, with the median ratio of pairs.
+    pub(crate) fn paired(mut self, name: &str, measure: Measure, ratio: f64) -> Self {
+        if measure.value.is_finite() {
+            self.peers.push(Peer {
+                name: name.to_owned(),
+                measure,
+                ratio: Some(rounded(ratio)).filter(|ratio| ratio.is_finite()),
+            });
+        }
+        self
+    }
+
+    pub(crate) fn target(mut self, words: impl Into<String>, holds: bool) -> Self {
+        let words = words.into();
+        self.target = Some(Target { words, holds });
+        self
+    }
+
+    pub(crate) fn remark(mut self, remark: impl Into<String>) -> Self {
+        self.remark = remark.into();
+        self
+    }
+
+    /// Leaves it out of the page.
+    pub(crate) fn detail(mut self) -> Self {
+        self.detail = true;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_has_its_range() {
+        let measure = Measure::median(&[3.0, 1.0, 2.000_000_4], "µs");
+        assert_eq!((measure.value, measure.n), (2.0, Some(3)));
+        let spread = measure.spread.expect("there are three");
+        assert_eq!((spread.low, spread.high), (1.0, 3.0));
+    }
+
+    #[test]
+    fn a_figure_without_a_number_is_not_measured() {
+        let figure = Figure::new("a", Measure::median(&[], "ms"))
+            .peer("b", Measure::new(1.0, "ms"))
+            .peer("c", Measure::new(f64::NAN, "ms"));
+        assert_eq!((figure.ours, &*figure.remark), (None, "not measured"));
+        assert_eq!(figure.peers.len(), 1);
+        assert_eq!(figure.peers[0].ratio, None);
+    }
+
+    #[test]
+    fn a_peer_has_the_ratio() {
+        let ours = Measure::new(11.1, "µs");
+        let figure = Figure::new("a", ours).peer("wrk", Measure::new(12.6, "µs"));
+        assert_eq!(figure.peers[0].ratio, Some(0.880_952));
+    }
+}
