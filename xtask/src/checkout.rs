@@ -2,6 +2,7 @@
 //!
 //! Nothing is ever written outside `target/` except by the system's own package manager.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -102,11 +103,19 @@ fn made(program: PathBuf) -> Outcome<PathBuf> {
 }
 
 /// The cargo that started us, in the checkout, building where we look whatever its configuration says.
-///
-/// Without what it told us of xtask's own package: build scripts that ask for such a variable
-/// would be run again, and what depends on them compiled again, after each direct `cargo build`.
 pub(crate) fn cargo(checkout: &Checkout) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    building(
+        checkout,
+        std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
+    )
+}
+
+/// A program that calls cargo, in the checkout, building where we look whatever its configuration says.
+///
+/// Without what cargo told us of xtask's own package: build scripts that ask for such a variable
+/// would be run again, and what depends on them compiled again, after each direct `cargo build`.
+pub(crate) fn building(checkout: &Checkout, program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
     command
         .current_dir(checkout.root())
         .env("CARGO_TARGET_DIR", &checkout.target);
@@ -126,7 +135,6 @@ fn is_about_a_package(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::OsStr;
 
     #[test]
     fn cargo_builds_where_we_look() {

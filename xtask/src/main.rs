@@ -10,6 +10,7 @@ mod docs;
 mod fuzz;
 mod load;
 mod nginx;
+mod package;
 mod peers;
 mod pgo;
 mod postgres;
@@ -64,7 +65,7 @@ enum Chore {
         #[arg(long)]
         list: bool,
     },
-    /// Measure against peers, side by side in one run, and print the tables of docs/measured.md
+    /// Measure against peers, side by side in one run, and print tables
     Bench {
         /// Only this benchmark
         name: Option<String>,
@@ -77,10 +78,21 @@ enum Chore {
         /// Measure the build of `cargo xtask pgo`
         #[arg(long)]
         pgo: bool,
+        /// Keep each run as JSON in benches/results; not with --quick
+        #[arg(long)]
+        write: bool,
     },
     /// Build the release by what it did in the study (profile-guided optimisation); needs rustup's llvm-tools
     Pgo,
-    /// Write the generated docs: docs/reference/cli.md and docs/papers/figures.md
+    /// Make every package from one build and use each on a clean root; needs root
+    Package {
+        /// Only this package
+        name: Option<String>,
+        /// List the packages
+        #[arg(long)]
+        list: bool,
+    },
+    /// Write the generated docs: benchmarks, command line, gateway.toml and figures
     Docs {
         /// Write nothing; fail when something is out of date
         #[arg(long)]
@@ -149,12 +161,24 @@ fn start(chore: Chore) -> Outcome<ExitCode> {
         }
         Chore::Bench { list: true, .. } => bench::list(),
         Chore::Bench {
-            name, quick, pgo, ..
+            name,
+            quick,
+            pgo,
+            write,
+            ..
         } => {
             let build = if pgo { Build::Profiled } else { Build::Dist };
-            return bench::run(checkout, build, name.as_deref(), quick);
+            let choice = bench::Choice {
+                build,
+                name,
+                quick,
+                write,
+            };
+            return bench::run(checkout, &choice);
         }
         Chore::Pgo => pgo::run(&checkout)?,
+        Chore::Package { list: true, .. } => package::list(),
+        Chore::Package { name, .. } => return package::run(checkout, name.as_deref()),
         Chore::Docs { check } => docs::run(&checkout, check)?,
         Chore::Predictions => predictions::run(&checkout)?,
         Chore::Fuzz { seconds } => fuzz::run(&checkout, seconds)?,

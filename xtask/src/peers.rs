@@ -3,9 +3,11 @@
 //! A peer that could not be got is a skip with a reason; under CI, where everything has to be
 //! there, a skip counts as a failure.
 
+mod actions;
 pub(crate) mod broker;
 mod cut_off;
 mod demo;
+mod documentation;
 mod gateway;
 pub(crate) mod generators;
 mod hostile;
@@ -153,6 +155,11 @@ pub(crate) const PEERS: &[Peer] = &[
         run: cut_off::for_a_minute,
     },
     Peer {
+        name: "actions",
+        about: "actionlint reads the GitHub workflows; the action's step fails where a bound does not hold",
+        run: actions::action,
+    },
+    Peer {
         name: "htb",
         about: "floods through classes of ours and of Linux's HTB: guaranteed, borrowed and at the ceiling within 2 %",
         run: htb::htb,
@@ -161,6 +168,11 @@ pub(crate) const PEERS: &[Peer] = &[
         name: "demo",
         about: "chromium shows the demo's page without errors, and a slider changes the system",
         run: demo::browser,
+    },
+    Peer {
+        name: "site",
+        about: "mdBook renders docs/ without a warning; links, British spelling, and the schema of gateway.toml hold",
+        run: documentation::site,
     },
     Peer {
         name: "overload",

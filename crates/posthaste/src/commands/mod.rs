@@ -4,11 +4,13 @@ mod bookshop;
 mod broker;
 mod checks;
 mod compare;
+mod completions;
 mod demo;
 mod doctor;
 mod drops;
 mod gateway;
 mod load;
+mod man;
 mod net;
 mod offers;
 mod path;
@@ -57,6 +59,8 @@ enum Command {
     Demo(demo::Args),
     Reproduce(reproduce::Args),
     Doctor(doctor::Args),
+    Completions(completions::Args),
+    Man(man::Args),
 }
 
 impl Cli {
@@ -74,6 +78,8 @@ impl Cli {
             Command::Demo(args) => args.run(),
             Command::Reproduce(args) => args.run(),
             Command::Doctor(args) => args.run(),
+            Command::Completions(args) => args.run(),
+            Command::Man(args) => args.run(),
         }?;
         Ok(ExitCode::SUCCESS)
     }

@@ -1,0 +1,94 @@
+//! The build that tarball, Debian package, wheel and image share: profile `dist`, for glibc 2.28 or later.
+//!
+//! maturin builds it, because maturin also checks that no symbol of a newer glibc is needed; zig is its linker and C
+//! compiler, because zig brings the old glibc's symbols. The same binary is taken from cargo's folder for the others.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use super::{Packages, only};
+use crate::checkout::building;
+use crate::process;
+use crate::tools::{self, write};
+use crate::trouble::{Outcome, Trouble};
+
+/// The only machine that packages are made for so far.
+pub(super) const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// Longest time of the build; two shared cores take some fifteen minutes.
+const BUILD: Duration = Duration::from_secs(3600);
+
+/// Shells, with the place of each one's completion script below a prefix.
+const COMPLETIONS: &[(&str, &str)] = &[
+    ("bash", "share/bash-completion/completions/posthaste"),
+    ("zsh", "share/zsh/site-functions/_posthaste"),
+    ("fish", "share/fish/vendor_completions.d/posthaste.fish"),
+];
+
+/// The build, and what was made with it.
+pub(super) struct Built {
+    /// The binary, stripped.
+    pub(super) binary: PathBuf,
+    /// A prefix with the folder `share`: manual pages and completion scripts.
+    pub(super) prefix: PathBuf,
+    pub(super) wheel: PathBuf,
+}
+
+impl Built {
+    /// Builds; a build that is up to date takes seconds.
+    pub(super) fn make(packages: &Packages) -> Outcome<Self> {
+        let checkout = &packages.checkout;
+        let python = tools::python(checkout, "maturin", "packaging/wheel/requirements.txt")?;
+        let programs = python.parent().expect("python lies in a folder");
+        let wheels = packages.empty("wheel")?;
+        let mut maturin = building(checkout, programs.join("maturin"));
+        maturin
+            .args(["build", "--locked", "--profile", "dist"])
+            .args(["--zig", "--compatibility", "manylinux_2_28", "--out"])
+            .arg(&wheels)
+            // maturin finds pyproject.toml here, and zig as a module of this Python.
+            .current_dir(checkout.path("packaging/wheel"))
+            .env("PATH", first_in_path(programs)?);
+        process::pass_through("maturin", &mut maturin, BUILD, |_| ())?;
+        let products = checkout.folder(&format!("{TARGET}/dist"))?;
+        let built = Self {
+            binary: products.join("posthaste"),
+            // cargo-deb looks for what is installed among cargo's products.
+            prefix: products.join("prefix"),
+            wheel: only(&wheels, ".whl")?,
+        };
+        built.describe(packages)?;
+        Ok(built)
+    }
+
+    /// Has the binary write its manual pages and completion scripts.
+    fn describe(&self, packages: &Packages) -> Outcome<()> {
+        // What an earlier version has left; at first there is nothing.
+        let _ = std::fs::remove_dir_all(&self.prefix);
+        let mut man = Command::new(&self.binary);
+        man.arg("man").arg(self.prefix.join("share/man/man1"));
+        packages.run("man", &mut man, 20)?;
+        let mut gzip = Command::new("gzip");
+        gzip.args(["--best", "--no-name", "--recursive"])
+            .arg(self.prefix.join("share/man"));
+        packages.run("gzip", &mut gzip, 20)?;
+        for (shell, place) in COMPLETIONS {
+            let mut completions = Command::new(&self.binary);
+            completions.args(["completions", shell]);
+            let script = packages.run("completions", &mut completions, 20)?.stdout;
+            let place = self.prefix.join(place);
+            let folder = place.parent().expect("it lies in a folder");
+            std::fs::create_dir_all(folder).map_err(|error| Trouble::at(folder, error))?;
+            write(&place, script)?;
+        }
+        Ok(())
+    }
+}
+
+/// The path on which programs are looked for, with `folder` before all others.
+fn first_in_path(folder: &Path) -> Outcome<std::ffi::OsString> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(folder.to_path_buf()).chain(std::env::split_paths(&path));
+    std::env::join_paths(folders).map_err(|error| Trouble::at(folder, error))
+}

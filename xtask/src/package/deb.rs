@@ -1,0 +1,72 @@
+//! The Debian package: what crates/posthaste/Cargo.toml says under `package.metadata.deb`, put together by cargo-deb.
+
+use super::built::TARGET;
+use super::root::{Root, STABLE};
+use super::{Made, Packages, VERSION};
+use crate::checkout::building;
+use crate::tools;
+use crate::trouble::Outcome;
+
+/// cargo-deb, of a known version.
+const CARGO_DEB: &str = "3.8.0";
+
+/// The user that the package makes, and what that user starts.
+const OWNER: &str = "posthaste:posthaste";
+const PROGRAM: &str = "/usr/bin/posthaste";
+
+/// After the installation: units, user, pages, completions, and configurations and a store that the services accept.
+const CHECKS: &str = r#"
+cd "$ROOT"
+for file in usr/lib/systemd/system/posthaste-gateway.service usr/lib/systemd/system/posthaste-broker.service \
+    usr/share/man/man1/posthaste-load.1.gz usr/share/bash-completion/completions/posthaste \
+    usr/share/zsh/vendor-completions/_posthaste usr/share/fish/vendor_completions.d/posthaste.fish \
+    usr/share/doc/posthaste/examples/gateway.toml; do
+    test -f "$file" || { echo "there is no $file"; exit 1; }
+done
+grep '^posthaste:.*:/usr/sbin/nologin$' etc/passwd
+chroot . dpkg-query --show --showformat '${Conffiles}\n' posthaste | grep /etc/posthaste/gateway.toml
+run gateway --config /etc/posthaste/gateway.toml --check
+run broker --config /etc/posthaste/broker.toml --check
+run broker token new ada --config /etc/posthaste/broker.toml
+test -f var/lib/posthaste/offers.db
+"#;
+
+/// The services as systemd reads them. It has no manual pages to look for.
+const UNITS: &str = r#"
+chroot "$ROOT" systemd-analyze verify --man=no posthaste-gateway.service posthaste-broker.service
+"#;
+
+/// After the removal: nothing but the user.
+const PURGE: &str = r#"
+chroot "$ROOT" apt-get --quiet --yes purge posthaste
+cd "$ROOT"
+for path in usr/bin/posthaste etc/posthaste var/lib/posthaste usr/lib/systemd/system/posthaste-gateway.service; do
+    test ! -e "$path" || { echo "$path was left"; exit 1; }
+done
+"#;
+
+/// Makes it, installs it with apt, checks what it brought, uses it, and purges it.
+pub(super) fn make(packages: &Packages) -> Outcome<Made> {
+    packages.built()?;
+    let checkout = &packages.checkout;
+    let cargo_deb = tools::cargo(checkout, "cargo-deb", CARGO_DEB, "lzma")?;
+    let file = packages
+        .folder
+        .join(format!("posthaste_{VERSION}-1_amd64.deb"));
+    let mut pack = building(checkout, cargo_deb);
+    pack.args(["--no-build", "--no-strip", "--package", "posthaste"])
+        .args(["--target", TARGET, "--profile", "dist", "--output"])
+        .arg(&file);
+    packages.run("cargo-deb", &mut pack, 600)?;
+
+    let root = Root::fresh(packages, &STABLE)?;
+    let inside = root.take(&file)?;
+    let install =
+        format!("chroot \"$ROOT\" apt-get --quiet --yes --no-install-recommends install {inside}");
+    root.script("", &install)?;
+    root.script_as(OWNER, PROGRAM, CHECKS)?;
+    root.script("", UNITS)?;
+    let made = root.using_as(OWNER, &file, "`apt-get install`, checks, purge", PROGRAM)?;
+    root.script("", PURGE)?;
+    Ok(made)
+}

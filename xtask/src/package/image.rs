@@ -1,0 +1,139 @@
+//! The OCI image, made without any registry of images: libc from Debian, the binary, certificates and a user.
+//!
+//! `packaging/oci/Containerfile` makes an image of the same use online. Here mmdebstrap extracts three packages, and
+//! umoci makes the layer and the configuration; the certificates are those of a root where Debian's own scripts ran.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::root::{Root, STABLE};
+use super::{Made, Packages, VERSION};
+use crate::tools::{self, copy, write};
+use crate::trouble::{Outcome, Trouble};
+
+/// The user and group of the image, as numbers: Kubernetes checks `runAsNonRoot` by number.
+const OWNER: &str = "65532:65532";
+
+/// Certificates that the system trusts, in one file.
+const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
+
+/// Makes it, unpacks it as a runtime would, and uses it by its own entry point and user.
+pub(super) fn make(packages: &Packages) -> Outcome<Made> {
+    let umoci = tools::debian(&packages.checkout, "umoci", "umoci")?;
+    let folder = packages.empty("image")?;
+    let layer = layer(packages, &folder)?;
+    let tag = folder.join("layout:latest").display().to_string();
+    let umoci = |arguments: &[&str]| {
+        let mut command = Command::new(&umoci);
+        command.args(arguments);
+        packages.run("umoci", &mut command, 120)
+    };
+    umoci(&[
+        "init",
+        "--layout",
+        &folder.join("layout").display().to_string(),
+    ])?;
+    umoci(&["new", "--image", &tag])?;
+    umoci(&["raw", "add-layer", "--image", &tag, &layer])?;
+    let title = "--config.label=org.opencontainers.image.title=posthaste";
+    let version = format!("--config.label=org.opencontainers.image.version={VERSION}");
+    umoci(&[
+        "config",
+        "--image",
+        &tag,
+        "--config.user",
+        OWNER,
+        "--config.entrypoint",
+        "posthaste",
+        "--architecture=amd64",
+        "--os=linux",
+        title,
+        &version,
+    ])?;
+    let file = packages
+        .folder
+        .join(format!("posthaste-{VERSION}-x86_64.oci.tar"));
+    pack(packages, &folder.join("layout"), &file)?;
+
+    let bundle = folder.join("bundle");
+    umoci(&["unpack", "--image", &tag, &bundle.display().to_string()])?;
+    let (entry, owner) = configured(&bundle.join("config.json"))?;
+    let root = Root::at(packages, bundle.join("rootfs"), "the image alone")?;
+    root.using_as(
+        &owner,
+        &file,
+        "`umoci unpack`, its user and entry point",
+        &entry,
+    )
+}
+
+/// The file system of the image as an archive.
+fn layer(packages: &Packages, folder: &Path) -> Outcome<String> {
+    let binary = &packages.built()?.binary;
+    let mmdebstrap = tools::debian(&packages.checkout, "mmdebstrap", "mmdebstrap")?;
+    let root = folder.join("root");
+    let mut extract = Command::new(mmdebstrap);
+    extract
+        .args(["--variant=extract", "--include=base-files,netbase,libc6"])
+        .arg("bookworm")
+        .arg(&root);
+    packages.run("mmdebstrap", &mut extract, 300)?;
+    let stable = Root::fresh(packages, &STABLE)?;
+    for inside in ["etc/ssl/certs", "usr/bin", "tmp"] {
+        let place = root.join(inside);
+        std::fs::create_dir_all(&place).map_err(|error| Trouble::at(&place, error))?;
+    }
+    copy(
+        &stable.folder().join(CERTIFICATES),
+        &root.join(CERTIFICATES),
+    )?;
+    copy(binary, &root.join("usr/bin/posthaste"))?;
+    write(
+        &root.join("etc/passwd"),
+        format!("root:x:0:0::/:/sbin/nologin\nposthaste:x:{OWNER}::/:/sbin/nologin\n"),
+    )?;
+    write(&root.join("etc/group"), "root:x:0:\nposthaste:x:65532:\n")?;
+    // Lists and caches of apt are of no use without apt.
+    for left in ["var/lib/apt", "var/cache", "etc/apt", "usr/share/doc"] {
+        let _ = std::fs::remove_dir_all(root.join(left));
+    }
+    let layer = folder.join("layer.tar");
+    pack(packages, &root, &layer)?;
+    Ok(layer.display().to_string())
+}
+
+/// Packs what is in `folder`, without the devices that a runtime makes itself.
+fn pack(packages: &Packages, folder: &Path, file: &Path) -> Outcome<()> {
+    let mut tar = Command::new("tar");
+    tar.args([
+        "--create",
+        "--sort=name",
+        "--numeric-owner",
+        "--exclude=./dev/*",
+    ])
+    .arg("--directory")
+    .arg(folder)
+    .arg("--file")
+    .arg(file)
+    .arg(".");
+    packages.run("tar", &mut tar, 120).map(drop)
+}
+
+/// The program and the user that the unpacked image's configuration names.
+fn configured(file: &Path) -> Outcome<(String, String)> {
+    let text = std::fs::read_to_string(file).map_err(|error| Trouble::at(file, error))?;
+    let config: serde_json::Value =
+        serde_json::from_str(&text).map_err(|error| Trouble::at(file, error))?;
+    let process = &config["process"];
+    let entry = process["args"][0].as_str();
+    let user = &process["user"];
+    match (entry, user["uid"].as_u64(), user["gid"].as_u64()) {
+        (Some(entry), Some(uid), Some(gid)) if uid != 0 => {
+            Ok((entry.to_owned(), format!("{uid}:{gid}")))
+        }
+        _ => Err(Trouble::at(
+            file,
+            format!("has not the user {OWNER}: {process}"),
+        )),
+    }
+}

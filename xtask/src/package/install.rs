@@ -1,0 +1,31 @@
+//! `cargo install` from a checkout, as README.md says it, with the plain release profile.
+
+use std::time::Duration;
+
+use super::root::Root;
+use super::{Made, Packages};
+use crate::checkout::cargo;
+use crate::process;
+use crate::trouble::Outcome;
+
+/// Longest time of the build.
+const BUILD: Duration = Duration::from_secs(3600);
+
+/// Installs into a folder of its own, and uses it on this machine: its glibc is the machine's.
+pub(super) fn make(packages: &Packages) -> Outcome<Made> {
+    let folder = packages.empty("install")?;
+    let mut install = cargo(&packages.checkout);
+    install
+        .args(["install", "--locked", "--path", "crates/posthaste"])
+        // Its list of what is installed would be looked for in the user's own folder.
+        .arg("--root")
+        .arg(&folder);
+    process::pass_through("cargo install", &mut install, BUILD, |_| ())?;
+    let program = folder.join("bin/posthaste");
+    let root = Root::own(packages)?;
+    root.using(
+        &program,
+        "`cargo install --locked`",
+        &program.display().to_string(),
+    )
+}

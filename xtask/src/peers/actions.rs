@@ -1,0 +1,89 @@
+//! The GitHub action: actionlint reads its workflows, and the step that loads a service runs as it stands.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::process::Running;
+use crate::site::Site;
+use crate::tools::{self, copy, write};
+use crate::trouble::{Outcome, Trouble, check};
+
+const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
+
+/// The page with an example of a workflow, and how the example names the action.
+const PAGE: &str = "docs/guides/ci-threshold.md";
+const NAMED: &str = "OWNER/posthaste@v0.1.0";
+
+/// The workflows are valid, their inputs are the action's, and a bound decides whether its step fails.
+pub(crate) fn action(site: &Site) -> Outcome<()> {
+    let program = tools::go(&site.checkout, "actionlint", ACTIONLINT)?;
+    let lint = |project: &Path| {
+        let mut lint = Command::new(&program);
+        // Whether shellcheck is installed must not decide.
+        lint.args(["-no-color", "-shellcheck=", "-pyflakes="])
+            .current_dir(project);
+        site.run("actionlint", &mut lint, 60)
+    };
+    lint(site.checkout.root())?;
+    lint(&example(site)?)?;
+    let shop = site.bookshop(&[])?;
+    let url = shop.url("/json/3727677562");
+    for (bounds, code) in [("p99<20s\nerrors<1%\n", 0), ("errors<1%\n  p99<1ns\n", 1)] {
+        let ended = load(site, &url, bounds)?;
+        check(ended == Some(code), || {
+            format!("with the bounds {bounds:?} the action's step ended with {ended:?}")
+        })?;
+    }
+    Ok(())
+}
+
+/// A project with the page's workflow and this checkout's action, so that actionlint compares their inputs.
+fn example(site: &Site) -> Outcome<std::path::PathBuf> {
+    let page = site.checkout.path(PAGE);
+    let text = std::fs::read_to_string(&page).map_err(|error| Trouble::at(&page, error))?;
+    let workflow = text
+        .split("```yaml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .find(|block| block.contains(NAMED))
+        .ok_or_else(|| Trouble::at(&page, format!("has no workflow that uses {NAMED}")))?;
+    let workflow = workflow.replace(NAMED, "./");
+    let project = site.checkout.peer_folder("actions")?;
+    let workflows = site.checkout.peer_folder("actions/.github/workflows")?;
+    // actionlint takes the nearest folder with a repository for the project.
+    site.checkout.peer_folder("actions/.git")?;
+    write(&workflows.join("example.yml"), workflow)?;
+    copy(
+        &site.checkout.path("action.yml"),
+        &project.join("action.yml"),
+    )?;
+    Ok(project)
+}
+
+/// The exit code of the step that loads a service, with the variables that action.yml gives it.
+fn load(site: &Site, url: &str, bounds: &str) -> Outcome<Option<i32>> {
+    let summary = site.logs.join("summary.md");
+    let programs = site.binary.parent().unwrap_or(Path::new(""));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(programs.to_path_buf()).chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(folders).map_err(|error| Trouble::at(programs, error))?;
+    let mut step = Command::new(tools::debian(&site.checkout, "bash", "bash")?);
+    step.arg(site.checkout.path("packaging/action/load.sh"))
+        .env("PATH", path)
+        .env("URL", url)
+        .env("RATE", "50/s")
+        .env("DURATION", "1s")
+        .env("ASSERT", bounds)
+        .env("ARGS", "--allow-late --timeout 10s")
+        .env("GITHUB_STEP_SUMMARY", &summary);
+    let ended = Running::start("step", &mut step, &site.logs)?.finish(Duration::from_secs(60))?;
+    let told = std::fs::read_to_string(&summary).map_err(|error| Trouble::at(&summary, error))?;
+    check(told.contains("errors"), || {
+        format!(
+            "the summary of the job has no row for the bound:\n{told}\n{}",
+            ended.stderr
+        )
+    })?;
+    Ok(ended.code)
+}
