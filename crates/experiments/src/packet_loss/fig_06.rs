@@ -72,7 +72,7 @@ fn checks(records: &Records) -> Vec<Check> {
     checks.push(Check::claim(
         (handshake / 3000.0 - 1.0).abs() < 0.1,
         format!("The loss of the SYN-ACK costs {handshake:.0} ms (paper: 3 s; today's kernels wait for one)."),
-    ));
+    ).because("linux-2005 is this machine's kernel with the congestion control of its day; the first timeout of a SYN-ACK is one second since RFC 6298.").better_if(handshake < 3000.0));
     checks
 }
 

@@ -71,7 +71,7 @@ fn checks(records: &Records) -> Vec<Check> {
     checks.push(Check::claim(
         there > 0.0 && there < 0.5,
         format!("At 120/s, {:.2} of the capacity, some still are: here {:.0} % at the nearest rate (paper: {:.0} %).", few.0, 100.0 * there, 100.0 * few.1),
-    ));
+    ).because("at this rate our gateway is busier than its threshold of 80 %, above which it compresses on request only."));
     let high = share.iter().filter(|place| place.0 > none.0);
     let rest = most(high.map(|place| place.1));
     checks.push(Check::claim(
