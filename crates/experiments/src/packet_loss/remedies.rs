@@ -20,7 +20,7 @@ use crate::records::{Records, Table, Value};
 
 pub(super) static STUDY: Study = Study {
     name: "packet-loss-remedies",
-    needs: Needs::Processor,
+    needs: Needs::Links,
     core: false,
     run: |conditions| {
         // Every fifth: each bandwidth and each delay is among them, and the lines that are shown.

@@ -19,7 +19,7 @@ use crate::records::{Records, Table, Value};
 
 pub(super) static STUDY: Study = Study {
     name: "packet-loss-trials",
-    needs: Needs::Links,
+    needs: Needs::Processor,
     core: true,
     run: |conditions| {
         let lines: Vec<Line> = line::all().collect();

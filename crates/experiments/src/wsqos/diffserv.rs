@@ -18,7 +18,7 @@ use crate::records::{Records, Table, Value};
 
 pub(super) static STUDY: Study = Study {
     name: "wsqos-diffserv",
-    needs: Needs::Links,
+    needs: Needs::Processor,
     core: false,
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };

@@ -194,6 +194,8 @@ impl Inside {
             "fetches",
             "ok",
             "unconnected",
+            "otherwise",
+            "otherwise_as",
             "service_ms",
             "service_low_ms",
             "service_high_ms",
@@ -284,6 +286,7 @@ impl Inside {
             ok.into(),
             fetched.outcomes[Outcome::ConnectAborted].into(),
         ];
+        row.extend(otherwise(&fetched));
         row.extend(times.map(|time| Value::from(time.as_millis_f64())));
         row.extend([
             Value::from(again),
@@ -314,6 +317,20 @@ impl Inside {
             .client
             .spawn(move || run(&plan, &stop, &mut ()))
     }
+}
+
+/// Fetches that had a connection and no whole reply: their number, and the names of their outcomes.
+fn otherwise(run: &Run) -> [Value; 2] {
+    let told = [Outcome::Ok, Outcome::ConnectAborted];
+    let others = Outcome::ALL
+        .into_iter()
+        .filter(|outcome| !told.contains(outcome));
+    let others: Vec<Outcome> = others
+        .filter(|outcome| run.outcomes[*outcome] > 0)
+        .collect();
+    let count: u64 = others.iter().map(|outcome| run.outcomes[*outcome]).sum();
+    let names: Vec<&str> = others.iter().map(|outcome| outcome.name()).collect();
+    [count.into(), names.join(", ").into()]
 }
 
 /// A rate of the paper's for so long, scaled by the capacity without compression; past what the gateway can

@@ -103,7 +103,7 @@ impl Case {
                 old_length: Span::from_secs(20),
             },
             false => Self {
-                steps: &[2.0, 5.0],
+                steps: &[5.0],
                 sines: &[5.0],
                 asks: &[1.0],
                 old: &[5.0],

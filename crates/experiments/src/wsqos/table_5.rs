@@ -84,16 +84,25 @@ fn checks(records: &Records) -> Vec<Check> {
             .map(|row| row.number(column))
             .fold(0.0, |all, one| all + one)
     };
-    let [fetches, ok, unconnected] = ["fetches", "ok", "unconnected"].map(sum);
+    let [fetches, ok, unconnected, otherwise] =
+        ["fetches", "ok", "unconnected", "otherwise"].map(sum);
+    let mut names: Vec<&str> = rows().map(|row| row.text("otherwise_as")).collect();
+    names.retain(|name| !name.is_empty());
+    names.sort_unstable();
+    names.dedup();
+    let names = match names.as_slice() {
+        [] => String::new(),
+        some => format!(" ({})", some.join(", ")),
+    };
     let [intended, ended] = ["load_intended", "load_ended"].map(sum);
     let line = |row: &Row<'_>| row.number("service_low_ms") - row.number("computed_ms");
     let soonest = least(rows().map(|row| line(&row)));
     let [late, lost] = ["late p99 ms", "lost"].map(|name| records.number(name));
     let mut checks = vec![
         Check::instrument(
-            ok + unconnected == fetches && ok > 0.0,
+            ok + unconnected + otherwise == fetches && ok > 0.0,
             format!(
-                "{ok} of the handheld's {fetches} replies came whole and were decoded; {unconnected} times it had no connection within 10 s and gave up."
+                "{ok} of the handheld's {fetches} replies came whole and were decoded; {unconnected} times it had no connection within 10 s and gave up, {otherwise} fetches had a connection and no whole reply{names}."
             ),
         ),
         Check::instrument(
