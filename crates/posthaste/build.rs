@@ -1,6 +1,7 @@
-//! Tells the program which commit it is built from: what the builder has put into `POSTHASTE_COMMIT`, or what
-//! git says of the checkout, with `-dirty` where it was changed; nothing where there is neither.
+//! Passes the commit to the program: `POSTHASTE_COMMIT` if set, otherwise the commit of the git checkout, with `-dirty`
+//! if the checkout was changed. Nothing if neither exists.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 const COMMIT: &str = "POSTHASTE_COMMIT";
@@ -10,11 +11,8 @@ fn main() {
     for sources in ["../../crates", "../../Cargo.lock"] {
         println!("cargo::rerun-if-changed={sources}");
     }
-    // Where this checkout keeps what it is at, which may be elsewhere for a work tree.
-    for file in ["HEAD", "index"] {
-        if let Some(path) = git(&["rev-parse", "--git-path", file]) {
-            println!("cargo::rerun-if-changed={path}");
-        }
+    for file in commit_files() {
+        println!("cargo::rerun-if-changed={file}");
     }
     let describe = [
         "describe",
@@ -32,7 +30,18 @@ fn main() {
     }
 }
 
-/// What git answers, where it does.
+/// Files that change with the commit: HEAD, the ref that it names, and the refs that git has packed. Not the index, which
+/// git also rewrites when nothing has changed.
+fn commit_files() -> Vec<String> {
+    let branch = git(&["symbolic-ref", "--quiet", "HEAD"]);
+    let names = ["HEAD", "packed-refs"].map(str::to_owned);
+    let paths = names.into_iter().chain(branch);
+    let paths = paths.filter_map(|name| git(&["rev-parse", "--git-path", &name]));
+    // Cargo would run the script each time for a file that is not there.
+    paths.filter(|path| Path::new(path).exists()).collect()
+}
+
+/// Returns the output of git, if it succeeds.
 fn git(arguments: &[&str]) -> Option<String> {
     let git = Command::new("git")
         .args(arguments)
