@@ -1,7 +1,6 @@
-//! The access log: a line of JSON for each reply, written by a thread of its own.
+//! The access log: one line of JSON for each reply, written by a separate thread.
 //!
-//! A disk that is slow or full takes no request's time: what finds no room, in memory or on the disk, is
-//! dropped and counted.
+//! A slow or full disk delays no request. Lines that fit neither in memory nor on the disk are dropped and counted.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -18,28 +17,28 @@ use posthaste_wsqos::{Preference, Reason};
 use serde::Serialize;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 
-/// Where lines go.
+/// Writer of the access log, with counters of lost lines.
 pub(crate) struct AccessLog {
     writer: NonBlocking,
     dropped: ErrorCounter,
     failed: Arc<AtomicU64>,
-    /// Writes what is left when it is dropped.
+    /// Flushes the remaining lines when it is dropped.
     _worker: WorkerGuard,
 }
 
-/// What was decided about a reply: by whose wish, and why.
+/// The compression decision about a reply: the client's preference and the reason.
 pub(crate) type Decided = (Preference, Reason);
 
-/// What a line needs of a request, kept while it is served.
+/// Parts of a request that its log line needs.
 pub(crate) struct Entry<'a> {
     log: &'a AccessLog,
     method: Method,
     uri: Uri,
-    /// As it came (W3C Trace Context).
+    /// The `traceparent` field as received (W3C Trace Context).
     trace: Option<HeaderValue>,
 }
 
-/// One reply.
+/// The log line of one reply.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
     /// Seconds since 1970.
@@ -48,7 +47,7 @@ struct Line<'a> {
     method: &'a str,
     path: &'a str,
     status: u16,
-    /// From the request's head to the reply's.
+    /// From the head of the request to the head of the reply.
     milliseconds: f64,
     wish: Option<&'static str>,
     origin: Option<&'static str>,
@@ -93,7 +92,7 @@ impl<'a> Entry<'a> {
 }
 
 impl AccessLog {
-    /// Appends to `file`.
+    /// Opens `file` for appending.
     pub(crate) fn open(file: &Path) -> io::Result<Self> {
         let file = File::options().create(true).append(true).open(file)?;
         let failed = Arc::<AtomicU64>::default();
@@ -114,29 +113,29 @@ impl AccessLog {
     }
 
     fn write(&self, line: &Line<'_>) {
-        // Such a line can always be written as JSON; where it goes cannot say that it failed.
+        // Serialisation of this type cannot fail, and the writer reports no errors.
         if let Ok(mut text) = serde_json::to_vec(line) {
             text.push(b'\n');
             let _ = self.writer.clone().write(&text);
         }
     }
 
-    /// Lines that found no room.
+    /// Lines lost, in memory or on the disk.
     pub(crate) fn lost(&self) -> u64 {
         self.dropped.dropped_lines() as u64 + self.failed.load(Relaxed)
     }
 }
 
-/// A file that counts what it could not take, since nobody else would hear of it.
+/// A file that counts failed writes, because the caller does not see them.
 struct Counting<F> {
     file: F,
     failed: Arc<AtomicU64>,
-    /// It has taken a part of the last line: a disk may become full in the middle.
+    /// The last line was written in part. A disk can become full within a line.
     is_cut_off: bool,
 }
 
 impl<F: Write> Counting<F> {
-    /// Puts the line below what there is of one before.
+    /// Writes the line, after a line break if the previous line is incomplete.
     fn take(&mut self, line: &[u8]) -> io::Result<()> {
         if self.is_cut_off {
             self.file.write_all(b"\n")?;
@@ -172,7 +171,7 @@ impl<F: Write> Write for Counting<F> {
 mod tests {
     use super::*;
 
-    /// Takes so many bytes until there is room again.
+    /// Accepts `room` bytes and then fails until `room` is raised.
     struct Disk {
         room: usize,
         holds: Vec<u8>,

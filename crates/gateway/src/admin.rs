@@ -1,5 +1,4 @@
-//! What a gateway tells about itself, on an address of its own: `/metrics`, `/status`, `/status.json`,
-//! `/healthz`.
+//! The administrative endpoints, on a separate address: `/metrics`, `/status`, `/status.json`, `/healthz`.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use posthaste_serve::{Handler, Incoming, Peer};
 use crate::house::House;
 use crate::{exposition, status};
 
-/// Answers whoever watches over a gateway.
+/// Handler of the administrative endpoints.
 pub(crate) struct Admin(pub(crate) Arc<House>);
 
 const TEXT: &str = "text/plain; charset=utf-8";

@@ -1,7 +1,7 @@
-//! A request's head in the one form that goes on.
+//! Validation and normalisation of request heads.
 //!
-//! What two readers could read in two ways no handler gets: `serve` has checked the framing, the Host and what an absolute
-//! target says beside it.
+//! Heads that two parsers could read differently reach no handler: `serve` has checked the framing, the Host field and
+//! its agreement with an absolute target.
 
 use hyper::header::{COOKIE, HOST, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
@@ -10,13 +10,13 @@ use hyper::{Method, StatusCode, Uri, Version};
 
 use crate::refusal::Refusal;
 
-/// Brings a request's head into the one form that goes on: a path, one Host, one Cookie.
+/// Normalises a request's head for forwarding: origin-form target, one Host, one Cookie.
 pub(crate) fn admit(head: &mut Parts) -> Result<(), Refusal> {
     if matches!(head.method, Method::CONNECT | Method::TRACE) {
         let reason = format!("{} is not served here", head.method);
         return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, reason));
     }
-    // An absolute target, and HTTP/2's :authority, stand above the Host field (RFC 9112, section 3.2.2).
+    // An absolute target and HTTP/2's :authority take precedence over the Host field (RFC 9112, section 3.2.2).
     if let Some(authority) = head.uri.authority() {
         let Ok(host) = HeaderValue::from_str(authority.as_str()) else {
             let reason = "the target's authority is no Host";
@@ -31,7 +31,7 @@ pub(crate) fn admit(head: &mut Parts) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// HTTP/2 may send a field for each cookie; HTTP/1.1 has one for all (RFC 9113, section 8.2.3).
+/// Joins Cookie fields. HTTP/2 allows several, HTTP/1.1 only one (RFC 9113, section 8.2.3).
 fn join_cookies(headers: &mut HeaderMap) {
     let lines: Vec<&[u8]> = headers
         .get_all(COOKIE)
@@ -39,7 +39,7 @@ fn join_cookies(headers: &mut HeaderMap) {
         .map(HeaderValue::as_bytes)
         .collect();
     if lines.len() > 1 {
-        // Made of what were values before, it is one.
+        // Never fails: valid values joined by valid bytes are a valid value.
         if let Ok(all) = HeaderValue::from_bytes(&lines.join(&b"; "[..])) {
             headers.insert(COOKIE, all);
         }

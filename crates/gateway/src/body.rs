@@ -1,4 +1,4 @@
-//! Bodies on their way through: a client's towards the upstream, and a reply's towards the client.
+//! Bodies in transit: a client's towards the upstream, and a reply's towards the client.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -21,50 +21,50 @@ use crate::source::Source;
 use crate::upstream::{Failure, Passing};
 use crate::workshop::now;
 
-/// A request's body towards the upstream.
+/// The body of a request towards the upstream.
 pub(crate) enum Outgoing {
-    /// There is none.
+    /// No body.
     Nothing,
-    /// It goes on as it comes.
+    /// Forwarded as it arrives.
     Streaming(Box<Streaming>),
 }
 
-/// A client's body as it comes, behind what has been read of it already.
+/// A client's body as it arrives, after the pieces that have been read ahead.
 pub(crate) struct Streaming {
     read: VecDeque<Bytes>,
     rest: Incoming,
-    /// Bytes that may still come.
+    /// Bytes that may still arrive, after decoding.
     allowed: u64,
-    /// Takes off the coding that it came in.
+    /// Removes the content coding of the request.
     decoder: Option<Decoder>,
-    /// What has come and still has its coding.
+    /// Received bytes that are not decoded yet.
     coded: Bytes,
-    /// What comes behind all data.
+    /// Trailers, forwarded after all data.
     trailers: Option<Frame<Bytes>>,
     progress: Rc<Progress>,
     peer: Rc<Peer>,
 }
 
-/// How a request's body gets on: for whoever must know at whose fault it does not.
+/// Upload progress. Tells a stalled client from a stalled upstream.
 #[derive(Default)]
 pub(crate) struct Progress {
-    /// While the client's next piece has not come.
+    /// Set while the gateway waits for the client's next piece.
     waits_since: Cell<Option<Instant>>,
     waited: Cell<Span>,
     pieces: Cell<u64>,
     is_over: Cell<bool>,
 }
 
-/// Why a request's body did not reach the upstream whole.
+/// Reasons why a request's body did not reach the upstream completely.
 #[derive(Debug, Error)]
 pub(crate) enum BodyError {
     /// 413.
     #[error("the request's body is longer than allowed")]
     TooLong,
-    /// 400: it ended early, or its chunks make no sense.
+    /// 400: the body ended early, or its chunked framing is invalid.
     #[error("the request's body cannot be read: {0}")]
     Broken(hyper::Error),
-    /// 400: it is not compressed as it says.
+    /// 400: the body does not match its Content-Encoding.
     #[error("the request's body is not what its Content-Encoding says: {0}")]
     Coding(io::Error),
     /// 413.
@@ -100,7 +100,7 @@ impl Streaming {
         }
     }
 
-    /// The next piece, which is kept and goes on in its turn; none at the end.
+    /// Reads the next piece and keeps it for forwarding. `None` at the end.
     pub(crate) async fn read_ahead(&mut self) -> Result<Option<&[u8]>, BodyError> {
         let Some(frame) = poll_fn(|cx| self.poll_rest(cx)).await.transpose()? else {
             return Ok(None);
@@ -117,7 +117,7 @@ impl Streaming {
         }
     }
 
-    /// What comes next, without the coding that it came in.
+    /// Polls for the next piece, decoded.
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         while let Some(decoder) = &mut self.decoder {
             let data = if self.coded.is_empty() {
@@ -149,7 +149,7 @@ impl Streaming {
 
     fn poll_raw(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let frame = Pin::new(&mut self.rest).poll_frame(cx);
-        // Each piece begins the time for the next one anew.
+        // Each piece restarts the timeout for the next one.
         self.peer.reading(frame.is_pending());
         self.progress.waits(frame.is_pending());
         let frame = ready!(frame).transpose().map_err(BodyError::Broken)?;
@@ -167,7 +167,7 @@ impl Drop for Streaming {
     }
 }
 
-/// What may still come after so many bytes more.
+/// Returns the allowance after `length` more bytes.
 fn take_off(allowed: u64, length: usize) -> Result<u64, BodyError> {
     allowed.checked_sub(length as u64).ok_or(BodyError::TooLong)
 }
@@ -183,23 +183,23 @@ impl From<DecodeError> for BodyError {
 }
 
 impl Progress {
-    /// The client's next piece has not come.
+    /// True if the gateway waits for the client's next piece.
     pub(crate) fn waits_for_client(&self) -> bool {
         self.waits_since.get().is_some()
     }
 
-    /// For how long it was waited for, so far.
+    /// Time spent waiting for the client so far.
     pub(crate) fn waited(&self) -> Span {
         let waits = self.waits_since.get().map(|since| now().since(since));
         self.waited.get() + waits.unwrap_or_default()
     }
 
-    /// Nobody wants more of it: it was sent, or cannot be.
+    /// True if the upload has ended: the body was sent or cannot be sent.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.get()
     }
 
-    /// Whether it is waited for from now on.
+    /// Starts or ends a wait for the client.
     fn waits(&self, waits: bool) {
         match (waits, self.waits_since.get()) {
             (true, None) => self.waits_since.set(Some(now())),
@@ -211,14 +211,14 @@ impl Progress {
         }
     }
 
-    /// Pieces that were asked for and came.
+    /// Pieces received from the client.
     pub(crate) fn pieces(&self) -> u64 {
         self.pieces.get()
     }
 }
 
 impl Outgoing {
-    /// How it gets on, where there is one.
+    /// Progress of the upload, if there is a body.
     pub(crate) fn progress(&self) -> Option<Rc<Progress>> {
         match self {
             Self::Nothing => None,
@@ -227,7 +227,7 @@ impl Outgoing {
     }
 }
 
-/// The length of a body of which pieces were read ahead of the rest.
+/// Size hint of a body with some pieces already read.
 pub(crate) fn hint_ahead(read: &VecDeque<Bytes>, rest: SizeHint) -> SizeHint {
     let read: u64 = read.iter().map(|piece| piece.len() as u64).sum();
     let mut hint = SizeHint::new();
@@ -281,15 +281,15 @@ impl Body for Outgoing {
     }
 }
 
-/// A reply's body towards the client.
+/// The body of a reply towards the client.
 pub(crate) enum ReplyBody {
-    /// All of it.
+    /// The complete body.
     Whole(Bytes),
-    /// The upstream's, as it comes.
+    /// The upstream's body, forwarded as it arrives.
     Passing(Passing),
-    /// The upstream's, a part of which was read ahead.
+    /// The upstream's body, with a part read ahead.
     Ahead(Box<Source>),
-    /// The upstream's, compressed as it comes.
+    /// The upstream's body, compressed as it arrives.
     Packed(Box<Packed>),
 }
 

@@ -1,8 +1,8 @@
-//! Replies that come again, with what became of them: what repeats is compressed once.
+//! Cache of compressed replies: repeated content is compressed once.
 //!
-//! A reply is known by its content alone, compared byte for byte. So nothing here is ever out of date, nobody gets what the
-//! upstream did not just send him, and no rule of HTTP caching applies. What comes for the second time is kept: a reply
-//! that never comes again is not worth its room. Where the room is full, what was not asked for again goes first.
+//! The key is the uncompressed content, compared byte by byte. Entries thus never become stale, clients get exactly the
+//! content that the upstream just sent, and no rule of HTTP caching applies. A reply is stored at its second
+//! occurrence, since unique content is not worth the memory. A full cache first evicts entries not requested again.
 
 use std::hash::BuildHasher as _;
 
@@ -12,22 +12,22 @@ use posthaste_wsqos::{STEPS, Step, Steps};
 use quick_cache::unsync::DefaultLifecycle;
 use quick_cache::{DefaultHashBuilder, Weighter, unsync};
 
-/// What a message became, by step.
+/// Compressed forms of a message, by step.
 #[derive(Clone, Default)]
 pub(crate) struct Versions([Option<Bytes>; STEPS.len()]);
 
-/// One thread's replies.
+/// The cache of one thread.
 pub(crate) struct Cache {
     kept: unsync::Cache<Bytes, Versions, ByLength, DefaultHashBuilder>,
-    /// Of what came once: the hash, at the place that it says.
+    /// Hashes of recent messages, each in the slot given by the hash.
     seen: Box<[u64]>,
     hasher: DefaultHashBuilder,
 }
 
-/// Places for what came once.
+/// Slots for recent hashes.
 const SEEN: usize = 4096;
 
-/// How long a reply is taken to be when the table is laid out.
+/// Assumed size of a reply, for sizing the table.
 const USUAL: u64 = 8 << 10;
 
 #[derive(Clone)]
@@ -41,12 +41,12 @@ impl Weighter<Bytes, Versions> for ByLength {
 }
 
 impl Versions {
-    /// What `step` makes of the message.
+    /// The form compressed with `step`.
     pub(crate) fn by(&self, step: Step) -> Option<&Bytes> {
         self.0[step.index()].as_ref()
     }
 
-    /// Those there are.
+    /// Steps with a compressed form.
     pub(crate) fn steps(&self) -> Steps {
         let there = STEPS.into_iter().filter(|step| self.by(*step).is_some());
         there.fold(Steps::default(), Steps::with)
@@ -54,7 +54,7 @@ impl Versions {
 }
 
 impl Cache {
-    /// Holds `room` bytes of messages and what became of them; with no room it does nothing.
+    /// Creates a cache of `room` bytes, counting messages and compressed forms. With 0 bytes it is disabled.
     pub(crate) fn new(room: Size) -> Self {
         let (room, hasher) = (room.as_bytes(), DefaultHashBuilder::default());
         let items = usize::try_from(room / USUAL).unwrap_or(usize::MAX);
@@ -66,12 +66,12 @@ impl Cache {
         }
     }
 
-    /// What became of `message`.
+    /// Returns the compressed forms of `message`.
     pub(crate) fn find(&self, message: &[u8]) -> Option<&Versions> {
         self.is_on().then(|| self.kept.get(message)).flatten()
     }
 
-    /// Keeps what `step` made of `message`, if it came before.
+    /// Stores the form compressed with `step`, if `message` occurred before.
     pub(crate) fn keep(&mut self, message: &[u8], step: Step, packed: &Bytes) {
         if !self.is_on() || !self.came_before(message) {
             return;
@@ -96,7 +96,7 @@ impl Cache {
 mod tests {
     use super::*;
 
-    /// A message of so many bytes, none like another.
+    /// A unique message of `length` bytes.
     fn message(number: u32, length: usize) -> Vec<u8> {
         let mut message = vec![b'x'; length];
         message[..4].copy_from_slice(&number.to_be_bytes());
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(found.by(Step::Zstd3).unwrap(), "zstd-3 5000");
         let steps = Steps::default().with(Step::Gzip1).with(Step::Zstd3);
         assert_eq!(found.steps(), steps);
-        // A byte makes it another.
+        // One different byte makes a different message.
         let mut other = book.clone();
         other[4999] ^= 1;
         assert!(cache.find(&other).is_none() && cache.find(&book[..4999]).is_none());

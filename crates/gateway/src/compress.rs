@@ -1,4 +1,4 @@
-//! Whether a reply is compressed, and the reply that comes of it.
+//! The compression stage: decides about a reply and builds the reply for the client.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -31,10 +31,10 @@ use crate::source::Source;
 use crate::upstream::{Failure, Passing};
 use crate::workshop::{Job, Workshop, now};
 
-/// Why a reply was compressed or not, for those who ask.
+/// Reports the reason of the decision to clients that request it.
 const DECISION: HeaderName = HeaderName::from_static("compression-decision");
 
-/// A reply on its way, and all that decides about it.
+/// A reply and the inputs of the decision about it.
 pub(crate) struct Compression<'a> {
     pub(crate) workshop: &'a Rc<Workshop>,
     pub(crate) cache: &'a RefCell<Cache>,
@@ -43,14 +43,14 @@ pub(crate) struct Compression<'a> {
     pub(crate) method: &'a Method,
     pub(crate) wishes: &'a Wishes,
     pub(crate) peer: &'a Peer,
-    /// The request's If-None-Match, all lines of it.
+    /// All lines of the request's If-None-Match.
     pub(crate) none_match: &'a [HeaderValue],
-    /// Whether the client wants the content as it is (RFC 9111, section 5.2.1.6).
+    /// The client forbids transformation (no-transform; RFC 9111, section 5.2.1.6).
     pub(crate) no_transform: bool,
 }
 
 impl Compression<'_> {
-    /// Decides about a reply, and does what was decided.
+    /// Decides about a reply and carries out the decision.
     pub(crate) async fn apply(
         &self,
         reply: Response<Passing>,
@@ -78,7 +78,7 @@ impl Compression<'_> {
                         let headers = &mut head.headers;
                         let packed =
                             self.pack(headers, step, facts.length, decision, source, known);
-                        // In a box: a reply that stays as it is would hold and move room for it.
+                        // Boxed, so that replies that are not compressed do not carry space for this future.
                         Box::pin(packed).await?
                     }
                 }
@@ -91,8 +91,8 @@ impl Compression<'_> {
         Ok((Response::from_parts(head, body), reason))
     }
 
-    /// What a 304 and a reply to HEAD say of the whole reply, caches take for what holds of the one that they
-    /// keep, which was ours (RFC 9110, sections 9.3.2 and 15.4.5).
+    /// Adjusts the head of a 304 reply or a reply to HEAD. Caches apply it to their stored reply, possibly one that was
+    /// compressed here (RFC 9110, sections 9.3.2 and 15.4.5).
     fn say_as_whole(&self, reply: Reply, headers: &mut HeaderMap) {
         let rules = &self.rules;
         let got = Reply {
@@ -111,7 +111,7 @@ impl Compression<'_> {
         }
     }
 
-    /// Says to caches what the form of the reply depends on, where it does.
+    /// Adds Vary, if the reply's form depends on the request.
     fn vary(&self, headers: &mut HeaderMap) {
         let everything = lines(headers, VARY).any(|line| line.trim_ascii() == b"*");
         if !everything && self.route.policy != Policy::Never {
@@ -120,8 +120,8 @@ impl Compression<'_> {
         }
     }
 
-    /// Decides, and finds what became of the same reply before; `None` where it was not looked for, since it has not
-    /// come whole or is not to be compressed.
+    /// Decides, and looks up compressed forms of the same content. `None` if no lookup took place, because the reply
+    /// has not arrived completely or must not be compressed.
     fn decide(&self, reply: Reply, source: &mut Source) -> (Decision, Option<Versions>) {
         let (now, mut known) = (now(), None);
         let mut question = Question {
@@ -150,13 +150,13 @@ impl Compression<'_> {
         (decision, known)
     }
 
-    /// What became of `message` before.
+    /// Returns the cached compressed forms of `message`.
     fn find(&self, message: &[u8]) -> Versions {
         let cache = self.cache.borrow();
         cache.find(message).cloned().unwrap_or_default()
     }
 
-    /// What the kernel knows of the client's line: asked only where somebody wants to know.
+    /// Returns the kernel's data about the client's path. Queried only for the policy that uses it.
     fn line(&self) -> Option<Line> {
         let path = (self.route.policy == Policy::Link).then(|| self.peer.path())??;
         Some(Line {
@@ -166,7 +166,7 @@ impl Compression<'_> {
         })
     }
 
-    /// Compresses a body whose time has been paid for: at once where it is short, else as it comes.
+    /// Compresses a body as decided: short bodies whole, others as they arrive.
     async fn pack(
         &self,
         headers: &mut HeaderMap,
@@ -202,7 +202,7 @@ impl Compression<'_> {
         Ok((decision.reason, body))
     }
 
-    /// What a message is compressed, now or before; none where that makes it no smaller.
+    /// Returns the message compressed, now or from the cache. `None` if compression does not make it smaller.
     fn pack_whole(
         &self,
         job: Job,
@@ -224,8 +224,7 @@ impl Compression<'_> {
         Ok(Some(packed))
     }
 
-    /// Compresses what the Body of an envelope holds; one that cannot be had whole, or cannot be taken
-    /// apart, stays as it is.
+    /// Compresses the content of the SOAP Body. An envelope that is incomplete or cannot be parsed stays unchanged.
     async fn pack_body(
         &self,
         headers: &mut HeaderMap,
@@ -251,7 +250,7 @@ impl Compression<'_> {
     }
 }
 
-/// What of a reply's head matters.
+/// Properties of a reply's head that the decision needs.
 fn facts(head: &Parts, length: Option<u64>, method: &Method) -> Reply {
     let headers = &head.headers;
     Reply {
@@ -266,21 +265,21 @@ fn facts(head: &Parts, length: Option<u64>, method: &Method) -> Reply {
     }
 }
 
-/// The head of a reply whose content now has a coding.
+/// Adjusts the head of a reply whose content now has a coding.
 fn become_coded(headers: &mut HeaderMap, coding: Coding) {
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.token()));
     become_another(headers);
 }
 
-/// The head of a reply that is another representation now, so that a strong validator becomes a weak
-/// one and parts of it are parts of something else (RFC 9110, section 8.8.1).
+/// Adjusts the head of a reply that is now a different representation: a strong validator becomes weak, and byte ranges
+/// no longer apply (RFC 9110, section 8.8.1).
 fn become_another(headers: &mut HeaderMap) {
     headers.remove(CONTENT_LENGTH);
     headers.remove(ACCEPT_RANGES);
     weaken(headers);
 }
 
-/// Makes a strong validator a weak one.
+/// Turns a strong validator into a weak one.
 fn weaken(headers: &mut HeaderMap) {
     let strong = headers
         .get(ETAG)
@@ -292,8 +291,8 @@ fn weaken(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether a list of If-None-Match has the reply's validator as a weak one only: as it was in what was
-/// compressed here.
+/// True if an If-None-Match list holds the reply's validator only in its weak form, as replies compressed here carry
+/// it.
 fn knows_as_weak(list: &HeaderValue, headers: &HeaderMap) -> bool {
     let tag = headers.get(ETAG).and_then(|tag| tag.to_str().ok());
     let (Some(tag), Ok(list)) = (tag, list.to_str()) else {

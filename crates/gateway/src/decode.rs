@@ -1,7 +1,7 @@
-//! Requests that come compressed: read within bounds, so that a small one cannot become a huge one.
+//! Compressed requests, decoded within bounds, so that a small body cannot expand without limit.
 //!
-//! The upstream gets the content without its coding, and the scan of the SOAP header can read it.
-//! Only single codings that are known here are taken off; all others go on as they are.
+//! The upstream gets the content without its coding, and the scan of the SOAP header can read it. Only a single coding
+//! that the gateway supports is removed; all others are forwarded unchanged.
 
 use std::io::{self, Write};
 
@@ -13,26 +13,26 @@ use posthaste_wsqos::{Coding, forbids_transform};
 use crate::headers::is_sealed;
 use crate::preference::lines;
 
-/// So much may come of anything; more only in proportion.
+/// Decoded bytes that are always allowed. Beyond them the ratio applies.
 const FREE: u64 = 1 << 20;
 
-/// Bytes that may come of one: XML rarely gets 30 times smaller.
+/// Decoded bytes allowed per compressed byte. XML rarely compresses more than 30-fold.
 const RATIO: u64 = 100;
 
-/// Bytes that are decoded at once, and what may come of them: all that gzip can make of so many, 1,032 times as much. What
-/// another coding makes of them is held in memory as well.
+/// Compressed bytes decoded at once, and the bound on their output. The bound covers gzip's maximum expansion, 1,032
+/// times. For other codings, too, it limits the output held in memory.
 pub(crate) const PIECE: usize = 16 << 10;
 const AT_ONCE: u64 = 17 << 20;
 
-/// Takes a coding off a body.
+/// Removes the content coding of a body.
 pub(crate) struct Decoder {
     inner: posthaste_coding::Decoder<Bounded>,
     read: u64,
-    /// Whether what may come of the piece at hand is all that may still come.
+    /// The overall allowance, not the ratio, bounds the current piece.
     at_the_end: bool,
 }
 
-/// What has come of a body and was not fetched yet; refuses what is out of all proportion.
+/// Decoded bytes that were not fetched yet. Fails beyond the bound `most`.
 #[derive(Default)]
 struct Bounded {
     bytes: Vec<u8>,
@@ -40,19 +40,19 @@ struct Bounded {
     most: u64,
 }
 
-/// Why a body could not be decoded.
+/// Reasons why a body could not be decoded.
 #[derive(Debug)]
 pub(crate) enum DecodeError {
-    /// It is not what Content-Encoding says, or ends early.
+    /// The body does not match its Content-Encoding, or ends early.
     Broken(io::Error),
-    /// It becomes out of all proportion larger.
+    /// The expansion exceeds the allowed ratio.
     Explodes,
-    /// More comes of it than may.
+    /// The decoded body exceeds the allowed length.
     TooLong,
 }
 
 impl Decoder {
-    /// The decoder of a request with these header fields, which then say that it has no coding.
+    /// Returns the decoder for a request with these headers, and removes its Content-Encoding and Content-Length.
     pub(crate) fn of(headers: &mut HeaderMap) -> io::Result<Option<Self>> {
         let Some(coding) = headers
             .get(CONTENT_ENCODING)
@@ -78,7 +78,7 @@ impl Decoder {
         })
     }
 
-    /// What comes of the next piece, of at most [`PIECE`] bytes; it may be nothing, and is `allowed` bytes at most.
+    /// Decodes a piece of at most [`PIECE`] bytes. Returns at most `allowed` bytes, possibly none.
     pub(crate) fn push(&mut self, piece: &[u8], allowed: u64) -> Result<Bytes, DecodeError> {
         self.read += piece.len() as u64;
         self.bound(allowed);
@@ -94,7 +94,7 @@ impl Decoder {
         self.at_the_end = allowed <= in_proportion;
     }
 
-    /// What comes at the end.
+    /// Ends the body and returns the remaining bytes.
     pub(crate) fn finish(&mut self, allowed: u64) -> Result<Bytes, DecodeError> {
         self.bound(allowed);
         let finished = self.inner.finish();
@@ -111,7 +111,7 @@ impl Decoder {
     }
 }
 
-/// What [`Bounded`] says, and no decoder does.
+/// The error kind of [`Bounded`]. No decoder uses it.
 const FULL: io::ErrorKind = io::ErrorKind::StorageFull;
 
 impl Write for Bounded {
@@ -134,7 +134,7 @@ impl Write for Bounded {
 mod tests {
     use super::*;
 
-    /// In one piece a kilobyte can become megabytes: no more than is allowed may ever be in memory.
+    /// One compressed kilobyte can expand to megabytes. Memory must never hold more than allowed.
     #[test]
     fn what_explodes_is_never_kept() {
         let zeros = vec![0; 16 << 20];
@@ -154,7 +154,7 @@ mod tests {
         assert!(kept <= 2 * FREE, "{kept}");
     }
 
-    /// A body that has been long earns no more than a bounded piece.
+    /// A long body does not earn a larger allowance for one piece.
     #[test]
     fn what_explodes_late_is_never_kept_either() {
         let mut state = 1u64;
@@ -175,7 +175,7 @@ mod tests {
         });
         assert!(matches!(outcome, Err(DecodeError::Explodes)), "{outcome:?}");
         assert!(most <= 2 * AT_ONCE, "{most}");
-        // Nor more than may come at all.
+        // The overall allowance also applies.
         body.truncate(PIECE);
         let mut decoder = Decoder::new(Coding::Zstd).unwrap();
         let outcome = decoder.push(&body, 1000);

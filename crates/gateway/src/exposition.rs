@@ -1,4 +1,4 @@
-//! The counters as Prometheus reads them (OpenMetrics text).
+//! The counters in OpenMetrics text, for Prometheus.
 
 mod promises;
 
@@ -19,7 +19,7 @@ use crate::protection::Protection;
 use crate::traces::Counts;
 use crate::upstream::Failure;
 
-/// Everything that is counted and measured now.
+/// Returns all counters and gauges.
 pub(crate) fn text(house: &Arc<House>) -> String {
     exposition::text("posthaste_gateway", house.clone())
 }
@@ -254,7 +254,7 @@ fn times(out: &mut DescriptorEncoder, name: &str, help: &str, times: &Times) -> 
         .zip(counts)
         .map(|(n, count)| (2_f64.powi(n) / 1e6, count))
         .collect();
-    // The last one has no bound.
+    // The last bucket has no upper bound.
     let (_, beyond) = buckets.pop().unwrap_or_default();
     let sum = times.nanos.load(Relaxed) as f64 / 1e9;
     histogram(out, name, help, sum, buckets, beyond)

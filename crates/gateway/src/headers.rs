@@ -1,4 +1,4 @@
-//! Header fields on their way through a gateway (RFC 9110, section 7.6).
+//! Header fields of forwarded messages (RFC 9110, section 7.6).
 
 use hyper::HeaderMap;
 use hyper::Version;
@@ -12,7 +12,7 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 const HTTP: HeaderValue = HeaderValue::from_static("http");
 const HTTPS: HeaderValue = HeaderValue::from_static("https");
 
-/// Fields that hold a digest or a signature of the content as it is (RFC 9530, RFC 9421).
+/// Fields with a digest or signature of the content (RFC 9530, RFC 9421).
 static SEALS: [HeaderName; 5] = [
     HeaderName::from_static("content-digest"),
     HeaderName::from_static("repr-digest"),
@@ -21,7 +21,7 @@ static SEALS: [HeaderName; 5] = [
     HeaderName::from_static("signature"),
 ];
 
-/// Whether a message says what its content must be, byte by byte, or that it will in its trailers.
+/// True if a message fixes its content byte by byte, in its header or announced trailers.
 pub(crate) fn is_sealed(headers: &HeaderMap) -> bool {
     let is_seal = |name: &str| {
         SEALS
@@ -37,7 +37,7 @@ pub(crate) fn is_sealed(headers: &HeaderMap) -> bool {
         .any(|(name, line)| SEALS.contains(name) || (*name == TRAILER && names_seal(line)))
 }
 
-/// Takes away what concerns one connection only, and what the Connection field names.
+/// Removes hop-by-hop fields and the fields that Connection names.
 pub(crate) fn strip_hop(headers: &mut HeaderMap) {
     let own = headers.keys().filter(|name| is_of_one_hop(name)).cloned();
     let mut gone: Vec<HeaderName> = own.collect();
@@ -45,7 +45,7 @@ pub(crate) fn strip_hop(headers: &mut HeaderMap) {
         let named = headers
             .get_all(CONNECTION)
             .iter()
-            // Nearly all of them say this, and it is removed anyway.
+            // The most frequent value; this field is removed in any case.
             .filter(|field| !field.as_bytes().eq_ignore_ascii_case(b"keep-alive"))
             .filter_map(|field| field.to_str().ok())
             .flat_map(|field| field.split(','))
@@ -58,8 +58,8 @@ pub(crate) fn strip_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// Fields that stay although Connection names them: routing and framing need them, or the gateway writes them. Nobody else
-/// decides what the upstream learns of whom a request is to, from and through (RFC 9110, section 7.6.1).
+/// True if a field stays even when Connection names it. Routing and framing need it, or the gateway writes it. A client
+/// must not suppress the forwarding information for the upstream (RFC 9110, section 7.6.1).
 fn is_for_all_hops(name: &HeaderName) -> bool {
     matches!(
         name.as_str(),
@@ -74,8 +74,8 @@ fn is_for_all_hops(name: &HeaderName) -> bool {
     )
 }
 
-/// Leaves of a message's lengths the one that it has: none beside a transfer coding (RFC 9112, section 6.3), and one where
-/// it is said several times.
+/// Normalises Content-Length: none with a transfer coding (RFC 9112, section 6.3), one value instead of equal
+/// repetitions, and none if values differ.
 pub(crate) fn one_length(headers: &mut HeaderMap) {
     let Some(first) = headers.get(CONTENT_LENGTH) else {
         return;
@@ -96,7 +96,7 @@ pub(crate) fn one_length(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether a field concerns one connection and not the next.
+/// True if a field is hop-by-hop.
 fn is_of_one_hop(name: &HeaderName) -> bool {
     matches!(
         name.as_str(),
@@ -111,8 +111,8 @@ fn is_of_one_hop(name: &HeaderName) -> bool {
     )
 }
 
-/// Makes weak validators of If-Match strong ones. What was compressed here had a strong one, of which a weak one was made,
-/// and a weak one never matches (RFC 9110, section 13.1.1); one that was weak before matches no more than it did.
+/// Turns weak validators in If-Match into strong ones. Replies compressed here got a weak validator from a strong one,
+/// and weak ones never match (RFC 9110, section 13.1.1). Validators that were weak at the upstream still do not match.
 pub(crate) fn match_strongly(headers: &mut HeaderMap) {
     if !headers
         .get_all(IF_MATCH)
@@ -131,7 +131,7 @@ pub(crate) fn match_strongly(headers: &mut HeaderMap) {
     }
 }
 
-/// A list of validators without the mark of weak ones, which stands before a quoted one.
+/// Returns a list of validators without the prefix `W/` of weak ones.
 fn strengthen(list: &[u8]) -> Vec<u8> {
     let mut is_quoted = false;
     let (mut strong, mut rest) = (Vec::with_capacity(list.len()), list);
@@ -147,9 +147,9 @@ fn strengthen(list: &[u8]) -> Vec<u8> {
     strong
 }
 
-/// Says to the upstream for whom the request is, and through whom it came, by which version.
+/// Adds the forwarding fields: client address, scheme and protocol version.
 pub(crate) fn say_for_whom(headers: &mut HeaderMap, client: &Peer, https: bool, by: Version) {
-    // Several lines of a list are one list: what came before us stays.
+    // Fields on several lines form one list: earlier entries stay.
     headers.append(FORWARDED_FOR, client.ip().clone());
     headers.insert(FORWARDED_PROTO, if https { HTTPS } else { HTTP });
     let us = match by {
@@ -169,7 +169,7 @@ mod tests {
         for (list, wanted) in [
             (&b"W/\"7\""[..], &b"\"7\""[..]),
             (b"\"7\", W/\"8\",W/\"9\"", b"\"7\", \"8\",\"9\""),
-            // What is quoted stays, whatever it looks like.
+            // Quoted text stays unchanged.
             (b"\"W/\", \"aW/\"", b"\"W/\", \"aW/\""),
             (b"*", b"*"),
             (b"W/", b"W/"),

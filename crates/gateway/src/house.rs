@@ -1,4 +1,4 @@
-//! What all threads of a gateway know: what is served, what was counted, how busy it is.
+//! State shared by all threads of a gateway: configuration, counters, load.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,12 +16,12 @@ use crate::protection::Protection;
 use crate::site::Plan;
 use crate::traces::Traces;
 
-/// What is shared.
+/// The shared state.
 pub(crate) struct House {
     pub(crate) plan: watch::Sender<Arc<Plan>>,
-    /// Of what all workers protect together; each has its own where they protect themselves.
+    /// Load of a common protected resource. Unused if each worker protects itself.
     pub(crate) outlook: watch::Sender<Outlook>,
-    /// The busy share last seen of what is protected, as bits, not a number before; of workers the [`Outlook`] says it.
+    /// Last busy share of a common resource, as bits of an `f64`; NaN without a sample. Workers use [`Outlook`].
     pub(crate) latest: AtomicU64,
     pub(crate) protection: Protection,
     pub(crate) metrics: Metrics,
@@ -32,12 +32,12 @@ pub(crate) struct House {
 }
 
 impl House {
-    /// What is served by now.
+    /// The current configuration.
     pub(crate) fn plan(&self) -> Arc<Plan> {
         self.plan.borrow().clone()
     }
 
-    /// What the workers go by now.
+    /// The current load estimate.
     pub(crate) fn outlook(&self) -> Outlook {
         match self.plan().config.demand.watch {
             Watch::Workers => self.metrics.outlooks.all(),
@@ -45,11 +45,11 @@ impl House {
         }
     }
 
-    /// How busy what is protected was when it was last looked at, 0 to 1; none where it could not be seen.
+    /// The last sampled busy share, 0 to 1. `None` if unknown.
     pub(crate) fn busy(&self) -> Option<f64> {
         match self.plan().config.demand.watch {
             Watch::Workers => Some(self.outlook().busy.into()),
-            // It is there as soon as a reply has brought it.
+            // Current as soon as a reply has carried a report.
             Watch::Upstream(_) => reported(self),
             _ => Some(f64::from_bits(self.latest.load(Relaxed))).filter(|busy| !busy.is_nan()),
         }

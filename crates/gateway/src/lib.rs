@@ -1,8 +1,8 @@
-//! A reverse proxy that compresses what the server can afford, for clients that want it.
+//! A reverse proxy that compresses as far as CPU time allows, for clients that want it.
 //!
-//! [`start`] runs it. A request's path is in `path`, from top to bottom; what a client wants and
-//! what is decided lies in the room `wsqos`, which knows no socket. Each thread serves by itself: no
-//! request changes threads, and connections to upstreams are not shared between them.
+//! [`start`] runs it. The request pipeline is in `path`. Preferences and policies are in the crate `wsqos`, which does
+//! no I/O. Each thread serves independently: a request stays on its thread, and connections to upstreams are not
+//! shared.
 
 mod access;
 mod admin;
@@ -63,51 +63,51 @@ use crate::traces::Traces;
 pub use crate::upstream::TargetError;
 use crate::workshop::Workshop;
 
-/// How often unused connections to upstreams are looked at.
+/// Interval between searches for unused connections to upstreams.
 const SWEEP: Duration = Duration::from_secs(1);
 
-/// Connections that wait on the admin address: a few watch, nobody else.
+/// Accept queue of the admin address. Few clients monitor a gateway.
 const ADMIN_BACKLOG: u32 = 64;
 
-/// Why a gateway did not start, or did not take a new configuration.
+/// Errors of a start or of a new configuration.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The address.
+    /// Cannot listen on an address.
     #[error(transparent)]
     Listen(#[from] posthaste_serve::ListenError),
-    /// The threads.
+    /// Cannot start the threads.
     #[error(transparent)]
     Start(#[from] posthaste_serve::StartError),
-    /// The certificate or key.
+    /// The certificate or key is unusable.
     #[error(transparent)]
     Tls(#[from] posthaste_serve::TlsError),
-    /// An upstream or a description.
+    /// An upstream or a service description is unusable.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The access log.
+    /// The access log cannot be opened.
     #[error("the access log {} cannot be written: {error}", file.display())]
     Log {
-        /// Which file.
+        /// Path of the log.
         file: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         error: std::io::Error,
     },
-    /// The collector of traces.
+    /// The address of the trace collector is invalid.
     #[error("traces.collector: {0}")]
     Traces(posthaste_offers::UrlError),
-    /// What only a new start can change.
+    /// A setting that only a restart can change.
     #[error("{0} cannot change while the gateway runs: start it anew")]
     Fixed(&'static str),
 }
 
-/// A gateway at work. Dropping it drains it and waits for the end.
+/// A running gateway. Dropping it drains it and waits for the end.
 pub struct Running {
-    /// Where clients connect; the port is the real one when 0 was asked for.
+    /// Address for clients. The port is the real one if 0 was configured.
     pub addr: SocketAddr,
-    /// Where `/status`, `/metrics` and `/healthz` are.
+    /// Address of `/status`, `/metrics` and `/healthz`.
     pub admin: SocketAddr,
     tls: Option<Arc<ServerTls>>,
-    // In this order: clients first, those who watch last.
+    // Drop order: clients first, monitoring last.
     server: posthaste_serve::Running,
     _watcher: Option<Watcher>,
     _pricing: Option<Background>,
@@ -115,7 +115,7 @@ pub struct Running {
     house: Arc<House>,
 }
 
-/// Says whether `config` could be started: its upstreams resolve and its files can be read.
+/// Checks that `config` can be started: its upstreams resolve and its files can be read.
 pub fn check(config: Config) -> Result<(), Error> {
     certificate(&config)?;
     config.traces.as_ref().map(collector).transpose()?;
@@ -127,7 +127,7 @@ fn collector(traces: &config::Traces) -> Result<Sink, Error> {
     Sink::new(&traces.collector).map_err(Error::Traces)
 }
 
-/// Starts a gateway; it serves until the returned handle is stopped or dropped.
+/// Starts a gateway. It serves until the returned handle is stopped or dropped.
 pub fn start(config: Config) -> Result<Running, Error> {
     let server = server(&config)?;
     let listener = posthaste_serve::listen(config.listen, config.backlog)?;
@@ -205,7 +205,7 @@ fn server(config: &Config) -> Result<Server, Error> {
     })
 }
 
-/// A thread's gateway, with the tasks that keep it up to date.
+/// Creates the gateway of one thread and spawns its background tasks.
 fn gateway(house: &Arc<House>, thread: usize) -> Gateway {
     let workshop = Rc::new(Workshop::new(thread, house.clone()));
     let mut plans = house.plan.subscribe();
@@ -230,7 +230,7 @@ fn gateway(house: &Arc<House>, thread: usize) -> Gateway {
     }
 }
 
-/// Serves each new plan from the moment it comes.
+/// Applies each new configuration to the thread.
 async fn follow(
     house: Arc<House>,
     mut plans: watch::Receiver<Arc<Plan>>,
@@ -243,7 +243,7 @@ async fn follow(
     }
 }
 
-/// Hands each new outlook to the thread's workshop.
+/// Passes each new load estimate to the thread's `Workshop`.
 async fn look_out(mut outlooks: watch::Receiver<Outlook>, workshop: Rc<Workshop>) {
     while outlooks.changed().await.is_ok() {
         let outlook = *outlooks.borrow_and_update();
@@ -260,8 +260,8 @@ async fn sweep(site: Rc<RefCell<Rc<Site>>>) {
 }
 
 impl Running {
-    /// Serves by `config`, each thread from its next turn on; requests in service end as they began. The certificate is
-    /// read again, and shown to those who connect from then on.
+    /// Applies `config` to new requests; requests in service keep their configuration. Reads the certificate again and
+    /// presents it to connections from then on.
     pub fn reload(&self, config: Config) -> Result<(), Error> {
         let now = self.house.plan();
         let (old, new) = (now.config.timeouts, config.timeouts);
@@ -302,7 +302,7 @@ impl Running {
         self.server.stop();
     }
 
-    /// Waits until every connection is over after [`Running::stop`].
+    /// Waits until every connection has ended after [`Running::stop`].
     pub fn join(self) {
         self.server.join();
     }

@@ -1,4 +1,4 @@
-//! Which mark the packets of a reply get, and those of its request on the way to the upstream.
+//! The marking stage: selects the code point of a reply and of its request to the upstream.
 
 use hyper::Response;
 use hyper::header::{HeaderName, HeaderValue};
@@ -9,10 +9,10 @@ use posthaste_wsqos::{Asked, Mark, Marks};
 use crate::preference::Wishes;
 use crate::site::Route;
 
-/// How a reply is marked and who asked for it, for those who want to know.
+/// Reports the mark and its origin to clients that request it.
 const DECISION: HeaderName = HeaderName::from_static("mark-decision");
 
-/// Decides about the reply to a request; `offer` is what was promised by the one on which it was let in.
+/// Selects the mark of a reply. `offer` holds the priorities of the offer that admitted the request.
 pub(crate) fn decide(
     marks: &Marks,
     wishes: &Wishes,
@@ -28,7 +28,7 @@ pub(crate) fn decide(
     })
 }
 
-/// Has the reply go out with its mark.
+/// Sets the mark of the reply, and the decision field if `wants_reason`.
 pub(crate) fn apply<B>(mark: Mark, reply: &mut Response<B>, wants_reason: bool) {
     if mark.dscp != Dscp::DEFAULT {
         reply.extensions_mut().insert(mark.dscp);

@@ -1,8 +1,8 @@
-//! What a gateway counts: every reply by status, every decision by wish, origin and reason, every mark,
-//! every compression by step, every failure by kind, and how long it took.
+//! Counters of a gateway: replies by status, decisions by preference, origin and reason, marks, compressions by step,
+//! failures by kind, and times.
 //!
-//! Plain counters in arrays, one per label value that there can be: counting is an addition, and no
-//! label comes from outside. How they look to Prometheus is in [`exposition`](crate::exposition).
+//! Counters are arrays with one entry per possible label value: counting is one addition, and no label comes from
+//! outside. [`exposition`](crate::exposition) formats them for Prometheus.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,39 +17,39 @@ use crate::places::Place;
 use crate::preference::Wishes;
 use crate::upstream::Failure;
 
-/// Fields of requests that may hold what cannot be read, in the order of [`Wishes::unread`].
+/// Request fields that may be unreadable, in the order of [`Wishes::unread`].
 pub(crate) const UNREAD: [&str; 3] = ["accept-encoding", "prefer", "transport-priorities"];
 
 /// Counters since the start, shared by all threads.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    /// By status code less 100.
+    /// By status code minus 100.
     pub(crate) replies: [AtomicU64; 900],
     pub(crate) decisions: [[AtomicU64; REASONS.len()]; Wish::ALL.len()],
     pub(crate) origins: [AtomicU64; Origin::ALL.len()],
     pub(crate) scans: [AtomicU64; Seen::NAMES.len()],
-    /// By [`UNREAD`].
+    /// In the order of [`UNREAD`].
     pub(crate) unread: [AtomicU64; UNREAD.len()],
-    /// Replies by origin and code point, and those whose client asked for a mark that is not allowed.
+    /// Replies by origin and code point, and replies whose client requested a mark that is not allowed.
     pub(crate) marks: [[AtomicU64; 64]; MarkOrigin::ALL.len()],
     pub(crate) marks_denied: AtomicU64,
-    /// Connections to upstreams that the kernel did not mark.
+    /// Connections to upstreams that the kernel refused to mark.
     pub(crate) marks_refused: AtomicU64,
     pub(crate) packed: [PackedBy; STEPS.len()],
-    /// Replies whose compressed form was at hand.
+    /// Replies whose compressed form was cached.
     pub(crate) cached: PackedBy,
-    /// Requests that waited for a place.
+    /// Requests that waited for a permit.
     pub(crate) queued: AtomicU64,
     pub(crate) failures: [AtomicU64; Failure::KINDS.len()],
-    /// From a request's head to the head of its reply, and the upstreams' part of it.
+    /// From a request's head to the head of its reply, and the upstream's part of it.
     pub(crate) service: Times,
     pub(crate) upstream: Times,
-    /// Optional work, by thread.
+    /// Optional compression, by thread.
     pub(crate) work: Vec<Worked>,
     pub(crate) outlooks: Outlooks,
 }
 
-/// What was compressed by one step, or was at hand.
+/// Replies compressed with one step, or taken from the cache.
 #[derive(Debug, Default)]
 pub(crate) struct PackedBy {
     pub(crate) replies: AtomicU64,
@@ -58,18 +58,18 @@ pub(crate) struct PackedBy {
     pub(crate) nanos: AtomicU64,
 }
 
-/// A histogram of times: bucket *n* counts those below 2^*n* µs that no lower one counts, the last all above.
+/// A histogram of times. Bucket *n* counts times below 2^*n* µs that no lower bucket counts; the last is unbounded.
 #[derive(Debug, Default)]
 pub(crate) struct Times {
     pub(crate) buckets: [AtomicU64; 26],
     pub(crate) nanos: AtomicU64,
 }
 
-/// What each thread goes by.
+/// The current load estimate of each thread.
 #[derive(Debug)]
 pub(crate) struct Outlooks(Mutex<Vec<Outlook>>);
 
-/// One thread's [`Work`], as it was last published; on a cache line of its own.
+/// The last published [`Work`] of one thread, on a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Worked {
@@ -129,7 +129,7 @@ impl Metrics {
         }
     }
 
-    /// The kernel did not mark a connection to an upstream: it is used as it is.
+    /// Counts a connection to an upstream that the kernel did not mark. The connection is used without a mark.
     pub(crate) fn mark_refused(&self, error: &io::Error) {
         if self.marks_refused.fetch_add(1, Relaxed) == 0 {
             tracing::warn!(%error, "the kernel refuses to mark packets to an upstream");
@@ -154,7 +154,7 @@ impl Metrics {
         self.cached.add(read as u64, written as u64, Span::ZERO);
     }
 
-    /// Optional work of all threads.
+    /// Optional compression of all threads.
     pub(crate) fn work(&self) -> Work {
         let mut sum = Work::default();
         for worked in &self.work {
@@ -175,13 +175,13 @@ impl PackedBy {
 }
 
 impl Outlooks {
-    /// Called a few times a second.
+    /// Sets the estimate of one thread. Called a few times a second.
     pub(crate) fn set(&self, thread: usize, outlook: Outlook) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all[thread] = outlook;
     }
 
-    /// What it looks like over all: sums and means; high and known where one thread's demand is.
+    /// Combines the estimates of all threads: sums and means. High or known if at least one thread's is.
     pub(crate) fn all(&self) -> Outlook {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = all.len() as f32;

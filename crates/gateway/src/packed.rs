@@ -1,4 +1,4 @@
-//! A reply's body, compressed as it comes.
+//! A reply's body, compressed as it arrives.
 
 use std::io;
 use std::pin::Pin;
@@ -13,13 +13,13 @@ use crate::source::Source;
 use crate::upstream::Failure;
 use crate::workshop::Job;
 
-/// The compressed form of a body whose end is not known yet.
+/// The compressed form of a body of unknown length.
 pub(crate) struct Packed {
     source: Source,
-    /// None once all of it has been compressed.
+    /// `None` after the end of the body.
     work: Option<(Box<Packer>, Job)>,
     trailers: Option<HeaderMap>,
-    /// Bytes that the encoder has and the client cannot read yet.
+    /// The encoder holds bytes that the client cannot decode yet.
     held: bool,
 }
 
@@ -34,11 +34,11 @@ impl Packed {
         })
     }
 
-    /// The next piece of the result; none at the end.
+    /// Polls for the next compressed piece. `None` at the end.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Failure>> {
         while let Some((packer, job)) = &mut self.work {
             let out = match Pin::new(&mut self.source).poll_frame(cx)? {
-                // Nobody knows when more will come: what there is must be readable.
+                // The next piece may take long: flush, so that the client can decode all bytes so far.
                 Poll::Pending if self.held => {
                     self.held = false;
                     let out = job.part(0, || packer.flush());
@@ -65,7 +65,7 @@ impl Packed {
         Poll::Ready(Ok(None))
     }
 
-    /// The end of the result.
+    /// Ends the stream and returns the rest of the output.
     fn finish(&mut self) -> Result<Bytes, Failure> {
         let Some((packer, mut job)) = self.work.take() else {
             return Ok(Bytes::new());

@@ -1,4 +1,4 @@
-//! The path of a request, from top to bottom.
+//! The request pipeline: validate, route, read preferences, admit, queue, forward, compress, mark.
 
 use std::cell::RefCell;
 use std::pin::pin;
@@ -30,9 +30,9 @@ use crate::traces::Trace;
 use crate::upstream::{Failure, Passing, Target};
 use crate::workshop::{Workshop, now};
 
-/// One thread's gateway.
+/// The gateway of one thread.
 pub(crate) struct Gateway {
-    /// Replaced when the configuration is; a request keeps the one it began with.
+    /// Replaced with the configuration. A request keeps the one it started with.
     pub(crate) site: Rc<RefCell<Rc<Site>>>,
     pub(crate) workshop: Rc<Workshop>,
     pub(crate) places: Rc<Places>,
@@ -82,7 +82,7 @@ impl Handler for Gateway {
     }
 }
 
-/// A reply, and whose wish and which reason made it so, where it is an upstream's.
+/// A reply and, if it comes from an upstream, the decision about it.
 type Served = (Response<ReplyBody>, Option<Decided>);
 
 impl Gateway {
@@ -122,7 +122,7 @@ impl Gateway {
         let place = self.places.take().await;
         metrics.queued(&place);
         let asked = now();
-        // Pinned here: handed on by value, it would be copied.
+        // Pinned here, because passing the future by value would copy it.
         let ask = pin!(route.upstreams.ask(request, onward, &peer));
         let reply = pass.attend(ask, progress.as_deref()).await;
         drop(place);
@@ -162,12 +162,12 @@ impl Gateway {
     }
 }
 
-/// All lines of a field.
+/// Returns all lines of a field.
 fn all(headers: &HeaderMap, name: HeaderName) -> Vec<HeaderValue> {
     headers.get_all(name).iter().cloned().collect()
 }
 
-/// The request's body, as long as it may be and without a coding.
+/// Returns the request's body, limited in length and without its content coding.
 fn receive(
     site: &Site,
     head: &mut Parts,
@@ -187,7 +187,7 @@ fn receive(
     Ok(Outgoing::Streaming(Box::new(body)))
 }
 
-/// The request as the upstream gets it.
+/// Builds the request for the upstream.
 fn forward(
     site: &Site,
     mut head: Parts,
@@ -198,7 +198,7 @@ fn forward(
     match_strongly(&mut head.headers);
     let https = site.plan.config.tls.is_some();
     say_for_whom(&mut head.headers, peer, https, version);
-    // With GET, hyper takes a body that says nothing of its length for none.
+    // For a GET without a length, hyper assumes that there is no body.
     if matches!(body, Outgoing::Streaming(_)) && !head.headers.contains_key(CONTENT_LENGTH) {
         let chunked = HeaderValue::from_static("chunked");
         head.headers.insert(TRANSFER_ENCODING, chunked);
@@ -206,7 +206,7 @@ fn forward(
     Request::from_parts(head, body)
 }
 
-/// How busy the upstream says that it is, where that is watched.
+/// Records and removes the upstream's report of its busy share, if configured.
 fn take_report(site: &Site, target: &Target, headers: &mut HeaderMap) {
     if let Watch::Upstream(field) = &site.plan.config.demand.watch {
         let report = headers.remove(field);
@@ -216,7 +216,7 @@ fn take_report(site: &Site, target: &Target, headers: &mut HeaderMap) {
     }
 }
 
-/// The reply as it would go to the client without more ado.
+/// Prepares a reply for the client: Content-Length, hop-by-hop fields, version.
 fn send(mut reply: Response<Passing>) -> Response<Passing> {
     one_length(reply.headers_mut());
     strip_hop(reply.headers_mut());

@@ -1,10 +1,10 @@
-//! How many requests of one thread are under way at upstreams: as many as keep it busy, and no more.
+//! Concurrency limit: the number of requests that one thread has under way to upstreams.
 //!
-//! The more are under way, the more each costs: each has a connection to its upstream, which has to be opened and,
-//! among a thousand, has left the processor's caches by the time its reply comes. What a stall has gathered is then
-//! served more slowly than more of it comes. So a crowd waits here, in the order in which it came, and few connections
-//! that stay warm serve it. An upstream that takes its time needs more of them: whenever the event loop has gone round
-//! without a reply, one more request goes on, so that none waits for a thread that has nothing to do.
+//! Each request costs more if more are under way, because each has its own connection. A connection must be opened and,
+//! among a thousand, is no longer in the CPU caches when its reply arrives. Requests gathered during a stall would then
+//! be served more slowly than new ones arrive. So excess requests wait here in arrival order, and few warm connections
+//! serve them. Slow upstreams need more: whenever the event loop has completed a round without a reply, one more permit
+//! is added, so that no request waits for an idle thread.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,26 +12,26 @@ use std::rc::Rc;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::yield_now;
 
-/// Requests under way while replies keep coming: enough to have some of each in every round of the loop. 16 and 64 are
-/// as good, 8 are too few (docs/decisions/0003-crowds-of-connections.md).
+/// Permits while replies keep coming: some requests for every round of the loop. 16 and 64 perform as well, 8 are too
+/// few (docs/decisions/0003-crowds-of-connections.md).
 const PLACES: usize = 32;
 
-/// One thread's places.
+/// The concurrency limit of one thread.
 pub(crate) struct Places {
     free: Semaphore,
-    /// More than [`PLACES`], as long as they are needed.
+    /// Permits added beyond [`PLACES`].
     added: Cell<usize>,
     waiting: Cell<usize>,
-    /// Told when somebody begins to wait.
+    /// Notified when a request starts to wait.
     crowd: Notify,
-    /// Whether a reply has come since the loop last went round.
+    /// A reply has arrived since the last round of the loop.
     replied: Cell<bool>,
 }
 
-/// A request's place, until its reply has come.
+/// The permit of a request, held until its reply has arrived.
 pub(crate) struct Place<'p> {
     places: &'p Places,
-    /// Whether none was free at once.
+    /// The request had to wait for the permit.
     pub(crate) waited: bool,
 }
 
@@ -48,19 +48,19 @@ impl Places {
         }
     }
 
-    /// Takes a place, in the order of asking.
+    /// Takes a permit, in order of arrival.
     pub(crate) async fn take(&self) -> Place<'_> {
         let (places, waited) = (self, self.free.available_permits() == 0);
         let _waiting = waited.then(|| Waiting::begin(self));
-        // An error would say that the semaphore is closed: it never is.
+        // The semaphore is never closed, so this cannot fail.
         if let Ok(permit) = self.free.acquire().await {
-            // The place brings it back.
+            // Dropping the `Place` returns it.
             permit.forget();
         }
         Place { places, waited }
     }
 
-    /// Adds places where requests wait and no reply comes. Never ends.
+    /// Adds permits while requests wait and no reply arrives. Never returns.
     pub(crate) async fn look_after(self: Rc<Self>) {
         loop {
             self.crowd.notified().await;
@@ -91,7 +91,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl Drop for Place<'_> {
-    /// While others wait, an added place is given up: what needed it may be over.
+    /// Returns the permit. While others wait, an added permit is removed instead, since it may no longer be needed.
     fn drop(&mut self) {
         let Places { free, added, .. } = self.places;
         self.places.replied.set(true);
@@ -112,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// A thread that asks an upstream.
+    /// A thread with requests to an upstream.
     struct Thread {
         places: Rc<Places>,
         under_way: Rc<Cell<usize>>,
@@ -132,7 +132,7 @@ mod tests {
             }
         }
 
-        /// So many requests at once, each answered after so many rounds of the loop.
+        /// Starts `count` requests, each answered after `rounds` rounds of the loop.
         fn ask(&mut self, count: usize, rounds: usize) {
             for _ in 0..count {
                 let (places, under_way) = (self.places.clone(), self.under_way.clone());
@@ -149,7 +149,7 @@ mod tests {
             }
         }
 
-        /// The most that were under way at once until all were answered.
+        /// Waits for all requests and returns the maximum that was under way at once.
         async fn most(&mut self) -> usize {
             while self.requests.join_next().await.is_some() {}
             self.most.replace(0)

@@ -1,4 +1,4 @@
-//! What the client wishes of compression and of the network, read from the request's head and, of a SOAP message, from its header.
+//! The client's preferences about compression and marking, from the request's head and a SOAP header.
 
 use hyper::Method;
 use hyper::header::{ACCEPT_ENCODING, AsHeaderName, CONTENT_TYPE, HeaderMap, HeaderName};
@@ -16,32 +16,31 @@ const PREFER: HeaderName = HeaderName::from_static("prefer");
 const PRIORITY: HeaderName = HeaderName::from_static("priority");
 const SAVE_DATA: HeaderName = HeaderName::from_static("save-data");
 
-/// What a request says about compression and about the network.
+/// Preferences stated by a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Wishes {
     pub(crate) preference: Preference,
     pub(crate) accept: Accept,
     pub(crate) prefer: Prefer,
-    /// What a SOAP header states of the network.
+    /// Network priorities from the SOAP header.
     pub(crate) priorities: Option<Priorities>,
     pub(crate) urgency: Option<Urgency>,
-    /// The offer that a SOAP header selects.
+    /// The offer selected by the SOAP header.
     pub(crate) selected: Option<String>,
-    /// What the scan of the SOAP header came to, where there was one.
+    /// Result of the scan for a SOAP header, if one took place.
     pub(crate) seen: Option<Seen>,
-    /// By [`UNREAD`](crate::metrics::UNREAD): something there could not be read.
+    /// Unreadable fields, in the order of [`UNREAD`](crate::metrics::UNREAD).
     pub(crate) unread: [bool; 3],
 }
 
 impl Wishes {
-    /// Whether the client leaves it to the gateway whether its reply is compressed, by one of these codings.
+    /// True if the client leaves the decision to the gateway and accepts one of the codings.
     pub(crate) fn is_open(&self, offered: Codings) -> bool {
         let form = self.seen.unwrap_or_default().form();
         self.preference.is_open(form, &self.accept, offered)
     }
 
-    /// Reads the head, and as much of a SOAP message as its header takes; what was read of the body
-    /// is kept and goes on first.
+    /// Reads the head, and a SOAP message up to the end of its header. The pieces read are kept and forwarded first.
     pub(crate) async fn read(
         head: &Parts,
         body: &mut Outgoing,
@@ -88,14 +87,14 @@ impl Wishes {
     }
 }
 
-/// The media type of what may be a SOAP message.
+/// Returns the media type of a possible SOAP message.
 pub(crate) fn soap_media(head: &Parts) -> Option<MediaType<'_>> {
     let kind = head.headers.get(CONTENT_TYPE)?.to_str().ok()?;
     let media = http::media_type(kind).ok()?;
     (head.method == Method::POST).then_some(media)
 }
 
-/// The action of a call (SOAP 1.1: SOAPAction; SOAP 1.2: in the media type).
+/// Returns the action of a call (SOAP 1.1: field SOAPAction; SOAP 1.2: parameter of the media type).
 fn action<'a>(head: &'a Parts, media: &MediaType<'a>) -> Option<&'a str> {
     match media.version {
         Version::Soap11 => {
@@ -106,7 +105,7 @@ fn action<'a>(head: &'a Parts, media: &MediaType<'a>) -> Option<&'a str> {
     }
 }
 
-/// The lines of a field.
+/// Returns the lines of a field.
 pub(crate) fn lines(headers: &HeaderMap, name: impl AsHeaderName) -> impl Iterator<Item = &[u8]> {
     headers
         .get_all(name)

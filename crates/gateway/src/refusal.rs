@@ -1,4 +1,4 @@
-//! What a client is told when its request gets no reply from an upstream.
+//! Error replies of the gateway itself, for requests that get no reply from an upstream.
 
 use bytes::Bytes;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
@@ -9,11 +9,11 @@ use crate::body::{BodyError, ReplyBody};
 use crate::site::Astray;
 use crate::upstream::Failure;
 
-/// A request that ends here.
+/// A request that ends with an error reply.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
-    /// The reply's body.
+    /// Body of the reply.
     pub(crate) reason: String,
     kind: &'static str,
     /// Further fields of the reply.
@@ -32,7 +32,7 @@ impl Refusal {
         }
     }
 
-    /// A SOAP fault.
+    /// Creates an error reply with a SOAP fault.
     pub(crate) fn fault(version: Version, fault: &Fault) -> Self {
         let status = StatusCode::from_u16(fault.status(version));
         Self {
@@ -48,7 +48,7 @@ impl Refusal {
         *reply.status_mut() = self.status;
         let kind = HeaderValue::from_static(self.kind);
         reply.headers_mut().insert(CONTENT_TYPE, kind);
-        // What could not be read with certainty leaves doubt about where the next request begins.
+        // After an ambiguous request, the start of the next one is uncertain.
         if matches!(
             self.status,
             StatusCode::BAD_REQUEST | StatusCode::NOT_IMPLEMENTED
@@ -61,7 +61,7 @@ impl Refusal {
             reply.headers_mut().insert(RETRY_AFTER, second);
         }
         for (name, value) in self.fields {
-            // Whoever refuses writes what may stand in a field.
+            // The callers only use valid field values.
             if let Ok(value) = HeaderValue::from_str(&value) {
                 reply.headers_mut().insert(name, value);
             }

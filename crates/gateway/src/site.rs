@@ -1,4 +1,4 @@
-//! What one thread serves: the routes of the configuration that was last read.
+//! Resolved configurations and the routes of one thread.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -16,7 +16,7 @@ use crate::protection::Offering;
 use crate::spelling::{normal, written};
 use crate::upstream::{Checks, Target, TargetError, Upstreams};
 
-/// A configuration that can be served: names resolved, files read. Shared by all threads.
+/// A configuration with names resolved and files read. Shared by all threads.
 pub(crate) struct Plan {
     pub(crate) config: Config,
     pub(crate) offering: Offering,
@@ -24,26 +24,26 @@ pub(crate) struct Plan {
     described: Vec<Arc<Described>>,
 }
 
-/// Why a configuration cannot be served.
+/// Errors of a configuration.
 #[derive(Debug, Error)]
 pub enum PlanError {
-    /// An upstream.
+    /// An upstream is unusable.
     #[error("route {route:?}: {error}")]
     Target {
-        /// The route's path.
+        /// Path of the route.
         route: String,
-        /// What is wrong with it.
+        /// The reason.
         error: TargetError,
     },
-    /// A description.
+    /// A service description is unusable.
     #[error("the description {} cannot be used: {reason}", file.display())]
     Wsdl {
-        /// Which file.
+        /// Path of the file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// Offers that cannot be made or published.
+    /// Offers cannot be made or published.
     #[error("{0}")]
     Prices(String),
 }
@@ -76,7 +76,7 @@ impl Plan {
         })
     }
 
-    /// Takes over what the plan before knew of the upstreams of routes that stay and ask as they did.
+    /// Takes over health and reports of upstreams from `before`, for routes with the same path, checks and authority.
     pub(crate) fn remember(&mut self, before: &Self) {
         for (route, targets) in self.config.routes.iter().zip(&mut self.targets) {
             let stays = |known: &config::Route| {
@@ -95,7 +95,7 @@ impl Plan {
         }
     }
 
-    /// Every route as it was written, with its upstreams.
+    /// Every configured route, with its upstreams.
     pub(crate) fn routes(&self) -> impl Iterator<Item = (&config::Route, &[Arc<Target>])> {
         let targets = self.targets.iter().map(Vec::as_slice);
         self.config.routes.iter().zip(targets)
@@ -107,7 +107,7 @@ impl Plan {
     }
 }
 
-/// What a route's description says of compression; nothing where there is none.
+/// Reads a route's description of compression preferences. Empty without a file.
 fn describe(file: Option<&Path>) -> Result<Arc<Described>, PlanError> {
     let Some(file) = file else {
         return Ok(Arc::default());
@@ -127,43 +127,43 @@ fn describe(file: Option<&Path>) -> Result<Arc<Described>, PlanError> {
     Ok(Arc::new(described))
 }
 
-/// One thread's part of a plan.
+/// The routes of one thread.
 pub(crate) struct Site {
     pub(crate) plan: Arc<Plan>,
-    /// The longest path first: the first that matches is the one.
+    /// Longest path first: the first match is the route.
     routes: Vec<Route>,
-    /// None where nothing is marked.
+    /// `None` if marking is off.
     pub(crate) marks: Option<Marks>,
-    /// Replies that came before, since this plan holds.
+    /// Repeated replies since this configuration took effect.
     pub(crate) cache: RefCell<Cache>,
     _checks: Checks,
 }
 
-/// Why a path has no route.
+/// Reasons why a path has no route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Astray {
-    /// None is above it.
+    /// No route matches.
     Nowhere,
-    /// Its normal form has another route than the path as it is written, or only one of them has any.
+    /// The path as written and its normal form lead to different routes, or only one of them has a route.
     InDoubt,
 }
 
-/// Where the requests below a path go.
+/// Destination of the requests below a path.
 pub(crate) struct Route {
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     path: String,
     pub(crate) upstreams: Upstreams,
     pub(crate) policy: Policy,
     pub(crate) menu: Menu,
     rules: Rules,
-    /// The wish of calls that state none, by their action, and of all others.
+    /// Preferences of calls that state none, by their action; `wish` applies to all others.
     pub(crate) described: Arc<Described>,
     pub(crate) wish: Wish,
     pub(crate) mark: Option<Dscp>,
 }
 
 impl Route {
-    /// Whether a path is the route's or below it.
+    /// True if the path is the route's own or below it.
     fn is_above(&self, path: &str) -> bool {
         let rest = path.strip_prefix(self.path.as_str());
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -171,7 +171,7 @@ impl Route {
 }
 
 impl Site {
-    /// `checks` says whether this thread is the one that asks upstreams whether they are well.
+    /// Builds the routes. With `checks`, this thread runs the health checks of the upstreams.
     pub(crate) fn new(house: &Arc<House>, plan: Arc<Plan>, checks: bool) -> Self {
         let compression = &plan.config.compression;
         let routes = plan
@@ -213,7 +213,7 @@ impl Site {
         }
     }
 
-    /// The route of a path's normal form, and its rules. The path as it is written has to lead there, too.
+    /// Finds the route of a path's normal form, and its rules. The path as written must lead to the same route.
     pub(crate) fn route(&self, path: &str) -> Result<(&Route, Rules), Astray> {
         let find = |path: &str| self.routes.iter().find(|route| route.is_above(path));
         let normal = normal(path);
@@ -227,7 +227,7 @@ impl Site {
         Ok((route, route.rules))
     }
 
-    /// Closes connections that nobody has used for long.
+    /// Closes connections that have been unused too long.
     pub(crate) fn close_unused(&self) {
         for route in &self.routes {
             route.upstreams.close_unused();

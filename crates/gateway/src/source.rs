@@ -1,4 +1,4 @@
-//! A reply's body that has been read ahead: what was gathered comes first, then the rest.
+//! A reply's body with read-ahead: the buffered pieces come first, then the rest.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -12,15 +12,15 @@ use hyper::body::{Body, Frame, SizeHint};
 use crate::body::hint_ahead;
 use crate::upstream::{Failure, Passing};
 
-/// How the first bytes of a gzip file and of a Zstandard frame look (RFC 1952, RFC 8878).
+/// First bytes of a gzip file and of a Zstandard frame (RFC 1952, RFC 8878).
 const PACKED: [&[u8]; 2] = [&[0x1f, 0x8b, 8], &[0x28, 0xb5, 0x2f, 0xfd]];
 
-/// A reply's body.
+/// A reply's body with the pieces read ahead.
 pub(crate) struct Source {
     gathered: VecDeque<Bytes>,
     length: u64,
     trailers: Option<HeaderMap>,
-    /// Nothing comes behind what was gathered.
+    /// All data has been buffered.
     is_over: bool,
     rest: Passing,
 }
@@ -36,7 +36,7 @@ impl Source {
         }
     }
 
-    /// Gathers what has come already, up to `limit` bytes or a piece more.
+    /// Buffers data that has already arrived, up to `limit` bytes plus one piece.
     pub(crate) async fn gather_ready(&mut self, limit: u64) -> Result<(), Failure> {
         poll_fn(|cx| match self.poll_gather(cx, limit) {
             Poll::Pending => Poll::Ready(Ok(())),
@@ -45,7 +45,7 @@ impl Source {
         .await
     }
 
-    /// Gathers until the end, or until `limit` bytes have come.
+    /// Buffers until the end, or until `limit` bytes plus at most one piece have arrived.
     pub(crate) async fn gather(&mut self, limit: u64) -> Result<(), Failure> {
         poll_fn(|cx| self.poll_gather(cx, limit)).await
     }
@@ -67,18 +67,18 @@ impl Source {
         Poll::Ready(Ok(()))
     }
 
-    /// The length of the whole body, once all of it has been gathered.
+    /// Length of the whole body, once all of it is buffered.
     pub(crate) fn whole_length(&self) -> Option<u64> {
         self.is_over.then_some(self.length)
     }
 
-    /// Whether it is compressed already, whatever its head says.
+    /// True if the body is compressed already, whether or not its head says so.
     pub(crate) fn is_packed(&self) -> bool {
         let first = self.gathered.front().map_or(&[][..], |first| first);
         PACKED.iter().any(|mark| first.starts_with(mark))
     }
 
-    /// All of it in one piece, if all of it was gathered and no trailers are behind it.
+    /// Returns the body as one piece, if all of it is buffered and it has no trailers.
     pub(crate) fn whole(&mut self) -> Option<Bytes> {
         if !self.is_over || self.trailers.is_some() {
             return None;
@@ -122,7 +122,7 @@ impl Body for Source {
     fn size_hint(&self) -> SizeHint {
         let rest = match (self.is_over, &self.trailers) {
             (true, None) => SizeHint::with_exact(0),
-            // A length that is known leaves no room for them.
+            // An exact length would exclude trailers.
             (true, Some(_)) => SizeHint::new(),
             (false, _) => self.rest.size_hint(),
         };

@@ -1,14 +1,14 @@
-//! Two readings of a path: the normal form, by which routes are found, and the path as it is written.
+//! Two readings of a path: the normal form, used for routing, and the path as written.
 //!
-//! Servers differ in whether they resolve empty and dot segments and encoded slashes. A path whose two readings lead to
-//! different routes is refused: whichever upstream got it could read it as a path of the other one.
+//! Servers differ in handling empty and dot segments and encoded slashes. A path whose readings lead to different
+//! routes is rejected, because an upstream could read it as a path of the other route.
 
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// A path without percent-encoding, then without parameters of segments (RFC 3986, section 3.3), without empty segments and
-/// without dot segments: as nginx matches it, and servlet containers.
+/// Returns the normal form: percent-decoded, then without segment parameters (RFC 3986, section 3.3), empty segments
+/// and dot segments. nginx and servlet containers match this form.
 pub(crate) fn normal(path: &str) -> Cow<'_, str> {
     let plain = !path.contains(['%', ';']) && !path.contains("//") && !path.contains("/.");
     if plain {
@@ -30,8 +30,8 @@ pub(crate) fn normal(path: &str) -> Cow<'_, str> {
     Cow::Owned(format!("/{}{end}", segments.join("/")))
 }
 
-/// A path as it is written: each segment without percent-encoding and parameters, and all of them in their places. An
-/// encoded slash stays one.
+/// Returns the path as written: each segment percent-decoded and without parameters, all segments kept. An encoded
+/// slash stays encoded.
 pub(crate) fn written(path: &str) -> Cow<'_, str> {
     if !path.contains(['%', ';']) {
         return Cow::Borrowed(path);

@@ -1,5 +1,5 @@
-//! The page that a person reads: how busy, who is compressed and why, what it saved, which upstreams are up; the
-//! upstreams as JSON for programs.
+//! The status page: load, compression decisions with reasons, bytes saved, and upstreams; upstreams also as JSON for
+//! programs.
 
 mod promises;
 
@@ -20,7 +20,7 @@ struct Document<'a> {
     upstreams: Vec<Upstream<'a>>,
 }
 
-/// An upstream in it.
+/// An upstream in the document.
 #[derive(Serialize)]
 struct Upstream<'a> {
     route: &'a str,
@@ -44,7 +44,7 @@ pub(crate) fn json(house: &House) -> String {
     serde_json::to_string(&document).expect("strings and names of states can be written") + "\n"
 }
 
-/// The page at `/status`.
+/// Renders the page at `/status`.
 pub(crate) fn page(house: &House) -> String {
     let plan = house.plan();
     let outlook = house.outlook();
@@ -123,7 +123,7 @@ const fn demand(outlook: &Outlook) -> &'static str {
     }
 }
 
-/// Who is let in; nothing where everybody is.
+/// Renders the admission counters. Empty without a policy.
 fn protection(house: &House) -> Markup {
     let shown = house.protection.shown();
     let counts = house.protection.counts();

@@ -1,4 +1,4 @@
-//! One thread's part in compressing: what it may spend, what things cost, the encoders, the books.
+//! Compression by one thread: CPU token bucket, cost model, encoders, accounting.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -16,21 +16,21 @@ use crate::config::Watch;
 use crate::house::House;
 use crate::upstream::Failure;
 
-/// One thread's workshop.
+/// The compression state of one thread.
 pub(crate) struct Workshop {
     pub(crate) purse: RefCell<Purse>,
     pub(crate) prices: RefCell<Prices>,
-    /// Copied here by a task of this thread whenever there is a new one: reading it costs nothing.
+    /// Copied by a task of this thread at each change, so that reading is free.
     pub(crate) outlook: Cell<Outlook>,
     pub(crate) house: Arc<House>,
     press: RefCell<Press>,
     thread: usize,
-    /// Where a slower machine is acted.
+    /// Set to emulate a slower machine.
     slowness: Option<Slowness>,
 }
 
-/// A compression under way: what was paid for it, and what it has cost. It enters itself in the books
-/// when it is over, however it ends: also where the upstream dies or the client goes away.
+/// A compression in progress, with its reservation and cost. Dropping it settles the reservation, however it ends: also
+/// if the upstream fails or the client disconnects.
 pub(crate) struct Job {
     workshop: Rc<Workshop>,
     pub(crate) step: Step,
@@ -59,20 +59,20 @@ impl Workshop {
         }
     }
 
-    /// Takes a new outlook of its own, and shows it to those who watch over the gateway.
+    /// Sets the thread's own load estimate and publishes it for monitoring.
     pub(crate) fn look_ahead(&self, outlook: Outlook) {
         self.outlook.set(outlook);
         self.house.metrics.outlooks.set(self.thread, outlook);
     }
 
-    /// Makes a request take as long as on the machine that is acted.
+    /// Delays a request as on the emulated slower machine.
     pub(crate) fn slow_down(&self) {
         if let Some(slowness) = &self.slowness {
             slowness.pay();
         }
     }
 
-    /// Processor time of `work`, as on the machine that is acted.
+    /// Measures the CPU time of `work`, scaled to the emulated machine.
     fn time<T>(&self, work: impl FnOnce() -> T) -> (T, Span) {
         let start = processor_time();
         let done = work();
@@ -81,7 +81,7 @@ impl Workshop {
         (done, slower.map_or(spent, |slow| slow.stretch(spent)))
     }
 
-    /// Shows those who watch over all threads what was spent so far.
+    /// Publishes the thread's optional compression.
     pub(crate) fn publish(&self) {
         self.house.metrics.work[self.thread].set(self.purse.borrow().work());
     }
@@ -114,7 +114,7 @@ impl Job {
         Ok(packed)
     }
 
-    /// Does a part: `read` bytes of the message, and what comes of them.
+    /// Runs one part of the compression, for `read` bytes of the message.
     pub(crate) fn part(
         &mut self,
         read: usize,
@@ -124,7 +124,7 @@ impl Job {
         self.book(read, out, spent)
     }
 
-    /// Enters a part and what it took.
+    /// Accounts for one part.
     fn book(&mut self, read: usize, out: io::Result<Bytes>, spent: Span) -> Result<Bytes, Failure> {
         let out = out.map_err(Failure::Codec);
         let out = out.inspect_err(|failure| self.workshop.house.metrics.failed(failure))?;
@@ -137,7 +137,7 @@ impl Job {
         Ok(out)
     }
 
-    /// The message has been compressed to its end: only that teaches what such a job costs.
+    /// Marks the message as complete. Only complete messages update the cost model.
     pub(crate) fn finish(mut self) {
         self.is_whole = true;
     }
@@ -162,13 +162,13 @@ impl Drop for Job {
     }
 }
 
-/// The time on a clock that never goes back, from an arbitrary origin.
+/// Returns monotonic time from an arbitrary origin.
 pub(crate) fn now() -> Instant {
     let time = clock_gettime(ClockId::Monotonic);
     Instant::from_nanos(nanos(time))
 }
 
-/// Processor time of the calling thread.
+/// Returns the CPU time of the calling thread.
 pub(crate) fn processor_time() -> Span {
     Span::from_nanos(nanos(clock_gettime(ClockId::ThreadCPUTime)))
 }

@@ -1,8 +1,8 @@
-//! Compressing: a whole message at once, or as it comes.
+//! Compression: whole messages at once, or streams.
 //!
-//! Whole is cheaper and smaller (libdeflate, state kept from one message to the next) and needs the
-//! message in memory; [`WHOLE`] bounds it. Other libraries were no faster at the same bytes
-//! (docs/decisions/0004-compress-repeated-replies-once.md). A new coding is an arm in each of the two files.
+//! Whole messages compress cheaper and smaller (libdeflate, encoder state reused across messages). The message must be
+//! in memory; [`WHOLE`] bounds it. Other libraries were no faster at the same output size
+//! (docs/decisions/0004-compress-repeated-replies-once.md). A new coding needs an arm in each of the two files.
 
 mod stream;
 mod whole;
@@ -13,8 +13,8 @@ pub(crate) use whole::Press;
 /// Longest message, in bytes, that is compressed whole.
 pub(crate) const WHOLE: u64 = 64 << 10;
 
-/// Brotli's window: 2^18 B. Larger ones cost memory for each reply and pay on long texts only.
+/// Brotli window of 2^18 B. Larger windows cost memory for each reply and help only with long texts.
 const BROTLI_WINDOW: i32 = 18;
 
-/// Bytes that brotli puts out at a time.
+/// Size of brotli's output buffer, in bytes.
 const BROTLI_BUFFER: usize = 4096;

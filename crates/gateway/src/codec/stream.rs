@@ -1,4 +1,4 @@
-//! Messages that are compressed as they come.
+//! Streaming compression: messages are compressed as they arrive.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use posthaste_wsqos::{Coding, Step};
 
 use super::{BROTLI_BUFFER, BROTLI_WINDOW};
 
-/// The encoder of one message; what comes out lies in a vector until it is taken.
+/// The encoder of one message. Output collects in a vector until it is taken.
 pub(crate) enum Packer {
     Gzip(GzEncoder<Vec<u8>>),
     Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
@@ -33,19 +33,19 @@ impl Packer {
         })
     }
 
-    /// Takes a piece of the message; what is ready of the result, which may be nothing.
+    /// Compresses a piece of the message. Returns the output that is ready, possibly nothing.
     pub(crate) fn push(&mut self, piece: &[u8]) -> io::Result<Bytes> {
         self.writer().write_all(piece)?;
         Ok(self.take())
     }
 
-    /// Everything so far, so that the client can read all that was pushed.
+    /// Flushes the encoder, so that the client can decode all input so far.
     pub(crate) fn flush(&mut self) -> io::Result<Bytes> {
         self.writer().flush()?;
         Ok(self.take())
     }
 
-    /// The rest of the result.
+    /// Ends the stream and returns the rest of the output.
     pub(crate) fn finish(self) -> io::Result<Bytes> {
         let rest = match self {
             Self::Gzip(encoder) => encoder.finish()?,

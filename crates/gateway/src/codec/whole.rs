@@ -1,4 +1,4 @@
-//! Whole messages, with encoders that are kept.
+//! Compression of whole messages, with reused encoders.
 
 use std::io::{self, Write as _};
 
@@ -8,17 +8,17 @@ use posthaste_wsqos::{Coding, STEPS, Step};
 
 use super::{BROTLI_BUFFER, BROTLI_WINDOW};
 
-/// One thread's encoders of whole messages; each is made when it is first needed.
+/// The encoders of one thread for whole messages. Each is created at its first use.
 #[derive(Default)]
 pub(crate) struct Press {
     gzip: [Option<Compressor>; STEPS.len()],
     zstd: [Option<zstd::bulk::Compressor<'static>>; STEPS.len()],
-    /// Where a message is compressed before its length is known; grows to the longest so far.
+    /// Output buffer for results of unknown length. Grows to the longest so far.
     bench: Vec<u8>,
 }
 
 impl Press {
-    /// `message`, compressed. An error is the codec's own and none that a message could cause.
+    /// Returns `message` compressed. Errors come from the codec itself and do not depend on the message.
     pub(crate) fn pack(&mut self, step: Step, message: &[u8]) -> io::Result<Bytes> {
         let (level, bench) = (i32::from(step.level()), &mut self.bench);
         let packed: &[u8] = match step.coding() {
@@ -47,8 +47,8 @@ impl Press {
                     size_hint: message.len(),
                     ..Default::default()
                 };
-                // All of it in one piece: br-1 compresses each piece that it is given by itself. In pieces of 4 KiB,
-                // 16 KB become 8,427 B instead of 6,981.
+                // One write for the whole message, because br-1 compresses each piece separately. Pieces of 4 KiB turn
+                // 16 KB into 8,427 B instead of 6,981.
                 let mut brotli =
                     brotli::CompressorWriter::with_params(&mut *bench, BROTLI_BUFFER, &params);
                 brotli.write_all(message)?;

@@ -1,8 +1,8 @@
-//! When a thread had nothing to do, told by the calls around its waiting.
+//! Idle time of a thread, measured by hooks around its waits.
 //!
-//! What is not spent waiting is busy: also what the kernel does for the thread's packets in its place,
-//! which no clock of the thread shows, and what it waits for a processor that others use. A thread
-//! that has been busy without a pause has a queue, and says so earlier than any sample.
+//! All time outside waits counts as busy. This includes kernel work for the thread's packets, which no clock of the
+//! thread shows, and waiting for a processor in use by others. A thread that has been busy without a pause has a queue;
+//! this signal is earlier than any sample.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use posthaste_units::{Instant, Span};
 
 use crate::workshop::now;
 
-/// A wait shorter than this was no pause: there was something to do at once.
+/// Waits shorter than this are not pauses: an event was already ready.
 const PAUSE: Span = Span::from_micros(20);
 
-/// What the call takes that finds something to do at once.
+/// Duration of a wait call that finds an event ready.
 const CALL: Span = Span::from_micros(1);
 
 thread_local! {
@@ -24,7 +24,7 @@ thread_local! {
     static SUM: Cell<Span> = const { Cell::new(Span::ZERO) };
 }
 
-/// Calls around waiting that keep each thread's pauses.
+/// Hooks around waits that record the pauses of each thread.
 pub(crate) fn hooks() -> Hooks {
     Hooks {
         before_wait: Some(Arc::new(|| WAITS_SINCE.set(now()))),
@@ -40,12 +40,12 @@ pub(crate) fn hooks() -> Hooks {
     }
 }
 
-/// For how long the calling thread has had no pause.
+/// Time since the calling thread's last pause.
 pub(crate) fn since(now: Instant) -> Span {
     LAST.get().map_or(Span::ZERO, |last| now.since(last))
 }
 
-/// The sum of the calling thread's pauses.
+/// Sum of the calling thread's idle time.
 pub(super) fn sum() -> Span {
     SUM.get()
 }

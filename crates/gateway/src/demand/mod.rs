@@ -1,7 +1,7 @@
-//! How busy is what is protected? Looked at five times a second, never on a request's path.
+//! Load sampling: the busy share of the protected resource, five times a second, never in the path of a request.
 //!
-//! By default each worker protects itself (`own`): a mean over several would let one of them drown.
-//! Anything else that is protected (`other`) has one busy share for all workers.
+//! By default each worker protects itself (`own`), because a mean over several could hide one overloaded worker. Any
+//! other protected resource (`other`) has one busy share for all workers.
 
 pub(crate) mod idle;
 mod other;
@@ -17,10 +17,10 @@ use crate::workshop::now;
 pub(crate) use other::{Watcher, reported};
 pub(crate) use own::look_after;
 
-/// How often. Some of the kernel's counters advance by its ticks, of 1 to 10 ms.
+/// Sampling interval. Some kernel counters advance in ticks of 1 to 10 ms.
 const EVERY: Duration = Duration::from_millis(200);
 
-/// From busy shares to outlooks, by the threshold that the configuration says at the time.
+/// Turns busy shares into load estimates, with the currently configured threshold.
 struct Controller {
     demand: Demand,
     threshold: Threshold,
@@ -28,7 +28,7 @@ struct Controller {
 }
 
 impl Controller {
-    /// The count begins now, with so much work done.
+    /// Starts a controller now, with `work` as the baseline.
     fn new(threshold: Threshold, processors: f64, work: Work) -> Self {
         let mut demand = Demand::new(threshold, processors);
         let (at, busy) = (now(), 0.0);
@@ -49,7 +49,7 @@ impl Controller {
     }
 }
 
-/// `part` of `whole`, 0 to 1.
+/// Returns `part` / `whole`, 0 to 1.
 fn share(part: Span, whole: Span) -> f64 {
     let whole = whole.as_nanos().max(1);
     (part.as_nanos() as f64 / whole as f64).min(1.0)

@@ -1,4 +1,4 @@
-//! Something else that is protected: a process, a cgroup, processors, or what upstreams report.
+//! Load of another protected resource: a process, a cgroup, processors, or upstreams that report it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,17 +16,17 @@ use crate::config::{Process, Watch};
 use crate::house::House;
 use crate::workshop::now;
 
-/// How long what an upstream reported holds.
+/// Validity of an upstream's report.
 const REPORT: Span = Span::from_secs(5);
 
-/// A thread that watches; dropping it ends it.
+/// A sampling thread. Dropping it stops the thread.
 pub(crate) struct Watcher {
     thread: Option<JoinHandle<()>>,
     over: Arc<AtomicBool>,
 }
 
 impl Watcher {
-    /// Watches what the configuration says, if it is not the workers, and tells the house what follows.
+    /// Starts sampling the configured resource and publishes the estimates. `None` if workers protect themselves.
     pub(crate) fn start(house: Arc<House>) -> io::Result<Option<Self>> {
         let watch = house.plan().config.demand.watch.clone();
         if watch == Watch::Workers {
@@ -49,7 +49,7 @@ impl Drop for Watcher {
         self.over.store(true, Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It has ended either way.
+            // A panic of the thread does not matter here.
             let _ = thread.join();
         }
     }
@@ -63,7 +63,7 @@ fn run(watch: &Watch, house: &House, over: &AtomicBool) {
     while !over.load(Relaxed) {
         let before = std::mem::replace(&mut answered, house.metrics.upstream.nanos.load(Relaxed));
         let seen = look(watch, house);
-        // Upstreams that nobody asks report nothing.
+        // Upstreams without requests report nothing.
         let is_idle = matches!(watch, Watch::Upstream(_)) && answered == before;
         if known && seen.is_none() && !is_idle {
             tracing::warn!(%watch, "cannot be watched: nothing optional is compressed meanwhile");
@@ -83,7 +83,7 @@ fn run(watch: &Watch, house: &House, over: &AtomicBool) {
         let outlook = busy.map_or(Outlook::UNKNOWN, |busy| {
             let mut work = house.metrics.work();
             if !matches!(watch, Watch::Cores(_)) {
-                // What compressing costs does not show there.
+                // These samples do not include the cost of compression.
                 work.spent = Span::ZERO;
             }
             let threshold = house.plan().config.compression.when();
@@ -95,10 +95,10 @@ fn run(watch: &Watch, house: &House, over: &AtomicBool) {
     }
 }
 
-/// Processor time by the number of its process, or of all together.
+/// CPU time by process number, or in one entry for all.
 type Used = BTreeMap<u32, Span>;
 
-/// What was used beyond `before`. Who has ended since takes nothing off what the others used.
+/// Returns the CPU time used beyond `before`. A process that has ended does not reduce the sum.
 fn since(used: &Used, before: &Used) -> Span {
     let more = |(number, used): (&u32, &Span)| {
         let before = before.get(number).copied().unwrap_or_default();
@@ -107,30 +107,30 @@ fn since(used: &Used, before: &Used) -> Span {
     used.iter().map(more).sum()
 }
 
-/// What was seen.
+/// One sample.
 enum Look {
-    /// Processor time used until then, by what uses it.
+    /// CPU time used until then, by process.
     Used(Instant, Used),
     /// A busy share.
     Share(f64),
 }
 
-/// Looks; none where there is nothing to be seen.
+/// Takes a sample. `None` if the resource cannot be read.
 fn look(watch: &Watch, house: &House) -> Option<Look> {
     let used = match watch {
         Watch::Process(process) => used_by_process(process)?,
         Watch::Cgroup(path) => Used::from([(0, used_by_cgroup(path)?)]),
         Watch::Cores(cores) => Used::from([(0, used_by_cores(cores)?)]),
         Watch::Upstream(_) => return reported(house).map(Look::Share),
-        // They look at themselves.
+        // Each worker samples itself.
         Watch::Workers => return None,
     };
     Some(Look::Used(now(), used))
 }
 
-/// Processors that it has.
+/// Number of processors of the resource.
 fn processors(watch: &Watch) -> f64 {
-    // Those of the machine: the gateway may have to keep to a few of them, which says nothing of others.
+    // Those of the machine: the gateway's own affinity does not apply to other processes.
     let all = machine_processors().unwrap_or(1.0);
     match watch {
         Watch::Cores(cores) => cores.len() as f64,
@@ -139,7 +139,7 @@ fn processors(watch: &Watch) -> f64 {
     }
 }
 
-/// The mean of what the upstreams have reported lately.
+/// Mean of the recent reports of the upstreams.
 pub(crate) fn reported(house: &House) -> Option<f64> {
     let plan = house.plan();
     let now = now();
@@ -150,13 +150,13 @@ pub(crate) fn reported(house: &House) -> Option<f64> {
     (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
 }
 
-/// Of every thread of every process of that name or number (proc_pid_stat(5), in ticks of the clock).
+/// CPU time of all threads of each process with that name or number (proc_pid_stat(5), in clock ticks).
 fn used_by_process(process: &Process) -> Option<Used> {
     let mut used = Used::new();
     let mut add = |number: u32| {
         let folder = PathBuf::from(format!("/proc/{number}"));
         let stat = fs::read_to_string(folder.join("stat")).ok()?;
-        // The name stands in brackets and may hold anything.
+        // The name is in parentheses and may contain any character.
         let (name, fields) = stat.rsplit_once(") ")?;
         let fields: Vec<&str> = fields.split(' ').collect();
         let wanted = match process {
@@ -186,7 +186,7 @@ fn used_by_process(process: &Process) -> Option<Used> {
     (!used.is_empty()).then_some(used)
 }
 
-/// By `cpu.stat` (cgroups 2, in µs) or `cpuacct.usage` (cgroups 1, in ns).
+/// CPU time from `cpu.stat` (cgroup v2, in µs) or `cpuacct.usage` (cgroup v1, in ns).
 fn used_by_cgroup(path: &str) -> Option<Span> {
     if let Ok(stat) = fs::read_to_string(format!("/sys/fs/cgroup/{path}/cpu.stat")) {
         let used = stat
@@ -201,14 +201,14 @@ fn used_by_cgroup(path: &str) -> Option<Span> {
     Some(Span::from_nanos(nanos))
 }
 
-/// Processors that a cgroup may use, where it has a limit (cgroups 2: `cpu.max`).
+/// Processors that a cgroup may use, if it has a limit (cgroup v2: `cpu.max`).
 fn quota(path: &str) -> Option<f64> {
     let limit = fs::read_to_string(format!("/sys/fs/cgroup/{path}/cpu.max")).ok()?;
     let (quota, period) = limit.trim().split_once(' ')?;
     Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
 }
 
-/// Processors that run, by proc_stat(5).
+/// Processors online, from proc_stat(5).
 fn machine_processors() -> Option<f64> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let is_one = |line: &&str| {
@@ -218,7 +218,7 @@ fn machine_processors() -> Option<f64> {
     Some(stat.lines().filter(is_one).count() as f64).filter(|count| *count > 0.0)
 }
 
-/// All that is not idle, by proc_stat(5), in ticks of the clock.
+/// Busy time of the processors, from proc_stat(5), in clock ticks.
 fn used_by_cores(cores: &[usize]) -> Option<Span> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let second = rustix::param::clock_ticks_per_second().max(1);
@@ -244,7 +244,7 @@ mod tests {
 
     use super::*;
 
-    /// Uses so much processor time, however long a busy machine takes for it.
+    /// Uses `time` of CPU time, independent of the load of the machine.
     fn work_for(time: std::time::Duration) {
         let used = || {
             let used = clock_gettime(ClockId::ThreadCPUTime);

@@ -1,4 +1,4 @@
-//! A worker that protects itself: a task of its own thread looks at the thread.
+//! Load of a worker, sampled by a task on its own thread.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -10,7 +10,7 @@ use posthaste_wsqos::Work;
 use super::{Controller, EVERY, idle, share};
 use crate::workshop::{Workshop, now, processor_time};
 
-/// Looks after the calling thread for as long as it serves.
+/// Samples the calling thread until it ends.
 pub(crate) async fn look_after(workshop: Rc<Workshop>) {
     let house = workshop.house.clone();
     let when = house.plan().config.compression.when();
@@ -34,25 +34,23 @@ pub(crate) async fn look_after(workshop: Rc<Workshop>) {
     }
 }
 
-/// What the thread has done so far.
+/// One sample of the thread's cumulative times.
 struct Look {
     at: Instant,
-    /// Between the calls around its waiting.
+    /// Idle time, from the hooks around waits.
     idle: Span,
-    /// By the scheduler's clock.
+    /// CPU time.
     ran: Span,
-    /// Could have run, and had no processor.
+    /// Time runnable without a processor.
     delayed: Span,
 }
 
 impl Look {
-    /// The share of the time in which it ran or was kept from it, since `last`.
+    /// Returns the share of time in which the thread ran or was delayed, since `last`.
     ///
-    /// What it was delayed counts once: a worker that is woken late is delayed while it seems to wait, one
-    /// whose processor is taken away while it works. Which of the two it was shows in how long it ran: what
-    /// was not waited for is longer by the latter. It is busy for no less than what it did not wait, which
-    /// has what the kernel does in its place and no clock of the thread shows; and what falling asleep
-    /// costs, which only the scheduler's clock shows, is no reason to be called busy for longer.
+    /// Counts scheduling delay once. It can overlap idle time (late wake-up) or busy time (preemption); the CPU time
+    /// tells them apart. The lower bound is the time not spent idle, which includes kernel work that no clock of the
+    /// thread shows. The upper bound excludes the cost of falling asleep, which only the scheduler's clock shows.
     fn busy_since(&self, last: &Self) -> f64 {
         let passed = self.at.since(last.at);
         let [idle, ran, delayed] = [
@@ -66,8 +64,8 @@ impl Look {
     }
 }
 
-/// Time in which the thread could have run and had no processor: the second of the file's numbers,
-/// in nanoseconds. Zero where the kernel does not tell.
+/// Returns the time runnable without a processor: the second number of the file, in nanoseconds. Zero if the kernel
+/// does not report it.
 fn delay(schedule: Option<&File>) -> Span {
     let mut line = [0; 64];
     let length = schedule.and_then(|file| file.read_at(&mut line, 0).ok());
@@ -80,7 +78,7 @@ fn delay(schedule: Option<&File>) -> Span {
 mod tests {
     use super::*;
 
-    /// The busy share of 200 ms, of which so many were idle, ran and delayed.
+    /// The busy share of 200 ms with these times, in milliseconds.
     fn busy(idle: u64, ran: u64, delayed: u64) -> f64 {
         let look = |at, [idle, ran, delayed]: [u64; 3]| Look {
             at,
@@ -109,9 +107,9 @@ mod tests {
 
     #[test]
     fn what_only_one_clock_shows() {
-        // Done by the kernel in its place.
+        // Kernel work on behalf of the thread.
         assert!((busy(100, 80, 0) - 0.5).abs() < 1e-9);
-        // Falling asleep.
+        // The cost of falling asleep.
         assert!((busy(140, 75, 0) - 0.3).abs() < 1e-9);
         assert!((busy(140, 75, 40) - 0.5).abs() < 1e-9);
     }

@@ -1,4 +1,5 @@
-//! What offers promised and what was delivered. Clients are numbers here: their names come from outside, and each would be a series.
+//! Promises of offers and their delivery. Clients are only counted: names come from outside, and each would be a
+//! series.
 
 use std::fmt::Error;
 

@@ -1,4 +1,4 @@
-//! What a request says of offers, in its head.
+//! The fields of a request that concern offers.
 
 use std::borrow::Cow;
 
@@ -11,29 +11,29 @@ use posthaste_wsqos::qos::Money;
 use crate::preference::Wishes;
 use crate::site::Route;
 
-/// The offer that the client has selected, as the broker names it.
+/// The selected offer, by its name at the broker.
 const SELECTED: &str = "selected-offer";
-/// The most that it pays: `0.40 EUR`.
+/// The maximum price: `0.40 EUR`.
 const MOST: &str = "max-price";
-/// Its quote: the token that came with an earlier reply.
+/// The quote: the token from an earlier reply.
 const QUOTE: &str = "quote";
-/// The rate of the quote that it would like, per second: `5`.
+/// The desired rate of the quote, per second: `5`.
 const RATE: &str = "quote-rate";
 
-/// What was read.
+/// The fields as read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Asked<'a> {
     selected: Option<&'a str>,
     most: Option<Money>,
     token: Option<&'a str>,
     rate: Option<f64>,
-    /// It leaves compression to the gateway.
+    /// The client leaves compression to the gateway.
     pub(super) open: bool,
 }
 
 impl<'a> Asked<'a> {
-    /// What cannot be read counts as not said: the refusal that may follow says what to say.
-    /// Whose SOAP header selects an offer need not say so in a field.
+    /// Reads the fields. Unreadable values count as absent; a rejection that follows says what to send. The field takes
+    /// precedence over an offer selected in the SOAP header.
     pub(super) fn read(headers: &'a HeaderMap, wishes: &'a Wishes, route: &Route) -> Self {
         let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
         Self {
@@ -45,7 +45,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// The question that follows.
+    /// Builds the request to the market.
     pub(super) const fn of<'b>(&'b self, client: &'b str) -> Ask<'b> {
         Ask {
             client,
@@ -58,14 +58,14 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// What a request pays and with what is the gateway's business: an upstream does not see it.
+/// Removes the payment fields, so that the upstream does not see them.
 pub(super) fn strip(headers: &mut HeaderMap) {
     for name in [SELECTED, MOST, QUOTE, RATE] {
         headers.remove(name);
     }
 }
 
-/// Who sends a request: what the field says that is trusted, else the address.
+/// Returns the client's identity: the configured trusted field, else the address.
 pub(super) fn client<'a>(head: &'a Parts, peer: &Peer, field: Option<&str>) -> Cow<'a, str> {
     let named = field.and_then(|field| head.headers.get(field)?.to_str().ok());
     match named {

@@ -1,24 +1,24 @@
-//! How many were let in and how many were not, by reason.
+//! Counters of admitted and rejected requests, by reason.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use posthaste_wsqos::market::{By, REFUSALS, Why};
 
-/// On what ground a request is let in.
+/// Ground on which a request is admitted.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Entrance {
-    /// There is no price.
+    /// No price applies.
     Plain,
     /// By the market.
     Price(By),
 }
 
-/// Why a request is not let in.
+/// Reason of a rejection.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reason {
-    /// The rate.
+    /// The rate limit.
     Rate,
-    /// As many are in service as may be.
+    /// The limit on requests in service.
     Limit,
     /// By the market.
     Price(Why),
@@ -63,13 +63,13 @@ impl Counts {
         counter.fetch_add(1, Relaxed);
     }
 
-    /// Requests let in, by ground.
+    /// Admitted requests, by ground.
     pub(crate) fn entrances(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let counts = self.entered.iter().map(|count| count.load(Relaxed));
         ENTRANCES.into_iter().zip(counts)
     }
 
-    /// Requests not let in, by reason.
+    /// Rejected requests, by reason.
     pub(crate) fn refusals(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let names = OTHERS.into_iter().chain(REFUSALS.map(Why::name));
         names.zip(self.refused.iter().map(|count| count.load(Relaxed)))

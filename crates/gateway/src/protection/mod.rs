@@ -1,8 +1,8 @@
-//! Who is let in: by a rate, by how many are in service, or by a price; and what became of those who were.
+//! The admission stage: admits requests by rate, by number in service, or by price, and records their outcome.
 //!
-//! [`Protection::enter`] is asked once for a request, before anything is sent to an upstream.
-//! All threads share one door, which is locked twice for a request and never for longer than a look into a
-//! few maps. The price moves beside the path of requests ([`pricing`]).
+//! [`Protection::enter`] is called once per request, before anything is sent to an upstream. All threads share one
+//! state. A request locks it twice, each time only for lookups in a few maps. The price is adjusted outside the path of
+//! requests ([`pricing`]).
 
 mod ask;
 mod counts;
@@ -33,35 +33,35 @@ use crate::workshop::now;
 pub(crate) use pass::Pass;
 pub(crate) use pricing::{Offering, start as start_pricing};
 
-/// In windows of this length what was promised is held against what was delivered.
+/// Window for comparing promises with delivery.
 const WINDOW: Span = Span::from_secs(60);
 
-/// What guards the upstreams of a gateway.
+/// Admission control of a gateway.
 #[derive(Debug)]
 pub(crate) struct Protection {
     config: Config,
-    /// What every offer promises.
+    /// Promises of every offer.
     promise: Promise,
-    /// What every offer promises of the network, where it does.
+    /// Network priorities that every offer promises, if any.
     priorities: Option<Priorities>,
     door: Mutex<Door>,
     counts: Counts,
 }
 
-/// What all threads share.
+/// State shared by all threads.
 #[derive(Debug)]
 struct Door {
     in_service: u32,
     by: By,
     monitor: Monitor,
-    /// Of the replies since the last sample of [`Pricing`].
+    /// Replies since the last sample of [`pricing`], and their total time.
     served: u64,
     waited: Span,
-    /// Requests that pay and found no room since then.
+    /// Paying requests rejected for lack of capacity since then.
     crowded_out: u64,
 }
 
-/// Who says who is let in.
+/// The policy with its state.
 #[derive(Debug)]
 enum By {
     Nobody,
@@ -70,26 +70,26 @@ enum By {
     Prices(Limit, Box<Market>),
 }
 
-/// What there is to be seen of it.
+/// The state for display.
 pub(crate) struct Shown {
     pub(crate) in_service: u32,
     pub(crate) limit: Option<u32>,
     pub(crate) price: Option<Price>,
 }
 
-/// The present offer.
+/// The current offer.
 pub(crate) struct Price {
     pub(crate) offer: String,
-    /// Of one request, in units of its currency.
+    /// Price of one request, in units of its currency.
     pub(crate) amount: f64,
-    /// The same for a person.
+    /// The price as text.
     pub(crate) words: String,
     pub(crate) quoted: f64,
     pub(crate) turns: u64,
 }
 
 impl Protection {
-    /// What the configuration says.
+    /// Creates the state from the configuration.
     pub(crate) fn new(plan: &Plan) -> Self {
         let config = &plan.config.protection;
         let prices = plan.config.prices.clone().unwrap_or_default();
@@ -120,7 +120,7 @@ impl Protection {
         }
     }
 
-    /// Lets a request in, or says why not and what it could do.
+    /// Admits a request, or rejects it with a reason and advice.
     pub(crate) fn enter(
         &self,
         head: &mut Parts,
@@ -154,7 +154,7 @@ impl Protection {
         }
     }
 
-    /// What there is to be seen.
+    /// Returns the state for display.
     pub(crate) fn shown(&self) -> Shown {
         let mut door = self.door();
         let in_service = door.in_service;
@@ -185,27 +185,27 @@ impl Protection {
         &self.counts
     }
 
-    /// A thread that panicked holding the lock has left counts, nothing that could be half done.
+    /// A panic with the lock held cannot leave the counts inconsistent.
     fn door(&self) -> MutexGuard<'_, Door> {
         self.door.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A request that is let in.
+/// An admitted request.
 struct Entered {
     by: counts::Entrance,
-    /// The offer on which it is, where there are prices.
+    /// The request's offer, if prices apply.
     offer: Option<String>,
-    /// What its reply says of its price and of a quote.
+    /// Fields for the reply: the price and a quote.
     fields: Vec<(&'static str, String)>,
 }
 
-/// A request that is not.
+/// A rejected request.
 struct Turned {
     why: counts::Reason,
-    /// The present offer, where there are prices: its name and its price.
+    /// Name and price of the current offer, if prices apply.
     current: Option<(String, String)>,
-    /// When it is worth coming back.
+    /// Suggested time before a retry.
     later: Option<Span>,
 }
 
@@ -230,7 +230,7 @@ impl Door {
                     Err(refused) => {
                         let name = market.current(asked.open).name.clone();
                         let full = refused.why == Why::Full;
-                        // The others did not take the offer.
+                        // Requests rejected for other reasons did not accept the offer.
                         if full {
                             self.monitor.record(at, &name, client, Delivery::Refused);
                             self.crowded_out += 1;
@@ -297,10 +297,10 @@ fn terms(prices: &Prices) -> Terms {
     }
 }
 
-/// A key that nobody else has.
+/// Creates a random secret key.
 fn key() -> Key {
     let mut bytes = [0; 32];
-    // So few bytes come at once and whole (getrandom(2)).
+    // 32 bytes arrive at once and completely (getrandom(2)).
     getrandom(&mut bytes, GetRandomFlags::empty()).expect("the system's random numbers");
     Key::new(&bytes)
 }

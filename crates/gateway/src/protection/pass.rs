@@ -1,5 +1,5 @@
-//! A request on its way: it is in service until its reply's head is there, however that ends, except while its client is
-//! waited for.
+//! The lifetime of an admitted request. It is in service until its reply's head arrives or it fails, except while the
+//! gateway waits for the client.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -16,14 +16,14 @@ use super::{By, Entered, Protection};
 use crate::body::Progress;
 use crate::workshop::now;
 
-/// A request that was let in. Dropped without an end it has only been in service.
+/// An admitted request. If it is dropped before [`Pass::ended`], only its time in service counts.
 pub(crate) struct Pass<'p> {
     protection: &'p Protection,
-    /// None where everybody is let in and nothing is counted.
+    /// `None` without an admission policy.
     entered: Option<(Instant, Entered, String)>,
-    /// Requests in service when it came, itself included.
+    /// Requests in service at admission, including this one.
     in_service: u32,
-    /// Whether it is not in service at the moment.
+    /// The request is temporarily not in service.
     is_away: Cell<bool>,
 }
 
@@ -52,7 +52,7 @@ impl<'p> Pass<'p> {
         }
     }
 
-    /// Does `work`. Who sends a request slowly must not take the place of others meanwhile: it is not in service then.
+    /// Runs `work`. The request is not in service while the gateway waits for its client, so it takes no capacity then.
     pub(crate) async fn attend<T>(
         &self,
         mut work: Pin<&mut impl Future<Output = T>>,
@@ -78,8 +78,8 @@ impl<'p> Pass<'p> {
         }
     }
 
-    /// It is over: with the status of its reply, or without one. So long the client took over its request,
-    /// which says nothing about the service.
+    /// Records the end, with the status of the reply if there is one. `upload` is subtracted, because time spent
+    /// waiting for the client says nothing about the service.
     pub(crate) fn ended(&self, status: Option<StatusCode>, upload: Span) {
         let Some((began, entered, client)) = &self.entered else {
             return;
@@ -105,7 +105,7 @@ impl<'p> Pass<'p> {
         }
     }
 
-    /// What the offer promises of the network by which, or by whose quote, it was let in: to name one is not enough.
+    /// Network priorities promised by the offer or quote that admitted the request. Naming an offer is not enough.
     pub(crate) fn priorities(&self) -> Option<&Priorities> {
         let (_, entered, _) = self.entered.as_ref()?;
         match entered.by {
@@ -114,14 +114,14 @@ impl<'p> Pass<'p> {
         }
     }
 
-    /// Says in the reply what it cost, and what was quoted.
+    /// Adds the fields with the price and the quote to the reply.
     pub(crate) fn tell(&self, headers: &mut HeaderMap) {
         let fields = self
             .entered
             .iter()
             .flat_map(|(_, entered, _)| &entered.fields);
         for (name, value) in fields {
-            // Numbers, a token in base64 and a currency are printable.
+            // Numbers, a base64 token and a currency are always valid.
             if let Ok(value) = HeaderValue::from_str(value) {
                 headers.insert(*name, value);
             }

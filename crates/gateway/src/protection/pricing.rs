@@ -1,4 +1,4 @@
-//! The price beside the path of requests: what is protected is looked at, the price moves, the offer is published.
+//! The price loop, outside the path of requests: samples the load, adjusts the price, publishes offers.
 
 use std::fs;
 use std::io;
@@ -20,18 +20,18 @@ use crate::config::{Prices, Publish};
 use crate::house::House;
 use crate::workshop::now;
 
-/// What may be quoted, as a share of what the service has shown that it can do.
+/// Share of the known capacity that may be quoted.
 const QUOTED: f64 = 0.75;
-/// A service less busy than this does not show what it can do.
+/// Minimum busy share for a sample of the capacity.
 const BUSY_ENOUGH: f64 = 0.3;
-/// A sample of what the service can do counts one part in so many.
+/// Divisor of the weight of a new sample of the capacity.
 const MEMORY: f64 = 10.0;
-/// The shortest time that a reply takes is forgotten by so much of itself with each sample.
+/// Relative growth of the shortest mean time per sample, so that it is gradually forgotten.
 const DRIFT: f64 = 0.002;
-/// Before an offer is published again that could not be.
+/// Delay before a failed publication is repeated.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Moves the price of what `house` protects, until it is dropped.
+/// Adjusts the price of the gateway until the returned handle is dropped.
 pub(crate) fn start(house: Arc<House>) -> io::Result<Background> {
     let plan = house.plan();
     let publisher = plan.offering.publisher.clone();
@@ -45,10 +45,10 @@ pub(crate) fn start(house: Arc<House>) -> io::Result<Background> {
     })
 }
 
-/// Offers that belong together, and their end.
+/// Offers published together, and their expiry.
 type Dated = (Vec<Published>, Timestamp);
 
-/// Looks for ever, and hands on the offers that are to be published.
+/// Runs the price loop forever and passes on the offers to publish.
 async fn look(house: &House, every: Span, out: &watch::Sender<Option<Dated>>) {
     let mut every = interval(every.into());
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -64,14 +64,14 @@ async fn look(house: &House, every: Span, out: &watch::Sender<Option<Dated>>) {
     }
 }
 
-/// What is remembered from one look to the next.
+/// State of the price loop.
 struct Eye {
     last: Instant,
-    /// The busy share last seen.
+    /// The last sampled busy share.
     busy: f64,
-    /// Requests per second that the service can do, as far as it has shown it.
+    /// Known capacity, in requests per second.
     capacity: Option<f64>,
-    /// Seconds: the shortest mean time of a reply there has been lately.
+    /// Shortest recent mean time of a reply, in seconds.
     least: Option<f64>,
 }
 
@@ -92,10 +92,10 @@ impl Eye {
             .as_secs_f64();
         let mut door = house.protection.door();
         let served = std::mem::take(&mut door.served) as f64;
-        // Whom nobody asks has nothing to do, and no reply in which to say so.
+        // An upstream without requests is idle and has no reply for a report.
         let is_idle = served == 0.0 && door.in_service == 0;
         let busy = if is_idle { Some(0.0) } else { house.busy() };
-        // What cannot be seen is not idle for it: a stalled service reports nothing.
+        // An unknown busy share does not mean idle: a stalled service reports nothing.
         let busy = busy.unwrap_or(self.busy);
         self.busy = busy;
         let waited = std::mem::take(&mut door.waited).as_secs_f64();
@@ -111,7 +111,7 @@ impl Eye {
             *self.least.insert(least.min(mean))
         });
         let waiting = mean.zip(least).map_or(0.0, |(mean, least)| mean - least);
-        // Had there been room for them, what came would have waited until they were served.
+        // If admitted, the rejected requests would have waited this long.
         let behind = self.capacity.map_or(0.0, |capacity| crowded_out / capacity);
         let delay = waiting + behind;
         let seen = Observed {
@@ -132,16 +132,16 @@ impl Eye {
     }
 }
 
-/// What offers promise, and who publishes them, if anybody.
+/// Promises of the offers, and their publisher, if any.
 #[derive(Default)]
 pub(crate) struct Offering {
     pub(crate) promise: Promise,
-    /// Of the network, where something is stated.
+    /// Promised network priorities, if stated.
     pub(crate) priorities: Option<Priorities>,
     publisher: Option<Publisher>,
 }
 
-/// Where offers are published, and what they promise.
+/// The destination of offers and their content.
 #[derive(Clone)]
 struct Publisher {
     client: Client,
@@ -152,7 +152,7 @@ struct Publisher {
 }
 
 impl Offering {
-    /// What `prices` say, or in words why they cannot be followed.
+    /// Builds the offering from `prices`. Errors are messages for the user.
     pub(crate) fn new(prices: &Prices) -> Result<Self, String> {
         let qos = prices.promise.as_deref().map(promised).transpose()?;
         let qos = qos.unwrap_or_default();
@@ -176,7 +176,7 @@ impl Offering {
     }
 }
 
-/// What the one offer in a document says.
+/// Reads the promises from a document with one offer.
 fn promised(file: &Path) -> Result<Definition, String> {
     let wrong = |error: String| format!("prices.promise, {}: {error}", file.display());
     let bytes = fs::read(file).map_err(|error| wrong(error.to_string()))?;
@@ -191,7 +191,7 @@ fn promised(file: &Path) -> Result<Definition, String> {
     }
 }
 
-/// Publishes for ever what comes, the newest first; what could not be published is tried again while it holds.
+/// Publishes offers forever, always the newest. Failed publications are repeated.
 async fn publish(
     house: &House,
     publisher: Option<Publisher>,
@@ -245,7 +245,7 @@ impl Publisher {
         })
     }
 
-    /// Puts offers in the place of all that this provider had for the type.
+    /// Replaces all offers of this provider for the service type.
     async fn put(
         &self,
         offers: Vec<Published>,

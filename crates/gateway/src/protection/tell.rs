@@ -1,4 +1,4 @@
-//! What clients are told: why they are not let in, what holds now, and whether promises were kept.
+//! Information for clients: reasons of rejections, the current offer, and the delivery of promises.
 
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
@@ -18,10 +18,10 @@ use crate::preference::soap_media;
 use crate::refusal::Refusal;
 use crate::workshop::now;
 
-/// Where a client asks for the present offer, and for what became of what was promised.
+/// Path with the current offer and the delivery of promises.
 const PLACE: &str = "/.well-known/wsqos";
 
-/// Of the elements in a fault.
+/// Namespace of the elements in a fault.
 const NAMESPACE: &str = posthaste_wsqos::NAMESPACE;
 
 impl Turned {
@@ -58,7 +58,7 @@ impl Turned {
     }
 }
 
-/// A refusal that says what would do: in a SOAP fault where the request is a SOAP message.
+/// Builds the rejection with advice. SOAP requests get a SOAP fault.
 pub(super) fn refusal(head: &Parts, turned: Turned) -> Refusal {
     let (status, words) = turned.words();
     let soap = soap_media(head).map(|media| media.version);
@@ -90,14 +90,14 @@ fn fault(version: Version, words: &str, turned: &Turned) -> Refusal {
     Refusal::fault(version, &fault)
 }
 
-/// As it stands in a field: `0.40 EUR`.
+/// Formats a price for a field: `0.40 EUR`.
 pub(super) fn price(money: Money) -> String {
     format!("{} {}", money.amount(), money.currency())
 }
 
 impl Protection {
-    /// The present offer, and what became of each promise: to the client that asks, and to all.
-    /// Where that is what it asks for.
+    /// Answers a request for [`PLACE`] with the current offer and the delivery of each promise, to this client and to
+    /// all. `None` for other requests.
     pub(crate) fn told(&self, head: &Parts, peer: &Peer) -> Option<Response<ReplyBody>> {
         if head.uri.path() != PLACE || head.method != Method::GET {
             return None;
@@ -126,7 +126,7 @@ impl Protection {
             offers.iter().filter_map(report).collect()
         };
         let (yours, all) = (known(Some(&client)), known(None));
-        // What takes longer than looking does not hold up requests.
+        // Formatting does not hold the lock.
         drop(door);
         let told = |reports: Vec<(String, Report)>| -> Vec<Value> {
             let outcome = |(offer, report): &(String, Report)| self.outcome(offer, report);
@@ -143,7 +143,7 @@ impl Protection {
         Some(reply)
     }
 
-    /// One offer's, to one client or to all. Times are in milliseconds, as in the vocabulary of offers.
+    /// Formats one offer's delivery, to one client or to all. Times are in milliseconds, as in the offer vocabulary.
     fn outcome(&self, offer: &str, report: &Report) -> Value {
         let each = |value: fn(Judged) -> Option<Value>| -> Value {
             let judged = report.judged().into_iter();

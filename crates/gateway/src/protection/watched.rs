@@ -1,4 +1,4 @@
-//! What offers promised and what was delivered, for those who look after a gateway.
+//! Promises of offers and their delivery, for monitoring.
 
 use std::cmp::Reverse;
 
@@ -7,18 +7,18 @@ use posthaste_wsqos::market::{Promise, Report, Tally};
 use super::Protection;
 use crate::workshop::now;
 
-/// What was delivered on an offer.
+/// Delivery on one offer.
 pub(crate) struct Watched {
     pub(crate) offer: String,
-    /// Since it was first published.
+    /// Since the first publication.
     pub(crate) ever: Tally,
     /// The last one to two minutes.
     pub(crate) report: Report,
-    /// Clients on it to whom a promise was broken in that time.
+    /// Clients of the offer with a broken promise in that time.
     pub(crate) let_down: u64,
 }
 
-/// What was delivered to a client on an offer.
+/// Delivery to one client on one offer.
 pub(crate) struct Served {
     pub(crate) offer: String,
     pub(crate) client: String,
@@ -26,12 +26,12 @@ pub(crate) struct Served {
 }
 
 impl Protection {
-    /// What every offer promises.
+    /// Promises of every offer.
     pub(crate) const fn promise(&self) -> &Promise {
         &self.promise
     }
 
-    /// Every offer that was published, by name; none where there are no prices.
+    /// Every published offer, by name. Empty without prices.
     pub(crate) fn offers(&self) -> Vec<Watched> {
         let at = now();
         let mut door = self.door();
@@ -59,7 +59,7 @@ impl Protection {
         offers
     }
 
-    /// So many clients at most: first those to whom a promise was broken, then those who ask most. And of how many.
+    /// Returns at most `most` clients, broken promises first, then by number of requests; and the total number.
     pub(crate) fn clients(&self, most: usize) -> (Vec<Served>, usize) {
         let mut door = self.door();
         let mut clients: Vec<_> = door.monitor.clients(now()).collect();
@@ -77,7 +77,7 @@ impl Protection {
         (served.collect(), count)
     }
 
-    /// Requests and offers that were not watched, since there were too many.
+    /// Requests and offers beyond the capacity of the monitor.
     pub(crate) fn unwatched(&self) -> u64 {
         self.door().monitor.unwatched()
     }

@@ -1,4 +1,4 @@
-//! What offers promised and what was delivered, for a person.
+//! Promises and their delivery on the status page.
 
 use std::cmp::Reverse;
 
@@ -8,10 +8,10 @@ use posthaste_wsqos::market::{REQUESTS_PER_SECOND, Report, Verdict};
 
 use crate::protection::Protection;
 
-/// Offers and clients that are shown, at most.
+/// Maximum number of offers and of clients shown.
 const MOST: usize = 20;
 
-/// Two tables, of offers and of clients; nothing where no offer was asked for.
+/// Renders two tables, of offers and of clients. Empty if no offer was requested.
 pub(super) fn tables(protection: &Protection) -> Markup {
     let mut offers = protection.offers();
     offers.retain(|watched| watched.report.seen.asked() > 0);
@@ -68,7 +68,7 @@ fn delivered(report: &Report) -> Markup {
     }
 }
 
-/// Everything but the rate is a share.
+/// Formats a value. All values except the rate are shares.
 fn number(name: &str, value: Option<f64>) -> String {
     match value {
         None => String::new(),

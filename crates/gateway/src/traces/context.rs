@@ -1,18 +1,18 @@
-//! Where a request stands in a trace: the field `traceparent` (W3C Trace Context, level 1).
+//! The position of a request in a distributed trace: the field `traceparent` (W3C Trace Context, level 1).
 
 use std::fmt;
 
-/// What `traceparent` says.
+/// The content of `traceparent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Context {
     pub(super) trace: u128,
-    /// Who sent the request.
+    /// Trace span of the sender.
     pub(super) span: u64,
     pub(super) is_sampled: bool,
 }
 
 impl Context {
-    /// Reads `VERSION-TRACE-SPAN-FLAGS`; what a later version appends is passed over.
+    /// Parses `VERSION-TRACE-SPAN-FLAGS`. Additions of later versions are ignored.
     pub(super) fn read(field: &str) -> Option<Self> {
         let mut parts = field.split('-');
         let version = hexadecimal(parts.next()?, 2)?;
@@ -35,7 +35,7 @@ impl fmt::Display for Context {
     }
 }
 
-/// So many digits, in lower case.
+/// Parses exactly `digits` lower-case hexadecimal digits.
 fn hexadecimal(text: &str, digits: usize) -> Option<u128> {
     let is_lower = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let fits = text.len() == digits && text.bytes().all(is_lower);

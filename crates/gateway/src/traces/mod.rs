@@ -1,8 +1,8 @@
-//! Traces: a span for a request and one for what an upstream took of it, for an OpenTelemetry collector.
+//! Distributed tracing: a trace span for each request and one for its upstream's part, for an OpenTelemetry collector.
 //!
-//! Whether a request is traced is its sender's to say (`traceparent`, W3C Trace Context), else drawn. What ended waits
-//! in a queue for a thread of its own, which hands it over once a second: a collector that is slow or gone costs
-//! spans, which are counted, and no request's time.
+//! The sender decides whether a request is traced (`traceparent`, W3C Trace Context); without a decision it is sampled
+//! at random. Ended trace spans wait in a queue for a separate thread, which exports them once a second. A slow or
+//! absent collector loses trace spans, which are counted, and delays no request.
 
 mod context;
 mod otlp;
@@ -32,39 +32,39 @@ use crate::workshop::now;
 
 const FIELD: HeaderName = HeaderName::from_static("traceparent");
 
-/// Requests whose spans wait at most, and as many are handed over at once.
+/// Capacity of the queue in requests, and maximum size of a batch.
 const ROOM: usize = 2048;
-/// How long spans are gathered.
+/// Interval between exports.
 const EVERY: Duration = Duration::from_secs(1);
-/// At the end, so long for what is left.
+/// Time limit for the final export.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Who traces.
+/// The tracer of a gateway.
 pub(crate) struct Traces {
     share: f64,
     draws: Mutex<Xoshiro256PlusPlus>,
-    /// There until the end.
+    /// Present until the end.
     queue: Option<Sender<Ended>>,
     pub(crate) counts: Arc<Counts>,
-    /// Disconnected when all has been handed over.
+    /// Disconnected after the final export.
     handing_over: Mutex<mpsc::Receiver<()>>,
     _exporter: Background,
 }
 
-/// Requests whose spans were taken by the collector, and whose were lost.
+/// Requests whose trace spans were exported or lost.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) exported: AtomicU64,
     pub(crate) lost: AtomicU64,
 }
 
-/// A request that is traced, while it is served.
+/// A traced request in service.
 pub(crate) struct Trace<'t> {
     traces: &'t Traces,
-    /// Of the trace, with this request's own span.
+    /// Trace context with this request's own trace span.
     context: Context,
     parent: Option<u64>,
-    /// That of the question to an upstream.
+    /// Trace span of the request to the upstream.
     question: u64,
     asked: Cell<Option<Asked>>,
     method: Method,
@@ -72,17 +72,17 @@ pub(crate) struct Trace<'t> {
     began: (SystemTime, Instant),
 }
 
-/// What an upstream took of a request.
+/// The upstream's part of a request.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     span: u64,
     after: Span,
     time: Span,
-    /// None where there was no reply.
+    /// `None` without a reply.
     status: Option<u16>,
 }
 
-/// A request that was traced.
+/// A traced request that has ended.
 #[derive(Debug)]
 struct Ended {
     trace: u128,
@@ -99,7 +99,7 @@ struct Ended {
 }
 
 impl Traces {
-    /// Traces as `config` says, for as long as this is there.
+    /// Starts the tracer. It exports until it is dropped.
     pub(crate) fn start(sink: Sink, config: &Config) -> io::Result<Self> {
         let counts = Arc::<Counts>::default();
         let (queue, ended) = channel(ROOM);
@@ -121,7 +121,7 @@ impl Traces {
         })
     }
 
-    /// Begins to trace a request where that is wanted; the upstream is told of its part.
+    /// Starts tracing a request if it is sampled, and sets `traceparent` for the upstream.
     pub(crate) fn begin<B>(&self, request: &mut Request<B>) -> Option<Trace<'_>> {
         let parent = read(request.headers());
         let mut draws = self.draws.lock().unwrap_or_else(PoisonError::into_inner);
@@ -161,7 +161,7 @@ impl Traces {
 }
 
 impl Trace<'_> {
-    /// An upstream was asked, and has replied with this status or not at all.
+    /// Records that an upstream has replied with this status, or failed.
     pub(crate) fn asked(&self, since: Instant, status: Option<StatusCode>) {
         self.asked.set(Some(Asked {
             span: self.question,
@@ -171,7 +171,7 @@ impl Trace<'_> {
         }));
     }
 
-    /// The head of its reply is ready.
+    /// Ends the trace span when the head of the reply is ready.
     pub(crate) fn end(self, client: IpAddr, status: StatusCode, decided: Option<Decided>) {
         let (start, began) = self.began;
         let ended = Ended {
@@ -198,19 +198,19 @@ impl Drop for Traces {
     fn drop(&mut self) {
         drop(self.queue.take());
         let over = self.handing_over.get_mut();
-        // Over, or too late.
+        // Either finished or out of time.
         let _ = over.map(|over| over.recv_timeout(FAREWELL));
     }
 }
 
-/// The one line of the field; of several none can be believed.
+/// Returns the context from a single field line. Repeated fields are ignored as unreliable.
 fn read(headers: &HeaderMap) -> Option<Context> {
     let mut lines = headers.get_all(FIELD).iter();
     let (only, more) = (lines.next()?, lines.next());
     more.is_none().then(|| Context::read(only.to_str().ok()?))?
 }
 
-/// Hands over what has ended, as long as there is a gateway.
+/// Exports ended requests until the tracer is dropped.
 async fn export(sink: Sink, service: String, mut ended: Receiver<Ended>, counts: Arc<Counts>) {
     let mut batch = Vec::with_capacity(ROOM);
     let mut is_well = true;

@@ -1,4 +1,4 @@
-//! Spans as a collector takes them: OTLP 1, as JSON (ExportTraceServiceRequest).
+//! Trace spans in the collector's format: OTLP 1, as JSON (ExportTraceServiceRequest).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::Ended;
 
-/// Kinds of spans: who is asked, and who asks.
+/// Kinds of trace spans: server and client.
 const SERVER: u8 = 2;
 const CLIENT: u8 = 3;
-/// The status of a span that failed.
+/// Status code of a failed trace span.
 const ERROR: u8 = 2;
 
 #[derive(Serialize)]
@@ -29,7 +29,7 @@ struct Span<'a> {
     status: Option<Value>,
 }
 
-/// The request that hands over these spans of a service.
+/// Builds the export request for these trace spans.
 pub(super) fn document(service: &str, ended: &[Ended]) -> Vec<u8> {
     let spans: Vec<Span<'_>> = ended.iter().flat_map(spans).collect();
     let document = json!({ "resourceSpans": [{
@@ -42,7 +42,7 @@ pub(super) fn document(service: &str, ended: &[Ended]) -> Vec<u8> {
     document.to_string().into_bytes()
 }
 
-/// A request's span, and that of the question to an upstream inside it.
+/// Returns the request's trace span and that of the upstream request inside it.
 fn spans(ended: &Ended) -> impl Iterator<Item = Span<'_>> {
     let id = |span: u64| format!("{span:016x}");
     let base = |kind, span, parent, from, until, status| Span {
@@ -104,7 +104,7 @@ fn text(key: &str, value: &str) -> Value {
     json!({ "key": key, "value": { "stringValue": value } })
 }
 
-/// A 64-bit number is a string in JSON's mapping of Protocol Buffers.
+/// Builds an integer attribute. JSON's mapping of Protocol Buffers writes 64-bit numbers as strings.
 fn number(key: &str, value: u16) -> Value {
     json!({ "key": key, "value": { "intValue": value.to_string() } })
 }

@@ -1,4 +1,4 @@
-//! Asking upstreams whether they are well, beside the requests.
+//! Health checks of upstreams, separate from requests.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use super::target::Target;
 use crate::body::Outgoing;
 use crate::config::Health;
 
-/// Checks under way; dropping them ends them.
+/// Running health checks. Dropping them stops them.
 #[derive(Default)]
 pub(crate) struct Checks(Vec<AbortHandle>);
 
 impl Checks {
-    /// Checks each of `targets` from the calling thread, if there is a path to ask for.
+    /// Starts checks of `targets` on the calling thread, if a path is configured.
     pub(crate) fn add(&mut self, health: &Health, targets: &[Arc<Target>]) {
         let Some(path) = health
             .path
@@ -47,7 +47,7 @@ impl Drop for Checks {
 
 async fn check(target: Arc<Target>, path: Rc<Uri>, every: Duration) {
     loop {
-        // A check that takes as long as the time between two has failed.
+        // A check that lasts a whole interval has failed.
         let checked = timeout(every, is_well(&target, &path, every)).await;
         let was_up = target.health.is_up();
         match checked {
@@ -63,7 +63,7 @@ async fn check(target: Arc<Target>, path: Rc<Uri>, every: Duration) {
     }
 }
 
-/// Asks on a connection of its own; true for a status below 500, none where there is no descriptor to ask with.
+/// Sends a check on a new connection. True for a status below 500; `None` if no file descriptor is available.
 async fn is_well(target: &Target, path: &Uri, limit: Duration) -> Option<bool> {
     let stream = match target.connect(limit).await {
         Ok(stream) => stream,

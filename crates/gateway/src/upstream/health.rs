@@ -1,22 +1,22 @@
-//! Which upstreams are asked: what connections and checks have told, shared by all threads.
+//! Health of upstreams, from connections and checks; shared by all threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::config;
 
-/// What is known of an upstream.
+/// The health of one upstream.
 #[derive(Debug)]
 pub(crate) struct Health {
     failures_to_leave: u32,
     out_for: Duration,
-    /// Checks ask for more than a connection.
+    /// Health checks are configured, so a connection alone proves nothing.
     is_checked: bool,
     start: Instant,
-    /// It has succeeded at least once.
+    /// At least one attempt has succeeded.
     has_succeeded: AtomicBool,
     failures: AtomicU32,
-    /// Milliseconds since `start` until which it is not asked.
+    /// End of the exclusion, in milliseconds since `start`.
     out_until: AtomicU64,
 }
 
@@ -24,11 +24,11 @@ pub(crate) struct Health {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
-    /// The last connection or, where there are checks, the last check succeeded.
+    /// The last connection succeeded; with checks, the last check.
     Up,
     /// Excluded after too many failures in a row.
     Out,
-    /// Neither: nothing was tried yet, the last attempt failed and it is not out for that, or its time out is over.
+    /// Neither: no attempt yet, the last one failed without causing an exclusion, or the exclusion has expired.
     Unknown,
 }
 
@@ -43,8 +43,8 @@ impl State {
 }
 
 impl Health {
-    /// So many failures in a row take it out. Without checks one request tries it again after a while;
-    /// with checks one of them does, and each that fails puts the time off.
+    /// Excludes the upstream after the configured number of failures in a row. Without checks, one request tries it
+    /// again after a while. With checks, a check does, and each failure extends the exclusion.
     pub(crate) fn new(config: &config::Health) -> Self {
         let is_checked = config.path.is_some();
         let patience = if is_checked { 3 } else { 1 };
@@ -59,7 +59,7 @@ impl Health {
         }
     }
 
-    /// Whether it is asked.
+    /// True if the upstream receives requests.
     pub(crate) fn is_up(&self) -> bool {
         let until = self.out_until.load(Relaxed);
         until == 0 || self.is_past(until)
@@ -77,8 +77,8 @@ impl Health {
         }
     }
 
-    /// Whether it is asked by this caller. Who comes first after it was out finds out for the others, who leave it out
-    /// meanwhile.
+    /// Returns true if this caller may use the upstream. After an exclusion only the first caller may; the exclusion
+    /// continues for the others until its result is known.
     pub(crate) fn lets_in(&self) -> bool {
         let until = self.out_until.load(Relaxed);
         let is_first = || {
@@ -95,22 +95,22 @@ impl Health {
         self.start.elapsed().as_millis() as u64 >= until
     }
 
-    /// Until when it is out from now.
+    /// Returns the end of an exclusion that starts now.
     fn out_again(&self) -> u64 {
         let until = self.start.elapsed() + self.out_for;
         until.as_millis().max(1) as u64
     }
 
-    /// It took a request's connection, which is enough where no check asks for more.
+    /// Records an accepted connection. It counts as a success if no checks are configured.
     pub(crate) fn connected(&self) {
         if !self.is_checked {
             self.succeeded();
         }
     }
 
-    /// It answered.
+    /// Records a success.
     pub(crate) fn succeeded(&self) {
-        // Almost always nothing to write: the line stays in every thread's cache.
+        // Usually writes nothing, so the cache line stays shared among threads.
         if !self.has_succeeded.load(Relaxed) {
             self.has_succeeded.store(true, Relaxed);
         }
@@ -120,7 +120,7 @@ impl Health {
         }
     }
 
-    /// It could not be connected to, or did not pass a check; whether that takes it out.
+    /// Records a failed connection or check. Returns true if the upstream is now excluded.
     pub(crate) fn failed(&self) -> bool {
         let out = self.failures.fetch_add(1, Relaxed) + 1 >= self.failures_to_leave;
         if out {

@@ -1,8 +1,8 @@
-//! One connection to an upstream, and the reply that comes on it.
+//! One connection to an upstream, and the reply on it.
 //!
-//! Nobody but the request that uses a connection drives it: there is no task per connection, so that
-//! a reply wakes the request that waits for it and nothing else. While unused it is not looked at;
-//! that it has been closed shows when it is next taken: then the kernel is asked ([`Probed`]).
+//! The request that uses a connection also drives it. There is no task per connection, so a reply wakes only its own
+//! request. An unused connection is not polled. At the next use, the kernel reports whether it has been closed
+//! ([`Probed`]).
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -23,31 +23,31 @@ use super::pool::Home;
 use super::probe::{Heard, Probed};
 use crate::body::{Outgoing, Progress};
 
-/// The head of a reply at most.
+/// Maximum size of a reply's head.
 const MAX_HEAD: usize = 64 << 10;
 
 /// A connection to an upstream.
 pub(super) struct Line {
-    /// Of its packets, for as long as it lives.
+    /// Mark of the connection's packets, fixed for its lifetime.
     pub(super) mark: Dscp,
     sender: SendRequest<Outgoing>,
     connection: Driven,
     heard: Rc<Heard>,
     patience: Patience,
-    /// Of the last request's body.
+    /// Progress of the last request's body.
     progress: Option<Rc<Progress>>,
 }
 
-/// What moves the bytes, for as long as there is a connection.
+/// The I/O driver of the connection, until it closes.
 struct Driven(Option<Pin<Box<Http>>>);
 
 type Http = Connection<TokioIo<Probed>, Outgoing>;
 
 impl Driven {
-    /// Ready when the connection is over; the reply or its body says how it ended.
+    /// Ready when the connection has closed. The reply or its body reports the error.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(connection) = &mut self.0 {
-            // The error is the reply's, too.
+            // The reply reports the same error.
             let _ = ready!(connection.as_mut().poll(cx));
             self.0 = None;
         }
@@ -56,7 +56,7 @@ impl Driven {
 }
 
 impl Line {
-    /// HTTP/1.1 over `stream`, which has that mark.
+    /// Starts HTTP/1.1 over `stream`, whose packets have `mark`.
     pub(super) async fn new(stream: Stream, mark: Dscp) -> hyper::Result<Self> {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(MAX_HEAD);
@@ -73,13 +73,13 @@ impl Line {
         })
     }
 
-    /// Whether all of the last request has been sent: an upstream may answer before that.
+    /// True if the last request has been sent completely. An upstream may reply earlier.
     fn has_sent(&self) -> bool {
         self.progress.as_ref().is_none_or(|body| body.is_over())
     }
 
-    /// Readiness for a request: `false` once the upstream has closed it, has not finished, or has sent what nobody
-    /// asked for.
+    /// Readiness for a request. False if the upstream has closed the connection, has not finished, or has sent
+    /// unsolicited data.
     pub(super) fn is_ready(&mut self, cx: &mut Context<'_>) -> bool {
         self.heard.probe();
         let is_open = self.connection.poll(cx).is_pending() && self.sender.is_ready();
@@ -87,15 +87,15 @@ impl Line {
         is_open && is_silent
     }
 
-    /// True where the upstream has sent anything since the last request was.
+    /// True if the upstream has sent data since the last request.
     pub(super) fn has_heard(&self) -> bool {
         self.heard.has_come()
     }
 
-    /// Sends `request` and waits for the head of the reply, for `limit` while neither the request nor the
-    /// reply gets on by the upstream's fault.
+    /// Sends `request` and waits for the head of the reply. `limit` bounds the time without progress that the upstream
+    /// is responsible for.
     ///
-    /// The request comes back where nothing of it was sent.
+    /// Returns the request if nothing of it was sent.
     pub(super) async fn send(
         &mut self,
         request: Request<Outgoing>,
@@ -132,19 +132,19 @@ impl Line {
     }
 }
 
-/// The body of an upstream's reply as it comes; its connection goes home when it has come whole.
+/// The body of an upstream's reply. Its connection returns to the pool after the whole body.
 pub(crate) struct Passing {
     body: Incoming,
-    /// None once it is over.
+    /// `None` after a timeout.
     line: Option<Line>,
     home: Home,
-    /// Its end has come: of chunks hyper knows no other sign. Without it their connections would never be used again,
-    /// which costs three times the CPU time per request.
+    /// The end has arrived. hyper gives no other sign after chunks. Without it such connections would never be reused,
+    /// at three times the CPU time per request.
     ended: bool,
 }
 
 impl Passing {
-    /// The rest may take `limit` from one piece to the next.
+    /// Starts the body. `limit` bounds the time between two pieces.
     pub(super) fn new(body: Incoming, mut line: Line, home: Home, limit: Duration) -> Self {
         line.patience.begin(limit);
         Self {
@@ -190,7 +190,7 @@ impl Body for Passing {
         }
         match &outcome {
             None => this.ended = true,
-            // Nothing comes behind trailers (RFC 9112, section 7.1).
+            // Trailers end a message (RFC 9112, section 7.1).
             Some(Ok(frame)) => this.ended |= frame.is_trailers(),
             Some(Err(failure)) => this.home.count(failure),
         }
@@ -207,8 +207,8 @@ impl Body for Passing {
 }
 
 impl Drop for Passing {
-    /// A connection whose reply was not taken whole is closed: its rest would be the next one's head. So is
-    /// one that still has some of the request to send, which nobody would any more.
+    /// Closes a connection if its reply was not read completely, because the rest would look like the next head, or if
+    /// the request was not sent completely.
     fn drop(&mut self) {
         let is_over = self.is_end_stream();
         if let Some(line) = self.line.take().filter(|line| is_over && line.has_sent()) {
@@ -229,8 +229,8 @@ mod tests {
 
     const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-    /// Whether a connection on which one request was answered takes another, after the upstream has done something to it
-    /// of which the event loop has not heard.
+    /// True if a connection that has served one request accepts another, after the upstream did `act` unnoticed by the
+    /// event loop.
     fn is_ready_after(act: impl FnOnce(TcpStream)) -> bool {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -257,7 +257,7 @@ mod tests {
             let upstream = answering.join().unwrap();
             let is_ready = poll_fn(|cx| Poll::Ready(line.is_ready(cx))).await;
             assert!(is_ready, "nothing has happened to it");
-            // From here to the question nothing lets the event loop look.
+            // From here on the event loop does not run before the probe.
             act(upstream);
             let mut context = Context::from_waker(std::task::Waker::noop());
             line.is_ready(&mut context)

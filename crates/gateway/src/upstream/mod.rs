@@ -1,4 +1,4 @@
-//! Asking an upstream: choosing one, a connection to it, the request, the head of its reply.
+//! The forwarding stage: selects an upstream and a connection, sends the request, receives the head of the reply.
 
 mod check;
 mod health;
@@ -35,42 +35,42 @@ pub(crate) use self::line::Passing;
 pub(crate) use self::target::Target;
 pub use self::target::TargetError;
 
-/// Why there is no reply, or no more of it.
+/// Reasons for a missing or incomplete reply.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// Every upstream of the route is out.
+    /// Every upstream of the route is excluded.
     #[error("no upstream is healthy")]
     NoneHealthy,
-    /// No connection.
+    /// The connection failed.
     #[error("the upstream cannot be connected to: {0}")]
     Connect(io::Error),
-    /// No connection in time.
+    /// The connection timed out.
     #[error("the upstream did not take the connection in time")]
     ConnectTimeout,
-    /// A connection that broke, or what is not HTTP on it.
+    /// The connection broke, or its data is not HTTP.
     #[error("the upstream's reply is broken: {0}")]
     Broken(hyper::Error),
-    /// A kept connection that the upstream closed instead of answering a request that cannot be sent twice.
+    /// The upstream closed a reused connection without a reply, and the request cannot be sent twice.
     #[error(
         "the upstream closed a kept connection without announcing it (Connection: close), and this request cannot be sent twice: {0}"
     )]
     Closed(hyper::Error),
-    /// 101, which no request has asked for.
+    /// Status 101, which no request has asked for.
     #[error("the upstream switched protocols unasked")]
     Switched,
-    /// No head of a reply in time.
+    /// The head of the reply timed out.
     #[error("the upstream did not reply in time")]
     ReplyTimeout,
     /// The reply could not be compressed.
     #[error("the reply could not be compressed: {0}")]
     Codec(io::Error),
-    /// No more of a reply's body in time.
+    /// The body of the reply timed out.
     #[error("the upstream stopped in the middle of its reply")]
     Stalled,
 }
 
 impl Failure {
-    /// The names of the kinds, in the order of [`Failure::kind`].
+    /// Names of the kinds, in the order of [`Failure::kind`].
     pub(crate) const KINDS: [&'static str; 9] = [
         "none-healthy",
         "connect",
@@ -83,7 +83,7 @@ impl Failure {
         "switched",
     ];
 
-    /// What the client has done to its own request, where that is what broke the exchange off.
+    /// The client's error in its own request, if that ended the exchange.
     pub(crate) fn of_client(&self) -> Option<&BodyError> {
         let Self::Broken(error) = self else {
             return None;
@@ -91,7 +91,7 @@ impl Failure {
         error.source()?.downcast_ref()
     }
 
-    /// Whether the upstream closed the connection instead of answering.
+    /// True if the upstream closed the connection instead of replying.
     fn is_close(&self) -> bool {
         let Self::Broken(error) = self else {
             return false;
@@ -100,7 +100,7 @@ impl Failure {
         error.is_incomplete_message() || cause.is_some_and(|cause| cause.is::<io::Error>())
     }
 
-    /// Whether it says nothing about the upstream: this process or machine is out of what it takes to ask.
+    /// True if the failure says nothing about the upstream: this process or machine lacks resources.
     fn is_ours(&self) -> bool {
         let Self::Connect(error) = self else {
             return false;
@@ -116,7 +116,7 @@ impl Failure {
         errno.is_some_and(|errno| ours.contains(&errno))
     }
 
-    /// The place of its kind in [`Failure::KINDS`].
+    /// Index of the kind in [`Failure::KINDS`].
     pub(crate) const fn kind(&self) -> usize {
         match self {
             Self::NoneHealthy => 0,
@@ -132,10 +132,10 @@ impl Failure {
     }
 }
 
-/// Why there is no reply, and the request where nothing of it was sent.
+/// The reason without a reply, and the request if nothing of it was sent.
 type Unanswered = (Failure, Option<Request<Outgoing>>);
 
-/// The upstreams of a route, as one thread sees them.
+/// The upstreams of a route, for one thread.
 pub(crate) struct Upstreams {
     house: Arc<House>,
     members: Vec<(Arc<Target>, Rc<Pool>)>,
@@ -158,11 +158,10 @@ impl Upstreams {
         }
     }
 
-    /// Sends the `request` of `peer` to the least busy upstream, in packets with that mark.
+    /// Sends the `request` of `peer` to the least busy upstream, in packets with `mark`.
     ///
-    /// A request is sent twice only where its upstream closed an old connection before it answered: once
-    /// more, on a new one, if it changes nothing and has no body. One of which nothing was sent goes on to
-    /// the next.
+    /// Retries once, on a fresh connection, if a reused connection closes before any reply and the request is GET,
+    /// HEAD or OPTIONS without a body. A request of which nothing was sent goes to the next upstream.
     pub(crate) async fn ask(
         &self,
         request: Request<Outgoing>,
@@ -177,7 +176,7 @@ impl Upstreams {
         })
     }
 
-    /// Asks one after another as long as none takes the connection.
+    /// Tries upstreams one after another until one takes the request.
     async fn ask_each(
         &self,
         mut request: Request<Outgoing>,
@@ -202,7 +201,7 @@ impl Upstreams {
         Err(last)
     }
 
-    /// The reply of one; with the failure the request, where nothing of it was sent.
+    /// Sends the request to one upstream. An error includes the request if nothing of it was sent.
     async fn ask_one(
         &self,
         target: &Target,
@@ -211,7 +210,7 @@ impl Upstreams {
         mark: Dscp,
         peer: &Peer,
     ) -> Result<Response<Passing>, Unanswered> {
-        // An upstream's name stands for a Host that HTTP/1.0 did not ask for.
+        // HTTP/1.0 requires no Host: the upstream's name replaces it.
         let names_host = request.headers().contains_key(HOST);
         if !names_host {
             request.headers_mut().insert(HOST, target.host.clone());
@@ -236,12 +235,12 @@ impl Upstreams {
                     };
                     request = again.ok_or_else(|| (told(failure), None))?;
                     was_sent = true;
-                    // Whatever ended it there may end other connections, too.
+                    // Other connections may have been closed for the same reason.
                     break;
                 }
             }
         }
-        // In a box: few requests need a new connection, and each would hold room for it.
+        // Boxed: few requests need a new connection, and the future would enlarge them all.
         let mut line = match Box::pin(self.connect(target, mark, peer)).await {
             Ok(line) => line,
             Err(failure) => {
@@ -258,14 +257,14 @@ impl Upstreams {
         received.map_err(|failure| (failure, None))
     }
 
-    /// Closes connections that nobody has used for long.
+    /// Closes connections that have been unused too long.
     pub(crate) fn close_unused(&self) {
         for (_, pool) in &self.members {
             pool.close_unused(self.idle);
         }
     }
 
-    /// The place of the least busy upstream that is healthy and not among `refused`.
+    /// Returns the index of the least busy healthy upstream that is not in `refused`.
     fn choose(&self, refused: &[usize]) -> Option<usize> {
         let members = self.members.iter().enumerate();
         let least = members
@@ -308,7 +307,7 @@ impl Upstreams {
         line: Line,
         home: Home,
     ) -> Result<Response<Passing>, Failure> {
-        // Upgrade does not go on, so nobody has asked for it (RFC 9110, section 15.2.2).
+        // Upgrade is not forwarded, so no client has requested this (RFC 9110, section 15.2.2).
         if reply.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Err(Failure::Switched);
         }
@@ -324,7 +323,7 @@ fn lacks_descriptors(error: &io::Error) -> bool {
     )
 }
 
-/// A copy of a request that may be sent again without anybody noticing (RFC 9110, section 9.2.1).
+/// Returns a copy of a request that is safe to send again (RFC 9110, section 9.2.1).
 fn copy_to_repeat(request: &Request<Outgoing>) -> Option<Request<Outgoing>> {
     let safe = matches!(
         *request.method(),

@@ -1,4 +1,4 @@
-//! How long an upstream may do nothing.
+//! Timeouts for upstreams without progress.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A time limit that begins when something is first waited for, and anew with each progress.
+/// A timeout that starts with the first wait and restarts with each progress.
 ///
-/// It lives as long as a connection: a timer that stays and is put off costs less than one for each request.
+/// It lives as long as the connection, because resetting one timer costs less than creating one for each request.
 #[derive(Default)]
 pub(super) struct Patience {
     limit: Duration,
@@ -17,18 +17,18 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// Something else is waited for from now on, for `limit` at most.
+    /// Sets the limit for a new wait.
     pub(super) fn begin(&mut self, limit: Duration) {
         self.limit = limit;
         self.renew();
     }
 
-    /// There was progress.
+    /// Records progress.
     pub(super) fn renew(&mut self) {
         self.waits = false;
     }
 
-    /// Ready when nothing has happened for the limit.
+    /// Ready after `limit` without progress.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let limit = self.limit;
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(limit)));

@@ -1,4 +1,4 @@
-//! One thread's unused connections to an upstream, and how many are in use.
+//! The connection pool of one thread and one upstream, with the number in use.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -12,15 +12,15 @@ use super::Failure;
 use super::line::Line;
 use crate::house::House;
 
-/// One thread's connections to one upstream.
+/// The connections of one thread to one upstream.
 pub(super) struct Pool {
     house: Arc<House>,
-    /// The one used last is the last: those that are needed no more grow old at the front.
+    /// Ordered by last use, so that surplus connections age at the front.
     idle: RefCell<Vec<(Line, Instant)>>,
     in_use: Cell<usize>,
 }
 
-/// The place a connection returns to; counts as one in use while it lives.
+/// Handle for returning a connection to its pool. Counts as one in use while it exists.
 pub(super) struct Home(Rc<Pool>);
 
 impl Pool {
@@ -42,10 +42,10 @@ impl Pool {
         Home(self.clone())
     }
 
-    /// A connection of that mark that takes a request; those found closed are dropped.
+    /// Takes a usable connection with this mark. Closed connections are dropped.
     pub(super) fn take(&self, cx: &mut Context<'_>, mark: Dscp) -> Option<Line> {
         loop {
-            // Out of the list before it is polled: polling may drop what looks here.
+            // Taken out before it is polled, since polling may drop a value that accesses this list.
             let mut line = self.latest(mark)?;
             if line.is_ready(cx) {
                 return Some(line);
@@ -59,7 +59,7 @@ impl Pool {
         Some(idle.remove(place).0)
     }
 
-    /// Closes what has not been used for `limit`.
+    /// Closes connections unused for `limit`.
     pub(super) fn close_unused(&self, limit: Duration) {
         let mut idle = self.idle.borrow_mut();
         let old = idle.partition_point(|(_, since)| since.elapsed() > limit);
@@ -70,7 +70,7 @@ impl Pool {
 }
 
 impl Home {
-    /// Counts what the upstream failed to do.
+    /// Counts a failure of the upstream.
     pub(super) fn count(&self, failure: &Failure) {
         self.0.house.metrics.failed(failure);
     }

@@ -1,8 +1,8 @@
-//! A connection to an upstream that can be asked whether anything has come.
+//! A connection to an upstream that can be probed for received data.
 //!
-//! An event loop learns of a FIN when it next waits, and until then an unused connection that the upstream has closed looks
-//! open: a request that is sent on it is lost. So before a connection is used again, the kernel is asked. That is one
-//! system call, and none where the event loop has been told already.
+//! An event loop learns of a FIN only at its next wait. Until then a closed connection looks open, and a request sent
+//! on it is lost. So the kernel is queried before a connection is reused. This costs one system call, or none if the
+//! event loop already knows.
 
 use std::cell::Cell;
 use std::io;
@@ -13,13 +13,13 @@ use std::task::{Context, Poll};
 use posthaste_serve::Stream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A connection's bytes.
+/// The byte stream of a connection.
 pub(super) struct Probed {
     stream: Stream,
     heard: Rc<Heard>,
 }
 
-/// What has come on a connection, for whoever uses it: the parser holds the connection itself.
+/// Receive state of a connection, shared with its user because the parser owns the connection.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     probe: Cell<Probe>,
@@ -30,29 +30,29 @@ pub(super) struct Heard {
 enum Probe {
     #[default]
     Idle,
-    /// At the next read that has nothing.
+    /// At the next read without data.
     Wanted,
-    /// There was nothing.
+    /// There was no data.
     Silent,
 }
 
 impl Heard {
-    /// Has the next read that finds nothing ask the kernel.
+    /// Requests a query of the kernel at the next read without data.
     pub(super) fn probe(&self) {
         self.probe.set(Probe::Wanted);
     }
 
-    /// Whether that read has found nothing, and the kernel had nothing either.
+    /// True if the query found neither data nor a close. Resets the state.
     pub(super) fn is_silent(&self) -> bool {
         self.probe.replace(Probe::Idle) == Probe::Silent
     }
 
-    /// Takes what has come so far for read.
+    /// Resets the record of received data.
     pub(super) fn forget(&self) {
         self.came.set(false);
     }
 
-    /// Whether anything has come since.
+    /// True if data has been received since the last reset.
     pub(super) fn has_come(&self) -> bool {
         self.came.get()
     }

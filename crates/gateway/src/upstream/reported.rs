@@ -1,4 +1,4 @@
-//! How busy an upstream says that it is, in a field of its replies.
+//! An upstream's report of its own busy share, from a field of its replies.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -8,12 +8,12 @@ use posthaste_units::{Instant, Ratio, Span};
 #[derive(Debug, Default)]
 pub(crate) struct Reported {
     share: AtomicU32,
-    /// When, by [`now`](crate::workshop::now); 0 for never.
+    /// Time of the report, from [`now`](crate::workshop::now); 0 for never.
     at: AtomicU64,
 }
 
 impl Reported {
-    /// Takes notice of a share, as `0.83` or `83%`; anything else is passed over.
+    /// Records a share, as `0.83` or `83%`. Other values are ignored.
     pub(crate) fn note(&self, field: &str, now: Instant) {
         if let Ok(share) = field.parse::<Ratio>() {
             self.share.store((share.get() as f32).to_bits(), Relaxed);
@@ -21,7 +21,7 @@ impl Reported {
         }
     }
 
-    /// What was reported within `limit` before `now`.
+    /// The share, if it was reported within `limit` before `now`.
     pub(crate) fn within(&self, limit: Span, now: Instant) -> Option<f64> {
         let at = self.at.load(Relaxed);
         let fresh = at != 0 && now.since(Instant::from_nanos(at)) <= limit;

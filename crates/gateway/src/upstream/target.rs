@@ -1,4 +1,4 @@
-//! Where an upstream is, and how it is reached.
+//! Addresses of upstreams and connections to them.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -18,42 +18,42 @@ use super::health::Health;
 use super::reported::Reported;
 use crate::config::Route;
 
-/// Why an upstream cannot be used.
+/// Reasons why an upstream is unusable.
 #[derive(Debug, Error)]
 pub enum TargetError {
-    /// Neither an address nor a URL of HTTP.
+    /// Neither an address nor an HTTP URL.
     #[error("{0:?} is no upstream: write HOST:PORT, http://HOST:PORT or https://HOST:PORT")]
     Spelling(String),
-    /// A name that nobody knows.
+    /// A name without an address.
     #[error("the upstream {name:?} cannot be resolved: {error}")]
     Resolve {
-        /// As written.
+        /// The upstream as configured.
         name: String,
-        /// What the resolver said.
+        /// Error of the resolver.
         error: io::Error,
     },
-    /// Whom to trust.
+    /// The trusted certificates or the name of the server are unusable.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }
 
 /// An upstream. Its name is resolved when the configuration is read.
 pub(crate) struct Target {
-    /// As it was written: the label in metrics.
+    /// As configured. Used as label in metrics.
     pub(crate) name: String,
-    /// The Host of those who name none: health checks, and clients of HTTP/1.0.
+    /// Host for requests without one: health checks, and HTTP/1.0.
     pub(super) host: HeaderValue,
-    /// In the resolver's order: the next is tried where one refuses.
+    /// In the resolver's order. If one refuses, the next is tried.
     addresses: Vec<SocketAddr>,
     tls: Option<ClientTls>,
     pub(crate) health: Arc<Health>,
     pub(crate) reported: Arc<Reported>,
-    /// That it closes connections unannounced has been logged.
+    /// The warning about unannounced closes has been logged.
     closes: AtomicBool,
 }
 
 impl Target {
-    /// Every upstream of a route.
+    /// Creates every upstream of a route.
     pub(crate) fn all(route: &Route) -> Result<Vec<Arc<Self>>, TargetError> {
         let targets = route.upstream.iter();
         targets
@@ -99,14 +99,14 @@ impl Target {
         })
     }
 
-    /// Whether both lead to the same place.
+    /// True if both have the same name and addresses.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        // Resolvers give several in turns.
+        // Resolvers rotate the order.
         let addresses = |target: &Self| target.addresses.iter().copied().collect::<BTreeSet<_>>();
         self.name == other.name && addresses(self) == addresses(other)
     }
 
-    /// It has closed a kept connection that a request was under way on: says so once.
+    /// Records that a kept connection closed during a request. Logs a warning once.
     pub(super) fn closed(&self, error: hyper::Error) -> Failure {
         if !self.closes.swap(true, Relaxed) {
             tracing::warn!(
@@ -117,8 +117,8 @@ impl Target {
         Failure::Closed(error)
     }
 
-    /// A connection to the first of its addresses that answers. One that is silent leaves the others their share of the
-    /// time.
+    /// Connects to the first address that answers. A silent address uses only its share of the time; the rest remains
+    /// for the others.
     pub(crate) async fn connect(&self, within: Duration) -> io::Result<Stream> {
         let end = Instant::now() + within;
         let mut failure = io::ErrorKind::TimedOut.into();

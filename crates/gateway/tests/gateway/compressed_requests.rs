@@ -1,4 +1,4 @@
-//! Requests that come compressed, as they should and as they should not.
+//! Compressed requests, valid and invalid.
 
 use std::io::Write;
 
@@ -20,7 +20,7 @@ fn brotli(data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What a decoder holds back until the end comes before what is behind the end.
+/// Data that a decoder holds back until the end comes before the trailers.
 #[test]
 fn trailers_come_behind_all_that_was_compressed() {
     let origin = Origin::answering(OK);

@@ -1,4 +1,4 @@
-//! Who is compressed, how the reply's head changes with it, and that each byte comes back.
+//! Compression of replies: decisions, changes of the head, and lossless content.
 
 use std::io::Read;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use posthaste_gateway::{Config, Running, start};
 
 use crate::support::{Client, Origin, Reply, Seen, field, get, wait_until};
 
-/// A text of so many bytes that does not repeat itself too much.
+/// A text of at least `length` bytes with little repetition.
 fn text(length: usize) -> String {
     let mut text = String::from("<books>");
     for number in 0_u64.. {
@@ -47,7 +47,7 @@ fn gateway(origin: &Origin, policy: &str) -> Running {
     start(crate::support::config(&[origin.address], &compression)).unwrap()
 }
 
-/// What the client reads, by its Content-Encoding.
+/// Decodes a reply by its Content-Encoding.
 fn decoded(reply: &Reply) -> String {
     let mut text = Vec::new();
     match field(&reply.head, "content-encoding") {
@@ -66,7 +66,7 @@ fn decoded(reply: &Reply) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// A reply that comes again is not compressed again: whatever it is called for, however busy, for those who take it so.
+/// A repeated reply is served from the cache, for any path and any load, to clients that accept its coding.
 #[test]
 fn what_comes_again_is_at_hand() {
     let (book, other) = (text(16_055), text(9000));
@@ -98,7 +98,7 @@ fn what_comes_again_is_at_hand() {
     wait_until("demand is known", || {
         reason("/", "", "gzip") == "demand-high"
     });
-    // Those who ask have it made.
+    // Clients that ask for compression fill the cache.
     let (_, first) = ask("/", asks, "gzip");
     let (_, second) = ask("/other", asks, "gzip");
     for _ in 0..2 {
@@ -110,7 +110,7 @@ fn what_comes_again_is_at_hand() {
         ("/pieces", &book, &first),
         ("/other", &other, &second),
     ] {
-        // At the first time, unless the reply has not come whole yet when its head has.
+        // Cached at the first request, unless the body arrives later than the head.
         let mut got = None;
         wait_until("it is at hand", || {
             let (reason, reply) = ask(path, "", "gzip");
@@ -122,13 +122,13 @@ fn what_comes_again_is_at_hand() {
         assert_eq!(field(&got.head, "etag"), field(&made.head, "etag"));
         assert_eq!(field(&got.head, "vary"), field(&made.head, "vary"));
     }
-    // Nobody has made another coding of it, and who refuses is left alone.
+    // No other coding is cached, and refusals are respected.
     assert_eq!(reason("/", "", "zstd"), "demand-high");
     assert_eq!(reason("/", "", "identity"), "refused");
-    // By another coding if that is the one at hand.
+    // Another accepted coding is used if it is the cached one.
     let by_another = || reason("/", "", "zstd, gzip") == "cached";
     wait_until("it is at hand by another coding", by_another);
-    // A new configuration begins with an empty cache.
+    // A new configuration starts with an empty cache.
     gateway.reload(config()).unwrap();
     let emptied = || reason("/", "", "gzip") == "demand-high";
     wait_until("the cache is empty", emptied);
@@ -162,7 +162,7 @@ fn a_wish_counts_wherever_it_is_said() {
     let body = text(5000);
     let origin = Origin::answering(reply("", &body));
     let gateway = gateway(&origin, "threshold");
-    // Nothing was asked of this gateway yet and nothing is known: only those who ask are compressed.
+    // Before the first sample the load is unknown: only clients that ask get compressed replies.
     for (fields, coding, reason) in [
         (
             "Accept-Encoding: gzip\r\nPrefer: compression=always, compression-reason\r\n",
@@ -387,7 +387,7 @@ fn a_stream_can_be_read_as_far_as_it_has_come() {
     );
 }
 
-/// What a client can read of a chunked, gzipped reply that is not over.
+/// Decodes the first bytes of an incomplete chunked gzip reply.
 fn first_seven(raw: &[u8]) -> Option<[u8; 7]> {
     let head = raw.windows(4).position(|window| window == b"\r\n\r\n")?;
     let mut rest = &raw[head + 4..];
@@ -421,7 +421,7 @@ fn an_upstream_that_dies_while_it_is_compressed_does_not_look_whole() {
         let gateway = gateway(&origin, "always");
         let mut client = Client::new(&gateway);
         client.send("GET / HTTP/1.1\r\nHost: s\r\nAccept-Encoding: gzip\r\n\r\n");
-        // Of a short one nothing goes on until it is whole.
+        // A short reply is forwarded only when it is complete.
         if !early {
             client.wait_for_some();
         }
@@ -482,7 +482,7 @@ fn what_the_description_says_holds_for_calls_that_state_nothing() {
     );
 }
 
-/// Sends an envelope whose header asks for the Body alone to be compressed.
+/// Sends an envelope that requests compression of its Body only.
 fn post_for_body(gateway: &Running, wish: &str) -> Reply {
     let namespace = "http://schemas.xmlsoap.org/soap/envelope/";
     let message = format!(

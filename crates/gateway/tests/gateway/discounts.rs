@@ -1,4 +1,4 @@
-//! What those pay who leave it to the gateway whether their replies are compressed, and how they know before they ask.
+//! Discounts for clients that leave compression to the gateway, and their publication in advance.
 
 use posthaste_wsqos::index::Index;
 use posthaste_wsqos::qos::{Definition, Document, Ontologies, Rates, Requirement};
@@ -11,7 +11,7 @@ const OPEN: &str = "Accept-Encoding: gzip\r\n";
 const ASKS: &str = "Accept-Encoding: gzip\r\nPrefer: compression=always\r\n";
 const REFUSES: &str = "Accept-Encoding: identity\r\n";
 
-/// A shop where all others pay 1.00, and they a half.
+/// A gateway with price 1.00, or half for clients that leave compression open.
 fn busy(more: &str) -> Priced {
     let shop = Priced::new("1.0", &format!("{DEAR}discount = \"50%\"\n{more}"));
     shop.until(|price| price >= 1.0);
@@ -53,7 +53,7 @@ fn who_leaves_compression_open_pays_less_and_nobody_else_does() {
         REFUSES,
         "Save-Data: on\r\n",
         "Accept-Encoding: gzip, identity;q=0\r\n",
-        // It has no choice to leave to anybody.
+        // This client leaves no choice to the gateway.
         "",
         "Accept-Encoding: compress\r\nPrefer: compression=if-possible\r\n",
     ] {
@@ -75,7 +75,7 @@ fn who_leaves_compression_open_pays_less_and_nobody_else_does() {
              <q:WSQoSSoapHeader xmlns:q='http://wsqos.org/'><selectedOffer>standard-open@0.50\
              </selectedOffer></q:WSQoSSoapHeader>"
         );
-        // What a Body holds is packed by gzip, whatever of whole contents the client takes.
+        // The Body is compressed with gzip regardless of Accept-Encoding.
         shop.call("Accept-Encoding: compress\r\n", &header)
     };
     let open = call("if-possible");
@@ -163,7 +163,7 @@ fn at_the_broker_only_those_find_the_cheaper_offer_who_say_that_they_leave_compr
         );
         index.put("books", "ada", offer).unwrap();
     }
-    // As docs/reference/prices.md has it.
+    // As in docs/reference/prices.md.
     let open = r#"{"qos": {"defaultQoSInfo": {"securityAndTransaction": [{"protocol": [{"name": "open-compression", "ontology": "urn:posthaste:wsqos"}]}]}}}"#;
     let open: Requirement = serde_json::from_str(open).unwrap();
     let now = offers.offers[0].expires - std::time::Duration::from_secs(1);

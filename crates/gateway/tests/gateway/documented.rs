@@ -1,4 +1,4 @@
-//! The documentation agrees with the program: the example holds the defaults, and the page names each key.
+//! The documentation matches the program: the example holds the defaults, and the page names each key.
 
 use posthaste_gateway::Config;
 
@@ -18,7 +18,7 @@ fn the_example_shows_the_defaults() {
 fn the_example_can_be_used_with_every_key() {
     let mut text = String::new();
     for line in EXAMPLE.lines() {
-        // A key behind a # is one word and a sign of equality, or a table.
+        // A commented key is one word and an equals sign, or a table.
         let key = line.strip_prefix("# ").filter(|rest| {
             let word = rest.split(" = ").next().unwrap_or_default();
             rest.starts_with('[')

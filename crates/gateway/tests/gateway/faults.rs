@@ -1,4 +1,4 @@
-//! Upstreams that die, lie, stall and say nothing.
+//! Faulty upstreams: crashes, wrong framing, stalls, silence.
 
 use std::io::{ErrorKind, Read};
 use std::net::TcpListener;
@@ -63,7 +63,7 @@ fn a_reply_that_ends_early_does_not_look_whole() {
         let gateway = gateway(&origin);
         let mut client = Client::new(&gateway);
         client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
-        // Where the fault comes with the head, there may be nothing at all.
+        // If the fault arrives with the head, there may be no reply at all.
         if let Some(reply) = client.reply(false) {
             assert!(!reply.whole, "{reply:?}");
         }
@@ -87,7 +87,7 @@ fn a_reply_that_ends_early_does_not_look_whole() {
 #[test]
 fn an_upstream_that_answers_before_it_has_the_request_costs_its_connection_and_nobody_else() {
     let origin = Origin::start(|line| {
-        // The head alone, as one does that refuses; then it goes on reading.
+        // Answers after the head, like a server that rejects, and keeps reading.
         let mut some = [0; 1024];
         while line.stream.read(&mut some).is_ok_and(|length| length > 0) {
             if some.starts_with(b"POST") || some.starts_with(b"GET") {
@@ -99,7 +99,7 @@ fn an_upstream_that_answers_before_it_has_the_request_costs_its_connection_and_n
     let mut client = Client::new(&gateway);
     client.send("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 1000000\r\n\r\nbeginning");
     assert_eq!(client.reply(false).unwrap().status, 401);
-    // The rest of it has nobody to go to: not at the end of some time limit.
+    // The rest of the body has no receiver: the connection ends at once, not after a timeout.
     let ended = client
         .clone_stream()
         .read(&mut [0])
@@ -114,14 +114,14 @@ fn an_upstream_that_answers_before_it_has_the_request_costs_its_connection_and_n
 
 #[test]
 fn a_client_whose_reply_ends_early_is_reset() {
-    // The end of the connection is that of the reply in the older.
+    // In HTTP/1.0 the end of the connection is the end of the reply.
     for version in ["1.0", "1.1"] {
         let seen = Seen::default();
         let is_seen = seen.clone();
         let origin = Origin::start(move |line| {
             line.request();
             line.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n");
-            // Later than the head goes on.
+            // The connection ends after the head has been forwarded.
             is_seen.wait();
         });
         let gateway = gateway(&origin);
@@ -177,7 +177,7 @@ fn a_silent_upstream_is_a_timeout_and_a_stalled_one_is_cut_off() {
     let reply = get(&gateway, "/", "");
     assert_eq!((&*reply.body, reply.whole), (&b"half"[..], false));
 
-    // A queue of one that nobody takes from: the handshake of the third is not answered.
+    // A full accept queue: the third handshake gets no answer.
     let full = TcpListener::bind("127.0.0.1:0").unwrap();
     rustix::net::listen(&full, 0).unwrap();
     let address = full.local_addr().unwrap();
@@ -226,7 +226,7 @@ fn a_slow_client_is_not_the_upstreams_fault_and_an_upstream_that_takes_nothing_i
     assert_eq!(client.reply(false).unwrap().status, 200);
 
     let deaf = Origin::start(|line| {
-        // It takes the connection and reads nothing.
+        // Accepts the connection and reads nothing.
         let _ = line.stream.peek(&mut [0]);
         std::thread::sleep(crate::support::PATIENCE);
     });
@@ -268,7 +268,7 @@ fn what_breaks_after_the_head_is_counted() {
     );
 }
 
-/// Upgrade does not go on, so no client has asked for another protocol.
+/// Upgrade is not forwarded, so no client has asked for another protocol.
 #[test]
 fn protocols_that_are_switched_unasked_are_a_bad_gateway() {
     let origin = once(
@@ -280,7 +280,7 @@ fn protocols_that_are_switched_unasked_are_a_bad_gateway() {
     assert_eq!(field(&reply.head, "upgrade"), None, "{}", reply.head);
 }
 
-/// The client is still sending when the upstream has answered: its connection has no place for another request.
+/// The upstream replies while the client still sends. The connection cannot serve another request.
 #[test]
 fn an_early_answer_says_that_it_is_the_last() {
     let refusal = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno";
@@ -312,7 +312,7 @@ fn a_client_that_vanishes_takes_its_request_along() {
     let (gone, seen) = mpsc::channel();
     let origin = Origin::start(move |line| {
         line.request();
-        // The end of the connection, since nobody waits for the reply any more.
+        // The gateway closes the connection, because its client has gone.
         let _ = gone.send(line.request().is_none());
     });
     let gateway = gateway(&origin);
@@ -325,7 +325,7 @@ fn a_client_that_vanishes_takes_its_request_along() {
 
 #[test]
 fn a_request_that_changes_something_is_not_repeated() {
-    // Each connection answers one request and closes when the second comes, unanswered.
+    // Each connection answers one request and closes at the second without a reply.
     let origin = Origin::start(|line| {
         line.request();
         line.write(OK);
@@ -386,7 +386,7 @@ fn a_reader_that_does_not_read_is_let_go() {
         for _ in 0..95 {
             line.write(&piece);
         }
-        // The gateway takes no more, because it has let its client go.
+        // The gateway stops reading because it has dropped its client.
         let _ = over.send(());
     });
     let gateway = start(config(&[origin.address], "[timeouts]\nwrite = \"500ms\"")).unwrap();

@@ -1,4 +1,4 @@
-//! A gateway over real sockets: what passes, what is refused, and upstreams that misbehave.
+//! A gateway over real sockets: forwarding, rejections, and faulty upstreams.
 
 mod compressed_requests;
 mod compressing;

@@ -1,5 +1,5 @@
-//! Whose word counts about a reply's mark, as the gateway says when it is asked. What the packets carry is
-//! seen where there is a network to see them in: `crates/experiments/tests/marks`.
+//! The origin of a reply's mark, as reported by the gateway. `crates/experiments/tests/marks` checks the packets
+//! themselves on a network.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -16,7 +16,7 @@ use crate::watching::told;
 
 const REPLY: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nbooks";
 
-/// A gateway that marks, with more in its section and in its route for `/marked`.
+/// A gateway that marks, with `more` in its section and a route `/marked` with a mark.
 fn marking(origin: SocketAddr, more: &str) -> Running {
     let text = format!(
         "listen = \"127.0.0.1:0\"\n[marking]\npolicy = \"asked\"\n{more}\n\
@@ -30,7 +30,7 @@ fn decision(reply: &Reply) -> Option<&str> {
     field(&reply.head, "mark-decision")
 }
 
-/// What is decided for a GET with these fields.
+/// The mark decision for a GET with these fields.
 fn decided(gateway: &Running, path: &str, fields: &str) -> String {
     let reply = get(gateway, path, &format!("Prefer: mark-reason\r\n{fields}"));
     decision(&reply).unwrap().to_owned()
@@ -82,7 +82,7 @@ fn whoever_is_first_to_ask_decides() {
         "marks_total{mark=\"af11\",origin=\"soap-header\"} 1.0",
         "mark_events_total{event=\"denied\"} 0.0",
         "fields_unread_total{field=\"transport-priorities\"} 1.0",
-        // Each had a connection of its own; what is default was never changed.
+        // Each reply had its own connection. The default mark needs no change.
         "mark_events_total{event=\"set\"} 5.0",
         "mark_events_total{event=\"refused\"} 0.0",
     ] {
@@ -164,7 +164,7 @@ fn a_table_of_ones_own_is_read_and_refused_by_its_place() {
     }
 }
 
-/// From here on the kernel refuses this thread, and those that it starts, to set IPv4's TOS byte.
+/// Makes the kernel refuse changes of IPv4's TOS byte to this thread and its children.
 fn refuse_marks() {
     let is = |argument, value: libc::c_int| {
         let value = u64::try_from(value).unwrap();
@@ -190,7 +190,7 @@ fn where_the_kernel_refuses_marks_replies_go_out_without() {
             assert_eq!((reply.status, &reply.body[..]), (200, &b"books"[..]));
         }
         let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
-        // Each reply had a connection of its own, all requests the same one to the upstream.
+        // Each reply had its own connection; all requests shared one connection to the upstream.
         for line in ["set\"} 0.0", "refused\"} 3.0", "upstream-refused\"} 1.0"] {
             let line = format!("posthaste_gateway_mark_events_total{{event=\"{line}");
             assert!(text.contains(&line), "{line}: {text}");
@@ -205,7 +205,7 @@ fn an_offer_marks_the_replies_of_those_whom_it_lets_in() {
     let file = promise(
         "<transportQoSPriorities><delay>1</delay><jitter>1</jitter></transportQoSPriorities>",
     );
-    // EF is for sale, and nobody can ask for it.
+    // EF comes only with an offer and cannot be requested.
     let more = format!(
         "promise = {:?}\nlife = \"60s\"\n[marking]\npolicy = \"asked\"\nallow = [\"af11\"]\n",
         file.path()
@@ -224,11 +224,11 @@ fn an_offer_marks_the_replies_of_those_whom_it_lets_in() {
             format!("X-Client: ann\r\nQuote: {}\r\n", shop.quote("ann")),
             "ef; offer",
         ),
-        // What the request itself says comes first, what it may not ask for is passed over.
+        // The request's own allowed wish takes precedence; a wish that is not allowed is ignored.
         (format!("{selects}Prefer: mark=af11\r\n"), "af11; prefer"),
         (format!("{selects}Prefer: mark=af41\r\n"), "ef; offer"),
         (format!("{selects}Priority: u=7\r\n"), "ef; offer"),
-        // Let in because nothing costs anything now: the name of an offer that is none buys nothing.
+        // Admitted because the price is zero: an invalid offer name grants no mark.
         (
             "Selected-Offer: standard@0.01\r\n".to_owned(),
             "default; unasked",

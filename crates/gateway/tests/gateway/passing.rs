@@ -1,4 +1,4 @@
-//! What passes through unchanged, and what of it must change.
+//! Forwarding: unchanged parts of messages, and required changes.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
@@ -154,7 +154,7 @@ fn a_crowd_goes_on_to_an_upstream_that_waits_for_all_of_it() {
     for client in &mut crowd {
         assert_eq!(client.reply(false).unwrap().status, 200);
     }
-    // All but the 32 that need not.
+    // All except the 32 that get permits at once.
     let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
     assert_eq!(value(&text, "posthaste_gateway_queued_total"), 68.0);
 }
@@ -162,7 +162,7 @@ fn a_crowd_goes_on_to_an_upstream_that_waits_for_all_of_it() {
 #[test]
 fn a_connection_that_the_upstream_has_closed_costs_no_request() {
     let origin = Origin::start(|line| {
-        // One reply, then silence and the end, as a server does whose patience is over.
+        // One reply, then silence and a close, like an idle timeout.
         line.request();
         line.write(HELLO);
     });
@@ -246,7 +246,7 @@ fn an_old_client_gets_a_reply_that_it_can_read() {
     let gateway = gateway(&origin);
     let reply = Client::new(&gateway).send("GET / HTTP/1.0\r\n\r\n").rest();
     let reply = String::from_utf8_lossy(&reply);
-    // What goes on is HTTP/1.1, which has a Host.
+    // The forwarded request is HTTP/1.1 and has a Host.
     let request = origin.last_request().to_lowercase();
     assert_eq!(field(&request, "host"), Some(&*origin.address.to_string()));
     assert!(
@@ -288,7 +288,7 @@ fn the_longest_path_decides_in_whole_segments() {
 #[test]
 fn the_less_busy_upstream_is_asked_and_a_dead_one_is_left_out() {
     let (slow, fast) = (
-        // It answers nothing while the test goes on.
+        // Answers nothing during the test.
         Origin::start(|line| while line.request().is_some() {}),
         Origin::answering(HELLO),
     );
@@ -305,7 +305,7 @@ fn the_less_busy_upstream_is_asked_and_a_dead_one_is_left_out() {
 
     let gateway = posthaste_gateway::start(config(&[dead, fast.address], "")).unwrap();
     let statuses: Vec<_> = (0..10).map(|_| get(&gateway, "/", "").status).collect();
-    // Of what nothing was sent goes on to the next.
+    // Requests of which nothing was sent go to the next upstream.
     assert_eq!(statuses, [200; 10]);
     let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
     let up = |at| {
@@ -315,14 +315,14 @@ fn the_less_busy_upstream_is_asked_and_a_dead_one_is_left_out() {
     assert_eq!((up(dead), up(fast.address)), (0.0, 1.0));
 }
 
-/// Nothing comes back from it: one waits to find out, and the others need not.
+/// One request waits for the silent upstream; the others do not.
 #[test]
 fn one_request_finds_out_whether_an_upstream_is_back() {
     let origin = Origin::answering(HELLO);
     let hole = posthaste_serve::listen(([127, 0, 0, 1], 0).into(), 0).unwrap();
     let address = hole.local_addr().unwrap();
     let _full = std::net::TcpStream::connect(address).unwrap();
-    // Longer than a busy machine takes for ten requests.
+    // Longer than ten requests take on a busy machine.
     let long = Duration::from_secs(2);
     let mut plan = config(&[address, origin.address], "[timeouts]\nconnect = \"2s\"");
     plan.routes[0].health.failures = 1;
@@ -371,7 +371,7 @@ fn a_reply_in_chunks_has_no_other_length() {
     );
 }
 
-/// Two routes, to an open upstream and to one for `/account` and below.
+/// Two routes: a general upstream, and one for `/account` and below.
 fn two_routes() -> (Origin, Origin, posthaste_gateway::Running) {
     let (open, kept) = (Origin::answering(HELLO), Origin::answering(HELLO));
     let mut both = config(&[open.address], "");
@@ -407,7 +407,7 @@ fn a_route_is_found_however_its_characters_are_spelled() {
     assert_eq!((open.asked(), kept.asked()), (5, 6));
 }
 
-/// Whoever got one of these could read it as a path of the other.
+/// An upstream could read each of these as a path of the other route.
 #[test]
 fn no_path_leads_out_of_its_route_or_into_another() {
     let (open, kept, gateway) = two_routes();
@@ -434,7 +434,7 @@ fn no_path_leads_out_of_its_route_or_into_another() {
 fn a_health_check_leaves_an_upstream_out_and_takes_it_back() {
     let well = Arc::new(AtomicBool::new(false));
     let state = well.clone();
-    // Each request connects anew, which proves nothing where a check asks for more.
+    // Each request uses a new connection. With checks, a connection alone proves nothing.
     let sick = Origin::start(move |line| {
         let Some(request) = line.request() else {
             return;

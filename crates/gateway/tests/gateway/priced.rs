@@ -1,4 +1,4 @@
-//! A service as busy as it says, behind a gateway with prices.
+//! A gateway with prices and an upstream that reports its busy share.
 
 use std::io::Write as _;
 
@@ -8,9 +8,9 @@ use tempfile::NamedTempFile;
 use crate::support::{Client, Origin, Reply, config, field, get, wait_until};
 use crate::watching::{told, value};
 
-/// An upstream that says how busy it is.
+/// Watches the upstream's report.
 const WATCH: &str = "[demand]\nwatch = { upstream = \"X-Busy\" }\n";
-/// Dear from the first busy look on, and never again cheaper, even while all are refused and nothing is done.
+/// Prices that rise at the first busy sample and never fall, even while all requests are rejected.
 pub(crate) const DEAR: &str = "controller = { policy = \"steps\", high = \"1%\", low = \"0%\", up = \"1.00\", window = \"20ms\", period = \"20ms\" }\n";
 
 pub(crate) struct Priced {
@@ -19,7 +19,7 @@ pub(crate) struct Priced {
 }
 
 impl Priced {
-    /// With more in the section of prices, and other sections behind it.
+    /// Adds `more` to the section of prices and after it.
     pub(crate) fn new(busy: &'static str, more: &str) -> Self {
         let origin = Origin::start(move |line| {
             while line.request().is_some() {
@@ -31,7 +31,7 @@ impl Priced {
         Self::before(origin, more)
     }
 
-    /// Before an upstream of one's own.
+    /// Starts in front of the given upstream.
     pub(crate) fn before(origin: Origin, more: &str) -> Self {
         let more = format!(
             "{WATCH}[protection]\npolicy = \"prices\"\nclient = \"X-Client\"\n[prices]\nevery = \"20ms\"\ncapacity = \"100/s\"\n{more}"
@@ -48,7 +48,7 @@ impl Priced {
         metrics(&self.gateway)("price ")
     }
 
-    /// Asks until the price is so.
+    /// Sends requests until the price satisfies `is`.
     pub(crate) fn until(&self, is: impl Fn(f64) -> bool) {
         wait_until("the price is so", || {
             self.get("Max-Price: 1000 EUR\r\n");
@@ -56,7 +56,7 @@ impl Priced {
         });
     }
 
-    /// The fields of the reply to a GET with these, as they were written: tokens are told apart by case.
+    /// Returns the reply's fields in their original case, because tokens are case-sensitive.
     pub(crate) fn fields(&self, fields: &str) -> impl Fn(&str) -> Option<String> + use<> {
         let request = format!("GET / HTTP/1.1\r\nHost: s\r\nConnection: close\r\n{fields}\r\n");
         let reply = Client::new(&self.gateway).send(request).rest();
@@ -64,13 +64,13 @@ impl Priced {
         move |name| field(&reply, name).map(str::to_owned)
     }
 
-    /// The token of a quote at no price.
+    /// Returns the token of a quote at price zero.
     pub(crate) fn quote(&self, client: &str) -> String {
         let line = self.fields(&format!("X-Client: {client}\r\nMax-Price: 0 EUR\r\n"))("quote");
         line.expect("a quote").split(';').next().unwrap().to_owned()
     }
 
-    /// Calls by SOAP, with these fields and this in the message's header.
+    /// Sends a SOAP call with these fields and this SOAP header.
     pub(crate) fn call(&self, fields: &str, header: &str) -> Reply {
         let body = format!(
             "<e:Envelope xmlns:e='http://schemas.xmlsoap.org/soap/envelope/'><e:Header>{header}</e:Header><e:Body/></e:Envelope>"
@@ -92,7 +92,7 @@ pub(crate) fn metrics(gateway: &Running) -> impl Fn(&str) -> f64 {
     move |start| value(&text, &format!("posthaste_gateway_{start}"))
 }
 
-/// A document with one offer that promises this by default.
+/// A document with one offer that has these default promises.
 pub(crate) fn promise(info: &str) -> NamedTempFile {
     let mut file = NamedTempFile::new().unwrap();
     write!(

@@ -1,4 +1,4 @@
-//! What offers promised against what was delivered: for the client that asks, in metrics, and on the page.
+//! Promises of offers compared with delivery: for the client, in metrics, and on the page.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,16 +12,16 @@ use crate::priced::{DEAR, Priced, metrics, promise};
 use crate::support::{Origin, get, wait_until};
 use crate::watching::told;
 
-/// What is promised of the server.
+/// Promises about the server.
 const PROMISE: &str = "<serverQoSMetrics><processingTime>10000</processingTime><requestsPerSecond>0.5</requestsPerSecond><reliability>0.9</reliability><availability>0.9</availability></serverQoSMetrics>";
 
-/// The key of a configuration that promises this, and the file that it names.
+/// The configuration key with the promises, and the file that it names.
 fn promising() -> (String, NamedTempFile) {
     let file = promise(PROMISE);
     (format!("promise = {:?}\n", file.path()), file)
 }
 
-/// What this client is told.
+/// The document for this client.
 fn outcome(gateway: &Running, client: &str) -> Value {
     let reply = get(
         gateway,
@@ -114,7 +114,7 @@ fn what_was_promised_is_held_against_what_was_delivered_in_metrics_and_on_the_pa
     ]
     .map(|promise| of("offer_promised", promise));
     assert_eq!(promised, [10.0, 0.5, 0.9, 0.9]);
-    // 99 % in time are more than so few can show.
+    // Too few requests to show 99 % in time.
     let verdicts = ["processingTime", "reliability", "availability"]
         .map(|promise| of("offer_verdict", promise));
     assert_eq!(verdicts, [0.0, 1.0, -1.0]);
@@ -138,7 +138,7 @@ fn what_was_promised_is_held_against_what_was_delivered_in_metrics_and_on_the_pa
 #[test]
 fn who_does_not_take_an_offer_is_not_let_down_by_it() {
     let (more, _file) = promising();
-    // While all are refused another price would fall again.
+    // Other prices would fall while all requests are rejected.
     let shop = Priced::new("1.0", &format!("{DEAR}{more}"));
     shop.until(|price| price >= 0.3);
     for _ in 0..40 {

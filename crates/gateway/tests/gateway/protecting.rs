@@ -1,4 +1,4 @@
-//! Who is let in, by rate, by what is in service, and by price; and what the others are told.
+//! Admission by rate, by number in service, and by price; and advice in rejections.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -47,7 +47,7 @@ fn no_more_are_in_service_than_the_limit_and_the_others_do_not_wait() {
                 statuses.lock().unwrap().push(status);
             });
         }
-        // Before anybody is answered.
+        // Before any reply.
         wait_until("eight are refused", || statuses.lock().unwrap().len() == 8);
         assert_eq!(*statuses.lock().unwrap(), [503; 8]);
         answers.store(true, Relaxed);
@@ -76,12 +76,12 @@ fn what_a_client_does_to_its_own_request_is_not_held_against_the_service() {
         assert_eq!(ask("GET / HTTP/1.1\r\nHost: s\r\n\r\n"), 200);
     }
     assert_eq!(limit(), 3.0);
-    // Not what it says.
+    // The body does not match its Content-Encoding.
     for _ in 0..20 {
         let garbage = "POST / HTTP/1.1\r\nHost: s\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nplain";
         assert_eq!(ask(garbage), 400);
     }
-    // Slower than the service may be.
+    // Uploads slower than the service may be.
     let mut slow = Vec::new();
     for _ in 0..10 {
         let mut client = Client::new(&gateway);
@@ -116,7 +116,7 @@ fn who_sends_slowly_takes_nobodys_place() {
         wait_until("it has come in and is waited for", is_in);
         client
     };
-    // The third would be turned away if the first two were in service all the time.
+    // If the first two stayed in service, the third would be rejected.
     let mut slow = [0, 1, 2, 3].map(slow);
     assert_eq!(get(&gateway, "/", "").status, 200);
     for client in &mut slow {
@@ -174,7 +174,7 @@ fn a_soap_header_selects_an_offer() {
     };
     let reply = select(&Priced::new("0.1", ""), "standard@0.00");
     assert_eq!(reply.status, 200);
-    // Who states a price is given a quote.
+    // A request with a price gets a quote.
     assert!(field(&reply.head, "quote").is_some(), "{}", reply.head);
     let busy = Priced::new("1.0", DEAR);
     busy.until(|price| price > 0.0);
@@ -233,7 +233,7 @@ fn a_quote_holds_for_its_client_whatever_the_price_does_and_for_nobody_else() {
             );
         }
     }
-    // Four at once, of which the first was the one that got it; then one a minute.
+    // Four at once, including the first request for the quote; then one per minute.
     assert_eq!(statuses, [200, 200, 200, 429, 429, 429]);
     let eve = shop.get(&format!("X-Client: eve\r\nQuote: {quote}\r\n"));
     assert_eq!(eve.status, 402);
@@ -251,7 +251,7 @@ fn a_quote_holds_for_its_client_whatever_the_price_does_and_for_nobody_else() {
     );
 }
 
-/// Two thousand of them, forty at a time, while one with a quote goes on.
+/// 2,000 such requests, forty at a time, while a client with a quote is served.
 #[test]
 fn clients_that_ignore_the_price_are_refused_and_keep_nobody_out_who_has_a_quote() {
     let shop = Priced::new(

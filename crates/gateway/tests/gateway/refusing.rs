@@ -1,4 +1,4 @@
-//! Requests that two servers could read in two ways, and those that are too much.
+//! Ambiguous requests, and requests beyond limits.
 
 use std::time::Instant;
 
@@ -7,8 +7,8 @@ use posthaste_gateway::start;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// Each of these, and a second request behind it, on one connection: the status of the answer, and
-/// that neither reached the upstream.
+/// Sends each request and a second one on the same connection. Checks the status, and that neither reaches the
+/// upstream.
 #[test]
 fn what_can_be_read_in_two_ways_is_not_passed_on() {
     let smuggled = "GET /smuggled HTTP/1.1\r\nHost: s\r\n\r\n";
@@ -53,8 +53,8 @@ fn what_can_be_read_in_two_ways_is_not_passed_on() {
     }
 }
 
-/// Of two lengths the standard lets chunks count (RFC 9112, section 6.3); a reader that does otherwise finds another request
-/// in the body.
+/// RFC 9112, section 6.3, allows chunks to override a length. A reader that does otherwise finds another request in the
+/// body.
 #[test]
 fn a_request_with_two_lengths_reaches_nobody() {
     for fields in [
@@ -77,7 +77,7 @@ fn a_request_with_two_lengths_reaches_nobody() {
     }
 }
 
-/// The bytes up to the next empty line would be trailers, and the request in them nobody's.
+/// A lenient reader would take the bytes up to the next empty line for trailers and lose the request in them.
 #[test]
 fn no_request_is_swallowed_by_the_chunks_before_it() {
     let origin = Origin::answering(OK);

@@ -1,4 +1,4 @@
-//! A new configuration and the end, without a lost request.
+//! Changes of the configuration and the shutdown lose no request.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,7 +59,7 @@ fn no_request_is_lost_while_the_configuration_changes_all_the_time() {
         })
         .collect();
     let mut turns = 0;
-    // On a busy machine it takes more of them.
+    // A busy machine needs more changes.
     wait_until("both are asked", || {
         turns += 1;
         let origin = if turns % 2 == 0 { &b } else { &a };
@@ -72,7 +72,7 @@ fn no_request_is_lost_while_the_configuration_changes_all_the_time() {
     }
 }
 
-/// Puts a new certificate and its key in place, and a copy for those who are to trust it.
+/// Writes a new certificate and key, and a copy of the certificate for clients.
 fn renew(folder: &Path, copy: &str) -> PathBuf {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let write = |name: &str, text: String| std::fs::write(folder.join(name), text).unwrap();
@@ -107,7 +107,7 @@ fn a_certificate_that_was_renewed_is_shown_to_those_who_connect_next() {
         .build();
     runtime.unwrap().block_on(async {
         let mut before = connect(&first).await.unwrap();
-        // Half of a renewal changes nothing.
+        // An incomplete renewal changes nothing.
         std::fs::write(&cert, "").unwrap();
         let error = gateway.reload(config(&[origin.address], &tls)).unwrap_err();
         assert!(error.to_string().contains("certificate"), "{error}");
@@ -116,7 +116,7 @@ fn a_certificate_that_was_renewed_is_shown_to_those_who_connect_next() {
         gateway.reload(config(&[origin.address], &tls)).unwrap();
         assert!(is_served(&mut connect(&second).await.unwrap()).await);
         connect(&first).await.unwrap_err();
-        // Who is connected stays so.
+        // Existing connections continue.
         assert!(is_served(&mut before).await);
     });
     let plain = gateway.reload(config(&[origin.address], "")).unwrap_err();
@@ -151,7 +151,7 @@ fn routes_to_one_server_keep_apart_what_is_known_of_each() {
         }
     });
     let mut both = config(&[origin.address], "");
-    // What fails a check is out for three times this; a busy machine checks it again before.
+    // A failed check excludes for three times this interval, long enough for a repeated check on a busy machine.
     both.routes[0].health.every = Span::from_secs(1);
     both.routes[0].health.failures = 2;
     both.routes.push(both.routes[0].clone());
@@ -173,7 +173,7 @@ fn routes_to_one_server_keep_apart_what_is_known_of_each() {
 
 #[test]
 fn what_is_known_of_an_upstream_outlives_the_configuration() {
-    // 503 where nobody is asked.
+    // The status is 503 if no upstream is tried.
     let mut first = config(&[closed_port()], "");
     first.routes[0].health.every = Span::from_secs(600);
     let gateway = start(first.clone()).unwrap();
@@ -184,10 +184,10 @@ fn what_is_known_of_an_upstream_outlives_the_configuration() {
     };
     assert_eq!(lost(), 3);
     gateway.reload(first.clone()).unwrap();
-    // Until the thread has taken it, and then.
+    // Time for the thread to apply the configuration.
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(lost(), 0);
-    // Judged by other rules it begins anew.
+    // Different health rules reset the state.
     let mut other = first;
     other.routes[0].health.failures = 2;
     gateway.reload(other).unwrap();

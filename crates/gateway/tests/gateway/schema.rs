@@ -1,9 +1,9 @@
-//! The schema of gateway.toml agrees with the program: keys, defaults, and unknown keys.
+//! The schema of gateway.toml matches the program: keys, defaults, and unknown keys.
 
 use posthaste_gateway::{Config, config};
 use serde_json::{Map, Value, json};
 
-/// A configuration with nothing but the required keys.
+/// A configuration with only the required keys.
 fn smallest() -> Value {
     json!({ "listen": "127.0.0.1:8080", "route": [{ "path": "/", "upstream": ["127.0.0.1:9000"] }] })
 }
@@ -12,14 +12,14 @@ fn read(value: Value) -> Result<Config, serde_json::Error> {
     serde_json::from_value(value)
 }
 
-/// The schema that a `$ref` names, or the schema itself.
+/// Resolves a `$ref`, or returns the schema itself.
 fn resolved<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     let name = schema["$ref"].as_str();
     let name = name.and_then(|name| name.strip_prefix("#/$defs/"));
     name.map_or(schema, |name| &root["$defs"][name])
 }
 
-/// The defaults of a table and of the tables in it.
+/// The defaults of a table and its subtables.
 fn defaults(root: &Value, table: &Value) -> Value {
     let mut found = Map::new();
     for (key, property) in table["properties"].as_object().expect("a table") {
@@ -43,7 +43,7 @@ fn defaults_are_those_of_the_program() {
     let keys = smallest["route"][0].as_object().unwrap().clone();
     route.as_object_mut().unwrap().extend(keys);
     written["route"] = json!([route]);
-    // Prices change nothing before a policy uses them, and have a test of their own.
+    // Prices have no effect without the policy and are tested separately.
     let prices = written.as_object_mut().unwrap().remove("prices").unwrap();
     let read_back = read(written).unwrap();
     assert_eq!(
@@ -54,7 +54,7 @@ fn defaults_are_those_of_the_program() {
     assert_eq!(prices, config::Prices::default());
 }
 
-/// Every table, as a path of keys that leads to it, with its schema.
+/// Every table with its path of keys and its schema.
 fn tables<'a>(
     root: &'a Value,
     table: &'a Value,

@@ -1,4 +1,4 @@
-//! An upstream that does what a test says, and a client that sends any bytes.
+//! A scripted upstream, and a client that sends arbitrary bytes.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use posthaste_gateway::{Config, Running, start};
 
-/// Longer than anything here takes on a busy machine: a test that hangs fails.
+/// Time limit of a test, longer than any step on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An upstream: a thread per connection runs what the test gave.
+/// An upstream that runs the test's function in one thread per connection.
 pub(crate) struct Origin {
     pub(crate) address: SocketAddr,
     pub(crate) connections: Arc<AtomicUsize>,
-    /// Every request it got, heads and bodies as they came.
+    /// Every request as received, head and body.
     pub(crate) requests: Arc<Mutex<Vec<String>>>,
 }
 
@@ -82,7 +82,7 @@ impl Origin {
 }
 
 impl Line {
-    /// Reads one request whole; None when the gateway has closed.
+    /// Reads a complete request. `None` after the gateway has closed.
     pub(crate) fn request(&mut self) -> Option<String> {
         let end = read_until(&mut self.stream, &mut self.buffer, b"\r\n\r\n")?;
         let mut request: Vec<u8> = self.buffer.drain(..end).collect();
@@ -107,7 +107,7 @@ impl Line {
     }
 }
 
-/// A signal from a test to its upstream: what has been written has reached the client, and the connection may end.
+/// Signal from the test to its upstream: the data has reached the client, and the connection may end.
 #[derive(Clone, Default)]
 pub(crate) struct Seen(Arc<AtomicBool>);
 
@@ -121,7 +121,7 @@ impl Seen {
     }
 }
 
-/// The value of a field in a head that is in lower case.
+/// The value of a field in a lower-case head.
 pub(crate) fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
@@ -144,7 +144,7 @@ fn read_some(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// A configuration of one route to `upstreams`, with short time limits, and `more` before the route.
+/// A configuration with one route to `upstreams`, and `more` before the route.
 pub(crate) fn config(upstreams: &[SocketAddr], more: &str) -> Config {
     let upstreams: Vec<_> = upstreams.iter().map(SocketAddr::to_string).collect();
     let text = format!(
@@ -153,7 +153,7 @@ pub(crate) fn config(upstreams: &[SocketAddr], more: &str) -> Config {
     Config::read(&text).unwrap()
 }
 
-/// An address where nobody listens.
+/// An address without a listener.
 pub(crate) fn closed_port() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()
@@ -166,14 +166,14 @@ pub(crate) fn gateway(origin: &Origin) -> Running {
 /// A client's connection.
 pub(crate) struct Client(TcpStream);
 
-/// A reply, read as its framing says.
+/// A reply, read according to its framing.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
     /// In lower case.
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
-    /// Whether it came as long as it said.
+    /// The body is complete according to its framing.
     pub(crate) whole: bool,
 }
 
@@ -193,12 +193,12 @@ impl Client {
         self
     }
 
-    /// The same connection, to write while another thread reads.
+    /// A second handle, to write while another thread reads.
     pub(crate) fn clone_stream(&self) -> TcpStream {
         self.0.try_clone().unwrap()
     }
 
-    /// What has come, at least a byte.
+    /// Reads at least one byte.
     pub(crate) fn some(&mut self) -> Vec<u8> {
         let mut piece = vec![0; 65536];
         let length = self.0.read(&mut piece).unwrap_or(0);
@@ -207,13 +207,13 @@ impl Client {
         piece
     }
 
-    /// Waits for the first byte of a reply and leaves it there.
+    /// Waits for the first byte of a reply without reading it.
     pub(crate) fn wait_for_some(&self) {
         let length = self.0.peek(&mut [0]).unwrap();
         assert!(length > 0, "the gateway has closed");
     }
 
-    /// Everything until the gateway closes.
+    /// Reads until the gateway closes.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         let mut all = Vec::new();
         let mut piece = [0; 65536];
@@ -223,10 +223,10 @@ impl Client {
         all
     }
 
-    /// The next reply; `head_only` for the answer to HEAD.
+    /// Reads the next reply; `head_only` for a reply to HEAD.
     pub(crate) fn reply(&mut self, head_only: bool) -> Option<Reply> {
         let mut buffer = Vec::new();
-        // Byte by byte, so that what follows stays where it is.
+        // Byte by byte, so that nothing after the head is consumed.
         let mut byte = [0];
         while !buffer.ends_with(b"\r\n\r\n") {
             if self.0.read(&mut byte).ok()? == 0 {
@@ -271,7 +271,7 @@ impl Client {
         true
     }
 
-    /// Chunks, and trailers into the body behind a line of their own.
+    /// Reads chunks, and appends trailers to the body on lines of their own.
     fn chunks(&mut self, body: &mut Vec<u8>) -> Option<()> {
         loop {
             let line = self.line()?;
@@ -309,13 +309,13 @@ impl Client {
     }
 }
 
-/// GETs `path` on a connection of its own.
+/// Sends a GET for `path` on a new connection.
 pub(crate) fn get(gateway: &Running, path: &str, fields: &str) -> Reply {
     let request = format!("GET {path} HTTP/1.1\r\nHost: shop\r\n{fields}\r\n");
     Client::new(gateway).send(request).reply(false).unwrap()
 }
 
-/// Waits until `holds`, as long as a test may.
+/// Waits until `holds`, within the time limit.
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !holds() {

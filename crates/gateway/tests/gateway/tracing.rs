@@ -1,4 +1,4 @@
-//! Spans, as a collector gets them, and what the upstream is told of the trace.
+//! Trace spans as the collector gets them, and the trace context for the upstream.
 
 use posthaste_gateway::{Running, start};
 use serde_json::Value;
@@ -15,14 +15,14 @@ fn tracing(origin: &Origin, collector: &str, share: &str) -> Running {
     start(config(&[origin.address], &more)).unwrap()
 }
 
-/// A collector, and where it takes traces.
+/// A collector and its URL for traces.
 fn collector() -> (Origin, String) {
     let origin = Origin::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
     let url = format!("http://{}/v1/traces", origin.address);
     (origin, url)
 }
 
-/// All spans that it was given.
+/// All trace spans that the collector received.
 fn spans(collector: &Origin) -> Vec<Value> {
     let requests = collector.requests.lock().unwrap();
     let documents = requests.iter().map(|request| {
@@ -99,7 +99,7 @@ fn whether_to_trace_is_the_senders_to_say_and_else_drawn() {
     let seen_by_upstream = |share: &str, fields: &str| {
         let gateway = tracing(&origin, &url, share);
         get(&gateway, "/", fields);
-        // What waits is handed over at the end.
+        // The final export includes queued trace spans.
         drop(gateway);
         field(&origin.last_request().to_lowercase(), "traceparent").map(str::to_owned)
     };
@@ -112,7 +112,7 @@ fn whether_to_trace_is_the_senders_to_say_and_else_drawn() {
     assert_eq!(ours.len(), 2);
     assert!(ours[0].get("parentSpanId").is_none());
     assert_eq!(drawn.split('-').nth(1), ours[0]["traceId"].as_str());
-    // Of two contexts neither can be believed.
+    // Two contexts are both ignored.
     let two = format!("{unsampled}{unsampled}");
     let new = seen_by_upstream("100%", &two).unwrap();
     assert!(!new.contains(TRACE), "{new}");
@@ -167,14 +167,14 @@ fn a_collector_that_hangs_holds_up_neither_requests_nor_the_end() {
     }
     let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
     let lost = value(&text, "posthaste_gateway_traces_total{state=\"lost\"}");
-    // Beyond the queue's room; and on a machine so busy that they take longer, all that an export gives up after 10 s.
+    // Requests beyond the queue's capacity; on a busy machine also those of exports that failed after 10 s.
     let given_up = 2048 * (begun.elapsed().as_secs() / 10);
     let most = 952 + given_up;
     assert!((1.0..=most as f64).contains(&lost), "{lost} of {most}");
     drop(client);
     let begun = std::time::Instant::now();
     drop(gateway);
-    // The collector hangs for as long as a test waits for anything.
+    // The collector hangs for the whole time limit of a test.
     assert!(begun.elapsed() < PATIENCE / 2);
 }
 

@@ -1,4 +1,4 @@
-//! What a gateway tells about itself: metrics, the page, the log.
+//! Monitoring of a gateway: metrics, the status page, the access log.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::support::{Client, Origin, Reply, closed_port, config, field, get, wait_until};
 use posthaste_gateway::{Running, start};
 
-/// GETs `path` from the admin address.
+/// Sends a GET for `path` to the admin address.
 pub(crate) fn told(gateway: &Running, path: &str) -> Reply {
     let request = format!("GET {path} HTTP/1.1\r\nHost: s\r\n\r\n");
     Client::to(gateway.admin)
@@ -21,7 +21,7 @@ fn answer() -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nContent-Length: {length}\r\n\r\n{body}")
 }
 
-/// The value of a metric, by the beginning of its line.
+/// The value of a metric, found by the start of its line.
 pub(crate) fn value(text: &str, start: &str) -> f64 {
     let line = text.lines().find(|line| line.starts_with(start));
     let line = line.unwrap_or_else(|| panic!("no {start} in {text}"));
@@ -57,7 +57,7 @@ fn what_happened_is_counted_by_its_reason() {
         1.0
     );
     assert_eq!(at("wishes_total{origin=\"prefer\"}"), 3.0);
-    // The third time it was at hand.
+    // The third reply came from the cache.
     assert_eq!(at("packed_total{coding=\"gzip\""), 2.0);
     assert_eq!(at("packed_bytes_read_total{coding=\"gzip\""), 6000.0);
     let written = at("packed_bytes_written_total{coding=\"gzip\"");
@@ -72,7 +72,7 @@ fn what_happened_is_counted_by_its_reason() {
     assert!(text.ends_with("# EOF\n"));
 }
 
-/// Prometheus computes no quantile of a histogram that does not end so.
+/// Prometheus computes quantiles only for histograms with this last bucket.
 #[test]
 fn every_histogram_ends_with_a_bucket_of_all_observations() {
     let origin = Origin::answering(answer());
@@ -122,7 +122,7 @@ fn messages_that_are_not_measured_one_by_one_are_booked_all_the_same() {
         );
         at("packed_cpu_seconds_total{coding=\"gzip\"")
     };
-    // Each of the first is measured, then one of seven.
+    // Each of the first messages is measured, then one in seven.
     let measured = spent_after(32) / 32.0;
     let booked = (spent_after(320) - measured * 32.0) / 320.0;
     let ratio = booked / measured;
@@ -238,7 +238,7 @@ fn an_upstream_that_says_it_is_busy_is_spared() {
             ));
         }
     });
-    // What is at hand costs nobody anything, however busy.
+    // Cached replies would be sent compressed at any load.
     let watch = "[compression]\ncache = \"0B\"\n[demand]\nwatch = { upstream = \"X-Busy\" }";
     let gateway = start(config(&[origin.address], watch)).unwrap();
     let fields = "Accept-Encoding: gzip\r\nPrefer: compression-reason\r\n";
@@ -250,7 +250,7 @@ fn an_upstream_that_says_it_is_busy_is_spared() {
             .to_owned()
     };
     wait_until("its report is heard", || reason() == "demand-high");
-    // Long enough for the first report to be heard, and smoothed.
+    // Time for the first report to arrive and be smoothed.
     for _ in 0..30 {
         assert_eq!(reason(), "demand-high");
         std::thread::sleep(Duration::from_millis(20));
@@ -267,7 +267,7 @@ fn what_cannot_be_watched_leaves_demand_unknown_and_says_so() {
     let watch = "[demand]\nwatch = { process = \"nobody-is-so\" }";
     let gateway = start(config(&[origin.address], watch)).unwrap();
     let fields = "Accept-Encoding: gzip\r\nPrefer: compression-reason\r\n";
-    // Longer than it takes to know what can be watched.
+    // Time for the first sample of the resource.
     for _ in 0..30 {
         let reply = get(&gateway, "/", fields);
         let reason = field(&reply.head, "compression-decision");
