@@ -1,11 +1,11 @@
-//! Work beside a service: on a thread of its own, with a runtime of its own.
+//! Background work on a separate thread with its own runtime.
 
 use std::io;
 use std::thread::JoinHandle;
 
 use tokio::sync::oneshot;
 
-/// Work that goes on until it is over or this is dropped, which ends it wherever it waits and returns when it has ended.
+/// A running background task. Dropping it cancels the task at its next wait and returns after its end.
 #[derive(Debug)]
 pub struct Background {
     stop: Option<oneshot::Sender<()>>,
@@ -13,7 +13,7 @@ pub struct Background {
 }
 
 impl Background {
-    /// Begins `work` on a thread of this name.
+    /// Starts `work` on a thread named `name`.
     pub fn start<W: Future<Output = ()>>(
         name: &str,
         work: impl FnOnce() -> W + Send + 'static,
@@ -26,11 +26,11 @@ impl Background {
             runtime.block_on(async move {
                 tokio::select! {
                     () = work() => {}
-                    // Dropped or told: either is the end.
+                    // Dropping the sender stops the task, too.
                     _ = stopped => {}
                 }
             });
-            // A name that is being resolved is waited for by nobody.
+            // A name resolution in progress is not awaited.
             runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new()
@@ -46,7 +46,7 @@ impl Background {
 impl Drop for Background {
     fn drop(&mut self) {
         drop(self.stop.take());
-        // A panic has told of itself.
+        // A panic has already been reported.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// Says when it is dropped.
+    /// Sets the flag when it is dropped.
     struct Held(Arc<AtomicBool>);
 
     impl Drop for Held {

@@ -1,4 +1,4 @@
-//! Reading a request's body whole, within a limit of bytes and of time.
+//! Reading of whole request bodies, with limits on length and time.
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
@@ -7,20 +7,20 @@ use thiserror::Error;
 
 use crate::{Incoming, Peer};
 
-/// Why a body could not be read.
+/// Reasons why a body could not be read.
 #[derive(Debug, Error)]
 pub enum BodyError {
-    /// 413: longer than the limit, as announced or as it came.
+    /// 413: longer than the limit, as announced or as received.
     #[error("the body is longer than {0} bytes")]
     TooLong(usize),
-    /// 400: it ended early, or its chunks make no sense.
+    /// 400: the body ended early, or its chunked framing is invalid.
     #[error("the body cannot be read: {0}")]
     Broken(#[from] hyper::Error),
 }
 
-/// Reads `body` to its end, at most `limit` bytes. Time runs out as [`crate::Timeouts::body`] says.
+/// Reads `body` to its end, at most `limit` bytes. [`crate::Timeouts::body`] limits the time.
 ///
-/// A body that came in one piece is handed on without a copy.
+/// A body that arrives in one piece is returned without a copy.
 pub async fn read_body(mut body: Incoming, limit: usize, peer: &Peer) -> Result<Bytes, BodyError> {
     if body.size_hint().lower() > limit as u64 {
         return Err(BodyError::TooLong(limit));

@@ -1,18 +1,18 @@
-//! A request's head, checked before any service has it: what two readers could read in two ways is refused.
+//! Validation of a request's head before any service gets it. Ambiguous requests are rejected.
 //!
-//! The framing of HTTP/1 is checked on the bytes ([`crate::framing`]). What is checked here can be seen in the parsed
-//! head, of HTTP/1 and of HTTP/2: to whom the request is (RFC 9112, section 3.2; RFC 9113, section 8.3.1), what it expects
-//! (RFC 9110, section 10.1.1), and of HTTP/2 that its fields can be written as HTTP/1 (RFC 9113, section 8.2.1).
+//! The framing of HTTP/1 is checked on the bytes ([`crate::framing`]). This module checks the parsed head, of HTTP/1
+//! and of HTTP/2: host and target (RFC 9112, section 3.2; RFC 9113, section 8.3.1), expectations (RFC 9110, section
+//! 10.1.1), and for HTTP/2 that the fields can be written as HTTP/1 (RFC 9113, section 8.2.1).
 
 use hyper::header::{CONTENT_LENGTH, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri, Version};
 
 use crate::framing::Cause;
 
-/// Fields of a head at most: what the parser of HTTP/1 takes.
+/// Maximum number of fields, equal to that of the HTTP/1 parser.
 const MAX_FIELDS: usize = 100;
 
-/// A request that no service gets.
+/// The reply to a request that no service gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rejection {
     pub(crate) status: StatusCode,
@@ -30,14 +30,14 @@ impl From<Cause> for Rejection {
     }
 }
 
-/// Whether a request may go to a service.
+/// Checks that a request may go to a service.
 pub(crate) fn check<B>(request: &Request<B>) -> Result<(), Rejection> {
     let headers = request.headers();
     if request.version() == Version::HTTP_2 {
         check_fields(headers)?;
     }
     let mut host = None;
-    // One pass takes fewer instructions than a look for each.
+    // One pass takes fewer instructions than a lookup for each field.
     for (name, value) in headers {
         if *name == HOST && host.replace(value).is_some() {
             return refuse("a request has one Host");
@@ -59,7 +59,7 @@ const fn refuse(reason: &'static str) -> Result<(), Rejection> {
     })
 }
 
-/// Fields of HTTP/2 as those of HTTP/1 have to be.
+/// Applies the rules of HTTP/1 to the fields of HTTP/2.
 fn check_fields(headers: &HeaderMap) -> Result<(), Rejection> {
     if headers.len() > MAX_FIELDS {
         return Err(Rejection {
@@ -84,7 +84,7 @@ fn check_fields(headers: &HeaderMap) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// Whether a name is a token (RFC 9110, section 5.6.2).
+/// True if the name is a token (RFC 9110, section 5.6.2).
 fn is_token(name: &HeaderName) -> bool {
     let is_tchar = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     name.as_str().bytes().all(is_tchar)
@@ -105,7 +105,7 @@ fn check_host<B>(request: &Request<B>, host: Option<&HeaderValue>) -> Result<(),
     if must_have && host.is_none() {
         return refuse("a request has a Host");
     }
-    // What CONNECT names is no Host.
+    // The target of CONNECT is not compared with Host.
     let Some(target) = target.filter(|_| *request.method() != Method::CONNECT) else {
         return Ok(());
     };
@@ -126,7 +126,7 @@ fn check_host<B>(request: &Request<B>, host: Option<&HeaderValue>) -> Result<(),
     }
 }
 
-/// Whether an absolute target is to `host`, in any case and with or without the scheme's own port.
+/// Compares an absolute target with `host`, ignoring case and the scheme's default port.
 fn is_same(target: &Uri, host: &[u8]) -> bool {
     let named = target.authority().map_or("", |target| target.as_str());
     if named.as_bytes().eq_ignore_ascii_case(host) {
@@ -140,8 +140,8 @@ fn is_same(target: &Uri, host: &[u8]) -> bool {
     bare(named.as_bytes()) == bare(host)
 }
 
-/// Whether bytes are a host with or without a port (RFC 9110, section 7.2; RFC 3986, section 3.2.2). There is no empty
-/// one: a target of http and https has a host.
+/// True if the bytes are a host with or without a port (RFC 9110, section 7.2; RFC 3986, section 3.2.2). An empty host
+/// is invalid for http and https.
 fn is_host(value: &[u8]) -> bool {
     let (name, rest) = match value {
         [b'[', rest @ ..] => {
@@ -164,7 +164,7 @@ fn is_host(value: &[u8]) -> bool {
     is_port && is_name(name)
 }
 
-/// Whether bytes are a name: no empty label but the root's at its end.
+/// True if the bytes are a name without empty labels, except the root's at the end.
 fn is_name(name: &[u8]) -> bool {
     let mut last = b'.';
     for &byte in name {
@@ -176,7 +176,7 @@ fn is_name(name: &[u8]) -> bool {
     !name.is_empty()
 }
 
-/// Bytes of a name (RFC 3986, section 3.2.2).
+/// Bytes allowed in a name (RFC 3986, section 3.2.2).
 static IN_NAME: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;

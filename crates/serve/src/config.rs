@@ -1,20 +1,20 @@
-//! Reading a configuration in TOML: what is wrong is named with its line, its column and the nearest key there is.
+//! Reading of TOML configurations. Errors name the line, the column and the nearest valid key.
 
 use std::fmt;
 
 use serde::de::DeserializeOwned;
 
-/// What is wrong with a configuration, and where.
+/// An error in a configuration, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
-    /// Line and column, from 1, where they are known.
+    /// Line and column, from 1, if known.
     pub place: Option<(usize, usize)>,
-    /// What is wrong, and the remedy.
+    /// The problem and the solution.
     pub reason: String,
 }
 
 impl ConfigError {
-    /// Something that no single place is to blame for.
+    /// Creates an error without a position.
     pub fn of(reason: impl Into<String>) -> Self {
         Self {
             place: None,
@@ -34,7 +34,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// Reads a file's text.
+/// Parses the text of a configuration file.
 pub fn read_config<T: DeserializeOwned>(text: &str) -> Result<T, ConfigError> {
     toml::from_str(text).map_err(|error| ConfigError {
         place: error.span().map(|span| place(text, span.start)),
@@ -42,7 +42,7 @@ pub fn read_config<T: DeserializeOwned>(text: &str) -> Result<T, ConfigError> {
     })
 }
 
-/// Line and column of a byte, both from 1; columns count characters.
+/// Line and column of a byte, both from 1. Columns count characters.
 fn place(text: &str, byte: usize) -> (usize, usize) {
     let before = text.get(..byte).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
@@ -50,8 +50,8 @@ fn place(text: &str, byte: usize) -> (usize, usize) {
     (line, before[start..].chars().count() + 1)
 }
 
-/// Adds the nearest known name to a message that lists the known ones after an unknown one, as
-/// serde's do: "unknown field `a`, expected one of `b`, `c`".
+/// Adds the nearest known name to serde's messages with an unknown name and a list of known ones: "unknown field `a`,
+/// expected one of `b`, `c`".
 fn with_nearest(message: &str) -> String {
     let message = message.trim();
     let mut quoted = message.split('`').skip(1).step_by(2);

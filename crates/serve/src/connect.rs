@@ -1,4 +1,4 @@
-//! Connecting to another service, by TCP and, where asked, TLS.
+//! Connections to other services, by TCP and optionally TLS.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use crate::stream::Stream;
 use crate::tls::TlsError;
 use crate::verification;
 
-/// Whom the machine trusts, read at the first need and then kept: what is changed there counts from the next start on.
+/// Root certificates of the machine, read at the first use. Later changes need a restart.
 static MACHINE: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -27,16 +27,16 @@ static MACHINE: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
 /// The certificates that a client accepts.
 #[derive(Clone, Debug, Default)]
 pub enum Trust {
-    /// Those that an authority known to this machine has issued.
+    /// Certificates issued by an authority that this machine knows.
     #[default]
     Machine,
-    /// Those in this PEM file, and those that an authority in it has issued.
+    /// Certificates in this PEM file, and certificates issued by an authority in it.
     File(PathBuf),
     /// Every certificate.
     Any,
 }
 
-/// Whom to trust, and which name a server must prove.
+/// Trusted certificates, and the name that a server must prove.
 #[derive(Clone)]
 pub struct ClientTls {
     connector: TlsConnector,
@@ -44,12 +44,12 @@ pub struct ClientTls {
 }
 
 impl ClientTls {
-    /// Trusts the certificates in `authority` (PEM), or those of the machine; the server must prove `name`.
+    /// Trusts the certificates in `authority` (PEM), or those of the machine. The server must prove `name`.
     pub fn new(name: &str, authority: Option<&Path>) -> Result<Self, TlsError> {
         Self::trusting(name, &authority.into())
     }
 
-    /// Trusts as `trust` says; the server must prove `name`, unless every certificate is accepted.
+    /// Trusts the certificates of `trust`. The server must prove `name`, unless every certificate is accepted.
     pub fn trusting(name: &str, trust: &Trust) -> Result<Self, TlsError> {
         let name =
             ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Name(name.to_owned()))?;
@@ -68,7 +68,7 @@ impl From<Option<&Path>> for Trust {
     }
 }
 
-/// A client's side of TLS that trusts the certificates in `authority` (PEM), or those of the machine.
+/// Builds a TLS client configuration that trusts the certificates in `authority` (PEM), or those of the machine.
 pub fn trust(authority: Option<&Path>) -> Result<ClientConfig, TlsError> {
     client_config(&authority.into())
 }
@@ -112,7 +112,7 @@ fn verifier_of(
         .map_err(|error| unreadable(error.to_string()))
 }
 
-/// Connects to `address`, without delay for small packets. Has no time limit of its own.
+/// Connects to `address`, with TCP_NODELAY. Has no time limit of its own.
 pub async fn connect(address: SocketAddr, tls: Option<&ClientTls>) -> io::Result<Stream> {
     let socket = TcpStream::connect(address).await?;
     socket.set_nodelay(true)?;

@@ -1,8 +1,8 @@
-//! One connection: who is at its other end, and which phase it is in since when.
+//! One connection: its peer, its phase, and the start of the phase.
 //!
-//! The phase and the tick at which it began are two cells ([`Timer`]); the thread's sweep reads them. Nothing is
-//! armed or disarmed per request, which is why this is used and not hyper's own timer. With HTTP/2 each
-//! stream has a pair of its own: what one of them does must not hide that another stands still.
+//! The phase and the tick of its start are two cells ([`Timer`]), read by the thread's sweep. No timer is armed or
+//! disarmed per request; this is the reason for not using hyper's own timer. Each HTTP/2 stream has a separate pair, so
+//! that activity of one stream does not hide that another is stalled.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
@@ -20,46 +20,46 @@ use crate::queues::{unacknowledged, unread};
 use crate::room::make_room;
 use crate::worker::{Thread, in_ticks};
 
-/// Sweeps without a request after which a connection rests.
+/// Sweeps without a request before a connection releases its buffers.
 const RESTS_AFTER: u32 = 2;
 
-/// Sweeps after which half a request, or a reply without another request, counts as unused.
+/// Sweeps after which an incomplete request, or an idle connection after a reply, counts as unused.
 const UNUSED_AFTER: u32 = 1;
 
-/// What answers a PING of HTTP/2 (RFC 9113, section 6.7): less than a reply's progress.
+/// Size of the answer to an HTTP/2 PING (RFC 9113, section 6.7). It does not count as progress of a reply.
 const PONG: usize = 17;
 
-/// Who sent a request, and the connection it came on.
+/// The sender of a request, and its connection.
 pub struct Peer {
-    /// Its address.
+    /// Address of the peer.
     pub address: SocketAddr,
-    /// The connection's number on this thread, from 0.
+    /// Number of the connection on this thread, from 0.
     pub number: u64,
-    /// For the handler to keep something with the connection; 0 at first.
+    /// Storage for the handler, kept with the connection; initially 0.
     pub note: Rc<Cell<u64>>,
     pub(crate) ip: OnceCell<HeaderValue>,
     pub(crate) connection: Rc<Connection>,
     pub(crate) thread: Rc<Thread>,
-    /// The connection's, or that of one of its streams.
+    /// The timer of the connection or of one of its streams.
     pub(crate) timer: Rc<Timer>,
 }
 
 impl Peer {
-    /// Its IP address as a field's value, written once for all requests of the connection.
+    /// The IP address as a field value, formatted once per connection.
     pub fn ip(&self) -> &HeaderValue {
         self.ip.get_or_init(|| {
             let text = self.address.ip().to_string();
-            // An address is a value; RFC 7239, section 6, has this name for one that could not be told.
+            // Formatting cannot fail. "unknown" is the term of RFC 7239, section 6, for an unknown address.
             HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("unknown"))
         })
     }
 
-    /// Starts or ends the time in which a request's body must arrive, for handlers that read it themselves.
+    /// Starts or ends the time limit for a request's body, for handlers that read it themselves.
     pub fn reading(&self, reading: bool) {
         self.enter(Phase::Service { reading });
     }
 
-    /// This peer, for one stream of its HTTP/2 connection.
+    /// Returns this peer for one stream of its HTTP/2 connection.
     pub(crate) fn of_stream(&self) -> Self {
         Self {
             address: self.address,
@@ -72,8 +72,8 @@ impl Peer {
         }
     }
 
-    /// Closes a connection that nobody uses, of those of this thread, where an answer needs a descriptor and there is
-    /// none; false where each is in use.
+    /// Closes an unused connection of this thread, to free a descriptor for a reply. False if every connection is in
+    /// use.
     pub async fn make_room(&self) -> bool {
         make_room(&self.thread, false).await
     }
@@ -82,46 +82,46 @@ impl Peer {
         self.timer.enter(phase, self.thread.ticks.get());
     }
 
-    /// What the kernel knows of the way there; none once the connection is over.
+    /// The kernel's data about the network path. `None` after the connection has closed.
     pub fn path(&self) -> Option<NetworkPath> {
         network_path::ask(self.connection.socket.get()?)
     }
 }
 
-/// What the sweep knows of a connection.
+/// The state of a connection for the sweep.
 pub(crate) struct Connection {
     pub(crate) timer: Rc<Timer>,
-    /// The tick at which it was accepted.
+    /// Tick of the accept.
     accepted: u32,
-    /// A complete request of it has come.
+    /// A complete request has arrived.
     has_asked: Cell<bool>,
-    /// Of HTTP/2 streams in service.
+    /// Timers of HTTP/2 streams in service.
     streams: RefCell<Vec<Rc<Timer>>>,
-    /// While something waits to be written: the tick at which the peer last took some of it.
+    /// Set while data waits to be written: the tick of the peer's last progress.
     blocked: Cell<Option<u32>>,
-    /// While it is idle: bytes that the peer had not acknowledged when that was last looked at.
+    /// While idle: the bytes not acknowledged by the peer at the last sweep.
     left: Cell<u32>,
     over: Cell<bool>,
-    /// Whether it is to rest, or does.
+    /// The connection is to release its buffers, or has done so.
     resting: Cell<bool>,
     http2: Cell<bool>,
-    /// Whether its last request had a body, of which some may not have been read.
+    /// The last request had a body, possibly unread in part.
     had_body: Cell<bool>,
-    /// Whether some of its last request's body has not been read.
+    /// The last request's body is not completely read.
     body_left: Cell<bool>,
-    /// Of HTTP/1: requests that have come.
+    /// HTTP/1: number of requests received.
     requests: Cell<u64>,
-    /// Of HTTP/1: the request with that number, the last, is not to be served.
+    /// HTTP/1: the number of the request to reject, always the last.
     rejected: Cell<Option<(u64, Rejection)>>,
     pub(crate) marking: Marking,
-    /// While there is one.
+    /// The socket, until it is closed.
     socket: Cell<Option<RawFd>>,
-    /// Requests that the handler has: several at a time with HTTP/2.
+    /// Requests at the handler; several at a time with HTTP/2.
     in_service: Cell<u32>,
     waker: RefCell<Option<Waker>>,
 }
 
-/// A phase, and the tick at which it began or last got on.
+/// A phase, and the tick of its start or last progress.
 #[derive(Default)]
 pub(crate) struct Timer {
     phase: Cell<Phase>,
@@ -135,9 +135,9 @@ pub(crate) enum Phase {
     Idle,
     /// A request has begun and its header is not complete.
     Head,
-    /// The handler has it; `reading` while it waits for the body.
+    /// The handler has the request; `reading` while it waits for the body.
     Service { reading: bool },
-    /// A piece of the reply was handed over; nobody has asked for the next one yet.
+    /// A piece of the reply is ready, and the next one has not been polled yet.
     Replying,
 }
 
@@ -182,7 +182,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection if it has been in its phase for too long; has it rest if it is idle.
+    /// Enforces the timeouts: ends an overdue connection and releases the buffers of an idle one.
     pub(crate) fn judge(&self, thread: &Thread) {
         if self.over.get() {
             return;
@@ -203,7 +203,7 @@ impl Connection {
         let late_stream = || self.streams.borrow().iter().find_map(|timer| late(timer));
         let ended = match (self.blocked.get(), phase) {
             (Some(since), _) if passed(since, limits.write) => &counters.timed_out_writing,
-            // While it writes, nothing else is late.
+            // During a write no other limit applies.
             (Some(_), _) => return,
             (None, Phase::Replying | Phase::Service { .. }) => {
                 match late(&self.timer).or_else(late_stream) {
@@ -214,7 +214,7 @@ impl Connection {
             (None, Phase::Idle) if passed(since, limits.idle) => {
                 let left = self.socket.get().map_or(0, unacknowledged);
                 match left < self.left.replace(left) {
-                    // The kernel has its reply, and the peer has not yet.
+                    // The kernel holds the reply, and the peer is still receiving it.
                     true if left > 0 => return self.timer.since.set(thread.ticks.get()),
                     _ if left == 0 => &counters.timed_out_idle,
                     _ if passed(since, limits.write) => &counters.timed_out_writing,
@@ -231,21 +231,21 @@ impl Connection {
         self.end();
     }
 
-    /// True if it has sent no complete request and may be closed to make room for another.
+    /// True if no complete request has arrived and the connection may be closed in favour of another.
     pub(crate) fn is_silent(&self, now: u32) -> bool {
         let (phase, _) = self.timer.get();
         let is_waiting = phase == Phase::Idle || is_old(self.accepted, now);
         !self.has_asked.get() && is_waiting && self.is_quiet()
     }
 
-    /// The tick since which it waits for another request, if it may be closed to make room for another.
+    /// The tick since when it waits for another request, if it may be closed in favour of another.
     pub(crate) fn idle_since(&self, now: u32) -> Option<u32> {
         let (phase, since) = self.timer.get();
         let is_idle = self.has_asked.get() && phase == Phase::Idle && is_old(since, now);
         (is_idle && self.is_quiet()).then_some(since)
     }
 
-    /// True if nothing is on its way: the peer has received all that was sent to it, and nothing of it waits to be read.
+    /// True if no data is in transit: the peer has acknowledged everything, and no received data is unread.
     fn is_quiet(&self) -> bool {
         let is_quiet = |socket| unread(socket) == 0 && unacknowledged(socket) == 0;
         let is_usable = !self.over.get() && self.blocked.get().is_none();
@@ -258,25 +258,25 @@ impl Connection {
         }
     }
 
-    /// Whether it is to rest now: a request that has begun meanwhile comes first.
+    /// True if the buffers may be released now. A request that has begun takes precedence.
     pub(crate) fn may_rest(&self) -> bool {
         self.resting.get() && self.timer.phase.get() == Phase::Idle
     }
 
-    /// It rests no more, or not yet.
+    /// Cancels or ends the release of the buffers.
     pub(crate) fn wake_up(&self) {
         self.resting.set(false);
     }
 
-    /// It speaks HTTP from now on, of this version.
+    /// HTTP begins, with this version.
     pub(crate) fn begin(&self, http2: bool, now: u32) {
         self.http2.set(http2);
-        // What it was before its handshake does not count: its first request may have come with that.
+        // Earlier idle time does not count: the first request may have arrived with the end of the handshake.
         self.resting.set(false);
         self.enter(Phase::Idle, now);
     }
 
-    /// Its socket, while there is one.
+    /// The socket, until it is closed.
     pub(crate) fn socket(&self) -> Option<RawFd> {
         self.socket.get()
     }
@@ -290,28 +290,28 @@ impl Connection {
         self.enter(Phase::Head, now);
     }
 
-    /// A request has come, with or without a body.
+    /// A request has arrived, with or without a body.
     pub(crate) fn has_body(&self, has: bool) {
         self.had_body.set(has);
         self.body_left.set(has);
     }
 
-    /// The last request's body has been read to its end.
+    /// The last request's body has been read completely.
     pub(crate) fn has_read_body(&self) {
         self.body_left.set(false);
     }
 
-    /// Whether some of the last request's body is still to be read.
+    /// True if the last request's body is not completely read.
     pub(crate) fn has_body_left(&self) -> bool {
         self.body_left.get()
     }
 
-    /// The head of request `number`, from 1, is refused: no byte behind it is read.
+    /// Rejects the head of request `number`, from 1. No later byte is read.
     pub(crate) fn reject(&self, number: u64, rejection: Rejection) {
         self.rejected.set(Some((number, rejection)));
     }
 
-    /// Counts a request of HTTP/1. Why it is not to be served, if it is not.
+    /// Counts a request of HTTP/1. Returns the rejection, if it must not be served.
     pub(crate) fn next_request(&self) -> Result<(), Rejection> {
         self.requests.set(self.requests.get() + 1);
         match self.rejected.get() {
@@ -320,18 +320,18 @@ impl Connection {
         }
     }
 
-    /// Whether the last request had a body.
+    /// True if the last request had a body.
     pub(crate) fn had_body(&self) -> bool {
         self.had_body.get()
     }
 
-    /// All that is to be sent has been, and the peer is waited for.
+    /// All data has been sent; the peer's close is awaited.
     pub(crate) fn lingers(&self, now: u32) {
         self.enter(Phase::Idle, now);
     }
 
-    /// Bytes have come: of a request, if it waited for one. With HTTP/2 there are frames between
-    /// requests, and an idle connection has its own limit.
+    /// Data has arrived. In HTTP/1, an idle connection enters the head phase. HTTP/2 has frames between requests, and
+    /// an idle connection has its own limit.
     pub(crate) fn received(&self, now: u32) {
         self.resting.set(false);
         if !self.http2.get() && self.timer.phase.get() == Phase::Idle {
@@ -339,8 +339,8 @@ impl Connection {
         }
     }
 
-    /// The peer took `taken` bytes of what was offered, or none at all. With HTTP/2 a reply has often
-    /// been handed over long before the peer has taken it: while it goes on taking, nothing is late.
+    /// Records a write: the peer took `taken` of `offered` bytes. HTTP/2 often hands over a reply long before the peer
+    /// has taken it, so progress restarts the timers of idle and replying streams.
     pub(crate) fn wrote(&self, offered: usize, taken: usize, now: u32) {
         if taken == offered {
             self.blocked.set(None);
@@ -356,31 +356,31 @@ impl Connection {
         }
     }
 
-    /// There is no socket any more; whether it was ended rather than finished.
+    /// Records that the socket is closed. Returns true if the connection was ended rather than finished.
     pub(crate) fn closed(&self) -> bool {
         self.socket.set(None);
         self.over.get()
     }
 
-    /// Whether it is to be closed at once.
+    /// True if the connection must close at once.
     pub(crate) fn is_over(&self) -> bool {
         self.over.get()
     }
 
-    /// Keeps whom [`Connection::wake`] wakes.
+    /// Stores the waker for [`Connection::wake`].
     pub(crate) fn wakes(&self, waker: &Waker) {
         if self.waker.borrow().is_none() {
             *self.waker.borrow_mut() = Some(waker.clone());
         }
     }
 
-    /// Has the connection closed at its next poll, whatever it is doing.
+    /// Makes the connection close at its next poll, in any phase.
     pub(crate) fn end(&self) {
         self.over.set(true);
         self.wake();
     }
 
-    /// Has the connection polled, so that it sees what has changed.
+    /// Wakes the connection's task, so that it sees changes.
     pub(crate) fn wake(&self) {
         if let Some(waker) = &*self.waker.borrow() {
             waker.wake_by_ref();
@@ -393,8 +393,8 @@ impl Connection {
     }
 }
 
-/// A request in service: from its head to the last of its reply, or to a client that wants it no more
-/// (HTTP/2 drops a stream and keeps its connection).
+/// A request in service, from its head to the end of its reply or the client's cancellation (HTTP/2 resets a stream and
+/// keeps its connection).
 pub(crate) struct InService(Rc<Peer>);
 
 impl InService {
@@ -417,7 +417,7 @@ impl InService {
         &self.0
     }
 
-    /// What is ready of the reply waits for the client, who has just taken something.
+    /// The client has just taken data; a ready part of the reply waits for it again.
     pub(crate) fn progressed(&self) {
         self.enter(Phase::Replying);
     }

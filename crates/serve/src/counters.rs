@@ -1,4 +1,4 @@
-//! What a server did with its connections: counts, never forgotten, one set per server.
+//! Counters of a server's connections, one set per server.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -28,34 +28,34 @@ pub struct Snapshot {
     pub accepted: u64,
     /// Connections open now.
     pub open: u64,
-    /// Failed calls of accept, most often for want of descriptors.
+    /// Failed calls of accept, mostly for lack of descriptors.
     pub accept_errors: u64,
-    /// Connections ended because no request came.
+    /// Connections ended because no request arrived.
     pub timed_out_idle: u64,
-    /// Connections ended in the middle of a request.
+    /// Connections ended within a request.
     pub timed_out_reading: u64,
     /// Connections ended because the peer did not take the reply.
     pub timed_out_writing: u64,
-    /// Connections ended by what is not HTTP, or by the peer in the middle of something.
+    /// Connections ended by invalid HTTP, or by the peer within a message.
     pub protocol_errors: u64,
     /// Failed TLS handshakes.
     pub tls_failures: u64,
-    /// Connections closed by a drain whose grace time was over.
+    /// Connections closed at the end of a drain's grace time.
     pub cut_off: u64,
-    /// Unused connections closed to make room for another.
+    /// Unused connections closed in favour of others.
     pub closed_for_room: u64,
     /// Changes of a connection's mark.
     pub marks_set: u64,
-    /// Replies that waited until the former one, of another mark, was acknowledged.
+    /// Replies that waited for the acknowledgement of the previous reply with another mark.
     pub marks_waited: u64,
-    /// Replies that went out with another mark than theirs: that of their HTTP/2 connection.
+    /// Replies sent with another mark than their own: that of their HTTP/2 connection.
     pub marks_shared: u64,
     /// Changes of a connection's mark that the kernel refused.
     pub marks_refused: u64,
 }
 
 impl Snapshot {
-    /// What became of connections, by name: a label and its count.
+    /// Events of connections: label and count.
     pub const fn events(&self) -> [(&'static str, u64); 9] {
         [
             ("accepted", self.accepted),
@@ -70,7 +70,7 @@ impl Snapshot {
         ]
     }
 
-    /// What became of marks, by name: a label and its count.
+    /// Events of marks: label and count.
     pub const fn marks(&self) -> [(&'static str, u64); 4] {
         [
             ("set", self.marks_set),
@@ -82,7 +82,7 @@ impl Snapshot {
 }
 
 impl Counters {
-    /// The counts now.
+    /// The current counts.
     pub fn snapshot(&self) -> Snapshot {
         let closed = self.closed.load(Relaxed);
         let accepted = self.accepted.load(Relaxed);
@@ -105,7 +105,7 @@ impl Counters {
     }
 }
 
-/// Counts one more; how many there were.
+/// Increments a counter and returns its previous value.
 pub(crate) fn add_one(counter: &AtomicU64) -> u64 {
     counter.fetch_add(1, Relaxed)
 }

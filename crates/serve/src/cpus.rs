@@ -1,10 +1,10 @@
-//! Which processors a thread may run on.
+//! CPU affinity of threads.
 
 use std::io;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Pins the calling thread to `cpus`; an empty list leaves it free.
+/// Pins the calling thread to `cpus`. An empty list leaves it unchanged.
 pub fn pin_thread(cpus: &[usize]) -> io::Result<()> {
     if cpus.is_empty() {
         return Ok(());
@@ -23,7 +23,7 @@ pub fn pin_thread(cpus: &[usize]) -> io::Result<()> {
     })
 }
 
-/// The processors that the calling thread may use.
+/// Returns the processors that the calling thread may use.
 pub fn available_cpus() -> Vec<usize> {
     sched_getaffinity(None)
         .map(|set| {

@@ -1,32 +1,32 @@
-//! Open files: as many as the system allows, and room for them before they come.
+//! The limit of open files, and early allocation of the kernel's descriptor table.
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// So many descriptors are made room for: half a MiB of the kernel's memory.
+/// Preallocated descriptors: half a MiB of kernel memory.
 const ROOM: u64 = 65_536;
 
-/// Raises the process's limit of open files as far as the system allows, has the kernel make room for the first 65,536,
-/// and returns the limit.
+/// Raises the process's limit of open files as far as allowed, makes the kernel allocate its table for the first
+/// 65,536, and returns the limit.
 ///
-/// The kernel's table of descriptors is doubled when it is full. Where threads share it, whoever opens the file that
-/// does not fit stands still for a grace period of RCU (`expand_fdtable` in Linux's `fs/file.c`): 10 to 20 ms at the
-/// 256th, 512th and 1,024th connection of a crowd, in which nobody is served. A process of one thread waits for nobody,
-/// so that this is best called early.
+/// The kernel doubles its descriptor table when it is full. In a process with several threads, the thread that opens
+/// the next file then waits for an RCU grace period (`expand_fdtable` in Linux's `fs/file.c`): 10 to 20 ms at the
+/// 256th, 512th and 1,024th concurrent connection, during which it serves nobody. A single-threaded process does not
+/// wait, so call this early.
 pub fn open_files() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: limit.maximum,
         ..limit
     };
-    // Where it cannot be raised the limit stays what it was, and is read again below.
+    // If raising fails, the limit stays unchanged and is read again below.
     let _ = setrlimit(Resource::Nofile, raised);
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     make_room(limit.min(ROOM));
     limit
 }
 
-/// The table never shrinks: it is enough that its last place was taken once. Without room it grows as it always did.
+/// Uses the last descriptor once, which is enough because the table never shrinks. On failure it grows as usual.
 fn make_room(descriptors: u64) {
     let Ok(any) = eventfd(0, EventfdFlags::CLOEXEC) else {
         return;

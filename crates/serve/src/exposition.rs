@@ -1,4 +1,4 @@
-//! What is counted and measured, as Prometheus reads it (OpenMetrics text).
+//! Encoding of metrics as OpenMetrics text, for Prometheus.
 
 use std::fmt::Error;
 
@@ -13,7 +13,7 @@ pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; chars
 /// A label value for each label, and the value.
 pub type Row<'a, const N: usize> = ([(&'static str, &'a str); N], f64);
 
-/// Everything that `collector` knows now; its names begin with `prefix`.
+/// Encodes all metrics of `collector`, with names that begin with `prefix`.
 pub fn text(prefix: &str, collector: impl Collector) -> String {
     let mut registry = Registry::with_prefix(prefix);
     registry.register_collector(Box::new(collector));
@@ -23,7 +23,7 @@ pub fn text(prefix: &str, collector: impl Collector) -> String {
     text
 }
 
-/// A family of counters (whatever only grows), a row for each combination of label values.
+/// Encodes a family of counters (values that only grow), one row for each combination of label values.
 pub fn counters<'a, const N: usize>(
     out: &mut DescriptorEncoder,
     name: &str,
@@ -38,7 +38,7 @@ pub fn counters<'a, const N: usize>(
     Ok(())
 }
 
-/// A family of gauges (whatever goes up and down), a row for each combination of label values.
+/// Encodes a family of gauges (values that rise and fall), one row for each combination of label values.
 pub fn gauges<'a, const N: usize>(
     out: &mut DescriptorEncoder,
     name: &str,
@@ -52,17 +52,16 @@ pub fn gauges<'a, const N: usize>(
     Ok(())
 }
 
-/// A gauge without labels.
+/// Encodes a gauge without labels.
 pub fn gauge(out: &mut DescriptorEncoder, name: &str, help: &str, value: f64) -> Result<(), Error> {
     out.encode_descriptor(name, help, None, MetricType::Gauge)?
         .encode_gauge(&value)
 }
 
-/// A histogram without labels: the sum of what was observed, the observations up to each bound of `buckets` that no
-/// lower bound holds, in ascending order of bounds, and those `beyond` the last bound.
+/// Encodes a histogram without labels. `buckets` has ascending bounds, each with the observations that no lower bound
+/// covers. `beyond` counts those above the last bound.
 ///
-/// The bucket `le="+Inf"` with the count of all observations is added here, because Prometheus computes no quantile
-/// of a histogram without it.
+/// Adds the bucket `le="+Inf"` with the count of all observations, because Prometheus computes no quantile without it.
 pub fn histogram(
     out: &mut DescriptorEncoder,
     name: &str,

@@ -1,4 +1,4 @@
-//! The body of a request, as it comes.
+//! The body of a request, as it arrives.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -9,10 +9,10 @@ use hyper::body::{Body, Frame, SizeHint};
 
 use crate::connection::Connection;
 
-/// A request's body. Its connection learns when all of it has been read: only then can it carry another request.
+/// A request's body. Notifies its connection of the end, because only then the connection can carry another request.
 pub struct Incoming {
     body: hyper::body::Incoming,
-    /// Of HTTP/1, until the end has been read. A stream of HTTP/2 ends by itself.
+    /// For HTTP/1, until the end has been read. HTTP/2 streams end by themselves.
     connection: Option<Rc<Connection>>,
 }
 
@@ -27,7 +27,7 @@ impl Incoming {
         }
     }
 
-    /// All of it has been read.
+    /// The body has been read completely.
     fn ended(&mut self) {
         if let Some(connection) = self.connection.take() {
             connection.has_read_body();
@@ -45,7 +45,7 @@ impl Body for Incoming {
     ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         let is_last = match &frame {
-            // Nothing comes behind trailers.
+            // Trailers are the last frame.
             Some(Ok(frame)) => frame.is_trailers() || self.body.is_end_stream(),
             Some(Err(_)) => false,
             None => true,

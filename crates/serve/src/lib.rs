@@ -1,9 +1,9 @@
-//! What the shell rooms share: serving, TLS, cores, signals and a graceful end.
+//! The serving layer shared by all services: HTTP server, TLS, CPU affinity, signals, graceful shutdown.
 //!
-//! A service [`listen`]s, gives a [`Server`] a [`Handler`] per thread, and gets a [`Running`] whose
-//! `stop` drains it. Each thread is an event loop of its own that accepts from the one listening
-//! socket: no request ever changes threads. Every phase of a connection has a time limit, and
-//! what ends a connection has a counter. Routing, bodies and their limits belong to the handlers.
+//! A service calls [`listen`], gives a [`Server`] one [`Handler`] per thread, and gets a [`Running`] whose `stop`
+//! drains it. Each thread is a separate event loop that accepts from the shared listening socket; no request changes
+//! threads. Every phase of a connection has a time limit, and every reason for its end has a counter. Routing, bodies
+//! and their limits are left to the handlers.
 
 mod background;
 mod body;

@@ -1,4 +1,4 @@
-//! Listening sockets: the backlog is part of a service's capacity, so it is said and not defaulted.
+//! Listening sockets. The accept queue is part of a service's capacity, so its length is an explicit argument.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -6,15 +6,15 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use socket2::{Domain, Protocol, Socket, Type};
 use thiserror::Error;
 
-/// Why an address could not be listened on.
+/// Reasons why listening failed.
 #[derive(Debug, Error)]
 pub enum ListenError {
-    /// Somebody else listens there.
+    /// Another process listens on the address.
     #[error(
         "{0} is in use by another process: stop it (ss -ltnp shows which), or choose another port, or port 0 for any free one"
     )]
     InUse(SocketAddr),
-    /// A port below 1024 without the right to it.
+    /// A port below 1024 without permission.
     #[error(
         "not allowed to listen on {0}: choose a port from 1024 on, or give the program CAP_NET_BIND_SERVICE"
     )]
@@ -24,17 +24,17 @@ pub enum ListenError {
         "{0} is no address of this machine: use 127.0.0.1, 0.0.0.0, [::] or one that `ip address` lists"
     )]
     NotOurs(SocketAddr),
-    /// Anything else.
+    /// Any other error.
     #[error("cannot listen on {address}: {error}")]
     Other {
-        /// Where.
+        /// The requested address.
         address: SocketAddr,
-        /// What the kernel said.
+        /// Error of the system.
         error: io::Error,
     },
 }
 
-/// A text that is no address to listen on.
+/// A text that is not a listening address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "{0:?} is no address to listen on: write an IP address and a port, such as 127.0.0.1:8080 or [::]:8080, or \
@@ -42,7 +42,7 @@ pub enum ListenError {
 )]
 pub struct AddressError(String);
 
-/// The address that `text` states: an IP address and a port, `localhost:PORT` (127.0.0.1), or `:PORT` (0.0.0.0).
+/// Parses a listening address: an IP address and a port, `localhost:PORT` (127.0.0.1), or `:PORT` (0.0.0.0).
 pub fn listen_address(text: &str) -> Result<SocketAddr, AddressError> {
     let error = || AddressError(text.to_owned());
     let (ip, port) = match text.rsplit_once(':') {
@@ -54,10 +54,10 @@ pub fn listen_address(text: &str) -> Result<SocketAddr, AddressError> {
     Ok((ip, port).into())
 }
 
-/// Listens on `address` with room for `backlog` connections that nobody has accepted yet.
+/// Listens on `address` with an accept queue of `backlog`.
 ///
-/// Linux holds `backlog` + 1 of them, but no more than `net.core.somaxconn` + 1. The socket does not
-/// block, may be bound again while old connections linger, and hands TCP_NODELAY to what it accepts.
+/// Linux holds `backlog` + 1 connections, but at most `net.core.somaxconn` + 1. The socket is non-blocking, may be
+/// bound again while old connections linger, and passes TCP_NODELAY to accepted connections.
 pub fn listen(address: SocketAddr, backlog: u32) -> Result<TcpListener, ListenError> {
     let open = || -> io::Result<TcpListener> {
         let socket = Socket::new(

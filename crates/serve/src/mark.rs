@@ -1,10 +1,9 @@
-//! How a connection's packets are marked: differentiated services (RFC 2474), one mark for each reply.
+//! Marking of a connection's packets: differentiated services (RFC 2474), one mark for each reply.
 //!
-//! A socket has one mark, and what is sent again takes the mark that the socket has by then. So it is
-//! changed only between two replies, once the peer has acknowledged everything of the former. A client
-//! that sends its next request when it has its reply acknowledges in doing so and nobody waits; with
-//! pipelining a reply of another mark waits for a round trip.
-//! The streams of an HTTP/2 connection cannot be told apart that way: it keeps the mark of its first reply.
+//! A socket has one mark, and retransmissions carry the socket's current mark. So the mark changes only between two
+//! replies, after the peer has acknowledged the previous one. A client that sends its next request after the reply
+//! acknowledges it thereby, without delay. With pipelining, a reply with another mark waits for a round trip. HTTP/2
+//! streams share a connection, so it keeps the mark of its first reply.
 
 use std::cell::Cell;
 use std::io;
@@ -20,19 +19,19 @@ use crate::connection::{InService, Peer};
 use crate::counters::add_one;
 use crate::queues::unacknowledged;
 
-/// How long to wait for acknowledgements before the first and at most before any further look.
+/// First and maximum pause between checks for acknowledgements.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(16));
 
 /// The mark of one connection's packets.
 #[derive(Debug, Default)]
 pub(crate) struct Marking {
     present: Cell<Dscp>,
-    /// A reply has been given to it.
+    /// A reply has been started.
     begun: Cell<bool>,
 }
 
-/// Gives the connection the mark of a reply that is about to begin; waits until the former is acknowledged.
-/// A peer that acknowledges nothing for as long as it may take nothing is ended meanwhile.
+/// Sets the connection's mark for a reply that is about to begin, after the previous reply is acknowledged. The write
+/// timeout ends a peer that acknowledges nothing meanwhile.
 pub(crate) async fn begin_reply(in_service: &InService, mark: Dscp) {
     let peer = in_service.peer();
     let (marking, counters) = (&peer.connection.marking, &peer.thread.server.counters);
@@ -49,8 +48,8 @@ pub(crate) async fn begin_reply(in_service: &InService, mark: Dscp) {
     }
 }
 
-/// Waits until all that was written is acknowledged. It is all in the socket: hyper takes up a request when it
-/// has flushed the reply before.
+/// Waits until all written data is acknowledged. It is all in the socket, because hyper starts a request after flushing
+/// the previous reply.
 async fn settle(in_service: &InService) {
     let Peer {
         connection, thread, ..
@@ -72,7 +71,7 @@ async fn settle(in_service: &InService) {
     }
 }
 
-/// A kernel that refuses leaves the mark as it is, and the reply goes out.
+/// Changes the mark. If the kernel refuses, the mark stays and the reply is sent.
 fn change(peer: &Peer, mark: Dscp) {
     let (connection, counters) = (&peer.connection, &peer.thread.server.counters);
     let Some(socket) = connection.socket() else {
@@ -93,8 +92,8 @@ fn change(peer: &Peer, mark: Dscp) {
     }
 }
 
-/// Marks what a TCP socket sends to `peer` from now on, by IPv4's TOS byte or IPv6's traffic class. The
-/// kernel keeps the two ECN bits. An IPv4 address inside an IPv6 one is IPv4.
+/// Marks all further packets of a TCP socket to `peer`, by IPv4's TOS byte or IPv6's traffic class. The kernel keeps
+/// the two ECN bits. An IPv4-mapped IPv6 address counts as IPv4.
 pub(crate) fn set_mark(socket: impl AsFd, peer: IpAddr, mark: Dscp) -> io::Result<()> {
     let byte = mark.traffic_class();
     match peer.to_canonical() {

@@ -1,14 +1,14 @@
-//! What the kernel knows of the way to a peer.
+//! The kernel's data about the network path to a peer.
 
 use std::os::fd::RawFd;
 
 use posthaste_units::{BitRate, Size, Span};
 
-/// A connection's way to its peer, by TCP_INFO (tcp(7)).
+/// The path of a connection to its peer, from TCP_INFO (tcp(7)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetworkPath {
-    /// At which data was delivered lately. Where too little was sent to tell, what the congestion
-    /// window allows: as if the network were no slower.
+    /// Recent delivery rate. If too little was sent for a measurement, the rate that the congestion window allows, as
+    /// if the network were no bottleneck.
     pub rate: BitRate,
     /// The smoothed round-trip time.
     pub rtt: Span,
@@ -16,10 +16,10 @@ pub struct NetworkPath {
     pub window: Size,
 }
 
-/// Bytes of `struct tcp_info` up to `tcpi_delivery_rate`, which Linux has had since 4.9.
+/// Size of `struct tcp_info` up to `tcpi_delivery_rate`, present since Linux 4.9.
 const LENGTH: usize = 168;
 
-/// Asks the kernel about a TCP socket; none where it does not know a rate yet.
+/// Queries the kernel about a TCP socket. `None` if no rate is known yet.
 pub(crate) fn ask(socket: RawFd) -> Option<NetworkPath> {
     let mut info = [0_u8; LENGTH];
     let mut length = LENGTH as libc::socklen_t;
@@ -38,8 +38,8 @@ pub(crate) fn ask(socket: RawFd) -> Option<NetworkPath> {
         .flatten()
 }
 
-/// Reads the fields by their places in the kernel's `include/uapi/linux/tcp.h`: libc's own struct
-/// ends before the rate.
+/// Reads fields by their offsets in the kernel's `include/uapi/linux/tcp.h`, because libc's struct ends before the
+/// rate.
 fn read(info: &[u8; LENGTH]) -> Option<NetworkPath> {
     let word = |at: usize| u32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
     let (segment, rtt, segments) = (word(16), word(68), word(80));
@@ -74,7 +74,7 @@ mod tests {
         server.write_all(&[1; 1000]).unwrap();
         client.read_exact(&mut [0; 1000]).unwrap();
         let path = ask(server.as_raw_fd()).unwrap();
-        // Loopback's segments are of 64 KiB at most, its way of microseconds.
+        // Loopback has segments of at most 64 KiB and a round trip of microseconds.
         assert!(
             (10_000..=700_000).contains(&path.window.as_bytes()),
             "{path:?}"

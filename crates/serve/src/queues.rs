@@ -1,13 +1,13 @@
-//! Bytes of a connection that the kernel holds (tcp(7)).
+//! Bytes of a connection in kernel buffers (tcp(7)).
 
 use std::os::fd::RawFd;
 
-/// Bytes that a socket was given to send and its peer has not acknowledged (SIOCOUTQ).
+/// Bytes in the send queue that the peer has not acknowledged (SIOCOUTQ).
 pub(crate) fn unacknowledged(socket: RawFd) -> u32 {
     held(socket, libc::TIOCOUTQ)
 }
 
-/// Bytes that have come and were not read (SIOCINQ).
+/// Received bytes that were not read (SIOCINQ).
 pub(crate) fn unread(socket: RawFd) -> u32 {
     held(socket, libc::FIONREAD)
 }

@@ -1,4 +1,4 @@
-//! Replies on their way to the client: a handler's, or the one to a request that no handler got.
+//! Replies in transit to the client, from a handler or for a rejected request.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,17 +11,17 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use crate::check::Rejection;
 use crate::connection::{InService, Phase};
 
-/// A reply's body: while there is more of it, its request is in service.
+/// A reply's body. Its request is in service until the end of the body.
 pub(crate) struct Replying<B> {
     pub(crate) body: Answer<B>,
     pub(crate) in_service: InService,
 }
 
-/// Whose body it is.
+/// The source of a body.
 pub(crate) enum Answer<B> {
-    /// The handler's.
+    /// The handler's body.
     Handler(B),
-    /// The reason of a rejection, until it is sent.
+    /// The reason of a rejection; empty once it is sent.
     Rejection(&'static str),
 }
 
@@ -77,14 +77,14 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Replying<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
-        // What has not come yet is the handler's affair, what has is the client's.
+        // A pending body waits for the handler, a ready piece for the client.
         self.in_service.enter(match frame {
             Poll::Pending => Phase::Service { reading: false },
             Poll::Ready(_) => Phase::Replying,
         });
         let connection = &self.in_service.peer().connection;
         if matches!(frame, Poll::Ready(Some(Err(_)))) && !connection.is_http2() {
-            // A client of HTTP/1.0 takes an orderly end for the end of the reply.
+            // A client of HTTP/1.0 would take an orderly close for the end of the reply.
             connection.end();
         }
         frame

@@ -1,7 +1,7 @@
-//! Room for another connection when descriptors or places are used up: a connection that nobody uses is closed.
+//! Eviction of unused connections when descriptors or connection slots are exhausted.
 //!
-//! First the oldest that never sent a complete request, then the one that has been idle for the longest. Without this,
-//! clients that connect and say nothing lock all others out until `timeouts.idle` is over.
+//! First the oldest connection without a complete request is closed, then the longest idle one. Otherwise silent
+//! clients could block all others until `timeouts.idle` expires.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -13,30 +13,30 @@ use crate::connection::Connection;
 use crate::counters::add_one;
 use crate::worker::Thread;
 
-/// Idle connections that one search finds at most, so that closing many does not cost a search of all for each.
+/// Maximum number of idle connections per search, so that closing many does not need a full search for each.
 const FOUND: usize = 64;
 
 /// Connections of one thread that may be closed for others.
 #[derive(Default)]
 pub(crate) struct Room {
-    /// Those that have sent no complete request, by number and so by age.
+    /// Connections without a complete request, by number and so by age.
     silent: RefCell<BTreeMap<u64, Rc<Connection>>>,
-    /// Those that the last search found idle, the next to close in front.
+    /// Idle connections found by the last search, the next to close in front.
     idle: RefCell<VecDeque<(u64, Rc<Connection>)>>,
 }
 
 impl Room {
-    /// A connection has been accepted.
+    /// Adds an accepted connection.
     pub(crate) fn enter(&self, number: u64, connection: Rc<Connection>) {
         self.silent.borrow_mut().insert(number, connection);
     }
 
-    /// It has sent its first request, or is over.
+    /// Removes a connection that has sent its first request or has closed.
     pub(crate) fn is_silent_no_more(&self, number: u64) {
         self.silent.borrow_mut().remove(&number);
     }
 
-    /// The oldest that has sent no request, if there is one.
+    /// Returns the oldest connection without a request.
     fn silent(&self, now: u32) -> Option<(u64, Rc<Connection>)> {
         let silent = self.silent.borrow();
         let mut oldest = silent.iter();
@@ -44,11 +44,11 @@ impl Room {
         Some((*found.0, found.1.clone()))
     }
 
-    /// The one that has been idle for the longest, if there is one.
+    /// Returns the longest idle connection.
     fn idle(&self, thread: &Thread) -> Option<(u64, Rc<Connection>)> {
         let now = thread.ticks.get();
         let mut found = self.idle.borrow_mut();
-        // One that was found may have been used since.
+        // A found connection may have been used since.
         let next = |found: &mut VecDeque<(u64, Rc<Connection>)>| {
             std::iter::from_fn(|| found.pop_front())
                 .find(|(_, connection)| connection.idle_since(now).is_some())
@@ -60,9 +60,9 @@ impl Room {
     }
 }
 
-/// Closes an unused connection of this thread and waits until its descriptor is free; false where each is in use.
+/// Closes an unused connection of this thread and waits until its descriptor is free. False if every one is in use.
 ///
-/// With `only_silent`, none that ever sent a request is closed.
+/// With `only_silent`, connections that ever sent a request are kept.
 pub(crate) async fn make_room(thread: &Thread, only_silent: bool) -> bool {
     let silent = thread.room.silent(thread.ticks.get());
     let unused = match only_silent {
@@ -80,7 +80,7 @@ pub(crate) async fn make_room(thread: &Thread, only_silent: bool) -> bool {
     true
 }
 
-/// The connections that have been idle for the longest, in this order.
+/// Finds the longest idle connections, in this order.
 fn search(thread: &Thread, now: u32) -> VecDeque<(u64, Rc<Connection>)> {
     let connections = thread.connections.borrow();
     let mut idle: Vec<_> = connections

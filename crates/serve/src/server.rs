@@ -1,4 +1,4 @@
-//! A server: threads, limits, and the handle that ends it.
+//! The server: threads, limits, and the handle that stops it.
 
 use std::future::Future;
 use std::io;
@@ -20,27 +20,27 @@ use crate::incoming::Incoming;
 use crate::tls::ServerTls;
 use crate::worker;
 
-/// Answers the requests of one thread; never moved to another, so it may hold `Rc` and `Cell`.
+/// Handles the requests of one thread. It stays on that thread, so it may hold `Rc` and `Cell`.
 pub trait Handler: 'static {
     /// The body of replies.
     type Body: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Unpin + 'static;
 
-    /// Answers one request. Reading the request's body, and how much of it, is up to the handler.
+    /// Handles one request. The handler decides to what extent it reads the body.
     ///
-    /// A [`Dscp`](posthaste_units::Dscp) among the reply's extensions is the mark of its packets. It is set before
-    /// the reply's first byte, once the former reply is acknowledged; an HTTP/2 connection keeps that of its first.
+    /// A [`Dscp`](posthaste_units::Dscp) in the reply's extensions is the mark of its packets. It is set before the
+    /// first byte, after the previous reply is acknowledged. An HTTP/2 connection keeps the mark of its first reply.
     fn handle(
         self: Rc<Self>,
         request: Request<Incoming>,
         peer: Rc<Peer>,
     ) -> impl Future<Output = Response<Self::Body>> + 'static;
 
-    /// Takes note of a request that was answered with `status` before any handler got it: its head can be read in two
-    /// ways, or its framing.
+    /// Observes a request that was rejected with `status` before any handler got it, because its head or framing is
+    /// ambiguous.
     fn rejected(&self, _request: &Request<Incoming>, _peer: &Peer, _status: StatusCode) {}
 }
 
-/// How long each phase of a connection may take before it is ended. Judged about four times a second.
+/// Time limits of the phases of a connection. Checked about four times a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// Without a request, on a new connection and between requests. Default 60 s.
@@ -49,65 +49,65 @@ pub struct Timeouts {
     pub head: Span,
     /// For the request's body to arrive. Default 30 s.
     pub body: Span,
-    /// Without a peer's taking anything of what is ready to be written. Default 30 s.
+    /// Without progress of the peer while data waits to be written. Default 30 s.
     pub write: Span,
-    /// For requests in service to end once the server stops. Default 10 s.
+    /// For requests in service to end after the server stops. Default 10 s.
     pub grace: Span,
 }
 
-/// What a thread does around its waiting; for services that need to know when they were idle.
+/// Functions called around a thread's waits, for services that measure idle time.
 #[derive(Clone, Default)]
 pub struct Hooks {
     /// Called before the thread waits for the network.
     pub before_wait: Option<Arc<dyn Fn() + Send + Sync>>,
-    /// Called after it has waited.
+    /// Called after the wait.
     pub after_wait: Option<Arc<dyn Fn() + Send + Sync>>,
-    /// Look at the network after every task, so that requests are taken in the order they came.
+    /// Checks the network after every task, so that requests are handled in order of arrival.
     pub in_order: bool,
 }
 
-/// How a server is to run; [`Server::start`] starts it.
+/// Settings of a server. [`Server::start`] starts it.
 #[derive(Clone)]
 pub struct Server {
     /// Event loops, at least one.
     pub threads: usize,
-    /// Processors: thread *i* runs on entry *i* modulo the list's length; empty leaves them free.
+    /// Processors: thread *i* runs on entry *i* modulo the list's length. Empty means no affinity.
     pub cpus: Vec<usize>,
-    /// Connections in service at most, over all threads. Beyond it nothing is accepted, so that the
-    /// kernel's queue fills and then drops. `None` is as many as there are descriptors.
+    /// Maximum number of connections in service, over all threads. At the maximum nothing is accepted, so that the
+    /// kernel's queue fills and then drops. `None` means as many as there are descriptors.
     pub concurrency: Option<usize>,
-    /// Closes an unused connection for one that waits where `concurrency` are in service, as is always done at the limit
-    /// of descriptors. Default true.
+    /// Closes an unused connection when another waits and `concurrency` are in service. At the limit of descriptors
+    /// this is always done. Default true.
     pub makes_room: bool,
-    /// Whether a connection may carry more than one request.
+    /// A connection may carry more than one request.
     pub keep_alive: bool,
     /// Time limits.
     pub timeouts: Timeouts,
-    /// Certificate and key, where the service speaks TLS.
+    /// Certificate and key, if the service uses TLS.
     pub tls: Option<Arc<ServerTls>>,
-    /// Calls around waiting.
+    /// Functions called around waits.
     pub hooks: Hooks,
-    /// The counters to count in.
+    /// The counters of this server.
     pub counters: Arc<Counters>,
 }
 
-/// Why a server did not start.
+/// Reasons why a server did not start.
 #[derive(Debug, Error)]
 pub enum StartError {
     /// No threads, or no connections.
     #[error("{0} must be at least 1")]
     Zero(&'static str),
-    /// A processor that is not there, or no thread or descriptors to be had.
+    /// A processor does not exist, or no thread or descriptor is available.
     #[error("cannot start: {0}")]
     Thread(#[from] io::Error),
 }
 
-/// A server at work. Dropping it stops it and waits for the end.
+/// A running server. Dropping it stops it and waits for the end.
 #[derive(Debug)]
 pub struct Running {
-    /// Where it listens; the port is the real one when 0 was asked for.
+    /// Listening address. The port is the real one if 0 was requested.
     pub addr: SocketAddr,
-    /// Its counters.
+    /// The counters of this server.
     pub counters: Arc<Counters>,
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
@@ -142,10 +142,10 @@ impl Default for Server {
 }
 
 impl Server {
-    /// Serves `listener` until stopped; `make` makes each thread's handler, on that thread, where it
-    /// may spawn tasks that stay there (`tokio::task::spawn_local`).
+    /// Serves `listener` until stopped. `make` creates each thread's handler on that thread and may spawn tasks there
+    /// (`tokio::task::spawn_local`).
     ///
-    /// Returns once every thread is pinned and accepting, or with what kept one from it.
+    /// Returns after every thread is pinned and accepting, or with the error of one thread.
     pub fn start<H: Handler>(
         self,
         listener: TcpListener,
@@ -187,7 +187,7 @@ impl Server {
             running.threads.push(thread);
         }
         for _ in 0..self.threads {
-            // Each thread sends exactly once; an error here means that one has died before that.
+            // Each thread sends exactly once; an error here means that one has died before.
             let outcome = started.recv().map_err(io::Error::other)?;
             outcome?;
         }
@@ -201,7 +201,7 @@ impl Running {
         self.stop.send_replace(true);
     }
 
-    /// Waits until every connection is over after [`Running::stop`].
+    /// Waits until every connection has closed after [`Running::stop`].
     pub fn join(mut self) {
         self.wait();
     }

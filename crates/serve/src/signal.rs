@@ -1,24 +1,24 @@
-//! Waiting to be told to end, or to read a configuration again.
+//! Waiting for signals: end of the process, or reload of the configuration.
 
 use std::io;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{self, SignalKind, signal};
 
-/// What a signal asks of the process.
+/// The request that a signal makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// SIGINT: Ctrl-C.
     Interrupt,
     /// SIGTERM: a service manager.
     Terminate,
-    /// SIGHUP: read the configuration again.
+    /// SIGHUP: reload the configuration.
     Reload,
 }
 
-/// SIGINT and SIGTERM, and SIGHUP where asked for, taken from their usual effect.
+/// Handlers of SIGINT and SIGTERM, and optionally SIGHUP, in place of their default actions.
 ///
-/// Whoever says that a service is ready takes them before: the answer may be a signal.
+/// Install them before reporting readiness, because a signal may follow at once.
 #[derive(Debug)]
 pub struct Signals {
     runtime: Runtime,
@@ -28,7 +28,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// From now on SIGINT and SIGTERM no longer end the process by themselves.
+    /// Installs handlers, so that SIGINT and SIGTERM no longer end the process.
     pub fn take() -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_io().build()?;
         let within = runtime.enter();
@@ -43,14 +43,14 @@ impl Signals {
         })
     }
 
-    /// From now on SIGHUP does not end it either.
+    /// Installs a handler for SIGHUP, too.
     pub fn take_reload(&mut self) -> io::Result<()> {
         let _within = self.runtime.enter();
         self.reload = Some(signal(SignalKind::hangup())?);
         Ok(())
     }
 
-    /// Blocks the calling thread until one of them comes, or has come since they were taken.
+    /// Blocks the calling thread until a signal arrives, or returns one that arrived since installation.
     pub fn wait(&mut self) -> Signal {
         let Self {
             runtime,

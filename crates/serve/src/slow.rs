@@ -1,11 +1,10 @@
-//! A machine so many times slower: every request costs a multiple of the processor time it took.
+//! Emulation of a slower machine: every request costs a multiple of its CPU time.
 //!
-//! A generator on the next core costs more per connection than a service does, so a service cannot be
-//! pushed past its limit from there. Here the processor time of all that the thread does, the
-//! kernel's part of it included, is measured and paid for with sleep, as if every instruction took
-//! longer. What differs between two forms of a reply thus keeps its proportion, which a drawn
-//! service time would cover up. It sleeps instead of spinning, so that other
-//! programs on the core do not slow the slow machine down.
+//! A load generator on the next core needs more CPU time per connection than a service, so it cannot overload the
+//! service. This module measures the CPU time of the whole thread, including the kernel's part, and adds sleep in
+//! proportion, as if every instruction took longer. Differences between two forms of a reply keep their proportion; a
+//! random service time would hide them. Sleeping instead of spinning leaves the core to other programs, which would
+//! otherwise be slowed as well.
 
 use std::cell::Cell;
 
@@ -13,27 +12,27 @@ use posthaste_units::Span;
 use rustix::thread::clock_nanosleep_relative;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// What is owed is slept off in pieces of at least this many nanoseconds: the first request after a
-/// sleep finds cold caches, and would be charged for them as often as it slept.
+/// Minimum sleep in nanoseconds. The first request after a sleep finds cold caches, so frequent sleeps would charge for
+/// them each time.
 const LEAST_SLEEP: i64 = 4_000_000;
 
-/// What one request is charged for at most. None needs as much: a virtual machine that loses its
-/// processor for a while counts that as used, and would pay for the loss many times over.
+/// Maximum charge for one request, in nanoseconds. Real requests need less. A virtual machine counts time without a
+/// processor as used, and would be charged for it many times over.
 const MOST_USED: i64 = 2_000_000;
 
-/// The slowness of one thread, for experiments.
+/// The slowdown of one thread, for experiments.
 #[derive(Debug)]
 pub struct Slowness {
-    /// Further times by which each nanosecond is paid.
+    /// Additional time per nanosecond used.
     more: i64,
-    /// The thread's processor time when a request was last paid for.
+    /// The thread's CPU time at the last payment.
     paid: Cell<i64>,
-    /// Time owed; below zero when a sleep ended late.
+    /// Time owed. Negative after a sleep that ended late.
     owed: Cell<i64>,
 }
 
 impl Slowness {
-    /// The calling thread becomes `times` slower, at least 1.
+    /// Slows the calling thread down by `times`, at least 1.
     pub fn new(times: u32) -> Self {
         Self {
             more: i64::from(times) - 1,
@@ -42,12 +41,12 @@ impl Slowness {
         }
     }
 
-    /// What takes `time` of the processor here, as it is on the slower machine.
+    /// Returns the duration of `time` on the emulated machine.
     pub fn stretch(&self, time: Span) -> Span {
         time * (1 + self.more.unsigned_abs())
     }
 
-    /// Adds what the thread has used since the last call to what it owes, and sleeps that off.
+    /// Adds the CPU time since the last call to the time owed, and sleeps if enough is owed.
     pub fn pay(&self) {
         let used = read(ClockId::ThreadCPUTime) - self.paid.get();
         let mut owed = self.owed.get() + used.min(MOST_USED) * self.more;
@@ -57,12 +56,12 @@ impl Slowness {
                 tv_sec: owed / 1_000_000_000,
                 tv_nsec: owed % 1_000_000_000,
             };
-            // Interrupted by a signal: the rest stays owed.
+            // After an interruption by a signal, the rest stays owed.
             let _ = clock_nanosleep_relative(ClockId::Monotonic, &rest);
             owed -= read(ClockId::Monotonic) - begin;
         }
         self.owed.set(owed);
-        // The sleep's own cost is not the request's.
+        // The cost of the sleep itself is not charged.
         self.paid.set(read(ClockId::ThreadCPUTime));
     }
 }
@@ -76,7 +75,7 @@ fn read(clock: ClockId) -> i64 {
 mod tests {
     use super::*;
 
-    /// Uses processor time, not time.
+    /// Uses CPU time, independent of wall-clock time.
     fn work(nanoseconds: i64) {
         let end = read(ClockId::ThreadCPUTime) + nanoseconds;
         while read(ClockId::ThreadCPUTime) < end {
@@ -93,7 +92,7 @@ mod tests {
             slowness.pay();
         }
         let took = read(ClockId::Monotonic) - begin;
-        // 5 ms of work, ten times over, less what is still owed; a busy machine makes it longer.
+        // 5 ms of work, ten times over, less the time still owed. A busy machine makes it longer.
         assert!(took + slowness.owed.get() >= 49_000_000, "{took} ns");
         assert!(slowness.owed.get() < LEAST_SLEEP);
         let stretched = slowness.stretch(Span::from_micros(7));

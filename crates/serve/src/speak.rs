@@ -1,4 +1,4 @@
-//! Speaking HTTP with a peer: which version, over what, and until when.
+//! The HTTP protocol of a connection: version, transport, and end.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -34,21 +34,20 @@ use crate::stream::Stream;
 use crate::transport::{Reading, Watched};
 use crate::worker::Thread;
 
-/// The header of a request, and the read buffer, at most.
+/// Maximum size of a request's header, and of the read buffer.
 const MAX_HEAD: usize = 64 << 10;
 
-/// How a client begins that speaks HTTP/2 without having been asked (RFC 9113, section 3.3). No
-/// method of HTTP/1.1 begins so.
+/// First bytes of an HTTP/2 client with prior knowledge (RFC 9113, section 3.3). No HTTP/1.1 method begins with them.
 const HTTP2_START: &[u8; 4] = b"PRI ";
 
-/// How long at most what comes after a refusal is read, and how long without any of it.
+/// Maximum time for reading after a rejection, in total and without data.
 const LINGER: Duration = Duration::from_secs(30);
 const LINGER_SILENCE: Duration = Duration::from_secs(2);
 
-/// Bytes of it at most: who has sent so much more without looking at its answer does not wait for it.
+/// Maximum bytes read after a rejection. A client that sends more without reading the reply is not interested in it.
 const LINGER_BYTES: usize = 1 << 30;
 
-/// Bytes of it that are read, and dropped, at a time.
+/// Buffer size for reading and dropping.
 const LINGER_BUFFER: usize = 16 << 10;
 
 /// Serves a connection to its end.
@@ -67,8 +66,7 @@ pub(crate) async fn run<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler: 
 
 async fn serve<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler: Rc<H>) {
     let (thread, connection) = (&peer.thread, &peer.connection);
-    // A connection that sends nothing costs no buffers. Peeking, since a new socket counts as readable
-    // until it has been tried.
+    // A silent connection costs no buffers. Peeks, because a new socket counts as readable until the first attempt.
     let mut start = [0; HTTP2_START.len()];
     let started = tokio::select! {
         biased;
@@ -103,7 +101,7 @@ async fn serve<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler: Rc<H>) {
         reading: Reading::new(http2),
     };
     let outcome = match http2 {
-        // In a box: until here a connection costs a few hundred bytes.
+        // Boxed: up to here a connection costs a few hundred bytes.
         true => Box::pin(speak_http2(stream, &peer, &handler)).await,
         false => speak_and_rest(stream, &peer, &handler).await,
     };
@@ -113,8 +111,8 @@ async fn serve<H: Handler>(stream: TcpStream, peer: Rc<Peer>, handler: Rc<H>) {
     }
 }
 
-/// HTTP/1.1. What is idle for a while gives its state and its buffers back, tens of KiB, and keeps the
-/// socket: it is as small as before its first request.
+/// Serves HTTP/1.1. After some idle time, releases the protocol state and buffers, tens of KiB, and keeps the socket:
+/// the connection is then as small as before its first request.
 async fn speak_and_rest<H: Handler>(
     mut stream: Watched,
     peer: &Rc<Peer>,
@@ -122,11 +120,11 @@ async fn speak_and_rest<H: Handler>(
 ) -> hyper::Result<()> {
     while let Some(resting) = Box::pin(speak_http1(stream, peer, handler)).await? {
         stream = resting;
-        // Half a head that came with the request before counts as come.
+        // Bytes of a next head that came with the previous request count as received.
         if stream.ahead.is_empty() {
             tokio::select! {
                 biased;
-                // A closed one is readable, too.
+                // A closed socket is readable, too.
                 _ = stream.stream.socket().readable() => {}
                 () = draining(&peer.thread) => {
                     let _ = stream.shutdown().await;
@@ -139,7 +137,7 @@ async fn speak_and_rest<H: Handler>(
     Ok(())
 }
 
-/// HTTP/1.1 until the connection is over, or until it is to rest: then the stream comes back.
+/// Serves HTTP/1.1 until the connection ends, or until its buffers are to be released; then returns the stream.
 async fn speak_http1<H: Handler>(
     stream: Watched,
     peer: &Rc<Peer>,
@@ -170,7 +168,7 @@ async fn speak_http1<H: Handler>(
     if connection.is_over() {
         return outcome.map(|()| None);
     }
-    // The peer may be gone already.
+    // The peer may have gone already.
     let _ = stream.shutdown().await;
     if outcome.is_err() || connection.had_body() {
         connection.lingers(thread.ticks.get());
@@ -183,8 +181,8 @@ async fn speak_http1<H: Handler>(
     outcome.map(|()| None)
 }
 
-/// Reads and drops what a peer still sends that has been answered already, until it has closed its side, too. To close
-/// before it has would reset the connection, and the answer could be lost on its way (RFC 9112, section 9.6).
+/// Reads and drops data from a peer that already has its reply, until it closes its side. An earlier close would reset
+/// the connection, and the reply could be lost (RFC 9112, section 9.6).
 async fn linger(socket: &TcpStream) {
     let mut dropped = vec![0; LINGER_BUFFER];
     let drained = async {
@@ -196,7 +194,7 @@ async fn linger(socket: &TcpStream) {
             match socket.try_read(&mut dropped) {
                 Ok(length @ 1..) if length < left => {
                     left -= length;
-                    // A client that sends without end is read in turn with those that are served.
+                    // Gives other connections their turn if a client sends without end.
                     yield_now().await;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -204,7 +202,7 @@ async fn linger(socket: &TcpStream) {
             }
         }
     };
-    // What it may have lost after so long it did not want.
+    // After this time a lost reply is accepted.
     let _ = timeout(LINGER, drained).await;
 }
 
@@ -226,7 +224,7 @@ async fn speak_http2<H: Handler>(
     .await
 }
 
-/// The handler, as hyper calls it.
+/// The handler as a hyper service.
 struct Serving<H> {
     peer: Rc<Peer>,
     handler: Rc<H>,
@@ -242,7 +240,7 @@ impl<H: Handler> Serving<H> {
 impl<H: Handler> Service<Request<hyper::body::Incoming>> for Serving<H> {
     type Response = Response<Replying<H::Body>>;
     type Error = Infallible;
-    /// In a box: hyper would keep room for it in every connection, those without a request as well.
+    /// Boxed: hyper would reserve space for it in every connection, even without a request.
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>>>>;
 
     fn call(&self, request: Request<hyper::body::Incoming>) -> Self::Future {
@@ -255,7 +253,7 @@ impl<H: Handler> Service<Request<hyper::body::Incoming>> for Serving<H> {
         let checked = framed.and_then(|()| check(&request));
         let in_service = InService::begin(peer.clone());
         let handler = self.handler.clone();
-        // The handler's future begins inside: brought along, it would be held twice and moved.
+        // The handler's future is created inside. Passed in, it would be stored twice and moved.
         Box::pin(async move {
             let mut request = request;
             let checked = match checked {
@@ -278,8 +276,8 @@ impl<H: Handler> Service<Request<hyper::body::Incoming>> for Serving<H> {
     }
 }
 
-/// Waits for the end of an HTTP/2 request that says that it has no content and has not ended. One that goes on all the same
-/// is malformed, and its stream is reset (RFC 9113, section 8.1.1).
+/// Waits for the end of an HTTP/2 request that declares no content but has not ended. If content follows, the request
+/// is malformed and its stream is reset (RFC 9113, section 8.1.1).
 async fn come_empty(request: &mut Request<Incoming>, peer: &Peer) -> Result<(), Rejection> {
     let is_empty = |value: &HeaderValue| value.as_bytes().iter().all(|byte| *byte == b'0');
     let says_so = || request.headers().get(CONTENT_LENGTH).is_some_and(is_empty);
@@ -299,8 +297,8 @@ async fn come_empty(request: &mut Request<Incoming>, peer: &Peer) -> Result<(), 
     Ok(())
 }
 
-/// Says that the connection ends with this reply, where it does so because the request's body has not been read or the
-/// request was refused: what comes behind it is not the next one (RFC 9112, section 9.6).
+/// Adds `Connection: close` if the request's body was not read completely or the request was rejected. The bytes that
+/// follow are then not the next request (RFC 9112, section 9.6).
 fn say_close<B>(reply: &mut Response<B>, connection: &Connection, is_refusal: bool) {
     if !connection.is_http2() && (is_refusal || connection.has_body_left()) {
         let close = HeaderValue::from_static("close");
@@ -308,7 +306,7 @@ fn say_close<B>(reply: &mut Response<B>, connection: &Connection, is_refusal: bo
     }
 }
 
-/// Ready when the server drains; every connection is woken then.
+/// Ready when the server drains. The drain wakes every connection.
 async fn draining(thread: &Thread) {
     poll_fn(|_| match thread.draining.get() {
         true => Poll::Ready(()),

@@ -1,4 +1,4 @@
-//! A byte stream over TCP, plain or inside TLS, from either end.
+//! A byte stream over TCP, plain or with TLS, for clients and servers.
 
 use std::io;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use tokio_rustls::TlsStream;
 
 use crate::mark::set_mark;
 
-/// A connection's bytes, in both directions.
+/// The byte stream of a connection, in both directions.
 #[derive(Debug)]
 pub struct Stream(Kind);
 
@@ -24,21 +24,21 @@ enum Kind {
 }
 
 impl Stream {
-    /// Marks all that it sends from now on: differentiated services (RFC 2474), IPv4 or IPv6. For a
-    /// connection that keeps its mark: what is still to be sent again takes the new one, too.
+    /// Marks all further packets: differentiated services (RFC 2474), IPv4 or IPv6. For connections with a fixed mark,
+    /// because retransmissions of earlier data carry the new one, too.
     pub fn mark(&self, mark: Dscp) -> io::Result<()> {
         let socket = self.socket();
         set_mark(socket, socket.peer_addr()?.ip(), mark)
     }
 
-    /// Whether nothing is there to be read, neither bytes nor the end, as the kernel knows it now. Bytes that TLS holds back
-    /// do not count; those of a TLS record do.
+    /// True if the kernel has neither data nor an end to read. Bytes buffered inside TLS do not count; those of a TLS
+    /// record in the kernel do.
     pub fn is_silent(&self) -> bool {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         recv(self.socket(), &mut [0_u8], flags).err() == Some(Errno::AGAIN)
     }
 
-    /// The socket below.
+    /// The underlying socket.
     pub(crate) fn socket(&self) -> &TcpStream {
         match &self.0 {
             Kind::Plain(stream) => stream,
@@ -46,7 +46,7 @@ impl Stream {
         }
     }
 
-    /// Whether HTTP/2 was agreed on in the TLS handshake (RFC 7301).
+    /// True if the TLS handshake negotiated HTTP/2 (RFC 7301).
     pub(crate) fn agreed_on_http2(&self) -> bool {
         match &self.0 {
             Kind::Plain(_) => false,

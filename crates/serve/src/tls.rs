@@ -1,4 +1,4 @@
-//! TLS from PEM files.
+//! TLS with certificates from PEM files.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,23 +11,23 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use thiserror::Error;
 
-/// Why a certificate or key cannot be used.
+/// Reasons why a certificate or key is unusable.
 #[derive(Debug, Error)]
 pub enum TlsError {
-    /// A file that cannot be read or holds no PEM of the right kind.
+    /// A file that cannot be read or has no PEM of the right kind.
     #[error("{}: {reason}: a PEM file with {wanted} is needed", file.display())]
     File {
-        /// Which file.
+        /// Path of the file.
         file: PathBuf,
-        /// What went wrong.
+        /// The problem.
         reason: String,
-        /// What it should hold.
+        /// The expected content.
         wanted: &'static str,
     },
-    /// What is neither a DNS name nor an address.
+    /// Neither a DNS name nor an address.
     #[error("{0:?} is no name that a server can prove: use a DNS name or an address")]
     Name(String),
-    /// Certificate and key do not go together, or rustls does not take them.
+    /// Certificate and key do not match, or rustls rejects them.
     #[error("the certificate and the key cannot be used: {0}: make both anew, together")]
     Unusable(#[from] rustls::Error),
 }
@@ -37,7 +37,7 @@ pub enum TlsError {
 pub struct Certificate(Arc<CertifiedKey>);
 
 impl Certificate {
-    /// Reads them from PEM files.
+    /// Reads both from PEM files.
     pub fn read(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let file = |path: &Path, wanted, reason: String| TlsError::File {
             file: path.to_owned(),
@@ -58,19 +58,19 @@ impl Certificate {
     }
 }
 
-/// What a server needs for TLS: HTTP/2 and HTTP/1.1 by ALPN, and a certificate that may change while it runs.
+/// TLS settings of a server: HTTP/2 and HTTP/1.1 by ALPN, and a certificate that can be replaced at run time.
 #[derive(Debug)]
 pub struct ServerTls {
     pub(crate) config: Arc<ServerConfig>,
     presented: Arc<Presented>,
 }
 
-/// What new connections are shown.
+/// The certificate for new connections.
 #[derive(Debug)]
 struct Presented(RwLock<Arc<CertifiedKey>>);
 
 impl ServerTls {
-    /// With a certificate to begin with.
+    /// Creates the settings with the first certificate.
     pub fn new(Certificate(first): Certificate) -> Result<Self, TlsError> {
         let presented = Arc::new(Presented(RwLock::new(first)));
         let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
@@ -84,7 +84,7 @@ impl ServerTls {
         })
     }
 
-    /// Shows this certificate to those who connect from now on.
+    /// Replaces the certificate for connections from now on.
     pub fn present(&self, Certificate(next): Certificate) {
         let presented = self.presented.0.write();
         *presented.unwrap_or_else(PoisonError::into_inner) = next;

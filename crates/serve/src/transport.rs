@@ -1,4 +1,4 @@
-//! What hyper reads from and writes to: a stream that tells its connection what happens.
+//! The transport below hyper: a stream that reports its events to the connection.
 
 use std::io;
 use std::pin::Pin;
@@ -13,9 +13,9 @@ use crate::framing::{Cause, Frames, Framing};
 use crate::stream::Stream;
 use crate::worker::Thread;
 
-/// A connection's bytes, watched.
+/// A connection's byte stream with checks and reports.
 pub(crate) struct Watched {
-    /// What was read before and belongs in front.
+    /// Data read earlier, returned first.
     pub(crate) ahead: Bytes,
     pub(crate) stream: Stream,
     pub(crate) connection: Rc<Connection>,
@@ -23,11 +23,11 @@ pub(crate) struct Watched {
     pub(crate) reading: Reading,
 }
 
-/// What comes, checked before it is read.
+/// Validation of received data before hyper reads it.
 pub(crate) enum Reading {
-    /// Of HTTP/1, and nothing of it once some is refused.
+    /// HTTP/1. Nothing is read after a rejection.
     Http1(Framing, Option<Cause>),
-    /// Of HTTP/2, with bytes at the end of which more has to be known.
+    /// HTTP/2, with bytes held until the following bytes are known.
     Http2(Box<Frames>, Vec<u8>),
 }
 
@@ -44,7 +44,7 @@ impl Watched {
     fn wrote(&self, offered: usize, outcome: &Poll<io::Result<usize>>) {
         let taken = match outcome {
             Poll::Ready(Ok(taken)) => *taken,
-            // Nobody waits for a stream that has failed.
+            // No data waits on a failed stream.
             Poll::Ready(Err(_)) => offered,
             Poll::Pending => 0,
         };
@@ -52,7 +52,7 @@ impl Watched {
             .wrote(offered, taken, self.thread.ticks.get());
     }
 
-    /// Reads from the stream what may be read: nothing only at its end.
+    /// Reads admissible data from the stream. Zero bytes mean the end.
     fn poll_admitted(
         &mut self,
         cx: &mut Context<'_>,
@@ -107,8 +107,8 @@ impl Watched {
     }
 }
 
-/// A read behind what was refused. A body is broken there. Behind a head nothing is to be read: its reply is on the way, and
-/// an error would overtake it.
+/// The result of a read after a rejection. In a body, it is an error. After a head, it stays pending, because an error
+/// would overtake the reply.
 fn refuse(cause: Cause) -> Poll<io::Result<()>> {
     match cause.is_of_head() {
         true => Poll::Pending,
@@ -171,7 +171,7 @@ impl AsyncWrite for Watched {
 }
 
 impl Drop for Watched {
-    /// A connection that was ended rather than finished is reset: the kernel keeps nothing of it.
+    /// Resets a connection that was ended rather than finished, so that the kernel keeps nothing of it.
     fn drop(&mut self) {
         if self.connection.closed() {
             let _ = socket2::SockRef::from(self.stream.socket())

@@ -1,13 +1,13 @@
-//! Verification of servers' certificates by the certificates that a user trusts.
+//! Verification of servers' certificates against the certificates that a user trusts.
 //!
-//! rustls verifies chains: a trusted certificate is an authority and the server shows another that it issued. A
-//! self-signed certificate is often both, and webpki refuses that where the certificate says that it is an authority
-//! (as those of `openssl req -x509` do), has no alternative name or is of version 1. Here a server that shows exactly
-//! one of the trusted certificates is accepted as well, as by curl, if
+//! rustls verifies chains: a trusted certificate is an authority, and the server presents another one issued by it. A
+//! self-signed certificate is often both. webpki rejects it if it declares itself an authority (as `openssl req -x509`
+//! does), has no alternative name or is of version 1. Here a server that presents exactly one of the trusted
+//! certificates is accepted as well, as by curl, if
 //!
 //! 1. the certificate is valid now,
 //! 2. it is for the server's name, and
-//! 3. its extended key usage, where it has one, allows servers.
+//! 3. its extended key usage, if present, allows servers.
 //!
 //! The handshake proves the possession of its key in any case. Every other certificate needs a chain.
 
@@ -31,7 +31,7 @@ use x509_cert::der::oid::db::rfc5280::{ANY_EXTENDED_KEY_USAGE, ID_KP_SERVER_AUTH
 use x509_cert::der::{Decode, Encode};
 use x509_cert::ext::pkix::{ExtendedKeyUsage, SubjectAltName};
 
-/// Returns a verifier that accepts chains to `roots`, and each of `trusted` if a server shows it itself.
+/// Returns a verifier that accepts chains to `roots`, and each of `trusted` if a server presents it itself.
 ///
 /// `roots` must not be empty.
 pub fn verifier(
@@ -54,7 +54,7 @@ pub fn any_certificate(provider: &CryptoProvider) -> Arc<dyn ServerCertVerifier>
     Arc::new(AnyCertificate(provider.signature_verification_algorithms))
 }
 
-/// Returns true for the error of a connection whose server's certificate was refused.
+/// Returns true for the error of a connection whose server's certificate was rejected.
 #[must_use]
 pub fn is_certificate_refused(error: &std::io::Error) -> bool {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
@@ -156,7 +156,7 @@ impl ServerCertVerifier for AnyCertificate {
     }
 }
 
-/// Verifies a signature of TLS 1.3, also by the key of a certificate that webpki cannot read: it reads version 3 only.
+/// Verifies a TLS 1.3 signature, also for certificates that webpki cannot read: it reads version 3 only.
 fn verify_tls13(
     message: &[u8],
     certificate: &CertificateDer<'_>,
@@ -172,7 +172,7 @@ fn verify_tls13(
     verify_tls13_signature_with_raw_key(message, &key, signature, algorithms)
 }
 
-/// The same of TLS 1.2, where a scheme does not say which curve the key is on: the algorithm for the key decides.
+/// Verifies a TLS 1.2 signature likewise. There a scheme does not name the curve: the key's algorithm decides.
 fn verify_tls12(
     message: &[u8],
     certificate: &CertificateDer<'_>,
@@ -203,7 +203,7 @@ fn verify_tls12(
     Ok(HandshakeSignatureValid::assertion())
 }
 
-/// Verifies all of a trusted certificate that does not depend on who issued it.
+/// Verifies all properties of a trusted certificate that do not depend on its issuer.
 fn verify_itself(
     certificate: &CertificateDer<'_>,
     name: &ServerName<'_>,
@@ -236,7 +236,7 @@ fn verify_itself(
     }
 }
 
-/// The common names of the subject, which named the server before there were alternative names.
+/// The common names of the subject, used as server names before alternative names existed.
 fn common_names(certificate: &Certificate) -> impl Iterator<Item = &str> {
     let names = certificate.tbs_certificate.subject.0.iter();
     let attributes = names.flat_map(|name| name.0.iter());

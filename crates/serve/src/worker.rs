@@ -21,21 +21,21 @@ use crate::room::{Room, make_room};
 use crate::server::{Handler, Server};
 use crate::speak;
 
-/// How often time limits are looked at: their accuracy.
+/// Interval and accuracy of time limits.
 const SWEEP: Duration = Duration::from_millis(250);
 
-/// Connections accepted before those that have been are served. Whoever accepts all that wait has each of them wait for
-/// the others: clients that get no reply open more, and after a crowd of a moment it never catches up
+/// Connections accepted before accepted ones are served. Accepting all of them would delay each by all others: clients
+/// without a reply open more, and the server never catches up after a short burst
 /// (docs/decisions/0003-crowds-of-connections.md).
 const ACCEPTS: u64 = 4;
 
-/// The wait for room before the first and at most before any further try.
+/// First and maximum wait before another attempt when no slot is free.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(50));
 
-/// Sweeps between two warnings that there is no room.
+/// Sweeps between two warnings about lack of descriptors.
 const WARN_EVERY: u32 = 4;
 
-/// What a thread is started with.
+/// Arguments of a thread.
 pub(crate) struct Part {
     pub(crate) listener: std::net::TcpListener,
     pub(crate) server: Server,
@@ -44,7 +44,7 @@ pub(crate) struct Part {
     pub(crate) index: usize,
 }
 
-/// What the connections of a thread share.
+/// State shared by the connections of a thread.
 pub(crate) struct Thread {
     pub(crate) server: Server,
     pub(crate) draining: Cell<bool>,
@@ -54,7 +54,7 @@ pub(crate) struct Thread {
     pub(crate) room: Room,
 }
 
-/// Runs the loop to its end. Sends one message: that it accepts, or why it cannot.
+/// Runs the loop to its end. Sends one message: success when it accepts, or the error.
 pub(crate) fn run<H: Handler>(
     part: Part,
     make: &(impl Fn(usize) -> H + ?Sized),
@@ -111,8 +111,8 @@ fn prepare(part: &Part) -> io::Result<tokio::runtime::Runtime> {
     builder.build()
 }
 
-/// Accepts for ever. A place in service is taken before a connection is, so that what cannot be
-/// served stays in the kernel's queue.
+/// Accepts forever. Takes a connection slot before accepting, so that connections beyond the limit stay in the kernel's
+/// queue.
 async fn accept<H: Handler>(
     thread: &Rc<Thread>,
     listener: &TcpListener,
@@ -158,7 +158,7 @@ async fn accept<H: Handler>(
             Err(error) => {
                 add_one(&thread.server.counters.accept_errors);
                 drop(slot);
-                // At first only what never asked: another thread may have such connections where this one has none.
+                // At first close only silent connections: another thread may have some even if this one has none.
                 let only_silent = thread.server.threads > 1 && wait == BACK_OFF.0;
                 if !make_room(thread, only_silent).await {
                     let now = thread.ticks.get();
@@ -174,7 +174,7 @@ async fn accept<H: Handler>(
     }
 }
 
-/// A place in service, once there is one. Where a client waits for it, an unused connection gives its place up.
+/// Waits for a connection slot. If a client waits for it, an unused connection is closed.
 async fn place(
     thread: &Thread,
     listener: &TcpListener,
@@ -201,7 +201,7 @@ fn is_awaited(listener: &TcpListener) -> bool {
     poll(&mut listener, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }
 
-/// Errors of a connection that ended before it was accepted, not of this process.
+/// True if a connection ended before it was accepted. Such errors are not of this process.
 fn is_the_peers(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     matches!(
@@ -225,7 +225,7 @@ fn serve<H: Handler>(
     });
 }
 
-/// Ends the connections whose time is over, four times a second.
+/// Ends overdue connections, four times a second.
 async fn sweep(thread: Rc<Thread>) {
     let mut interval = tokio::time::interval(SWEEP);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -240,7 +240,7 @@ async fn sweep(thread: Rc<Thread>) {
     }
 }
 
-/// Lets every connection finish its request and close; cuts off what is left after the grace time.
+/// Lets every connection finish its request and close. Closes the rest after the grace time.
 async fn drain(thread: &Rc<Thread>) {
     thread.draining.set(true);
     let end = Instant::now() + Duration::from(thread.server.timeouts.grace);
@@ -256,11 +256,11 @@ async fn drain(thread: &Rc<Thread>) {
         add_one(&thread.server.counters.cut_off);
         connection.end();
     }
-    // One turn of the loop for the ended ones to close.
+    // One round of the loop, so that ended connections close.
     yield_now().await;
 }
 
-/// A time limit in sweeps, at least one.
+/// Converts a time limit to sweeps, at least one.
 pub(crate) fn in_ticks(limit: posthaste_units::Span) -> u32 {
     let ticks = Duration::from(limit)
         .as_millis()

@@ -1,28 +1,28 @@
-//! A body of chunks (RFC 9112, section 7.1): sizes, extensions, data, trailers, each line ended by CRLF and nothing else.
+//! Chunked bodies (RFC 9112, section 7.1): sizes, extensions, data, trailers. Each line ends with exactly CRLF.
 //!
-//! Readers differ in what they take for the end of such a line, and then in where the next request begins. So does
-//! nobody here. A size of 16 digits is more than can come; zeros before it without end would be work without a limit.
+//! Parsers that accept other line ends disagree on the start of the next request, so other ends are rejected. Sizes
+//! have at most 16 digits: more cannot occur, and leading zeros could otherwise continue without limit.
 
 use std::num::NonZeroU64;
 
 use super::Cause;
 
-/// The line of a chunk's size at most, with its extensions and without CRLF.
+/// Maximum length of a chunk's size line, with extensions and without CRLF.
 pub(super) const MAX_SIZE_LINE: usize = 1024;
 
-/// All trailer fields of a body at most.
+/// Maximum length of all trailer fields of a body.
 pub(super) const MAX_TRAILER: usize = 16 << 10;
 
-/// Digits of a size at most: those of 64 bits.
+/// Maximum number of digits of a size: 64 bits.
 const MAX_DIGITS: u16 = 16;
 
-/// The place in a body of chunks.
+/// The parser's position in a chunked body.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
     state: State,
-    /// Bytes of the line of a size, or of all trailers.
+    /// Bytes so far of a size line, or of all trailers.
     length: u16,
-    /// Of the present chunk: what its digits say so far, and then what is still to come.
+    /// The current chunk: its size as read so far, then its remaining bytes.
     size: u64,
 }
 
@@ -30,21 +30,21 @@ pub(super) struct Chunks {
 enum State {
     #[default]
     Size,
-    /// Blanks behind the digits: no more of those.
+    /// Blanks after the digits; no more digits are allowed.
     Blank,
     Extension,
     SizeLf,
     Data,
     DataCr,
     DataLf,
-    /// At the start of a line behind the last chunk.
+    /// At the start of a line after the last chunk.
     Trailer,
     TrailerLine,
     TrailerLf,
     LastLf,
 }
 
-/// How the body goes on behind what was taken.
+/// State of the body after the accepted bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     More,
@@ -53,7 +53,7 @@ pub(super) enum Step {
 }
 
 impl Chunks {
-    /// Takes bytes up to the body's end or to what is wrong: how many are right, and what is behind them.
+    /// Accepts bytes up to the body's end or the first error. Returns the number of accepted bytes and the state.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> (usize, Step) {
         let mut used = 0;
         while let Some(byte) = bytes.get(used) {
@@ -70,7 +70,7 @@ impl Chunks {
         (used, Step::More)
     }
 
-    /// Passes over data of a chunk: how many bytes of `there`.
+    /// Skips data of a chunk. Returns the number of bytes skipped of `there`.
     fn skip(&mut self, left: NonZeroU64, there: usize) -> usize {
         let length = usize::try_from(left.get()).map_or(there, |left| left.min(there));
         self.size -= length as u64;
@@ -100,7 +100,7 @@ impl Chunks {
             (State::DataCr, b'\r') => Some(State::DataLf),
             (State::DataLf, b'\n') => Some(State::Size),
             (State::Trailer, b'\r') => Some(State::LastLf),
-            // A name begins here. The rest of it is the parser's.
+            // A name begins here. The parser checks the rest.
             (State::Trailer, b'!'..=b'9' | b';'..=b'~')
             | (State::TrailerLine, b'\t' | b' '..=b'~' | 0x80..) => {
                 self.count(MAX_TRAILER, State::TrailerLine)
@@ -119,7 +119,7 @@ impl Chunks {
         }
     }
 
-    /// One more digit of the size.
+    /// Adds a digit to the size.
     fn digit(&mut self, byte: u8) -> Option<State> {
         if self.length == MAX_DIGITS {
             return None;
@@ -130,7 +130,7 @@ impl Chunks {
         Some(State::Size)
     }
 
-    /// One more byte of something that has `most`.
+    /// Counts a byte of an element with at most `most`.
     fn count(&mut self, most: usize, state: State) -> Option<State> {
         let is_within = usize::from(self.length) < most;
         self.length += u16::from(is_within);

@@ -1,21 +1,21 @@
-//! The frames of an HTTP/2 client (RFC 9113, section 4), watched for trailers that hold pseudo-header fields.
+//! Filter for an HTTP/2 client's frames (RFC 9113, section 4): finds trailers with pseudo-header fields.
 //!
-//! Such a request is malformed (section 8.1), and the decoder behind drops the fields and serves it. It does reset a stream
-//! whose trailers do not end it, so that flag is taken from them. Pseudo-header fields behind other fields it refuses itself:
-//! the first field of a block decides.
+//! Such a request is malformed (section 8.1), but the decoder drops the fields and serves it. The decoder does reset a
+//! stream whose trailers do not end it, so the filter clears that flag. The decoder itself rejects pseudo-header fields
+//! after other fields. Hence the first field of a block decides.
 //!
 //! Pure: no socket, no clock, no allocation.
 
 use super::hpack::Blocks;
 
-/// What a client sends before its first frame (section 3.4).
+/// Length of the client's connection preface (section 3.4).
 const PREFACE: usize = 24;
 
-/// The head of a frame.
+/// Length of a frame header.
 const HEAD: usize = 9;
 
-/// Bytes of a block at most that are waited for, to know its first field: an index, a length and a letter, behind changes of
-/// the table's size.
+/// Maximum bytes of a block that are needed for its first field: an index, a length and a letter, after changes of the
+/// table's size.
 const DECIDES: usize = 32;
 
 const HEADERS: u8 = 1;
@@ -28,12 +28,12 @@ const PRIORITY: u8 = 0x20;
 /// The frames of one connection.
 #[derive(Debug)]
 pub struct Frames {
-    /// Bytes to pass over: of the preface, of a payload, of padding.
+    /// Bytes to skip: of the preface, of a payload, of padding.
     skip: usize,
-    /// Bytes of a header block in the present frame, and of padding behind it.
+    /// Remaining bytes of a header block in the current frame, and of padding after it.
     block: usize,
     padding: usize,
-    /// The highest stream whose headers have come.
+    /// The highest stream with headers so far.
     last: u32,
     blocks: Blocks,
 }
@@ -50,19 +50,19 @@ impl Default for Frames {
     }
 }
 
-/// What is known of a frame of headers.
+/// A HEADERS frame, as far as parsed.
 struct Headers {
     stream: u32,
     flags: u8,
-    /// Where its block begins and ends, and the frame.
+    /// Start and end of its block, and end of the frame.
     begin: usize,
     end: usize,
     over: usize,
 }
 
 impl Frames {
-    /// Takes the next bytes: so many at the front go on, changed or not. The others are to be fed again in front of what
-    /// comes next.
+    /// Processes the next bytes. Returns the number of bytes at the front to pass on, possibly changed. The caller must
+    /// feed the others again, before the following bytes.
     pub fn feed(&mut self, bytes: &mut [u8]) -> usize {
         let mut at = 0;
         while at < bytes.len() {
@@ -86,7 +86,7 @@ impl Frames {
         at
     }
 
-    /// Takes what stands before a frame's payload, or its block; none where too little is there.
+    /// Processes a frame's header and the fields before its block. `None` if more bytes are needed.
     fn begin(&mut self, bytes: &mut [u8]) -> Option<usize> {
         let [l1, l2, l3, kind, flags, s1, s2, s3, s4, ..] = *bytes else {
             return None;
@@ -145,10 +145,10 @@ impl Frames {
         Some(begin)
     }
 
-    /// Whether the first field of trailers is a pseudo-header field, or cannot be seen in their first frame; none where too
-    /// little of it is there.
+    /// True if the first field of trailers is a pseudo-header field, or is not in their first frame. `None` if more
+    /// bytes are needed.
     fn is_malformed(&self, bytes: &[u8], headers: &Headers) -> Option<bool> {
-        // No more than decides, whatever has come: where the connection is cut must not matter.
+        // At most the deciding bytes, so that the result does not depend on segmentation.
         let decides = headers.end.min(headers.begin + DECIDES);
         let there = decides.min(bytes.len());
         let mut blocks = self.blocks;
@@ -174,7 +174,7 @@ mod tests {
         [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
     }
 
-    /// What goes on of these frames, in whatever pieces they come; what is left at the end is part of it.
+    /// The output for these frames, equal for every segmentation; includes the bytes held at the end.
     fn passed(frames: &[Vec<u8>]) -> Vec<u8> {
         let stream = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frames.concat()].concat();
         let pass = |piece: usize| {
@@ -274,7 +274,7 @@ mod tests {
             frame(HEADERS, PADDED, 1, b"\xff"),
             frame(HEADERS, PADDED, 1, b"\xff\x82"),
             frame(CONTINUATION, 0, 1, b"\xff\xff\xff\xff\xff\xff"),
-            // Changes of the table's size without end, before the first field.
+            // Endless changes of the table's size before the first field.
             frame(
                 HEADERS,
                 END_HEADERS | END_STREAM,

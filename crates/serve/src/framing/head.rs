@@ -1,49 +1,49 @@
-//! A request's head, line by line: where it ends, and what it says of the body's length.
+//! A request's head, line by line: its end, and the length of the body.
 //!
-//! Lines end as the parser behind has them end, with CRLF or with LF alone (RFC 9112, section 2.2). A line that comes
-//! in pieces is kept for as many bytes as decide.
+//! As in the parser, lines end with CRLF or with LF alone (RFC 9112, section 2.2). Of a line that arrives in pieces,
+//! only the deciding bytes are kept.
 
 use super::Cause;
 
-/// Bytes kept of a line that comes in pieces. A line of one of the two fields is no longer: more would be blanks or zeros.
+/// Bytes kept of a line in pieces. Longer lines of the two fields contain only more blanks or zeros and are rejected.
 const KEPT: usize = 64;
 
-/// The longest body: what the parser behind counts to.
+/// The longest body that the parser can count.
 const MAX_LENGTH: u64 = u64::MAX - 2;
 
-/// The two fields, as nearly all clients write them.
+/// The two fields in their usual spelling.
 const CONTENT_LENGTH: &[u8] = b"Content-Length";
 const TRANSFER_ENCODING: &[u8] = b"Transfer-Encoding";
 
-/// How the end of a body is found.
+/// The framing of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Body {
     Length(u64),
     Chunks,
 }
 
-/// A head as far as it has come.
+/// A head as far as it has arrived.
 #[derive(Debug, Default)]
 pub(super) struct Head {
     said: Said,
     line: Line,
 }
 
-/// What it has said so far.
+/// The head's content so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Said {
-    /// Its request line has come.
+    /// The request line has arrived.
     begun: bool,
     length: Option<u64>,
     chunked: bool,
     wrong: Option<Cause>,
 }
 
-/// The beginning of a line whose end has not come.
+/// The start of an incomplete line.
 #[derive(Debug)]
 struct Line {
     kept: [u8; KEPT],
-    /// Of the whole line: it may be longer than what is kept.
+    /// Length of the line so far, possibly more than is kept.
     length: usize,
 }
 
@@ -57,7 +57,7 @@ impl Default for Line {
 }
 
 impl Head {
-    /// Takes bytes up to the head's end. Where that is among them: how many there were, and what follows.
+    /// Processes bytes up to the head's end. At the end, returns the number of bytes used and the body's framing.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Option<(usize, Result<Body, Cause>)> {
         let mut used = 0;
         while let Some(length) = memchr::memchr(b'\n', &bytes[used..]) {
@@ -84,14 +84,14 @@ impl Head {
 }
 
 impl Said {
-    /// Looks at the request line, or a piece of it: a fragment is no part of a target (RFC 9112, section 3.2).
+    /// Checks the request line, or a piece of it: a target has no fragment (RFC 9112, section 3.2).
     fn look(&mut self, line: &[u8]) {
         if !self.begun && memchr::memchr(b'#', line).is_some() {
             self.is_wrong(Cause::Target);
         }
     }
 
-    /// Takes a line of that `length` without its LF, or as much of it as decides. Whether it is the head's last.
+    /// Processes a line of `length` bytes without LF, or its deciding part. Returns true for the head's last line.
     fn read(&mut self, line: &[u8], length: usize) -> bool {
         if let [] | [b'\r'] = line {
             return self.begun;
@@ -164,11 +164,11 @@ impl Line {
     }
 }
 
-/// The value of a field of that name, without the blanks around it.
+/// Returns the value of the field `name`, without surrounding blanks.
 fn value_of<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let (start, value) = line.split_at_checked(name.len())?;
     let value = value.strip_prefix(b":")?;
-    // Equal bytes are compared at once, others one by one.
+    // Comparing equal bytes first is fast; ignoring case is slower.
     if start != name && !start.eq_ignore_ascii_case(name) {
         return None;
     }
@@ -183,7 +183,7 @@ fn value_of<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     )
 }
 
-/// Digits as a number, and nothing else.
+/// Parses a number of digits only.
 fn parse(digits: &[u8]) -> Option<u64> {
     let add = |number: u64, byte: &u8| {
         let digit = byte.wrapping_sub(b'0');

@@ -1,8 +1,8 @@
-//! Header blocks of HTTP/2 (RFC 7541), followed only as far as says which fields are pseudo-header fields.
+//! HPACK header blocks (RFC 7541), parsed only as far as needed to recognise pseudo-header fields.
 //!
-//! No string is decoded and no table is kept: of each field that enters the dynamic table one bit is, whether its name begins
-//! with a colon. The last one entered has index 62, whatever has been evicted; an index beyond what is left is an error of
-//! the decoder behind. So 128 bits say all about a table of 4,096 bytes, whose entries count for 32 at least.
+//! No string is decoded and no table is kept. Each field in the dynamic table is one bit: its name begins with a colon.
+//! The last one entered has index 62, regardless of evictions; the decoder rejects an index beyond the rest. So 128
+//! bits cover a table of 4,096 bytes, whose entries count for at least 32 bytes each.
 
 /// The first index of the dynamic table.
 const DYNAMIC: u32 = 62;
@@ -10,18 +10,18 @@ const DYNAMIC: u32 = 62;
 /// Fields of the static table whose names begin with a colon: indices from 1.
 const STATIC_PSEUDO: u32 = 14;
 
-/// A colon at the front of a Huffman-coded string: seven bits (RFC 7541, appendix B).
+/// A colon at the start of a Huffman-coded string: seven bits (RFC 7541, appendix B).
 const HUFFMAN_COLON: u8 = 0x5c;
 
 /// The header blocks of one connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Blocks {
-    /// Of the fields in the dynamic table, the last one entered first.
+    /// One bit per field in the dynamic table, the last one entered first.
     entered: u128,
     place: Place,
-    /// Whether the first field of the present block is one, once that is known.
+    /// The first field of the current block is a pseudo-header field; `None` until known.
     first: Option<bool>,
-    /// The present field: whether it is one, and whether it enters the table.
+    /// The current field: a pseudo-header field, and entered into the table.
     is_pseudo: bool,
     enters: bool,
 }
@@ -31,7 +31,7 @@ enum Place {
     /// Before a field.
     #[default]
     Field,
-    /// In an integer that does not fit its first byte.
+    /// In an integer longer than its first byte.
     Integer {
         of: Of,
         value: u32,
@@ -44,16 +44,16 @@ enum Place {
         is_huffman: bool,
     },
     ValueLength,
-    /// In a string, of which so many bytes are left.
+    /// In a string with `left` bytes remaining.
     String {
         left: u32,
         of: Of,
     },
-    /// What the decoder behind refuses: nothing is known any more.
+    /// After an error that the decoder rejects. Nothing further is known.
     Broken,
 }
 
-/// Whose integer or string it is.
+/// The purpose of an integer or string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Of {
     Index,
@@ -64,7 +64,7 @@ enum Of {
 }
 
 impl Blocks {
-    /// A block begins.
+    /// Starts a block.
     pub(super) fn begin(&mut self) {
         self.first = None;
         if !matches!(self.place, Place::Broken) {
@@ -72,12 +72,12 @@ impl Blocks {
         }
     }
 
-    /// Whether the first field of the present block is a pseudo-header field; none while that is not known.
+    /// The first field of the current block is a pseudo-header field. `None` until known.
     pub(super) fn first(&self) -> Option<bool> {
         self.first
     }
 
-    /// Takes the next bytes of the present block.
+    /// Processes the next bytes of the current block.
     pub(super) fn feed(&mut self, mut bytes: &[u8]) {
         while let [byte, rest @ ..] = bytes {
             if let Place::String { left, of } = self.place {
@@ -89,7 +89,7 @@ impl Blocks {
             if matches!(self.place, Place::Broken) {
                 return;
             }
-            // A name's first byte belongs to its string.
+            // A name's first byte is part of its string.
             if !matches!(self.place, Place::Name { .. }) {
                 bytes = rest;
             }
@@ -131,7 +131,7 @@ impl Blocks {
         }
     }
 
-    /// The first byte of a field (RFC 7541, section 6).
+    /// Processes the first byte of a field (RFC 7541, section 6).
     fn field(&mut self, byte: u8) {
         (self.enters, self.is_pseudo) = (false, false);
         match byte {
@@ -145,7 +145,7 @@ impl Blocks {
         }
     }
 
-    /// An integer that begins in the bits of `mask`.
+    /// Starts an integer in the bits of `mask`.
     fn prefixed(&mut self, of: Of, byte: u8, mask: u8) {
         let value = u32::from(byte & mask);
         match byte & mask == mask {
@@ -184,7 +184,7 @@ impl Blocks {
         };
     }
 
-    /// So much is left of a string.
+    /// Continues a string with `left` bytes remaining.
     fn string(&mut self, left: u32, of: Of) {
         self.place = match (left, of) {
             (0, Of::Value) => {
@@ -198,7 +198,7 @@ impl Blocks {
         };
     }
 
-    /// The present field's name is known.
+    /// Records the kind of the current field.
     fn named(&mut self, is_pseudo: bool) {
         self.is_pseudo = is_pseudo;
         self.first = self.first.or(Some(is_pseudo));
@@ -219,7 +219,7 @@ impl Blocks {
 mod tests {
     use super::*;
 
-    /// Whether the first field of the last of these blocks is a pseudo-header field, in whatever pieces they come.
+    /// True if the first field of the last block is a pseudo-header field, tested in every segmentation.
     fn first(blocks: &[&[u8]]) -> Option<bool> {
         let feed = |piece: usize| {
             let mut all = Blocks::default();

@@ -1,9 +1,9 @@
 //! Framing of the requests on an HTTP/1 connection (RFC 9112, sections 2, 6 and 7), checked byte by byte.
 //!
-//! A [`Framing`] is fed every byte that a client sends, in whatever pieces, and says how many of them may be read by
-//! whoever parses them. It keeps nothing of a message but its place in it: where a head ends, and how long the body is.
-//! It refuses what readers understand differently, and what makes work without end. Names, values and request lines
-//! belong to the parser behind it. [`Frames`] is what HTTP/2 needs of the kind.
+//! A [`Framing`] gets every byte from a client, in any segmentation, and returns the number of bytes that the parser
+//! may read. It stores only its position: the end of a head, and the length of a body. It rejects messages that parsers
+//! interpret differently, and messages with unbounded work. Names, values and request lines are left to the parser.
+//! [`Frames`] is the counterpart for HTTP/2.
 //!
 //! Pure: no socket, no clock, no allocation.
 
@@ -29,27 +29,27 @@ pub struct Framing {
     heads: u64,
 }
 
-/// Why a request is refused.
+/// Reasons for rejecting a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// 400: more than one Content-Length, or one that is no number.
+    /// 400: more than one Content-Length, or one that is not a number.
     Length,
-    /// 400: both fields that say where the body ends.
+    /// 400: both fields that define the end of the body.
     Both,
     /// 501: a Transfer-Encoding other than one `chunked`.
     Coding,
-    /// 400: a target with a fragment, which some readers cut off.
+    /// 400: a target with a fragment, which some parsers cut off.
     Target,
-    /// 400: the line of a chunk's size is too long, or is none.
+    /// 400: the size line of a chunk is too long or invalid.
     Size,
-    /// 400: a chunk does not end as it should.
+    /// 400: a chunk does not end with CRLF.
     End,
-    /// 400: the lines behind the last chunk.
+    /// 400: the lines after the last chunk are invalid or too long.
     Trailer,
 }
 
 impl Cause {
-    /// Whether the head says it, rather than the body that follows.
+    /// True if the error is in the head, not in the body.
     pub const fn is_of_head(self) -> bool {
         matches!(
             self,
@@ -57,7 +57,7 @@ impl Cause {
         )
     }
 
-    /// What a request must have instead.
+    /// The requirement that the request violates.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Length => "a request has one Content-Length, a number",
@@ -83,12 +83,12 @@ impl fmt::Display for Cause {
 
 impl Error for Cause {}
 
-/// Bytes of which some are not to be read.
+/// A rejection with the number of accepted bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// So many bytes at the front may be read. A refused head is among them.
+    /// Bytes at the front that may be read. They include a rejected head.
     pub accepted: usize,
-    /// What is wrong behind them, or with the head at their end.
+    /// The error after these bytes, or in the head at their end.
     pub cause: Cause,
 }
 
@@ -97,16 +97,16 @@ enum Place {
     /// In a head, or before one.
     #[default]
     Head,
-    /// In a body that has so many bytes more.
+    /// In a body with this number of bytes remaining.
     Length(NonZeroU64),
     /// In a body of chunks.
     Chunks(Chunks),
-    /// Behind what was refused: nothing is accepted any more.
+    /// After a rejection. Nothing more is accepted.
     Refused(Cause),
 }
 
 impl Framing {
-    /// Takes the next bytes. After a refusal every call refuses, and accepts nothing.
+    /// Processes the next bytes. After a rejection every call fails and accepts nothing.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), Refused> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -149,12 +149,12 @@ impl Framing {
         Ok(())
     }
 
-    /// Heads that have ended, a refused one included.
+    /// Number of complete heads, including a rejected one.
     pub fn heads(&self) -> u64 {
         self.heads
     }
 
-    /// Whether the end of a body is still to come.
+    /// True if the end of a body has not arrived yet.
     pub fn is_in_body(&self) -> bool {
         matches!(self.place, Place::Length(_) | Place::Chunks(_))
     }
@@ -179,7 +179,7 @@ impl Place {
 mod tests {
     use super::*;
 
-    /// What is accepted of `text`, the heads in it and why it was refused, fed whole and byte by byte.
+    /// The accepted bytes of `text`, its heads and the rejection, equal for whole and byte-by-byte input.
     fn fed(text: &[u8]) -> (usize, u64, Option<Cause>) {
         let take = |piece: usize| {
             let mut framing = Framing::default();

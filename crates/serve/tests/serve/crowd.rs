@@ -1,4 +1,4 @@
-//! Many connections at once: who has been accepted comes before those who wait.
+//! Many connections at once: accepted connections are served before others are accepted.
 
 use std::io::{Read, Write};
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use posthaste_serve::{Counters, Handler, Incoming, Peer, Server, listen};
 use crate::connect;
 use crate::echo::Whole;
 
-/// Notes how many connections had been accepted when the first request was served.
+/// Records the number of accepted connections at the first request.
 struct First {
     counters: Arc<Counters>,
     accepted: Arc<AtomicU64>,
@@ -48,6 +48,6 @@ fn a_crowd_that_waits_does_not_hold_up_who_has_been_accepted() {
     for client in &mut crowd {
         assert!(client.read(&mut [0; 256]).unwrap() > 0);
     }
-    // Those of a turn, and of the turn in which their requests are found.
+    // The connections of one round, and of the round that finds their requests.
     assert!((1..=8).contains(&accepted.load(SeqCst)), "{accepted:?}");
 }

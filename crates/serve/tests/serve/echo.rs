@@ -1,4 +1,4 @@
-//! A handler that says what it got, or what its path asks for, slowly if need be.
+//! A handler that echoes requests or answers by path, slowly on request.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -14,16 +14,16 @@ use hyper::{Request, Response};
 use posthaste_serve::{Handler, Incoming, Peer, read_body};
 use posthaste_units::Dscp;
 
-/// Whether `/block` is being answered; it is until this is false again.
+/// `/block` is blocking its thread, until the test sets this to false.
 pub(crate) static BLOCKS: AtomicBool = AtomicBool::new(false);
 
-/// Whether `/drain` has begun to be answered: by one test only.
+/// `/drain` has started. Used by one test only.
 pub(crate) static DRAINS: AtomicBool = AtomicBool::new(false);
 
-/// Time that `/slow` takes: more than the short limits.
+/// Duration of `/slow`, longer than the short limits.
 const SLOW: Duration = Duration::from_millis(1500);
 
-/// Answers with the body it got, or with what the path asks for, and the mark of the request's field.
+/// Replies with the request's body or the content of the path, with the mark from the request's field.
 pub(crate) struct Echo {
     pub(crate) served: Cell<usize>,
 }
@@ -31,12 +31,12 @@ pub(crate) struct Echo {
 /// A body in one piece.
 pub(crate) struct Whole(pub(crate) Option<Bytes>);
 
-/// What Echo answers with.
+/// The replies of `Echo`.
 pub(crate) enum Reply {
     Whole(Whole),
-    /// So many pieces of 1 MiB, all of them there at once.
+    /// This number of pieces of 1 MiB, ready at once.
     Pieces(usize),
-    /// So many pieces, one every 200 ms.
+    /// This number of pieces, one every 200 ms.
     Dripping(usize, Pin<Box<tokio::time::Sleep>>),
 }
 
@@ -126,7 +126,7 @@ async fn answer(request: Request<Incoming>, peer: &Peer) -> Response<Reply> {
             (200, Bytes::from_static(b"slept"))
         }
         "/never" => std::future::pending().await,
-        // Nothing else gets on meanwhile on this thread.
+        // Blocks the whole thread.
         "/block" => {
             BLOCKS.store(true, SeqCst);
             while BLOCKS.load(SeqCst) {

@@ -1,4 +1,4 @@
-//! Requests that two readers could read in two ways, and bodies that nobody reads.
+//! Ambiguous requests, and unread bodies.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn statuses(text: &str) -> Vec<&str> {
     lines.filter_map(|line| line.get(..3)).collect()
 }
 
-/// Sends a request and another one behind it, reads to the end, and looks for one reply with that status, the last.
+/// Sends two requests and expects one reply with this status, the last.
 fn is_last(request: &str, status: &str) {
     let running = start(Server::default(), 64);
     let reply = exchange(running.addr, &format!("{request}{NEXT}"));
@@ -74,7 +74,7 @@ fn a_host_in_doubt_and_what_nobody_meets_are_refused() {
     assert_eq!(statuses(&exchange(running.addr, head)), ["200"]);
 }
 
-/// Each of these would let a reader that is lenient swallow what follows.
+/// A lenient parser would swallow the next request in each case.
 #[test]
 fn chunks_are_framed_by_crlf_alone() {
     for body in [
@@ -93,7 +93,7 @@ fn chunks_are_framed_by_crlf_alone() {
     is_last(&post("Transfer-Encoding: chunked", &long), "400");
 }
 
-/// Zeros and extensions without an end: the answer comes before that.
+/// Endless zeros and extensions: the reply comes before their end.
 #[test]
 fn the_line_of_a_chunk_has_an_end() {
     let running = start(Server::default(), 64);
@@ -119,7 +119,7 @@ fn the_line_of_a_chunk_has_an_end() {
     }
 }
 
-/// Whether the connection goes on depends on whether the body was read, and the reply says so.
+/// The connection continues only if the body was read, and the reply says so.
 #[test]
 fn a_reply_before_the_end_of_its_request_says_that_it_is_the_last() {
     let running = start(Server::default(), 64);
@@ -157,7 +157,7 @@ fn a_reply_before_the_end_of_its_request_says_that_it_is_the_last() {
     assert_eq!(reply.to_lowercase().matches("connection: close").count(), 1);
 }
 
-/// A refused head behind a request in service: both are answered, in their order.
+/// A rejected head after a request in service: both get replies, in order.
 #[test]
 fn a_refusal_waits_for_the_replies_before_it() {
     let running = start_with(Timeouts::default());

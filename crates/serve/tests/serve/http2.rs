@@ -1,4 +1,4 @@
-//! HTTP/2: what its streams leave of the connection's time limits.
+//! HTTP/2 streams and the connection's time limits.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -16,10 +16,10 @@ use tokio::time::{sleep, timeout};
 use crate::echo::Whole;
 use crate::{PATIENCE, connect, quick, start_with};
 
-/// What a client takes at once: less than any reply here, so that it sets the pace.
+/// Flow-control window of the client, smaller than any reply, so that the client sets the pace.
 const WINDOW: u32 = 65_535;
 
-/// Longer than it takes to judge a limit of a second.
+/// Longer than the enforcement of a limit of one second takes.
 const BEYOND: Duration = Duration::from_millis(1600);
 
 #[derive(Clone)]
@@ -31,7 +31,7 @@ impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for OnThisThre
     }
 }
 
-/// Runs a client's side.
+/// Runs a client.
 fn run(client: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -40,7 +40,7 @@ fn run(client: impl Future<Output = ()>) {
     LocalSet::new().block_on(&runtime, client);
 }
 
-/// A client, and what ends with its connection.
+/// Opens a client connection. The handle ends with the connection.
 async fn open(address: SocketAddr) -> (SendRequest<Whole>, JoinHandle<hyper::Result<()>>) {
     let stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let (sender, connection) = http2::Builder::new(OnThisThread)
@@ -58,7 +58,7 @@ async fn ask(sender: &mut SendRequest<Whole>, path: &str) -> Incoming {
     reply.unwrap().into_body()
 }
 
-/// Takes a reply of so many MiB at 16 KiB in 30 ms.
+/// Reads a reply of `pieces` MiB at 16 KiB per 30 ms.
 fn read_slowly(running: &Running, pieces: usize) {
     run(async {
         let (mut sender, _connection) = open(running.addr).await;
@@ -125,7 +125,7 @@ fn a_stream_that_stalls_is_not_hidden_by_one_that_gets_on() {
         let (mut sender, connection) = open(running.addr).await;
         let mut body = ask(&mut sender, "/pieces/2").await;
         assert!(body.frame().await.unwrap().is_ok());
-        // One after the other, for as long as there is a connection.
+        // One after another, until the connection closes.
         let others = async {
             loop {
                 let request = Request::get("http://s/drops").body(Whole(None)).unwrap();
@@ -168,7 +168,7 @@ fn a_stream_that_is_given_up_leaves_its_connection_idle() {
         let (mut sender, connection) = open(running.addr).await;
         let reset = timeout(Duration::from_millis(200), ask(&mut sender, "/never")).await;
         assert!(reset.is_err(), "it is never answered");
-        // The connection has nothing to do any more, and its idle time passes.
+        // The connection is idle, and its idle timeout runs.
         let over = timeout(PATIENCE, connection).await;
         assert!(over.is_ok(), "the connection stays open");
     });
@@ -190,7 +190,7 @@ fn a_connection_keeps_the_mark_of_its_first_reply() {
     assert_eq!((counted.marks_set, counted.marks_shared), (1, 1));
 }
 
-/// The status of a request with these fields beside its own, or none where its stream was reset.
+/// The status of a request with these additional fields. `None` if its stream was reset.
 async fn status_of(address: SocketAddr, fields: &[(&str, &str)]) -> Option<u16> {
     let (mut sender, _connection) = open(address).await;
     let mut request = Request::get("http://s/bytes/4").body(Whole(None)).unwrap();
@@ -230,13 +230,13 @@ fn fields_that_http_1_cannot_carry_are_refused() {
     });
 }
 
-/// A frame: its kind, its flags and its payload on stream 1.
+/// A frame of this kind with these flags and payload on stream 1.
 fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
     let length = u8::try_from(payload.len()).unwrap();
     [&[0, 0, length, kind, flags, 0, 0, 0, 1], payload].concat()
 }
 
-/// Fields as HPACK has them without any table (RFC 7541, section 6.2.2).
+/// Encodes fields in HPACK without a table (RFC 7541, section 6.2.2).
 fn fields(fields: &[(&str, &str)]) -> Vec<u8> {
     let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
     let field = |(name, value): &(&str, &str)| [vec![0], text(name), text(value)].concat();
@@ -249,14 +249,14 @@ const RST_STREAM: u8 = 3;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// How stream 1 ends: by a reply (none), or reset with an error code.
+/// The end of stream 1: `None` for a reply, else the error code of its reset.
 fn outcome(address: SocketAddr, frames: &[Vec<u8>]) -> Option<u32> {
     let mut stream = connect(address);
     let start = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     stream.write_all(start).unwrap();
     for frame in frames {
         stream.write_all(frame).unwrap();
-        // Time for an answer that should wait for more.
+        // Time for a premature reply.
         std::thread::sleep(Duration::from_millis(100));
     }
     loop {

@@ -1,4 +1,4 @@
-//! Servers over real sockets: limits of time and number, TLS, and the end.
+//! Servers over real sockets: time limits, connection limits, TLS, shutdown.
 
 mod crowd;
 mod echo;
@@ -20,10 +20,10 @@ use posthaste_units::Span;
 
 use crate::echo::{DRAINS, Echo};
 
-/// Longer than anything here takes on a busy machine: a test that hangs fails.
+/// Time limit of a test, longer than any step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Short limits, but longer than a busy machine keeps a client from sending what it has connected for.
+/// Short limits, but longer than a client on a busy machine needs to send after connecting.
 fn quick() -> Timeouts {
     let short = Span::from_secs(1);
     Timeouts {
@@ -75,7 +75,7 @@ fn exchange(address: SocketAddr, text: &str) -> String {
     String::from_utf8_lossy(&reply).into_owned()
 }
 
-/// Waits until `condition` holds; a condition that never does fails the test.
+/// Waits until `condition` holds. Fails the test after the time limit.
 fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !condition() {
@@ -128,8 +128,7 @@ fn bodies_come_in_pieces_and_are_bounded() {
     assert!(nonsense.starts_with("HTTP/1.1 400"), "{nonsense}");
 }
 
-/// A client that sends all it has before it reads, as many do: what is too long for the server's buffers and the
-/// network's.
+/// Like many clients, sends everything before it reads: more than the buffers of the server and the network hold.
 #[test]
 fn a_refusal_reaches_a_client_that_is_still_sending() {
     let running = start(Server::default(), 64);
@@ -169,7 +168,7 @@ fn every_phase_has_its_time_limit() {
         ""
     );
     assert_eq!(snapshot().timed_out_reading, 2, "half a body");
-    // A head that drips for ever is no better than one that stops.
+    // A slowly sent head has the same limit as an incomplete one.
     let mut dripping = connect(running.addr);
     eventually("the end of a dripping head", || {
         let _ = dripping.write_all(b"G");
@@ -182,7 +181,7 @@ fn every_phase_has_its_time_limit() {
     eventually("the end of a deaf peer", || {
         snapshot().timed_out_writing == 1
     });
-    // A handler may take its time: none of these limits is its.
+    // None of these limits applies to a slow handler.
     let slow = exchange(
         running.addr,
         "GET /slow HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
@@ -229,14 +228,14 @@ fn what_the_kernel_has_of_a_reply_is_not_idle_while_the_reader_takes_it() {
     stream
         .write_all(b"GET /bytes/1048576 HTTP/1.1\r\nHost: x\r\n\r\n")
         .unwrap();
-    // Both kernels hold all of it long before it is read, which takes more than twice the limit.
+    // The kernels buffer the whole reply. Reading it takes more than twice the limit.
     let mut reply = vec![0; 1 << 20];
     for piece in reply.chunks_mut(1 << 16) {
         std::thread::sleep(Duration::from_millis(150));
         stream.read_exact(piece).unwrap();
     }
     assert_eq!(running.counters.snapshot().timed_out_writing, 0);
-    // And idle is idle again.
+    // Afterwards the idle limit applies again.
     let mut rest = Vec::new();
     let _ = stream.read_to_end(&mut rest);
     assert_eq!(running.counters.snapshot().timed_out_idle, 1);
@@ -268,7 +267,7 @@ fn a_connection_that_rested_goes_on_and_has_its_limits() {
     };
     let rest = || std::thread::sleep(Duration::from_millis(1200));
     let whole = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
-    // The second request's beginning comes with the first one and is kept over the rest.
+    // The start of the second request arrives with the first and survives the release of buffers.
     stream.write_all(whole).unwrap();
     stream.write_all(&whole[..9]).unwrap();
     answered(&mut stream);
@@ -332,7 +331,7 @@ fn a_drain_finishes_what_has_begun_and_closes_the_rest() {
     idle.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         .unwrap();
     assert!(idle.read(&mut buffer).unwrap() > 0);
-    // Long enough for what is idle to rest.
+    // Time for idle connections to release their buffers.
     std::thread::sleep(Duration::from_millis(800));
     let mut busy = connect(address);
     busy.write_all(b"GET /drain HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -348,7 +347,7 @@ fn a_drain_finishes_what_has_begun_and_closes_the_rest() {
     assert!(matches!((&silent).read(&mut buffer), Ok(0)), "closed");
     let counters = running.counters.clone();
     running.join();
-    // When the last reply is out, and not when the grace time is over.
+    // The drain ends with the last reply, not with the grace time.
     assert!(begin.elapsed() < PATIENCE);
     assert_eq!(
         (counters.snapshot().open, counters.snapshot().cut_off),
@@ -455,7 +454,7 @@ fn tls_from_pem_files_and_failed_handshakes_counted() {
     });
 }
 
-/// Runs itself again with few descriptors: the limit is the process's, and other tests need theirs.
+/// Runs itself again with few descriptors, because the limit applies to the whole process.
 #[test]
 fn without_descriptors_it_waits_and_counts_and_recovers() {
     const CHILD: &str = "POSTHASTE_FEW_DESCRIPTORS";
@@ -476,7 +475,7 @@ fn without_descriptors_it_waits_and_counts_and_recovers() {
         maximum: Some(64),
     };
     rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).unwrap();
-    // Both ends are this process's, so that what is left runs out on either side.
+    // Both ends are in this process, so the last descriptor may be missing on either side.
     let mut held = Vec::new();
     while let Ok(stream) = TcpStream::connect(running.addr) {
         held.push(stream);
@@ -507,7 +506,7 @@ fn without_descriptors_it_waits_and_counts_and_recovers() {
     });
 }
 
-/// A client of a server whose certificate this is.
+/// A TLS client that trusts this certificate.
 fn secured(
     certificate: &rustls_pki_types::CertificateDer<'static>,
     stream: TcpStream,
@@ -525,7 +524,7 @@ fn secured(
     rustls::StreamOwned::new(session, stream)
 }
 
-/// A connection that has waited long for its handshake does not rest on a request that came with the end of it.
+/// A connection with a long handshake does not release its buffers when the first request arrives with its end.
 #[test]
 fn a_request_that_comes_with_the_end_of_the_handshake_is_answered() {
     let directory = std::env::temp_dir().join(format!("serve-late-{}", std::process::id()));

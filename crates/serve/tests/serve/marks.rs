@@ -1,5 +1,4 @@
-//! When a connection's mark changes. What the packets carry is seen where there is a network to see them in:
-//! `crates/experiments/tests/marks`.
+//! Moments of mark changes. `crates/experiments/tests/marks` checks the packets themselves on a network.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,15 +11,15 @@ use socket2::{Domain, Socket, Type};
 use crate::echo::BLOCKS;
 use crate::{PATIENCE, connect, eventually, exchange, quick, start, start_with};
 
-/// Longer than a reply waits between two looks.
+/// Longer than the interval between two checks of acknowledgements.
 const A_WHILE: Duration = Duration::from_millis(100);
 
-/// A reply of that path, and behind it one with a mark.
+/// A request for `path`, and a pipelined one with a mark.
 fn two(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\nMark: af11\r\n\r\n")
 }
 
-/// A client that takes a few KiB and no more until it reads.
+/// A client that takes only a few KiB until it reads.
 pub(crate) fn reluctant(address: SocketAddr) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
@@ -32,7 +31,7 @@ fn set(running: &Running) -> u64 {
     running.counters.snapshot().marks_set
 }
 
-/// Reads until nothing comes for a moment; how much came.
+/// Reads until no data arrives for `moment`. Returns the number of bytes.
 fn read_some(stream: &mut TcpStream, moment: Duration) -> usize {
     stream.set_read_timeout(Some(moment)).unwrap();
     let (mut all, mut buffer) = (0, vec![0; 1 << 20]);
@@ -42,7 +41,7 @@ fn read_some(stream: &mut TcpStream, moment: Duration) -> usize {
     all
 }
 
-/// Reads more than so many bytes.
+/// Reads more than `bytes` bytes.
 fn read_beyond(stream: &mut TcpStream, bytes: usize) {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let (mut all, mut buffer) = (0, vec![0; 1 << 20]);
@@ -65,7 +64,7 @@ fn a_mark_is_changed_when_the_former_reply_is_acknowledged_and_not_before() {
     eventually("the change", || set(&running) == 1);
 }
 
-/// What makes it enough to ask the kernel: the next request is taken up once a reply is in the socket.
+/// A query of the kernel is enough because the next request starts after the reply is in the socket.
 #[test]
 fn a_mark_is_not_changed_while_a_part_of_the_former_reply_is_not_in_the_socket() {
     let running = start(Server::default(), 64);

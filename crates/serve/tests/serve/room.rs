@@ -1,4 +1,4 @@
-//! Unused connections make room for others where all places are taken.
+//! Eviction of unused connections when all connection slots are taken.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ fn with_places(count: usize) -> Running {
     start(server, 64)
 }
 
-/// Sends a request and waits for the begin of the reply.
+/// Sends a request and waits for the start of the reply.
 fn ask(stream: &mut TcpStream) {
     stream.write_all(REQUEST).unwrap();
     assert!(stream.read(&mut [0; 1024]).unwrap() > 0, "no reply");
@@ -28,7 +28,7 @@ fn is_closed(stream: &mut TcpStream) -> bool {
     !matches!(stream.read(&mut [0; 1024]), Ok(1..))
 }
 
-/// Connects, and waits until the server has accepted it as the `number`th.
+/// Connects, and waits until the server has accepted `number` connections.
 fn accepted(running: &Running, number: u64) -> TcpStream {
     let stream = connect(running.addr);
     eventually("accepting", || {
@@ -52,7 +52,7 @@ fn the_oldest_silent_connection_goes_first_and_then_the_oldest_idle_one() {
     let mut second = connect(running.addr);
     ask(&mut second);
     assert!(is_closed(&mut younger), "half a head is no request");
-    // All have asked now, and the oldest asks once more, in another sweep than the others.
+    // All have sent requests now. The oldest sends one more, in another sweep than the others.
     std::thread::sleep(Duration::from_secs(1));
     ask(&mut idle);
     let mut third = connect(running.addr);
@@ -62,7 +62,7 @@ fn the_oldest_silent_connection_goes_first_and_then_the_oldest_idle_one() {
     ask(&mut idle);
 }
 
-/// Clients that say nothing take the place of one that did, and then of one another.
+/// Silent clients replace one client with a request, and then each other.
 #[test]
 fn silent_connections_do_not_close_one_that_asked_after_another() {
     let running = with_places(3);
@@ -90,7 +90,7 @@ fn a_connection_in_use_is_not_closed_for_another() {
         .unwrap();
     let mut other = connect(running.addr);
     other.write_all(REQUEST).unwrap();
-    // Long enough for the first to be found unused if it were.
+    // Time for the first connection to be evicted if it counted as unused.
     std::thread::sleep(Duration::from_secs(1));
     assert_eq!(running.counters.snapshot().accepted, 1);
     busy.write_all(b"cd").unwrap();

@@ -9,7 +9,7 @@ use posthaste_serve::{Certificate, ClientTls, Running, Server, ServerTls, Trust}
 
 use crate::start;
 
-/// A server with a self-signed certificate for localhost that is an authority by its own words, and where that lies.
+/// A server with a self-signed localhost certificate that declares itself an authority, and the certificate's path.
 fn server(folder: &Path) -> (Running, PathBuf) {
     let mut wanted = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
     wanted.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -26,7 +26,7 @@ fn server(folder: &Path) -> (Running, PathBuf) {
     (start(server, 16), certificate)
 }
 
-/// Connects as `name`, trusting so.
+/// Connects as `name` with `trust`.
 fn connected(running: &Running, name: &str, trust: &Trust) -> io::Result<()> {
     let tls = ClientTls::trusting(name, trust).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
