@@ -1,4 +1,4 @@
-//! Opens a shop on the address given (127.0.0.1:8080), for measuring it by itself: `shop ADDRESS CPU LAW`.
+//! Runs a bookshop by itself for measurements: `shop ADDRESS CPU LAW`. The default address is 127.0.0.1:8080.
 
 use posthaste_bookshop::{Config, start};
 

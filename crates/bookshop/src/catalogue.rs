@@ -1,7 +1,7 @@
-//! The books, made from a seed, and what an answer of each size holds.
+//! The books, generated from a seed, and the content of answers of each size.
 //!
-//! The sizes are those of `wsqos/table-4`. What an answer holds is decided here, so that the three
-//! forms carry the same information; how it is written is up to them.
+//! The sizes are those of `wsqos/table-4`. The content is selected here, so that the three forms carry the same
+//! information. Each form only defines the syntax.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -13,13 +13,13 @@ use thiserror::Error;
 use crate::isbn::{self, IsbnError};
 use crate::text::{Prose, cut};
 
-/// Bytes of information in a lite reply: with the ten of the request, the papers' 589.
+/// Bytes of information in a lite reply. With the ten bytes of the request, this is the papers' 589.
 const CONTENT: usize = 579;
 
-/// Reviews to choose from, for each of the heavy sizes.
+/// Number of reviews in the pool of each heavy size.
 const POOL: usize = 320;
 
-/// How much a reply holds (`wsqos/table-4`).
+/// The size of a reply (`wsqos/table-4`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Size {
     /// A greeting.
@@ -57,31 +57,31 @@ pub struct Book {
     pub price: String,
     /// Copies in stock.
     pub stock: u32,
-    /// What it is about.
+    /// Description of the content.
     pub description: String,
 }
 
-/// A reader's opinion.
+/// A reader's review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Review {
-    /// Who wrote it.
+    /// Name of the reviewer.
     pub reviewer: String,
-    /// When, ISO 8601.
+    /// Date, ISO 8601.
     pub date: String,
     /// One to five stars.
     pub rating: u8,
-    /// The opinion.
+    /// Text of the review.
     pub text: String,
 }
 
-/// A review as part of an answer, its text perhaps shortened.
+/// A review as part of an answer, with its text possibly shortened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opinion<'a> {
     pub(crate) review: &'a Review,
     pub(crate) text: &'a str,
 }
 
-/// What a reply holds.
+/// The content of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer<'a> {
     Greeting {
@@ -93,18 +93,18 @@ pub(crate) enum Answer<'a> {
     },
 }
 
-/// Why there is no answer.
+/// Reasons why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LookupError {
-    /// The text is no ISBN-10.
+    /// The text is not an ISBN-10.
     #[error("{isbn:?} is not an ISBN-10: {reason}")]
     Invalid {
-        /// What was asked for, shortened.
+        /// The requested ISBN, shortened.
         isbn: String,
-        /// Why.
+        /// The reason.
         reason: IsbnError,
     },
-    /// A valid ISBN that the shop does not have.
+    /// A valid ISBN that is not in the catalogue.
     #[error("there is no book with the ISBN {0}: GET /isbns.csv lists those there are")]
     Unknown(String),
 }
@@ -128,7 +128,7 @@ impl Size {
         Self::Heavy5,
     ];
 
-    /// Its name in an address.
+    /// Name in a URL.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Hello => "hello",
@@ -140,7 +140,7 @@ impl Size {
         }
     }
 
-    /// The SOAP operation that asks for it.
+    /// The SOAP operation for this size.
     pub const fn operation(self) -> &'static str {
         match self {
             Self::Hello => "Hello",
@@ -152,7 +152,7 @@ impl Size {
         }
     }
 
-    /// Bytes of the SOAP Body in the paper (`wsqos/table-4`); ours are within 5 % of it.
+    /// Bytes of the SOAP Body in the paper (`wsqos/table-4`). The generated bodies are within 5 % of it.
     pub const fn body_bytes(self) -> usize {
         match self {
             Self::Hello => 209,
@@ -174,7 +174,7 @@ impl Size {
         }
     }
 
-    /// How much of the vocabulary its reviews use, so that it compresses as in the paper.
+    /// Share of the vocabulary used by the reviews, so that they compress as in the paper.
     const fn width(self) -> f64 {
         match self {
             Self::Heavy1 => 0.7,
@@ -197,7 +197,7 @@ impl FromStr for Size {
 }
 
 impl Catalogue {
-    /// `count` books from `seed`; at least one.
+    /// Generates `count` books from `seed`, at least one.
     pub fn new(count: usize, seed: Seed) -> Self {
         let prose = Prose::new();
         let mut random = seed.stream("books");
@@ -208,7 +208,7 @@ impl Catalogue {
             if index.insert(book.isbn.clone(), books.len()).is_none() {
                 books.push(book);
             } else {
-                // Drawn twice: the first keeps the number.
+                // Drawn twice: the ISBN stays with the first book.
                 let first = books
                     .iter()
                     .position(|b| b.isbn == book.isbn)
@@ -229,12 +229,12 @@ impl Catalogue {
         }
     }
 
-    /// All books, in the order in which they are listed.
+    /// All books, in their order in the list.
     pub fn books(&self) -> &[Book] {
         &self.books
     }
 
-    /// The number of the book with `isbn`, hyphens allowed.
+    /// Index of the book with `isbn`, hyphens allowed.
     pub fn find(&self, isbn: &str) -> Result<usize, LookupError> {
         let normal = isbn::normalise(isbn).map_err(|reason| LookupError::Invalid {
             isbn: isbn.chars().take(32).collect(),
@@ -246,7 +246,7 @@ impl Catalogue {
             .ok_or(LookupError::Unknown(normal))
     }
 
-    /// What the reply of `size` about book `number` holds.
+    /// Selects the content of the reply of `size` about book `number`.
     pub(crate) fn answer(&self, number: usize, size: Size) -> Answer<'_> {
         let book = |n: usize| &self.books[n % self.books.len()];
         let Some(pool) = self.reviews.get(&size) else {
@@ -267,7 +267,7 @@ impl Catalogue {
         let count = size.books();
         let mut books = Vec::with_capacity(count);
         for n in 0..count {
-            // An equal share of what is left for this book and each after it.
+            // An equal share of the remaining bytes for this book and each after it.
             let mut share =
                 (left / (count - n)).saturating_sub(crate::soap::book_bytes(book(number + n)));
             left = left.saturating_sub(crate::soap::book_bytes(book(number + n)));
@@ -323,7 +323,7 @@ fn make_book(prose: &Prose, random: &mut posthaste_units::Stream) -> Book {
 }
 
 impl Book {
-    /// Bytes of information: every field without its mark-up.
+    /// Bytes of information: every field without mark-up.
     pub fn content_bytes(&self) -> usize {
         let texts = [
             &self.isbn,

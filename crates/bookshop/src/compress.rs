@@ -1,14 +1,14 @@
-//! gzip for clients that accept it: per reply, never kept, one compressor per thread.
+//! gzip for clients that accept it. Every reply is compressed again, with one compressor per thread.
 
 use std::cell::RefCell;
 
 use flate2::{Compress, Compression, FlushCompress, Status};
 
-/// A thread's compressor.
+/// The compressor of one thread.
 pub(crate) struct Gzip(RefCell<Compress>);
 
 impl Gzip {
-    /// Levels 1 to 9.
+    /// Creates a compressor of level 1 to 9.
     pub(crate) fn new(level: u32) -> Self {
         Self(RefCell::new(Compress::new_gzip(
             Compression::new(level.clamp(1, 9)),
@@ -16,11 +16,11 @@ impl Gzip {
         )))
     }
 
-    /// `data` as a gzip file (RFC 1952); `None` should the compressor fail, so that the reply goes plain.
+    /// Returns `data` as a gzip file (RFC 1952). `None` if the compressor fails; the reply is then sent uncompressed.
     pub(crate) fn pack(&self, data: &[u8]) -> Option<Vec<u8>> {
         let mut compressor = self.0.borrow_mut();
         compressor.reset();
-        // Stored blocks are the worst case: five bytes each, and header and trailer.
+        // Stored blocks are the worst case: five bytes each, plus header and trailer.
         let mut out = Vec::with_capacity(data.len() + data.len() / 1000 + 64);
         match compressor.compress_vec(data, &mut out, FlushCompress::Finish) {
             Ok(Status::StreamEnd) => Some(out),
@@ -29,7 +29,7 @@ impl Gzip {
     }
 }
 
-/// Whether an Accept-Encoding field allows gzip (RFC 9110, section 12.5.3).
+/// True if an Accept-Encoding field allows gzip (RFC 9110, section 12.5.3).
 pub(crate) fn accepts_gzip(field: &str) -> bool {
     let mut any = false;
     for member in field.split(',') {

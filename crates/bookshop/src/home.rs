@@ -1,8 +1,8 @@
-//! The front page: what is here, in words a newcomer can act on.
+//! The front page: an overview with commands to try.
 
 use crate::catalogue::{Book, Size};
 
-/// The page at `/`; `address` is where the reader reached it, `book` one that exists.
+/// Renders the page at `/`. `address` is the client's address of the shop, `book` an existing book.
 pub(crate) fn page(address: &str, book: &Book, count: usize) -> String {
     let isbn = &book.isbn;
     let sizes = Size::ALL.map(Size::name).join(", ");

@@ -2,10 +2,10 @@
 
 use thiserror::Error;
 
-/// Why a text is no ISBN-10.
+/// Reasons why a text is not an ISBN-10.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum IsbnError {
-    /// Not ten characters once hyphens are gone, or others than digits and a final X.
+    /// Not ten characters without hyphens, or characters other than digits and a final X.
     #[error("an ISBN has ten digits, the last of which may be X; hyphens are allowed")]
     Shape,
     /// The check digit is wrong.
@@ -13,7 +13,7 @@ pub enum IsbnError {
     Checksum(char),
 }
 
-/// The check digit of nine digits (ISO 2108:1992): weights 10 to 2, modulo 11.
+/// Computes the check digit of nine digits (ISO 2108:1992): weights 10 to 2, modulo 11.
 pub(crate) fn check_digit(nine: &[u8]) -> char {
     let weights = (2..=10).rev();
     let sum: u32 = nine
@@ -27,7 +27,7 @@ pub(crate) fn check_digit(nine: &[u8]) -> char {
     }
 }
 
-/// Brings `text` into the form in which books are listed: ten characters, no hyphens, X upper case.
+/// Normalises `text` to the listed form: ten characters, no hyphens, X in upper case.
 pub fn normalise(text: &str) -> Result<String, IsbnError> {
     if text.len() > 20 {
         return Err(IsbnError::Shape);

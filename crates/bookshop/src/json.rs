@@ -1,4 +1,4 @@
-//! The JSON form: the same information, and problems as RFC 9457 writes them.
+//! The JSON form: the same information, and problems according to RFC 9457.
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ struct BookJson<'a> {
     subject: &'a str,
     published: &'a str,
     pages: u32,
-    /// A string, since a price is exact and a JSON number need not be.
+    /// A string, because a price is exact and a JSON number need not be.
     price: &'a str,
     stock: u32,
     description: &'a str,
@@ -44,7 +44,7 @@ struct Problem<'a> {
     detail: &'a str,
 }
 
-/// The document of an answer.
+/// Serialises an answer.
 pub(crate) fn reply(answer: &Answer<'_>) -> String {
     let reply = match answer {
         Answer::Greeting { isbn } => Reply::Greeting {
@@ -61,7 +61,7 @@ pub(crate) fn reply(answer: &Answer<'_>) -> String {
     to_text(&reply)
 }
 
-/// Problem details (RFC 9457, section 3); `kind` is what the type ends in.
+/// Serialises problem details (RFC 9457, section 3). `kind` is the end of the type.
 pub(crate) fn problem(kind: &str, title: &str, status: u16, detail: &str) -> String {
     let kind = format!("urn:posthaste:bookshop:{kind}");
     to_text(&Problem {

@@ -1,25 +1,23 @@
-//! A service law: one server, first in first out, with a service time that is drawn and not suffered.
+//! Service laws: one server, first in first out, with service times that are drawn, independent of the machine.
 //!
-//! Queueing theory knows what such a server answers, so a load generator can be checked against it.
-//! On taking a request the thread computes its departure, max(arrival, previous departure) + service
-//! time, and blocks until then; the reply is written at once. A request that was already waiting when
-//! the previous one left counts from that departure, and not from when the thread got round to it: so
-//! reading and writing are part of the drawn time, and no error adds up along a busy period.
+//! Queueing theory predicts the response times of such a server, so a load generator can be checked against it. For
+//! each request the thread computes the departure, max(arrival, previous departure) + service time, and blocks until
+//! then. The reply is written at once. A request that was already waiting at the previous departure counts from that
+//! departure, not from the moment when the thread reads it. So reading and writing are part of the service time, and no
+//! error accumulates in a busy period.
 //!
-//! The arrival of a request that finds the thread idle is when the thread wakes up for it; on a
-//! connection that is kept open it is never before the reply to the one before. What remains as bias
-//! is that wake-up and the way of the reply out, 20 to 60 µs on loopback when the processor is free
-//! for the thread: nothing is subtracted for them. A busy processor adds what it makes the thread wait
-//! for; with other work on it, give the shop a processor of its own.
+//! The arrival of a request at an idle thread is the thread's wake-up. On a kept connection it is never before the
+//! previous reply. The remaining bias is that wake-up and the path of the reply, 20 to 60 µs on loopback with a free
+//! processor. Nothing is subtracted for it. On a busy processor, waiting for the processor is added. If other work runs
+//! there, give the shop a separate processor.
 //!
-//! With `mm1` and `md1` connections may stay open, and requests queue in their sockets; the thread
-//! takes them in the order in which the kernel reports them. `mm1k` needs a connection per request,
-//! because its queue is the kernel's: one connection is in service (concurrency 1), and a listening
-//! socket with backlog K - 2 holds K - 1 more, since Linux holds one more than it is told. The SYN of
-//! an arrival that finds K in the system is dropped. A client sees that as a connection that is not
-//! established in time, and ListenDrops counts it; the share of such arrivals is the blocking
-//! probability. A client that lets the kernel send its SYN again makes another arrival of it, so the
-//! connect timeout must be below one second.
+//! With `mm1` and `md1` connections may stay open, and requests queue in their sockets. The thread takes them in the
+//! order of the kernel's reports. `mm1k` needs a connection per request, because its queue is the kernel's: one
+//! connection is in service (concurrency 1), and a listening socket with backlog K - 2 holds K - 1 more, since Linux
+//! holds one more than configured. The SYN of an arrival that finds K in the system is dropped. A client sees a
+//! connection that is not established in time, and ListenDrops counts it. The share of such arrivals is the blocking
+//! probability. A retransmitted SYN would count as another arrival, so the client's connect timeout must be below one
+//! second.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -36,23 +34,23 @@ use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use thiserror::Error;
 
-/// The last stretch before a departure is spun through, in ns: a sleep may end this much late...
+/// Maximum spinning before a departure, in ns. A sleep may end this much late.
 const SPIN: u64 = 60_000;
-/// ... but never more than this part of the mean service, which is exact enough: many long services
-/// then share a processor.
+/// Divisor of the mean service time for another limit on spinning. This is exact enough, and many long services can
+/// share a processor.
 const SPIN_PART: u64 = 1000;
 
-/// What the server says of how busy it is forgets with this time constant, in ns.
+/// Time constant of the smoothed busy share, in ns.
 const MEMORY: f64 = 100e6;
 
 /// A service law, written `md1:5ms`, `mm1:5ms` or `mm1k:5ms:10`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
-    /// M/D/1: every service takes this long.
+    /// M/D/1: constant service time.
     Md1(Span),
-    /// M/M/1: exponential with this mean.
+    /// M/M/1: exponential service time with this mean.
     Mm1(Span),
-    /// M/M/1/K: exponential, and at most `capacity` requests in the system, at least 2.
+    /// M/M/1/K: exponential service time, and at most `capacity` requests in the system, at least 2.
     Mm1k {
         /// Mean service time.
         mean: Span,
@@ -61,7 +59,7 @@ pub enum Law {
     },
 }
 
-/// Why a text is no law.
+/// The reason why a text is not a law.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{text:?} is no service law ({reason}): write md1:5ms, mm1:5ms or mm1k:5ms:10")]
 pub struct LawError {
@@ -69,7 +67,7 @@ pub struct LawError {
     reason: String,
 }
 
-/// The one server of a law.
+/// The single server of a law.
 pub(crate) struct Clock {
     law: Law,
     spin: u64,
@@ -80,14 +78,14 @@ pub(crate) struct Clock {
 struct State {
     random: Stream,
     departure: u64,
-    /// Share of the last tenth of a second or so in which the server had something to do.
+    /// Share of about the last tenth of a second in which the server was busy.
     busy: f64,
 }
 
-/// When the thread last had to wait for the network. Written and read by one thread only.
+/// The end of the thread's last wait for the network. Written and read by one thread only.
 ///
-/// It did when it gave up the processor of its own accord meanwhile: how long a wait took would not
-/// tell, since a thread that found a request there at once may still have been put aside for another.
+/// A wait counts if the thread gave up the processor voluntarily in it. The duration of a wait proves nothing, because
+/// a thread that finds a request at once may still be preempted.
 #[derive(Default)]
 pub(crate) struct Idle {
     sleeps: AtomicU64,
@@ -161,7 +159,7 @@ impl fmt::Display for Law {
 }
 
 impl Idle {
-    /// The calls that keep `idle` up to date.
+    /// Hooks that keep `idle` up to date.
     pub(crate) fn hooks(idle: &Arc<Self>) -> Hooks {
         let (before, after) = (idle.clone(), idle.clone());
         Hooks {
@@ -177,9 +175,9 @@ impl Idle {
 }
 
 impl Clock {
-    /// A server on the calling thread.
+    /// Creates a server on the calling thread.
     pub(crate) fn new(law: Law, seed: Seed, idle: Arc<Idle>) -> Self {
-        // A sleep may otherwise end 50 µs late (prctl(2), PR_SET_TIMERSLACK).
+        // With the default slack a sleep may end 50 µs late (prctl(2), PR_SET_TIMERSLACK).
         if let Err(error) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
             tracing::warn!(%error, "timer slack stays: departures are less exact");
         }
@@ -196,8 +194,8 @@ impl Clock {
         }
     }
 
-    /// Blocks the thread until the request being handled has had its service. `left` is when the
-    /// connection's last reply left, and is set anew. How busy the server is, 0 to 1.
+    /// Blocks the thread until the departure of the current request. `left` is the departure of the connection's last
+    /// reply and is updated. Returns the busy share, 0 to 1.
     pub(crate) fn serve(&self, left: &Cell<u64>) -> f64 {
         let mut state = self.state.borrow_mut();
         let arrival = self.idle.woke.load(Relaxed).max(left.get());
@@ -218,10 +216,10 @@ fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// How often the calling thread has given up the processor of its own accord.
+/// Number of voluntary context switches of the calling thread.
 fn sleeps() -> u64 {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the pointer is to a rusage, which the call fills in; all zeros are one, should it fail.
+    // SAFETY: the pointer is to a rusage, which the call fills in; all zeros are a valid one, should it fail.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
         usage.assume_init()
@@ -236,7 +234,7 @@ fn sleep_until(end: u64, spin: u64) {
             tv_sec: (wake / 1_000_000_000) as i64,
             tv_nsec: (wake % 1_000_000_000) as i64,
         };
-        // Interrupted by a signal: look at the clock and sleep on.
+        // After an interruption by a signal, checks the clock and sleeps again.
         let _ = clock_nanosleep_absolute(ClockId::Monotonic, &at);
     }
     while now() < end {

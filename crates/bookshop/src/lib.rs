@@ -1,8 +1,8 @@
-//! The reference service: books by ISBN as SOAP, page and JSON, with a capacity that can be set.
+//! The reference service: books by ISBN as SOAP, HTML and JSON, with a configurable capacity.
 //!
-//! The service of the overload and mobile papers, in one process: no database, so that the form of
-//! the answer is what differs. [`start`] runs it; nothing is shared between two shops of a process.
-//! What counts as load, and what a client sees, belongs to others.
+//! It implements the service of the overload and mobile papers in one process. It has no database, so that only the
+//! form of the answer differs. [`start`] runs it. Two shops in a process share nothing. Load generation and measurement
+//! are in other crates.
 
 mod catalogue;
 mod compress;
@@ -32,32 +32,32 @@ pub use metrics::{Form, Metrics};
 pub use posthaste_serve::Running;
 pub use soap::NAMESPACE;
 
-/// How a shop is to run.
+/// Settings of a shop.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where to listen; port 0 takes any free one. Default 127.0.0.1:8080.
+    /// Listening address; port 0 selects any free port. Default 127.0.0.1:8080.
     pub listen: SocketAddr,
     /// Event loops. Default 1; a law allows no other number.
     pub threads: usize,
-    /// Processors to run on, in turn; empty leaves the threads free.
+    /// Processors for the threads, in turn. Empty means no affinity.
     pub cpus: Vec<usize>,
-    /// Connections that wait in the kernel to be accepted, as listen(2) takes it: Linux holds one
-    /// more. Default 1024. `mm1k` sets its own.
+    /// Accept queue of the listening socket, as in listen(2): Linux holds one connection more. Default 1024. `mm1k`
+    /// sets its own.
     pub backlog: u32,
-    /// Connections in service at most; beyond it nothing is accepted. Default: no limit of ours.
+    /// Maximum number of connections in service; beyond it nothing is accepted. Default: no limit.
     pub concurrency: Option<usize>,
-    /// A service law instead of the machine's own speed, for every path but `/healthz` and `/metrics`.
+    /// A service law instead of the machine's own speed, for every path except `/healthz` and `/metrics`.
     pub service: Option<Law>,
-    /// A machine so many times slower than this one: each request costs this multiple of its own
-    /// processor time. Default 1. Not together with a law.
+    /// Slowdown of the emulated machine: each request costs this multiple of its CPU time. Default 1. Cannot be
+    /// combined with a law.
     pub slowdown: u32,
     /// Books in the catalogue. Default 1000.
     pub books: usize,
-    /// What the catalogue and the service times are made from.
+    /// Seed of the catalogue and the service times.
     pub seed: Seed,
     /// gzip level, 1 to 9, for clients that accept it. Default: none.
     pub compression: Option<u32>,
-    /// Whether a connection may carry more than one request. Default yes; `mm1k` allows none.
+    /// A connection may carry more than one request. Default yes; `mm1k` allows only one.
     pub keep_alive: bool,
     /// Time limits of a connection.
     pub timeouts: Timeouts,
@@ -65,33 +65,33 @@ pub struct Config {
     pub tls: Option<(PathBuf, PathBuf)>,
 }
 
-/// Why a shop did not open.
+/// Reasons why a shop did not start.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The address.
+    /// Cannot listen on the address.
     #[error(transparent)]
     Listen(#[from] posthaste_serve::ListenError),
-    /// The threads.
+    /// Cannot start the threads.
     #[error(transparent)]
     Start(#[from] posthaste_serve::StartError),
-    /// The certificate or key.
+    /// The certificate or key is unusable.
     #[error(transparent)]
     Tls(#[from] posthaste_serve::TlsError),
-    /// A law with more than its one server, or anything else that contradicts it.
+    /// A setting contradicts the law, such as more than one thread.
     #[error("the service law {law} {reason}")]
     Law {
         /// The law.
         law: Law,
-        /// What contradicts it.
+        /// The contradiction.
         reason: &'static str,
     },
-    /// A machine of no speed, or so slow that a test would not end.
+    /// A slowdown of zero, or so large that a test would not end.
     #[error("a machine cannot be {0} times slower: choose 1 to 10000")]
     Slowdown(u32),
     /// A level that gzip does not have.
     #[error("there is no gzip level {0}: choose 1 (fast) to 9 (small)")]
     Level(u32),
-    /// An empty catalogue, or more books than memory should hold.
+    /// An empty catalogue, or more books than fit in memory.
     #[error("{0} books cannot be offered: choose 1 to 1000000")]
     Books(usize),
 }
@@ -116,7 +116,7 @@ impl Default for Config {
     }
 }
 
-/// Opens a shop; it serves until the returned handle is stopped or dropped.
+/// Starts a shop. It serves until the returned handle is stopped or dropped.
 pub fn start(config: Config) -> Result<Running, Error> {
     let config = check(config)?;
     let tls = match &config.tls {
@@ -131,7 +131,7 @@ pub fn start(config: Config) -> Result<Running, Error> {
         threads: config.threads,
         cpus: config.cpus.clone(),
         concurrency: config.concurrency,
-        // Its places stand for the workers of a server, each of which waits for its client.
+        // The connection slots model the workers of a server, and each worker waits for its client.
         makes_room: false,
         keep_alive: config.keep_alive,
         timeouts: config.timeouts,
@@ -168,7 +168,7 @@ pub fn start(config: Config) -> Result<Running, Error> {
     Ok(running)
 }
 
-/// Refuses what contradicts itself, and sets what a law demands.
+/// Rejects contradictory settings, and applies those that a law requires.
 fn check(mut config: Config) -> Result<Config, Error> {
     if !(1..=1_000_000).contains(&config.books) {
         return Err(Error::Books(config.books));

@@ -1,11 +1,11 @@
-//! Counts by form and answer, in Prometheus' text format.
+//! Counters by form and answer, in Prometheus' text format.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use posthaste_serve::Snapshot;
 
-/// The form in which something was asked for.
+/// The form of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `/soap`.
@@ -21,7 +21,7 @@ pub enum Form {
 /// Requests answered.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    /// By form, then by the first digit of the status: 2, 4, 5, less anything else.
+    /// By form, then by status: below 400, 4xx, 5xx.
     answers: [[AtomicU64; 3]; 4],
 }
 

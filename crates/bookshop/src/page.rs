@@ -1,8 +1,8 @@
-//! The page form: HTML written as simply as possible, with the same information as the SOAP reply.
+//! The page form: minimal HTML with the same information as the SOAP reply.
 
 use crate::catalogue::{Answer, Opinion};
 
-/// The page of an answer.
+/// Renders an answer.
 pub(crate) fn reply(answer: &Answer<'_>) -> String {
     let mut out = String::with_capacity(2048);
     match answer {
@@ -41,7 +41,7 @@ pub(crate) fn reply(answer: &Answer<'_>) -> String {
     out
 }
 
-/// A page that says what is wrong.
+/// Renders an error.
 pub(crate) fn problem(title: &str, words: &str) -> String {
     let mut out = String::with_capacity(512);
     head(title, &mut out);

@@ -1,4 +1,4 @@
-//! From a request to its reply: the routes, and the right answer to what is wrong in each form.
+//! Handling of requests: the routes, and error replies in each form.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -20,10 +20,10 @@ use crate::law::Clock;
 use crate::metrics::{Form, Metrics};
 use crate::{home, json, page, soap};
 
-/// A request's body at most: an envelope with an ISBN needs half a kilobyte.
+/// Maximum size of a request's body. An envelope with an ISBN needs half a kilobyte.
 const MAX_BODY: usize = 256 << 10;
 
-/// Below this a reply is not compressed: it would hardly shrink.
+/// Minimum size of a reply for compression. Shorter ones hardly shrink.
 const MIN_PACKED: usize = 512;
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -31,7 +31,7 @@ const HTML: &str = "text/html; charset=utf-8";
 const JSON: &str = "application/json";
 const PROBLEM: &str = "application/problem+json";
 
-/// What the threads of one shop share.
+/// State shared by the threads of one shop.
 pub(crate) struct Shared {
     pub(crate) catalogue: Catalogue,
     pub(crate) service: Service,
@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     pub(crate) scheme: &'static str,
 }
 
-/// One thread's shop.
+/// The shop of one thread.
 pub(crate) struct Shop {
     shared: Arc<Shared>,
     law: Option<Clock>,
@@ -49,7 +49,7 @@ pub(crate) struct Shop {
     gzip: Option<Gzip>,
 }
 
-/// A reply before it becomes HTTP.
+/// A reply before its conversion to HTTP.
 struct Reply {
     form: Form,
     status: StatusCode,
@@ -92,7 +92,7 @@ impl Shop {
             .unwrap_or_else(|| self.other(path, parts))
     }
 
-    /// Refuses every method but GET and HEAD.
+    /// Rejects every method except GET and HEAD.
     fn get(&self, parts: &Parts, form: Form) -> Option<Reply> {
         if matches!(parts.method, Method::GET | Method::HEAD) {
             return None;
@@ -298,7 +298,7 @@ impl Shop {
         Ok((number, size))
     }
 
-    /// What `/soap` answers to anything but POST: its description, or how to use it.
+    /// Answers requests to `/soap` that are not POST: the service description, or instructions.
     fn describe_soap(&self, parts: &Parts) -> Reply {
         let get = matches!(parts.method, Method::GET | Method::HEAD);
         let wsdl = parts
@@ -321,7 +321,7 @@ impl Shop {
         reply
     }
 
-    /// The address by which the client reached the shop; `None` when its Host field is none.
+    /// The client's address of the shop. `None` if its Host field is invalid.
     fn base(&self, parts: &Parts) -> Option<String> {
         let host = match (parts.headers.get(header::HOST), parts.uri.authority()) {
             (_, Some(authority)) => Cow::Borrowed(authority.as_str()),
@@ -340,7 +340,7 @@ impl Shop {
         let fields = response.headers_mut();
         if let (Some(law), false) = (&self.law, is_for_watchers(parts.uri.path())) {
             let busy = format!("{:.2}", law.serve(&peer.note));
-            // Digits and a point.
+            // Digits and a point are always valid.
             fields.extend(HeaderValue::from_str(&busy).map(|share| (BUSY, share)));
         }
         fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.kind));
@@ -373,12 +373,12 @@ impl Shop {
     }
 }
 
-/// Paths that a service law leaves out: who watches over the shop must neither wait for its queue nor lengthen it.
+/// True if a path is exempt from a service law. Monitoring must neither wait in its queue nor lengthen it.
 fn is_for_watchers(path: &str) -> bool {
     matches!(path, "/healthz" | "/metrics")
 }
 
-/// How busy the one server of a law is, for whoever protects it.
+/// Busy share of the law's server, for the gateway or proxy that protects it.
 const BUSY: header::HeaderName = header::HeaderName::from_static("x-busy");
 
 const SOAP_ACTION: header::HeaderName = header::HeaderName::from_static("soapaction");
@@ -409,7 +409,7 @@ impl Reply {
     }
 }
 
-/// The namespace, a slash and the operation, compared without making it.
+/// Compares an action with namespace, slash and operation, without an allocation.
 fn is_action(action: &str, size: Size) -> bool {
     let rest = action
         .strip_prefix(soap::NAMESPACE)
@@ -417,7 +417,7 @@ fn is_action(action: &str, size: Size) -> bool {
     rest == Some(size.operation())
 }
 
-/// The size that a query asks for; lite where it says nothing.
+/// The size requested by a query. Default lite.
 fn size(query: Option<&str>) -> Result<Size, String> {
     let mut pairs = query
         .unwrap_or_default()

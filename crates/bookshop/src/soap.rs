@@ -1,7 +1,7 @@
-//! The SOAP form: replies, faults and the service's description.
+//! The SOAP form: replies, faults and the service description.
 //!
-//! A lite reply is a data set, as in the overload paper: an inline schema that documents every
-//! column, then the row. Heavy replies are plain elements.
+//! A lite reply is a data set, as in the overload paper: an inline schema that documents every column, then the row.
+//! Heavy replies are plain elements.
 
 use posthaste_soap::wsdl::{Element, Extension, Kind, Offered, Record, Service};
 use posthaste_soap::{Code, Detail, Fault, Version, write};
@@ -9,16 +9,16 @@ use posthaste_wsqos::{COMPRESSION, NAMESPACE as WSQOS, Wish};
 
 use crate::catalogue::{Answer, Book, LookupError, Opinion, Review, Size};
 
-/// The namespace of everything the shop says.
+/// The namespace of all elements of the shop.
 pub const NAMESPACE: &str = "urn:posthaste:bookshop";
 
-/// Good day in eight languages: like the paper's hello, it does not get smaller by compressing it.
+/// A greeting in eight languages. Like the paper's hello, it does not shrink by compression.
 pub(crate) const GREETING: &str = "Сәлем 你好 Γειά 안녕 您早 ສະບາຍດີ ନମସ୍କାର नमस्ते ";
 
-/// The schema of a data set, which stands before its row.
+/// The schema of a data set, before its row.
 const SCHEMA: &str = include_str!("dataset.xsd");
 
-/// The whole envelope of a reply.
+/// Builds the complete envelope of a reply.
 pub(crate) fn reply(answer: &Answer<'_>, size: Size, version: Version) -> String {
     let mut out = String::with_capacity(size.body_bytes() + 320);
     write::open(version, &mut out);
@@ -46,7 +46,7 @@ pub(crate) fn reply(answer: &Answer<'_>, size: Size, version: Version) -> String
     out
 }
 
-/// The fault for a failed look-up.
+/// Builds the fault for a failed look-up.
 pub(crate) fn fault(error: &LookupError) -> Fault {
     let (problem, isbn) = match error {
         LookupError::Invalid { isbn, .. } => ("invalid-isbn", isbn),
@@ -116,7 +116,7 @@ fn write_book(book: &Book, opinions: &[Opinion<'_>], out: &mut String) {
     out.push_str("</Book>");
 }
 
-/// A number as decimal text without an allocation.
+/// Formats a number as decimal text without an allocation.
 fn itoa(mut number: u32, buffer: &mut [u8; 10]) -> &str {
     let mut at = buffer.len();
     loop {
@@ -129,7 +129,7 @@ fn itoa(mut number: u32, buffer: &mut [u8; 10]) -> &str {
     }
 }
 
-/// The description behind `/soap?wsdl`.
+/// The service description at `/soap?wsdl`.
 pub(crate) fn service() -> Service {
     let isbn = || Element::simple("isbn", "string", "ISBN-10; hyphens are allowed.");
     let books = |many| Element {
@@ -178,7 +178,7 @@ pub(crate) fn service() -> Service {
     }
 }
 
-/// What holds for calls that state no wish: a greeting gets longer by compressing it.
+/// The default for calls without a preference. A greeting grows by compression.
 const fn compression(size: Size) -> Wish {
     match size {
         Size::Hello => Wish::Never,

@@ -1,7 +1,7 @@
-//! English-looking prose from a stream of random numbers: titles, descriptions, reviews.
+//! English-like prose from random numbers: titles, descriptions, reviews.
 //!
-//! A small grammar over [`crate::words`]. How far down its lists it goes (`width`) decides how well
-//! the text compresses: the papers' replies shrink 2.4 to 3.2 times, and so must ours.
+//! A small grammar over [`crate::words`]. The used share of its lists (`width`) determines the compressibility: the
+//! papers' replies shrink 2.4 to 3.2 times, and the generated ones must match.
 
 use posthaste_units::Stream;
 use rand::RngExt as _;
@@ -21,7 +21,7 @@ pub(crate) struct Prose {
     subjects: Vec<&'static str>,
 }
 
-/// How a sentence is made: capital letters are slots, everything else stands as it is.
+/// Sentence templates. Capital letters are slots, all other text is literal.
 ///
 /// N noun, A adjective, V verb, D adverb, P place, F first name, L last name, Y year.
 const SENTENCES: &[&str] = &[
@@ -128,7 +128,7 @@ impl Prose {
         pick(&self.subjects, 1.0, random)
     }
 
-    /// Sentences until `length` bytes are reached, then cut to it; ends in a full stop.
+    /// Generates sentences of `length` bytes in total, cut after a word; ends in a full stop.
     pub(crate) fn sentences(&self, length: usize, width: f64, random: &mut Stream) -> String {
         let mut text = String::with_capacity(length + 128);
         while text.len() < length {
@@ -143,7 +143,7 @@ impl Prose {
     fn fill(&self, shape: &str, width: f64, random: &mut Stream) -> String {
         let mut text = String::with_capacity(shape.len() * 5);
         for (at, slot) in shape.char_indices() {
-            // A capital letter is a slot when it stands alone.
+            // A capital letter is a slot if it stands alone.
             let alone = |c: Option<char>| c.is_none_or(|c| !c.is_alphabetic());
             let before = shape[..at].chars().next_back();
             let after = shape[at + 1..].chars().next();
@@ -177,7 +177,7 @@ impl Prose {
     }
 }
 
-/// The longest start of `text` of at most `length` - 1 bytes that ends with a word.
+/// Returns the longest start of `text` of at most `length` - 1 bytes that ends with a word.
 pub(crate) fn cut(text: &str, length: usize) -> &str {
     let Some(most) = length.checked_sub(1).filter(|most| *most < text.len()) else {
         return text.trim_end_matches('.');
@@ -190,7 +190,7 @@ pub(crate) fn cut(text: &str, length: usize) -> &str {
     text[..end].trim_end_matches([' ', ',', ';', '.'])
 }
 
-/// "a" before a vowel becomes "an".
+/// Changes "a" before a vowel to "an".
 fn agree(text: &mut String, word: &str) {
     let article = text.ends_with(" a ") || text == "a " || text == "A " || text.ends_with(". A ");
     if article && word.starts_with(['a', 'e', 'i', 'o', 'u', 'A', 'E', 'I', 'O', 'U']) {

@@ -1,6 +1,6 @@
-//! The vocabulary that books and reviews are written with.
+//! The vocabulary of books and reviews.
 //!
-//! Each list is ordered: a text of narrow vocabulary uses only the front of it.
+//! Each list is ordered: texts with a narrow vocabulary use only its start.
 
 pub(crate) const NOUNS: &str = "story reader chapter author history book voice argument character scene century \
 city family language memory journey question evidence winter house river village letter war garden science \

@@ -1,4 +1,4 @@
-//! The right answer in each form: to a hit, an unknown book, a wrong number, method and media type.
+//! Replies in each form: for a known book, an unknown book, a wrong number, method or media type.
 
 use std::io::Read as _;
 

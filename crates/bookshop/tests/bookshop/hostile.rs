@@ -1,4 +1,4 @@
-//! Clients that are slow, silent, many or mad: each ends, and the shop goes on.
+//! Slow, silent, numerous or malformed clients: each connection ends, and the shop keeps serving.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,7 +11,7 @@ use posthaste_units::Span;
 
 use crate::{connect, get, isbns, open};
 
-/// Short limits, but longer than a busy machine keeps a client from sending what it has connected for.
+/// Short limits, but longer than a client on a busy machine needs to send after connecting.
 fn impatient() -> Config {
     let short = Span::from_secs(1);
     let timeouts = Timeouts {
@@ -27,10 +27,10 @@ fn impatient() -> Config {
     }
 }
 
-/// Sends `bytes` and reads until the shop closes; its reply's status, if there was one.
+/// Sends `bytes` and reads until the shop closes. Returns the status of the reply, if there was one.
 fn provoke(address: SocketAddr, bytes: &[u8]) -> Option<u16> {
     let mut stream = connect(address);
-    // It may close while we still write.
+    // The shop may close during the write.
     let _ = stream.write_all(bytes);
     let mut reply = Vec::new();
     let _ = stream.read_to_end(&mut reply);
@@ -127,7 +127,7 @@ fn slow_writers_and_slow_readers_end() {
     let running = open(impatient());
     let isbn = isbns(running.addr).remove(0);
     let begin = Instant::now();
-    // One byte of a request after the other, for as long as the shop lets us.
+    // Sends a request byte by byte until the shop closes.
     let mut writer = connect(running.addr);
     let request = format!(
         "GET /page/{isbn} HTTP/1.1\r\nHost: x\r\n{}",
@@ -138,7 +138,7 @@ fn slow_writers_and_slow_readers_end() {
         writer.write_all(&[*byte]).is_ok()
     });
     assert!(sent.count() < request.len());
-    // Requests for the largest page, and not a byte of the replies is read.
+    // Requests the largest page repeatedly without reading any reply.
     let mut reader = connect(running.addr);
     let request = format!("GET /page/{isbn}?size=heavy5 HTTP/1.1\r\nHost: x\r\n\r\n");
     reader
@@ -150,7 +150,7 @@ fn slow_writers_and_slow_readers_end() {
         let line = format!("bookshop_connections_total{{event=\"{event}\"}} 1");
         assert!(metrics.text().contains(&line), "{}", metrics.text());
     }
-    // Each when its limit of a second was over, and not when somebody lost patience.
+    // Each ended at its limit of one second, not at the test's time limit.
     assert!(begin.elapsed() < Duration::from_secs(60));
 }
 
@@ -169,7 +169,7 @@ fn resident() -> usize {
         * 1024
 }
 
-/// The clients are another process: two ends in one would need twice the descriptors.
+/// The clients run in another process: both ends in one would need twice the descriptors.
 #[test]
 fn ten_thousand_idle_connections_cost_little() {
     const CHILD: &str = "POSTHASTE_IDLE_CLIENTS";
@@ -209,7 +209,7 @@ fn ten_thousand_idle_connections_cost_little() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // Kept until the child has ended: it has a summary to print.
+    // Kept until the child has ended, because it prints a summary.
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let held = output
         .by_ref()
@@ -224,6 +224,6 @@ fn ten_thousand_idle_connections_cost_little() {
     println!("{allowed} idle connections: {each} bytes each");
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
-    // Other tests of this process allocate meanwhile: the bound is four times what is measured alone.
+    // Other tests of this process allocate meanwhile: the bound is four times the value measured alone.
     assert!(each < 6 << 10, "{each} bytes for each idle connection");
 }

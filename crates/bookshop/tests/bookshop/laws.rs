@@ -1,4 +1,4 @@
-//! Service laws: what queueing theory says about them must be seen from outside.
+//! Service laws: predictions of queueing theory, tested from outside.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ fn config(law: &str) -> Config {
     }
 }
 
-/// One reply over an open connection; how long it took.
+/// Sends one request on an open connection. Returns the response time.
 fn ask(stream: &mut TcpStream, path: &str) -> Duration {
     let begin = Instant::now();
     let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -31,11 +31,10 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// Times that a bound on a time is tried before it is broken: a machine that stands still makes what is measured
-/// longer and never shorter.
+/// Attempts before a bound on a time counts as exceeded. A stalled machine makes measurements longer and never shorter.
 const TRIES: u32 = 20;
 
-/// Fails unless once in some tries the time that `measure` returns lies below the bound beside it.
+/// Fails unless the time from `measure` is below its bound in at least one attempt.
 fn expect_once_below(what: &str, mut measure: impl FnMut() -> (Duration, Duration)) {
     for number in 1..=TRIES {
         let (time, most) = measure();
@@ -53,7 +52,7 @@ fn a_constant_service_takes_its_time_and_no_error_adds_up() {
     let isbn = isbns(running.addr).remove(0);
     let mut stream = connect(running.addr);
     expect_once_below("median", || {
-        // In turns with requests that have no service time: what the machine adds is in both.
+        // Alternates with requests without a service time, since the machine's own delay is in both.
         let pairs = (0..41).map(|_| {
             let served = ask(&mut stream, &format!("/page/{isbn}"));
             (served, ask(&mut stream, "/healthz"))
@@ -63,10 +62,10 @@ fn a_constant_service_takes_its_time_and_no_error_adds_up() {
         assert!(served >= Duration::from_micros(4_950), "{served:?}");
         (served, Duration::from_millis(7) + 2 * plain)
     });
-    // Forty that wait for one another leave 5 ms apart, however long reading and writing take.
+    // Forty waiting requests leave 5 ms apart, regardless of the time for reading and writing.
     let mut streams: Vec<TcpStream> = (0..40).map(|_| connect(running.addr)).collect();
     expect_once_below("forty", || {
-        // The thread has accepted them all and is idle again.
+        // Time for the thread to accept them all and become idle again.
         std::thread::sleep(Duration::from_millis(100));
         let begin = Instant::now();
         for stream in &mut streams {
@@ -91,7 +90,7 @@ fn a_constant_service_takes_its_time_and_no_error_adds_up() {
 fn every_path_has_the_service_time_but_those_for_watchers() {
     let running = open(config("md1:5ms"));
     let isbn = isbns(running.addr).remove(0);
-    // Whoever was served hears how busy the server is; how long that takes others measure.
+    // Served replies report the busy share; other tests measure the time.
     let busy = |path: &str| {
         let reply = crate::get(running.addr, path);
         (reply.status, reply.field("x-busy").is_some())
@@ -127,8 +126,8 @@ fn a_finite_queue_holds_k_and_drops_the_next() {
         assert!(Instant::now() < end, "the first was not accepted");
         std::thread::sleep(Duration::from_millis(5));
     }
-    // One is in service and says nothing; two wait in the kernel's queue.
-    // Less than a second, after which the kernel sends a SYN again.
+    // One silent connection is in service; two wait in the kernel's queue. The timeout is below one second, after which
+    // the kernel retransmits a SYN.
     let soon = Duration::from_millis(900);
     held.push(TcpStream::connect_timeout(&running.addr, soon).unwrap());
     held.push(TcpStream::connect_timeout(&running.addr, soon).unwrap());

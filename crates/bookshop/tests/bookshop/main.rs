@@ -12,7 +12,7 @@ use std::time::Duration;
 use posthaste_bookshop::{Config, Running, start};
 use posthaste_soap::Version;
 
-/// A shop on a free port.
+/// Starts a shop on a free port.
 fn open(config: Config) -> Running {
     let config = Config {
         listen: ([127, 0, 0, 1], 0).into(),
@@ -29,7 +29,7 @@ fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// An HTTP reply, taken apart.
+/// A parsed HTTP reply.
 #[derive(Debug)]
 struct Reply {
     status: u16,
@@ -51,7 +51,7 @@ impl Reply {
     }
 }
 
-/// Sends a request on a connection of its own; `fields` are whole header lines.
+/// Sends a request on a new connection. `fields` are complete header lines.
 fn send(address: SocketAddr, method: &str, target: &str, fields: &[&str], body: &[u8]) -> Reply {
     let mut request =
         format!("{method} {target} HTTP/1.1\r\nHost: shop.example:8080\r\nConnection: close\r\n");

@@ -1,4 +1,4 @@
-//! What the papers' sizes promise (`wsqos/table-4`, `overload/fig-05`), over many books.
+//! Sizes of the papers (`wsqos/table-4`, `overload/fig-05`), checked over many books.
 
 use std::io::Write as _;
 
@@ -141,7 +141,7 @@ fn a_catalogue_is_valid_and_comes_again_from_its_seed() {
     }
     assert_eq!(catalogue.books(), Catalogue::new(1000, Seed(3)).books());
     assert_ne!(catalogue.books(), Catalogue::new(1000, Seed(4)).books());
-    // The start of a larger catalogue is the smaller one.
+    // A smaller catalogue is the start of a larger one.
     assert_eq!(
         catalogue.books()[..10],
         Catalogue::new(10, Seed(3)).books()[..]
