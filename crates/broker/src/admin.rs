@@ -1,6 +1,6 @@
-//! A store in the hands of whoever runs the broker: tokens, and who changed what.
+//! Administration of a store: access tokens and the log of changes.
 //!
-//! A broker at work on the same store notices within a second.
+//! A running broker on the same store sees a change within a second.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,32 +13,32 @@ use crate::change::Change;
 use crate::store::{Place, Store, StoreError};
 use crate::token::Hash;
 
-/// What every token begins with, for those who look for lost ones.
+/// Prefix of every token, for searches for leaked tokens.
 const PREFIX: &str = "pht_";
 
-/// A store that is open.
+/// An open store.
 pub struct Admin(Box<dyn Store>);
 
-/// A token as a store knows it: not the token itself.
+/// A token as the store records it, without the secret itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// Its number.
+    /// Number of the token.
     pub number: u64,
-    /// Whose offers it may change.
+    /// Provider that may publish with it.
     pub provider: String,
-    /// When it was made.
+    /// Time of creation.
     pub made: Timestamp,
-    /// When it was revoked, if so.
+    /// Time of revocation, if any.
     pub revoked: Option<Timestamp>,
 }
 
 impl Admin {
-    /// Opens a store, or makes it.
+    /// Opens a store. Creates it if it does not exist.
     pub fn open(place: &Place) -> Result<Self, Error> {
         Ok(Self(place.open().map_err(failed)?))
     }
 
-    /// Opens a store that exists.
+    /// Opens an existing store. Fails if the SQLite file is missing.
     pub fn open_existing(place: &Place) -> Result<Self, Error> {
         match place {
             Place::Sqlite(file) if !file.exists() => {
@@ -51,7 +51,7 @@ impl Admin {
         }
     }
 
-    /// Lets a provider publish with one more token. The token is known to nobody after this.
+    /// Creates one more token for a provider. Returns its number and the secret, which the store does not keep.
     pub fn make_token(&mut self, provider: &str) -> Result<(u64, String), Error> {
         let is_name = !provider.is_empty()
             && provider.len() <= bounds::TEXT
@@ -62,7 +62,7 @@ impl Admin {
             )));
         }
         let mut chance = [0; 32];
-        // So few bytes come at once and whole (getrandom(2)).
+        // Reads of at most 256 bytes are complete and not interrupted (getrandom(2)).
         getrandom(&mut chance, GetRandomFlags::empty())
             .map_err(|error| Error::Thread(error.into()))?;
         let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(chance));
@@ -70,7 +70,7 @@ impl Admin {
         Ok((number.map_err(failed)?, token))
     }
 
-    /// Every token there has been.
+    /// All tokens, revoked ones included.
     pub fn tokens(&mut self) -> Result<Vec<Token>, Error> {
         let tokens = self.0.tokens().map_err(failed)?;
         let shown = tokens.into_iter().map(|token| Token {
@@ -82,12 +82,12 @@ impl Admin {
         Ok(shown.collect())
     }
 
-    /// Ends a token's validity; whether it was valid.
+    /// Revokes a token. Returns true if the token was valid.
     pub fn revoke(&mut self, number: u64) -> Result<bool, Error> {
         self.0.revoke(number, Timestamp::now()).map_err(failed)
     }
 
-    /// The newest changes, at most `most`, the newest first, each with the number of the token it came with.
+    /// Returns the newest changes, at most `most`, newest first, each with the number of the token that made it.
     pub fn log(&mut self, most: usize) -> Result<Vec<(u64, Change)>, Error> {
         self.0.audit(most).map_err(failed)
     }

@@ -1,4 +1,4 @@
-//! What happens to offers: they are put in place, or withdrawn.
+//! Changes of offers: an offer is put or withdrawn.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,46 +8,46 @@ use posthaste_wsqos::qos::Offer;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Which offer: one name stands once for a provider and a type of interface.
+/// Identity of an offer. A name is unique per provider and interface type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Key {
-    /// The type of interface: a UDDI tModel's key, or any name that providers and clients agree on.
+    /// Interface type: the key of a UDDI tModel, or any name that providers and clients agree on.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whose it is.
+    /// Provider of the offer.
     pub provider: String,
-    /// The offer's name.
+    /// Name of the offer.
     pub name: String,
 }
 
-/// All that a provider offers for a type of interface.
+/// All offers of one provider for one interface type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Of {
     pub(crate) kind: String,
     pub(crate) provider: String,
 }
 
-/// One entry of a store's log: what happened, in the order of its number.
+/// One entry of a store's log, in the order of its number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// Grows from change to change of one store; numbers may be left out.
+    /// Number of the change. Increases within one store, possibly with gaps.
     pub number: u64,
-    /// When it was stored, by the store's clock.
+    /// Time of storage, by the store's clock.
     pub at: Timestamp,
-    /// Which offer.
+    /// Identity of the offer.
     #[serde(flatten)]
     pub key: Key,
-    /// What it says from now on; none where it was withdrawn.
+    /// New content of the offer; `None` after a withdrawal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offer: Option<Offer>,
 }
 
-/// What an offer says, in a number: equal offers have equal ones. Written as an entity tag (RFC 9110, section 8.8.3).
+/// Hash of an offer's content. Equal offers have equal tags. Written as an entity tag (RFC 9110, section 8.8.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tag(u64);
 
 impl Key {
-    /// Of three names.
+    /// Creates a key from three names.
     pub fn new(kind: &str, provider: &str, name: &str) -> Self {
         Self {
             kind: kind.to_owned(),
@@ -58,20 +58,20 @@ impl Key {
 }
 
 impl Of {
-    /// Whether an offer is one of them.
+    /// Returns true if the offer belongs to this provider and type.
     pub(crate) fn has(&self, key: &Key) -> bool {
         (&key.kind, &key.provider) == (&self.kind, &self.provider)
     }
 }
 
 impl Tag {
-    /// Of an offer.
+    /// Tag of an offer.
     pub(crate) fn of(offer: &Offer) -> Self {
-        // An offer is made of texts and finite numbers, which JSON can always hold.
+        // Serialisation cannot fail: an offer consists of texts and finite numbers.
         Self::of_json(&serde_json::to_vec(offer).unwrap_or_default())
     }
 
-    /// Of an offer as [`serde_json`] writes it.
+    /// Tag of an offer serialised by [`serde_json`].
     pub(crate) fn of_json(json: &[u8]) -> Self {
         let digest = Sha256::digest(json);
         Self(

@@ -1,4 +1,4 @@
-//! What a broker is told: `broker.toml`, checked whole before anything starts.
+//! Configuration of the broker: `broker.toml`, validated completely before anything starts.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,102 +16,101 @@ use crate::sources::Source;
 use crate::store::Place;
 use crate::uddi::Uddi;
 
-/// How often a source is fetched at most.
+/// Minimum interval between two fetches of a source.
 const LEAST: Span = Span::from_secs(1);
 
 /// A broker's configuration. Every key has a default.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Where clients connect; port 0 takes any free one. Default 127.0.0.1:8090.
+    /// Listening address; port 0 selects a free port. Default 127.0.0.1:8090.
     #[serde(deserialize_with = "address")]
     pub listen: SocketAddr,
-    /// Where offers are kept. Default `sqlite:posthaste-offers.db`; a broker that follows another keeps none.
+    /// Store of the offers. Default `sqlite:posthaste-offers.db`. Unused by a broker that follows another.
     #[serde(deserialize_with = "store")]
     pub store: Place,
-    /// The URL of a broker whose changes this one follows, in place of a store.
+    /// URL of a broker to follow. Replaces the store.
     pub follow: Option<String>,
-    /// Event loops, each with a thread of its own. Default 1.
+    /// Number of event loops, each with its own thread. Default 1.
     pub threads: usize,
-    /// Processors for those threads, in turn; empty leaves them free.
+    /// Processors for those threads, in turn. Empty: no pinning.
     pub cpus: Vec<usize>,
-    /// Connections that wait in the kernel to be accepted. Default 1024.
+    /// Length of the kernel's accept queue. Default 1024.
     pub backlog: u32,
-    /// Connections in service at most; default as many as there are descriptors.
+    /// Maximum number of connections. Default: the limit of open files.
     pub connections: Option<usize>,
-    /// Changes that the store's log keeps: for readers that come back, and as the record of who changed what.
-    /// Default 1,000,000.
+    /// Number of changes that the store's log keeps, for reconnecting readers and as audit record. Default 1,000,000.
     pub changes: usize,
-    /// Limits on offers and on changes.
+    /// Limits on offers and changes.
     pub limits: Limits,
-    /// A registry that says which services and trusted providers there are.
+    /// UDDI registry that lists services and trusted providers.
     pub uddi: Option<Uddi>,
-    /// Certificate chain and key, for HTTPS.
+    /// Certificate chain and private key, for HTTPS.
     pub tls: Option<Tls>,
-    /// What prices are compared in.
+    /// Currencies and their exchange rates, for the comparison of prices.
     pub currency: Money,
-    /// What names of metrics mean.
+    /// Ontologies that define metric names.
     #[serde(rename = "ontology")]
     pub ontologies: Vec<Definitions>,
-    /// Offers that the broker fetches itself.
+    /// Documents with offers that the broker fetches.
     #[serde(rename = "source")]
     pub sources: Vec<Source>,
-    /// Time limits of a connection; not to be had from a file.
+    /// Time limits of a connection. Not settable in the file.
     #[serde(skip)]
     pub timeouts: Timeouts,
-    /// A machine so many times slower than this one: each request costs this multiple of its own processor time.
-    /// Default 1; for experiments, and not to be had from a file.
+    /// Slowdown factor: each request costs this multiple of its own CPU time. Default 1. For experiments; not settable
+    /// in the file.
     #[serde(skip)]
     pub slowdown: u32,
-    /// Another way to find the best offer, of those that there are at the start; for experiments, and not to be had
-    /// from a file.
+    /// Alternative search for the best offer, over the offers that exist at the start. For experiments; not settable in
+    /// the file.
     #[serde(skip)]
     pub prototype: Option<Design>,
 }
 
-/// Limits on offers and on changes.
+/// Limits on offers and changes.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Offers in all. Default 1,000,000.
+    /// Maximum number of offers. Default 1,000,000.
     pub offers: usize,
-    /// Offers for one type of interface. Default 1,000,000.
+    /// Maximum number of offers per interface type. Default 1,000,000.
     pub per_type: usize,
-    /// Offers of one provider. Default 100,000.
+    /// Maximum number of offers per provider. Default 100,000.
     pub per_provider: usize,
-    /// Memory of all offers, in bytes, about. Default 536,870,912 (512 MiB).
+    /// Approximate maximum memory of all offers, in bytes. Default 536,870,912 (512 MiB).
     pub bytes: usize,
-    /// Offers that one token may change within a minute. Default 60,000.
+    /// Maximum number of offers that one token may change per minute. Default 60,000.
     pub changes_per_minute: u32,
 }
 
-/// PEM files.
+/// PEM files for TLS.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
-    /// The certificate chain, the server's own first.
+    /// Certificate chain, starting with the server's own certificate.
     pub certificate: PathBuf,
-    /// The private key.
+    /// Private key.
     pub key: PathBuf,
 }
 
-/// Currencies.
+/// Currencies and exchange rates.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Money {
-    /// The one that the others are counted in. Default EUR.
+    /// Base currency. Default EUR.
     pub base: Currency,
-    /// What one of each other is worth in the base.
+    /// Value of one unit of each other currency, in the base currency.
     pub worth: BTreeMap<Currency, f64>,
 }
 
-/// An ontology in a file.
+/// An ontology file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Definitions {
-    /// The URL by which offers and requirements refer to it.
+    /// URL that offers and requirements use to refer to the ontology.
     pub url: String,
-    /// A `.wsqos` document with an `ontology`.
+    /// `.wsqos` document with an `ontology` element.
     pub file: PathBuf,
 }
 
@@ -158,7 +157,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Those on what is offered.
+    /// Limits that the index enforces.
     pub(crate) const fn held(&self) -> index::Limits {
         index::Limits {
             offers: self.offers,
@@ -193,7 +192,7 @@ impl Default for Money {
 }
 
 impl Config {
-    /// Reads a `broker.toml`. Files that it names are looked for beside it, in `folder`.
+    /// Parses and validates a `broker.toml`. Relative paths in it are resolved against `folder`.
     pub fn read(text: &str, folder: &Path) -> Result<Self, ConfigError> {
         let mut config: Self = read_config(text)?;
         if config.threads == 0 {
@@ -233,7 +232,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Refuses what cannot be used, whether a file or the command line has said so.
+    /// Validates the configuration, from a file or from the command line.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if self.follow.is_some() && (self.uddi.is_some() || !self.sources.is_empty()) {
             return Err(ConfigError::of(
@@ -244,7 +243,7 @@ impl Config {
         self.rates().map(drop)
     }
 
-    /// What currencies are worth.
+    /// Exchange rates of the currencies.
     pub(crate) fn rates(&self) -> Result<Rates, ConfigError> {
         let mut rates = Rates::new(self.currency.base);
         for (currency, worth) in &self.currency.worth {
@@ -254,7 +253,7 @@ impl Config {
         Ok(rates)
     }
 
-    /// What names mean.
+    /// Reads the ontology files.
     pub(crate) fn ontologies(&self) -> Result<Ontologies, ConfigError> {
         let mut known = Ontologies::new();
         for Definitions { url, file } in &self.ontologies {

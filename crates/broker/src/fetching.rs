@@ -1,4 +1,4 @@
-//! The thread that fetches offers from providers, and asks the registry of services who they are.
+//! Background thread that fetches offers from providers and queries the UDDI registry.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::shelf::Shelf;
 use crate::sources::Source;
 use crate::uddi::Watch;
 
-/// Documents that are fetched at the same time at most.
+/// Maximum number of concurrent fetches.
 const AT_ONCE: usize = 64;
 
-/// What the tasks use.
+/// Context shared by the fetching tasks.
 #[derive(Clone)]
 pub(crate) struct Means {
     pub(crate) registry: Arc<Registry>,
@@ -37,7 +37,7 @@ impl Means {
     }
 }
 
-/// Begins to fetch these, and what the registry names, if there are any; until it is dropped.
+/// Starts to fetch from `sources` and registered services, until the result is dropped. `None` if there are none.
 pub(crate) fn start(
     sources: Vec<Source>,
     registry: Option<Watch>,
@@ -54,7 +54,7 @@ pub(crate) fn start(
         if let Some(registry) = registry {
             tasks.spawn(registry.run(means));
         }
-        // Each goes on for ever; one that panics has said so, and the others go on.
+        // The tasks never return. A panic of one task has been logged and does not stop the others.
         while tasks.join_next().await.is_some() {}
     });
     fetching.map(Some)

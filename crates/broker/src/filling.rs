@@ -1,4 +1,4 @@
-//! An index made from all offers there are, one type of interface after the other.
+//! Index build: builds an index from all offers, one interface type after the other.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,19 @@ use posthaste_wsqos::qos::Offer;
 use crate::change::Key;
 use crate::registry::refused;
 
-/// An index on its way.
+/// An index under construction.
 #[derive(Debug)]
 pub(crate) struct Filling {
     index: Index,
-    /// The type that comes in at the moment, and its offers by provider and name: one that changes while they are told comes
-    /// twice.
+    /// Current type, and its offers by provider and name. An offer that changes during the transfer arrives twice.
     kind: String,
     offers: BTreeMap<(String, String), Offer>,
-    /// All that has come in, the type that comes in at the moment among it.
+    /// Counts of all offers received, including those of the current type.
     held: Held,
 }
 
 impl Filling {
-    /// Into `index`, which is empty.
+    /// Starts with an empty `index`.
     pub(crate) fn of(index: Index) -> Self {
         Self {
             index,
@@ -31,7 +30,7 @@ impl Filling {
         }
     }
 
-    /// The same, if there is room for it within `limits`.
+    /// Calls [`Self::take`] if `limits` allow the offer.
     pub(crate) fn take_within(
         &mut self,
         limits: &Limits,
@@ -47,7 +46,7 @@ impl Filling {
         Ok(())
     }
 
-    /// Takes an offer, in place of an earlier one of this name; those of a type come one after the other.
+    /// Adds an offer or replaces the one of the same key. Offers must arrive grouped by type.
     pub(crate) fn take(&mut self, key: Key, offer: Offer) {
         if let Some(replaced) = self.replaced(&key) {
             let bytes = replaced.bytes();
@@ -61,14 +60,14 @@ impl Filling {
         self.offers.insert((key.provider, key.name), offer);
     }
 
-    /// The offer of this name, if it has come in with this type.
+    /// Offer with the same key, if it belongs to the current type.
     fn replaced(&self, key: &Key) -> Option<&Offer> {
         let name = (key.provider.clone(), key.name.clone());
         let is_current = key.kind == self.kind;
         self.offers.get(&name).filter(|_| is_current)
     }
 
-    /// The index, full.
+    /// Completes the current type and returns the index.
     pub(crate) fn done(mut self) -> Index {
         self.turn();
         self.index

@@ -1,4 +1,4 @@
-//! Following another broker: its changes, as they happen.
+//! Follower of another broker: applies its changes as they happen.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use crate::change::{Change, Key};
 use crate::filling::Filling;
 use crate::registry::Registry;
 
-/// What has been told so far.
+/// State of the follower.
 struct Told {
     registry: Arc<Registry>,
     limits: Limits,
-    /// What there is, while it is being told.
+    /// Index build in progress: the initial transfer of all offers.
     beginning: Option<Filling>,
 }
 
-/// Brings `registry` into step with the broker at `url`, whether it is there yet or not. Where that broker has more
-/// offers than `limits` allow, what was known stands, and it is tried again until it has fewer.
+/// Keeps `registry` in step with the broker at `url`, which need not be reachable yet. If that broker has more offers
+/// than `limits` allow, the previous offers stay in use, and the transfer is repeated until the offers fit.
 pub(crate) fn follow(
     url: &str,
     registry: Arc<Registry>,
@@ -40,7 +40,7 @@ pub(crate) fn follow(
                 tracing::warn!(%error, upstream, "no longer in step");
                 told.beginning = None;
             }
-            // By this machine's clock.
+            // Offers expire by the clock of this machine.
             News::Second => drop(told.registry.expire(Timestamp::now())),
         }
         Ok(())
@@ -97,7 +97,7 @@ impl Told {
                     offer,
                 }]);
             }
-            // Nothing else is told.
+            // The upstream sends no other combination.
             _ => {}
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What the threads of a broker share.
+//! Context of a broker: the state shared by its threads.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -13,25 +13,25 @@ use crate::quota::Quota;
 use crate::registry::Registry;
 use crate::uddi::Directory;
 
-/// A broker's parts.
+/// Context of a broker.
 pub(crate) struct House {
     pub(crate) registry: Arc<Registry>,
-    /// None where another broker is followed.
+    /// `None` if the broker follows another.
     pub(crate) keeper: Option<Keeper>,
-    /// Limits the changes of each token.
+    /// Limits the changes per token.
     pub(crate) quota: Quota,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) counters: Arc<Counters>,
-    /// What `/soap?wsdl` describes.
+    /// Description at `/soap?wsdl`.
     pub(crate) service: Service,
-    /// Where it listens.
+    /// Listening address.
     pub(crate) address: SocketAddr,
     /// `http` or `https`.
     pub(crate) scheme: &'static str,
-    /// The broker whose changes this one follows.
+    /// Broker that this one follows.
     pub(crate) follows: Option<String>,
-    /// The registry of services, where there is one.
+    /// UDDI registry, if configured.
     pub(crate) directory: Option<Arc<Directory>>,
-    /// What finds the best offer in place of the index, for comparison.
+    /// Alternative search for the best offer, for comparison with the index.
     pub(crate) prototype: Option<Mutex<Prototype>>,
 }

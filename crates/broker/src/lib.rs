@@ -1,12 +1,12 @@
-//! The broker: a registry of QoS offers, kept durably, found in microseconds.
+//! Broker: a registry of QoS offers with durable storage and lookups in microseconds.
 //!
-//! Data flows one way. What providers publish goes to the keeper, a thread of its own; the keeper makes it durable in
-//! the [`store`], reads the store's log from where it was, whoever wrote it, and brings the [`registry`] into step;
-//! then the provider gets its answer. Lookups only read the registry, so that they go on when the store does not,
-//! and say how old what they see is. Another broker on the same store, or one that follows this one, sees the same
-//! changes in the same order.
+//! 1. A provider publishes offers. The store writer, a thread of its own, stores them durably in the [`store`].
+//! 2. The store writer reads the store's log, including the changes of others, and brings the [`registry`] into step.
+//! 3. The provider gets its reply.
 //!
-//! [`start`] runs one.
+//! Lookups only read the registry. They continue during an outage of the store and report the age of their data. Other
+//! brokers on the same store, and brokers that follow this one, see the same changes in the same order. [`start`] runs
+//! a broker.
 
 mod admin;
 mod change;
@@ -54,11 +54,11 @@ pub use sources::Source;
 pub use store::{Place, PlaceError};
 pub use uddi::{Category, Enrolled, Enrolment, Uddi, enrol};
 
-/// A broker at work; dropping it stops it.
+/// A running broker. Dropping it stops it.
 pub struct Broker {
-    /// Where it listens; the port is the real one when 0 was asked for.
+    /// Listening address, with the actual port if port 0 was requested.
     pub addr: SocketAddr,
-    // In this order: what is asked comes to its end before the keeper does.
+    // Drop order: requests finish before the store writer stops.
     running: posthaste_serve::Running,
     registry: Arc<Registry>,
     _fetching: Option<Background>,
@@ -66,36 +66,36 @@ pub struct Broker {
     _follower: Option<Follower>,
 }
 
-/// Why a broker did not start.
+/// Errors at the start of a broker.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The configuration.
+    /// Invalid configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The address.
+    /// Invalid or unavailable listening address.
     #[error(transparent)]
     Listen(#[from] posthaste_serve::ListenError),
-    /// The threads.
+    /// The server's threads could not be started.
     #[error(transparent)]
     Start(#[from] posthaste_serve::StartError),
-    /// The certificate or key.
+    /// Invalid certificate or key.
     #[error(transparent)]
     Tls(#[from] posthaste_serve::TlsError),
-    /// The address of whom to ask: a broker to follow, a registry.
+    /// Invalid address of the broker to follow, a source or the UDDI registry.
     #[error(transparent)]
     Address(#[from] posthaste_offers::UrlError),
-    /// No thread to be had.
+    /// A thread could not be started.
     #[error("cannot start: {0}")]
     Thread(#[from] std::io::Error),
-    /// The store.
+    /// Error of the store.
     #[error("the store cannot be used: {0}")]
     Store(String),
-    /// The registry of services.
+    /// Error of the UDDI registry.
     #[error("nothing more is registered: {0}")]
     Registry(String),
 }
 
-/// Refuses a configuration that cannot be used; opens no store and no socket.
+/// Validates a configuration. Opens no store and no socket.
 pub fn check(config: &Config) -> Result<(), Error> {
     config.check()?;
     config.ontologies()?;
@@ -188,7 +188,7 @@ fn server_tls(Tls { certificate, key }: &Tls) -> Result<Arc<ServerTls>, Error> {
 }
 
 impl Broker {
-    /// Accepts no more, ends the streams, and lets requests under way end. Returns at once.
+    /// Stops accepting connections, ends the streams and lets requests in service finish. Returns immediately.
     pub fn stop(&self) {
         self.running.stop();
         self.registry.end_streams();

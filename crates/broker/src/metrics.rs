@@ -1,4 +1,4 @@
-//! What is counted, and how Prometheus reads it (OpenMetrics text).
+//! Counters, and their exposition to Prometheus (OpenMetrics text).
 
 use std::fmt::Error;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::house::House;
 use crate::registry::Registry as Shared;
 use crate::uddi::Directory;
 
-/// How replies are told apart.
+/// Classes of replies, as label values.
 const CLASSES: [&str; 3] = ["ok", "refused", "failed"];
 
-/// The counters of a broker's front.
+/// Counters of the HTTP interface.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    /// By class: ok, refused, failed.
+    /// Replies by class: ok, refused, failed.
     pub(crate) replies: [AtomicU64; 3],
     found: AtomicU64,
     none_adequate: AtomicU64,
@@ -28,7 +28,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// A question for the best offer was answered.
+    /// Counts a query for the best offer.
     pub(crate) fn count_answer(&self, found: bool) {
         let counter = if found {
             &self.found
@@ -38,12 +38,12 @@ impl Metrics {
         counter.fetch_add(1, Relaxed);
     }
 
-    /// A token was missing or wrong.
+    /// Counts a missing or invalid token.
     pub(crate) fn count_refused_token(&self) {
         self.refused_tokens.fetch_add(1, Relaxed);
     }
 
-    /// A source was fetched, or could not be.
+    /// Counts a fetch of a source.
     pub(crate) fn count_fetch(&self, well: bool) {
         let counter = if well {
             &self.fetched
@@ -53,13 +53,13 @@ impl Metrics {
         counter.fetch_add(1, Relaxed);
     }
 
-    /// Questions answered with an offer, and without.
+    /// Queries answered with an offer, and without.
     pub(crate) fn answers(&self) -> (u64, u64) {
         (self.found.load(Relaxed), self.none_adequate.load(Relaxed))
     }
 }
 
-/// Everything that is counted and measured now.
+/// All counters and gauges, as OpenMetrics text.
 pub(crate) fn text(house: &Arc<House>) -> String {
     exposition::text("posthaste_broker", Shown(house.clone()))
 }
@@ -143,7 +143,7 @@ fn directory(out: &mut DescriptorEncoder, directory: &Directory) -> Result<(), E
     let refused = [([], states.refused as f64)];
     let help = "Types that clients asked about beyond what the registry is asked for";
     counters(out, "uddi_refused_types", help, refused)?;
-    // Until it has answered once there is no age.
+    // No age before the first complete answer.
     let age = states.age.map(|age| ([], age.as_secs_f64()));
     let help = "How long ago the registry has told all there is";
     gauges(out, "uddi_age_seconds", help, age)

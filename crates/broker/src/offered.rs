@@ -1,4 +1,4 @@
-//! What a provider offers: whether it can be taken, and what it is to become.
+//! Validation of a provider's offers, and their conversion to writes.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,7 +9,7 @@ use crate::change::{Key, Of};
 use crate::registry::Registry;
 use crate::store::{Condition, Write};
 
-/// Why something is no name of a type, a provider or an offer; for people.
+/// Error in the name of a type, provider or offer, in words; `None` if valid.
 pub(crate) fn fault_of_name(name: &str) -> Option<String> {
     if name.is_empty() {
         return Some("a type, a provider and an offer have names".to_owned());
@@ -22,7 +22,7 @@ pub(crate) fn fault_of_name(name: &str) -> Option<String> {
     control.then(|| "a name with a control character".to_owned())
 }
 
-/// Why no client could choose an offer; for people.
+/// Reason why no client could choose the offer, in words; `None` if valid.
 pub(crate) fn fault(registry: &Registry, offer: &Offer, now: Timestamp) -> Option<String> {
     let named = |words: String| format!("the offer {:?}: {words}", offer.name);
     if let Some(words) = fault_of_name(&offer.name) {
@@ -41,7 +41,7 @@ pub(crate) fn fault(registry: &Registry, offer: &Offer, now: Timestamp) -> Optio
     taken.err().map(|error| named(error.to_string()))
 }
 
-/// Why these cannot be all that a provider offers for a type; for people.
+/// Validates the complete list of a provider's offers for a type. The error is in words.
 pub(crate) fn check(registry: &Registry, offers: &[Offer]) -> Result<(), String> {
     if offers.len() > bounds::OFFERS {
         let most = bounds::OFFERS;
@@ -60,7 +60,7 @@ pub(crate) fn check(registry: &Registry, offers: &[Offer]) -> Result<(), String>
     Ok(())
 }
 
-/// How many of a provider's offers for a type are not as in `offers`, as far as is known here.
+/// Number of offers that differ between `offers` and the index, for this provider and type.
 pub(crate) fn differing(registry: &Registry, of: &Of, offers: &[Offer]) -> usize {
     let seen = registry.seen();
     let own = seen.index.offers(&of.kind);
@@ -74,7 +74,7 @@ pub(crate) fn differing(registry: &Registry, of: &Of, offers: &[Offer]) -> usize
     changed.count() + own.len()
 }
 
-/// Has these, which have been checked, be all that a provider offers for a type, by the token of this number.
+/// Write that replaces all offers of a provider for a type by validated `offers`, with token number `by`.
 pub(crate) fn all(of: Of, offers: Vec<Offer>, by: u64) -> Write {
     let change = |offer: Offer| {
         let key = Key::new(&of.kind, &of.provider, &offer.name);

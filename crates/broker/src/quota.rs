@@ -1,23 +1,23 @@
-//! A limit on the offers that one token changes within a minute.
+//! Quota: a limit on the offers that one token may change per minute.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Changes by token: as many as fit into a minute may come at once, and then evenly.
+/// Changes by token. Bursts of one minute's quota are allowed; beyond that, the changes are evenly spaced.
 #[derive(Debug)]
 pub(crate) struct Quota {
     per_minute: u32,
-    /// By the token's number: when what it has changed will have been made up for.
+    /// For each token number, the time when its past changes are paid off.
     settled: Mutex<HashMap<u64, Instant>>,
 }
 
-/// A change that a token may not make.
+/// A change beyond the quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exceeded {
-    /// It may after this time.
+    /// Allowed after this time.
     Until(Duration),
-    /// It never may: more at once than within a minute.
+    /// Never allowed: more changes at once than the quota of a minute.
     Always,
 }
 
@@ -29,12 +29,12 @@ impl Quota {
         }
     }
 
-    /// Offers that one token may change within a minute.
+    /// Number of offers that one token may change per minute.
     pub(crate) const fn per_minute(&self) -> u32 {
         self.per_minute
     }
 
-    /// Counts `changes` of a token, if it may make them.
+    /// Charges `changes` to a token if its quota allows them.
     pub(crate) fn take(&self, token: u64, changes: usize, now: Instant) -> Result<(), Exceeded> {
         const MINUTE: Duration = Duration::from_secs(60);
         let changes = u32::try_from(changes).unwrap_or(u32::MAX);

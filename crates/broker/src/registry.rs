@@ -1,6 +1,6 @@
-//! What lookups see: the index, who may publish, and how old all of it is.
+//! Registry: the index, its age and the valid tokens, as read by lookups and publishing.
 //!
-//! Only the keeper changes it; every thread reads it.
+//! Only the store writer or the follower changes it. Every thread reads it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -16,28 +16,28 @@ use crate::change::{Change, Key};
 use crate::store::StoreError;
 use crate::token::{Grant, Hash};
 
-/// Changes that a reader of the stream may be late before it has to ask anew.
+/// Maximum number of changes that a reader of the stream may lag behind before it has to reconnect.
 const KEPT: usize = 1 << 14;
 
-/// Lookups say how old they are once the index has been out of step for longer; a keeper looks every second.
+/// Maximum age of the index that lookups do not report. The store writer checks every second.
 const IN_STEP: Duration = Duration::from_secs(3);
 
-/// A store that does not answer for longer than this is lost.
+/// A store that has not answered for this long counts as lost.
 const SILENCE: Duration = Duration::from_millis(600);
 
-/// In place of a time that there is not.
+/// Represents a missing time.
 const NEVER: i64 = i64::MIN;
 
-/// What the threads of a broker share.
+/// State shared by the threads of a broker.
 #[derive(Debug)]
 pub(crate) struct Registry {
     seen: RwLock<Seen>,
     grants: RwLock<HashMap<Hash, Arc<Grant>>>,
-    /// When the index was last in step with what it follows, in milliseconds since `start`, or [`NEVER`].
+    /// Time when the index was last in step with its source, in milliseconds since `start`, or [`NEVER`].
     in_step: AtomicI64,
-    /// Since when the store has been asked and has not answered, in milliseconds since `start`, or [`NEVER`].
+    /// Start of the unanswered call to the store, in milliseconds since `start`, or [`NEVER`].
     asked: AtomicI64,
-    /// Why the store could not answer when it was last asked.
+    /// Error of the last call to the store, if it failed.
     trouble: RwLock<Option<String>>,
     start: Instant,
 }
@@ -47,13 +47,13 @@ pub(crate) struct Registry {
 pub(crate) struct Seen {
     /// The offers.
     pub(crate) index: Index,
-    /// The number of the last change among them.
+    /// Number of the last change in the index.
     pub(crate) number: u64,
     changes: broadcast::Sender<Arc<Change>>,
 }
 
 impl Registry {
-    /// One without offers, that has never been in step with anything.
+    /// A registry without offers that has never been in step.
     pub(crate) fn new(rates: Rates, ontologies: Ontologies) -> Self {
         let seen = Seen {
             index: Index::new(rates, ontologies),
@@ -70,18 +70,18 @@ impl Registry {
         }
     }
 
-    /// The offers as they are now. Held shortly: a change waits meanwhile.
+    /// Locks the current offers for reading. Hold it briefly: changes wait for it.
     pub(crate) fn seen(&self) -> RwLockReadGuard<'_, Seen> {
         self.seen.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whose token this is, if it is valid.
+    /// Grant of a token, if the token is valid.
     pub(crate) fn grant(&self, token: &str) -> Option<Arc<Grant>> {
         let grants = self.grants.read().unwrap_or_else(PoisonError::into_inner);
         grants.get(&Hash::of(token)).cloned()
     }
 
-    /// Those who may publish, by name.
+    /// Providers with a valid token, by name.
     pub(crate) fn providers(&self) -> BTreeSet<String> {
         let grants = self.grants.read().unwrap_or_else(PoisonError::into_inner);
         grants
@@ -90,7 +90,7 @@ impl Registry {
             .collect()
     }
 
-    /// How long ago the index was in step, where that is longer than it should be; since the start where it never was.
+    /// Age of the index if it is out of step; the time since the start if it has never been in step.
     pub(crate) fn age(&self) -> Option<Duration> {
         let now = self.start.elapsed();
         match self.in_step.load(Relaxed) {
@@ -103,27 +103,27 @@ impl Registry {
         }
     }
 
-    /// The index was in step so long ago: what it follows says how old its own word is.
+    /// Records that the index was in step `ago`. A followed broker reports its own age.
     pub(crate) fn in_step(&self, ago: Duration) {
         let now = in_millis(self.start.elapsed());
         self.in_step
             .store(now.saturating_sub(in_millis(ago)), Relaxed);
     }
 
-    /// The store is asked now.
+    /// Records the start of a call to the store.
     pub(crate) fn ask(&self) {
         let now = in_millis(self.start.elapsed());
         self.asked.store(now, Relaxed);
     }
 
-    /// The store has answered, or could not.
+    /// Records the result of a call to the store.
     pub(crate) fn answered(&self, error: Option<&StoreError>) {
         let error = error.map(ToString::to_string);
         *self.trouble.write().unwrap_or_else(PoisonError::into_inner) = error;
         self.asked.store(NEVER, Relaxed);
     }
 
-    /// Why the index is not, or may not be, in step with what it follows.
+    /// Reason why the index is, or may be, out of step.
     pub(crate) fn trouble(&self) -> Option<String> {
         let asked = self.asked.load(Relaxed);
         let waited = in_millis(self.start.elapsed()).saturating_sub(asked);
@@ -139,7 +139,7 @@ impl Registry {
             .or_else(|| self.age().map(behind))
     }
 
-    /// Those whose tokens are valid from now on.
+    /// Replaces the valid tokens.
     pub(crate) fn set_grants(&self, grants: Vec<Grant>) {
         let grants = grants
             .into_iter()
@@ -147,29 +147,29 @@ impl Registry {
         *self.grants.write().unwrap_or_else(PoisonError::into_inner) = grants.collect();
     }
 
-    /// An index without offers that compares as this one does.
+    /// An empty index with the same rates and ontologies.
     pub(crate) fn empty(&self) -> Index {
         self.seen().index.emptied()
     }
 
-    /// Begins anew with the offers in `index`, of which `number` is the last change. Whoever follows has to begin anew
-    /// too.
+    /// Replaces all offers by `index`, as of change `number`. Ends the streams of followers, which must reload all
+    /// offers.
     pub(crate) fn replace(&self, index: Index, number: u64) {
         let seen = Seen {
             index,
             number,
             changes: broadcast::Sender::new(KEPT),
         };
-        // What there was is dropped when nobody waits for the lock any more.
+        // The old offers are dropped after the release of the lock.
         let _before = std::mem::replace(&mut *self.write(), seen);
     }
 
-    /// Ends every stream of changes; whoever follows comes back, or goes elsewhere.
+    /// Ends every stream of changes. The readers reconnect, here or elsewhere.
     pub(crate) fn end_streams(&self) {
         self.write().changes = broadcast::Sender::new(1);
     }
 
-    /// Takes over what has happened since, in order.
+    /// Applies subsequent changes, in order.
     pub(crate) fn apply(&self, changes: Vec<Change>) {
         let mut seen = self.write();
         for change in changes {
@@ -177,7 +177,7 @@ impl Registry {
         }
     }
 
-    /// Drops what has expired; how many offers that were.
+    /// Removes expired offers and returns their number.
     pub(crate) fn expire(&self, now: Timestamp) -> usize {
         self.write().index.expire(now)
     }
@@ -188,7 +188,7 @@ impl Registry {
 }
 
 impl Seen {
-    /// What happens after [`Seen::number`]; closed once that no longer goes on from there.
+    /// Subscribes to the changes after [`Seen::number`]. The channel closes when the offers are replaced.
     pub(crate) fn follow(&self) -> broadcast::Receiver<Arc<Change>> {
         self.changes.subscribe()
     }
@@ -199,7 +199,7 @@ impl Seen {
             provider,
             name,
         } = &change.key;
-        // What cannot be compared any more is not offered any more.
+        // An offer that this broker can no longer compare is removed.
         let put = change
             .offer
             .as_ref()
@@ -211,7 +211,7 @@ impl Seen {
             refused(kind, provider, name, error);
         }
         self.number = change.number;
-        // Nobody may be listening.
+        // Sending fails if there are no readers.
         let _ = self.changes.send(Arc::new(change));
     }
 }
@@ -220,7 +220,7 @@ fn in_millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// An offer in the store that this broker cannot compare: one with other rates took it.
+/// Logs an offer that this broker cannot compare. A broker with other rates accepted it.
 pub(crate) fn refused(kind: &str, provider: &str, name: &str, error: PutError) {
     tracing::warn!(kind, provider, name, "not offered here: {error}");
 }

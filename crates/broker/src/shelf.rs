@@ -1,7 +1,7 @@
-//! What one provider offers for one type of interface, in one document or several, fetched again and again.
+//! Offer source: the offers of one provider for one interface type, polled from one or several documents.
 //!
-//! A document that cannot be fetched, or that offers what cannot be offered, is told once and tried again; what it offered
-//! before stands until it expires, and the provider's other documents do not wait for it.
+//! A document that cannot be fetched or is invalid is logged once and retried. Its earlier offers stay until they
+//! expire. The provider's other documents are not affected.
 
 use std::collections::BTreeSet;
 
@@ -15,10 +15,10 @@ use crate::offered::{all, check, differing};
 use crate::sources::{Source, offers_at};
 use crate::store::Outcome;
 
-/// In the log, for what the broker has fetched itself.
+/// Token number in the log for changes from fetched documents.
 const NO_TOKEN: u64 = 0;
 
-/// A provider's documents for a type.
+/// Offer source: documents of a provider for a type.
 #[derive(Clone, Debug)]
 pub(crate) struct Shelf {
     pub(crate) kind: String,
@@ -27,17 +27,17 @@ pub(crate) struct Shelf {
     pub(crate) every: Span,
 }
 
-/// Where a document is, and whose offers are in it.
+/// URL of a document with offers, and the service that they are for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) url: String,
-    /// Where the service is called, in place of what the document says.
+    /// Address of the service. Replaces the endpoint in the document.
     pub(crate) endpoint: Option<String>,
-    /// The document is about the type: it need not have offers, and the provider's own word counts before it.
+    /// The document describes the type. It may lack offers, and the provider's own documents take precedence.
     pub(crate) of_type: bool,
 }
 
-/// What came of one turn.
+/// Result of one turn.
 struct Turn {
     changes: usize,
     failed: Vec<String>,
@@ -68,7 +68,7 @@ impl From<Source> for Shelf {
 }
 
 impl Shelf {
-    /// Keeps the provider's offers as the documents have them, for ever; without documents, until there are none.
+    /// Polls the documents and stores their offers, forever. Without documents: until the offers are withdrawn.
     pub(crate) async fn keep(self, means: Means) {
         let mut failing = false;
         loop {
@@ -92,7 +92,7 @@ impl Shelf {
         }
     }
 
-    /// Brings what there is into the store.
+    /// Fetches all documents once and stores the changes.
     async fn turn(&self, means: &Means) -> Turn {
         let (mut offers, mut failed) = (Vec::new(), Vec::new());
         let mut unheard = BTreeSet::new();
@@ -117,7 +117,7 @@ impl Shelf {
         let changes = differing(&means.registry, &of, &offers);
         if changes > 0 {
             match means.keeper.write(all(of, offers, NO_TOKEN)).await {
-                // It has no condition that could refuse it.
+                // `Refused` cannot happen, because the write has no condition.
                 Ok(Outcome::Made(_) | Outcome::Refused) => {}
                 Ok(Outcome::Full(full)) => {
                     means.metrics.count_fetch(false);
@@ -129,14 +129,14 @@ impl Shelf {
         Turn { changes, failed }
     }
 
-    /// What is offered in a document, beside these.
+    /// Returns the valid offers in a document, given the offers `beside` from the other documents.
     async fn fetch(
         &self,
         place: &Place,
         beside: &[Offer],
         means: &Means,
     ) -> Result<Vec<Offer>, String> {
-        // Never closed.
+        // The semaphore is never closed.
         let _turn = means.at_once.acquire().await;
         let at = |words: String| format!("{}: {words}", place.url);
         let mut offers = match offers_at(&place.url).await? {
@@ -167,7 +167,7 @@ impl Shelf {
         Ok(offers)
     }
 
-    /// What is on offer already, from documents that nothing was heard of.
+    /// Unexpired offers from documents that could not be fetched.
     fn standing(
         &self,
         heard: &[Offer],

@@ -1,7 +1,7 @@
-//! Documents with offers, wherever the configuration has the broker fetch them: `.wsqos`, or inside a WSDL.
+//! Documents with offers that the broker fetches: `.wsqos`, also inside a WSDL.
 //!
-//! A document may include others from where it came itself, by scheme, host and port, so that no provider has the broker
-//! ask whom it likes.
+//! A document may include others of the same origin (scheme, host and port) only. Otherwise a provider could make the
+//! broker send requests to any host.
 
 use std::collections::BTreeSet;
 
@@ -12,21 +12,21 @@ use posthaste_units::Span;
 use posthaste_wsqos::qos::{Document, NAMESPACES, Offer, Offers, bounds};
 use serde::Deserialize;
 
-/// Documents that one source may come to.
+/// Maximum number of documents per source, includes counted.
 const DOCUMENTS: usize = 64;
 
-/// Where a provider's offers for a type are.
+/// Document with a provider's offers for a type.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// The type of interface.
+    /// Interface type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whose offers they are.
+    /// Provider of the offers.
     pub provider: String,
-    /// Where the document is.
+    /// URL of the document.
     pub url: String,
-    /// How often to fetch it. Default 60 s.
+    /// Fetch interval. Default 60 s.
     #[serde(default = "minute")]
     pub every: Span,
 }
@@ -35,7 +35,7 @@ pub(crate) fn minute() -> Span {
     Span::from_secs(60)
 }
 
-/// The offers of a document and of those that it includes, each document once; none where the first is about something else.
+/// Offers of a document and its includes, each document once; `None` if the first has no `wsqos` element.
 pub(crate) async fn offers_at(url: &str) -> Result<Option<Vec<Offer>>, String> {
     let first = Remote::new(url).map_err(|error| error.to_string())?;
     let mut seen = BTreeSet::from([first.url().to_owned()]);
@@ -76,8 +76,7 @@ pub(crate) async fn offers_at(url: &str) -> Result<Option<Vec<Offer>>, String> {
     Ok(Some(offers))
 }
 
-/// The offers in a `.wsqos` document, or in one that is a child of a WSDL's service or port; none where there is no such
-/// document.
+/// Offers in a `.wsqos` document, or in one embedded in a WSDL; `None` if there is no `wsqos` element.
 fn read(bytes: &[u8]) -> Result<Option<Offers>, String> {
     let limits = Limits {
         total: bounds::BYTES,

@@ -1,29 +1,29 @@
-//! Who may publish. A token is shown once, when it is made; a store knows its hash.
+//! Access tokens for publishing. A token is shown once, at its creation; a store keeps only its hash.
 //!
-//! A token has 256 bits of chance, so that a hash without salt or stretching says nothing about it. A provider may
-//! have several: the new one is used before the old one is revoked, without a gap.
+//! A token has 256 random bits, so an unsalted, unstretched hash reveals nothing about it. A provider may have several
+//! tokens, so that it can switch to a new one before the old one is revoked.
 
 use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-/// What a store keeps of a token.
+/// SHA-256 hash of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Hash(pub(crate) [u8; 32]);
 
-/// A valid token, and whose it is.
+/// A valid token and its provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
-    /// The token's number, by which it is revoked and stands in the log.
+    /// Number of the token, used for revocation and in the log.
     pub(crate) number: u64,
-    /// Whose offers it may change.
+    /// Provider that may publish with it.
     pub(crate) provider: String,
-    /// The token's hash.
+    /// Hash of the token.
     pub(crate) hash: Hash,
 }
 
 impl Hash {
-    /// Of what a request brings.
+    /// Hash of the token in a request.
     pub(crate) fn of(token: &str) -> Self {
         Self(Sha256::digest(token).into())
     }

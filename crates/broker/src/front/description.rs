@@ -1,10 +1,10 @@
-//! What `/soap?wsdl` describes.
+//! WSDL description of the SOAP interface, served at `/soap?wsdl`.
 
 use posthaste_soap::wsdl::{Element, Kind, Offered, Record, Service};
 
 use super::soap::NAMESPACE;
 
-/// The service.
+/// Description of the service.
 pub(crate) fn service() -> Service {
     Service {
         name: "Broker",

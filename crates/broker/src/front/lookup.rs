@@ -1,4 +1,4 @@
-//! What there is, and the best of it.
+//! Lookups: lists of offers, and the best offer.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -19,23 +19,23 @@ use super::reply::Reply;
 use super::{Front, path};
 use crate::change::{Key, Tag};
 
-/// Bytes of a question at most: a requirement of the usual kind has half a thousand.
+/// Maximum size of a query, in bytes. A typical requirement has about 500.
 const QUESTION: usize = 256 << 10;
 
-/// Of how many offers, the cheapest first, it is said what speaks against them.
+/// Number of offers, cheapest first, whose mismatches are explained.
 const EXPLAINED: usize = 10;
 
-/// Bytes of all that is said against them: a question of [`QUESTION`] may be unmet in as many ways as it has bytes, each
-/// with a list as long.
+/// Maximum bytes of all explanations. Bounds the reply to a large query: a query of [`QUESTION`] bytes can have about
+/// as many mismatches as bytes, and each mismatch can list as much again.
 const EXPLANATIONS: usize = 64 << 10;
 
-/// Adequate offers, the cheapest first, that a ranking other than by price compares with each other.
+/// Maximum number of adequate offers, cheapest first, that a ranking other than by price compares.
 const RANKED: usize = 1_000;
 
-/// Offers in a list, unless asked otherwise, and at most.
+/// Default and maximum number of offers in a list.
 pub(super) const LISTED: (usize, usize) = (100, 10_000);
 
-/// A question for the best offer.
+/// A query for the best offer.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Question {
@@ -47,20 +47,20 @@ pub(super) struct Question {
     pub(super) ranking: Ranking,
 }
 
-/// The best offer, or why there is none.
+/// The best offer, or the reasons why no offer is adequate.
 #[derive(Serialize)]
 pub(super) struct Answer<'i> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) provider: Option<Cow<'i, str>>,
     pub(super) offer: Option<Offer>,
-    /// How many offers there are for the type, where none is adequate.
+    /// Number of offers for the type, if none is adequate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) considered: Option<usize>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) reasons: Vec<Against<'i>>,
 }
 
-/// What speaks against an offer.
+/// Reasons why an offer is not adequate.
 #[derive(Serialize)]
 pub(super) struct Against<'i> {
     pub(super) provider: &'i str,
@@ -93,7 +93,7 @@ impl Front {
         Ok(Reply::of(&answer))
     }
 
-    /// The best offer, by the index or by what stands in its place.
+    /// Finds the best offer with the index, or with the prototype if one is configured.
     pub(super) fn find<'i>(&self, index: &'i Index, question: &Question) -> Answer<'i> {
         self.demand(&question.kind);
         let now = Timestamp::now();
@@ -120,14 +120,14 @@ impl Front {
         }
     }
 
-    /// Has the registry be asked for a type, whatever there is of it here: what is remembered may be old.
+    /// Requests the type from the UDDI registry, even if it is known, because cached entries may be old.
     pub(super) fn demand(&self, kind: &str) {
         if let Some(directory) = &self.house.directory {
             directory.demand(kind);
         }
     }
 
-    /// One offer, as it is now.
+    /// Returns the current state of one offer.
     pub(super) fn get(&self, key: &Key) -> Result<Reply, Problem> {
         let seen = self.house.registry.seen();
         let offer = seen.index.get(&key.kind, &key.provider, &key.name);
@@ -136,7 +136,7 @@ impl Front {
         Ok(Reply::of(&offer).with(header::ETAG, &Tag::of(&offer).to_string()))
     }
 
-    /// The offers of a type, the cheapest first, or the types there are.
+    /// Lists the offers of a type, cheapest first, or the known types.
     pub(super) fn list(&self, parts: &Parts) -> Result<Reply, Problem> {
         let query = parts.uri.query().unwrap_or_default();
         let pairs = || form_urlencoded::parse(query.as_bytes());
@@ -159,7 +159,7 @@ impl Front {
             let types: Vec<&str> = types.into_iter().skip(skip).take(take).collect();
             return Ok(Reply::of(&serde_json::json!({ "types": types })));
         };
-        // What has expired within the last second may be among them.
+        // May include offers that expired within the last second.
         let offers = seen.index.offers_from(&kind, skip).take(take);
         let listed = offers.map(|Found { provider, offer }| Listed { provider, offer });
         let listed: Vec<Listed<'_>> = listed.collect();
@@ -169,7 +169,7 @@ impl Front {
     }
 }
 
-/// The best offer that is adequate, or why none is.
+/// The best adequate offer, or the reasons why none is adequate.
 fn answer<'i>(index: &'i Index, question: &Question, now: Timestamp) -> Answer<'i> {
     let Question {
         kind,
@@ -238,7 +238,7 @@ fn against<'i>(index: &'i Index, question: &Question, now: Timestamp) -> Vec<Aga
         .collect()
 }
 
-/// What a body says in JSON.
+/// Deserialises a JSON body.
 pub(super) fn from_json<'b, T: Deserialize<'b>>(body: &'b Bytes) -> Result<T, Problem> {
     serde_json::from_slice(body).map_err(|error| match error.classify() {
         serde_json::error::Category::Data => Problem::senseless(error.to_string()),

@@ -1,7 +1,7 @@
-//! From a request to its reply.
+//! HTTP interface: from request to reply.
 //!
-//! Whoever asks is answered from the registry, at once. Whoever publishes says who he is, what he offers is checked, and
-//! the keeper answers once it is kept. The paths are in [`Front::answer`], each with the file that knows it.
+//! Lookups are answered from the registry without waiting. Publishing requires authentication and valid offers; the
+//! reply follows when the change is stored. [`Front::answer`] maps paths to handlers, each in its own file.
 
 mod description;
 mod lookup;
@@ -29,7 +29,7 @@ use self::problem::Problem;
 use self::reply::{Body, Reply};
 use crate::house::House;
 
-/// One thread's front.
+/// HTTP handler of one thread.
 pub(crate) struct Front {
     pub(crate) house: Arc<House>,
     pub(crate) slowness: Option<Slowness>,

@@ -1,7 +1,7 @@
-//! The page that a person reads: the state of the broker, and the offers with their prices.
+//! Status page for people: the state of the broker, and the offers with their prices.
 //!
-//! The page is data of the room `draw`, which escapes every word: names come from providers. It is complete without
-//! scripts; on a phone each offer is a block of lines instead of a row. What is read from the house is in `status`.
+//! The page is data of the crate `draw`, which escapes all text: names come from providers. It works without scripts.
+//! On a phone each offer is shown as a block of lines instead of a row. Module `status` collects the state.
 
 use jiff::Timestamp;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -12,27 +12,27 @@ use posthaste_wsqos::qos::{Definition, Info, Offer};
 use super::lookup::LISTED;
 use super::status::State;
 
-/// Offers on the page at most, of all types together.
+/// Maximum number of offers on the page, over all types.
 const OFFERS: usize = 200;
-/// Types of interface on the page at most.
+/// Maximum number of interface types on the page.
 const TYPES: usize = 100;
-/// Promises of an offer that are written out.
+/// Maximum number of promises shown per offer.
 const PROMISES: usize = 8;
-/// Letters of a name from a provider; the offer itself, behind its link, has all of them.
+/// Maximum number of characters of a provider's name or text. The linked offer has the full text.
 const LETTERS: usize = 60;
-/// Seconds after which the browser loads the page again.
+/// Reload interval of the page, in seconds.
 pub(super) const REFRESH: &str = "15";
 
-/// What a path segment keeps as it is (RFC 3986, section 2.3).
+/// Characters that a path segment does not escape (RFC 3986, section 2.3).
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
-/// The same for a query, where the delimiters of a URL need no escape (RFC 3986, section 3.4).
+/// The same for a query, which may also contain some delimiters unescaped (RFC 3986, section 3.4).
 const QUERY: &AsciiSet = &SEGMENT.remove(b':').remove(b'/').remove(b'?').remove(b'@');
 
-/// The page of a broker in this state, with the offers in `index` as of `now`, as one HTML document.
+/// Renders the page for the state and the offers in `index` at time `now`, as one HTML document.
 pub(super) fn html(state: &State, index: &Index, now: Timestamp) -> String {
     let style = concat!("<style>", include_str!("page.css"), "</style></head>");
     page(state, index, now).html().replacen("</head>", style, 1)
@@ -78,7 +78,7 @@ fn opening(state: &State) -> Vec<Block> {
     blocks
 }
 
-/// Offers by type.
+/// Section with the offers of each type.
 fn offers(index: &Index, kinds: &[&str], now: Timestamp) -> Section {
     let mut section = Section::new("Offers");
     let words = match kinds.is_empty() {
@@ -106,7 +106,7 @@ fn offers(index: &Index, kinds: &[&str], now: Timestamp) -> Section {
     section
 }
 
-/// Divides `room` among so many offers of each type: equal shares, of which a small type takes no more than it has.
+/// Divides `room` rows among the types in equal shares. A type gets no more rows than it has offers.
 fn shares(counts: &[usize], mut room: usize) -> Vec<usize> {
     let mut shares = vec![0; counts.len()];
     let mut smallest: Vec<usize> = (0..counts.len()).collect();
@@ -118,7 +118,7 @@ fn shares(counts: &[usize], mut room: usize) -> Vec<usize> {
     shares
 }
 
-/// The `most` cheapest offers of a type, how many more there are, and the query for all.
+/// The `most` cheapest offers of a type, the number of all, and the query for all.
 fn of_type(index: &Index, kind: &str, most: usize, now: Timestamp) -> Section {
     let mut section = Section::new(clipped(kind));
     let mut table = Table::new([
@@ -129,7 +129,7 @@ fn of_type(index: &Index, kind: &str, most: usize, now: Timestamp) -> Section {
         "Expires in",
     ]);
     let found: Vec<Found<'_>> = index.offers(kind).take(most).collect();
-    // The index drops what has expired once a second.
+    // The index removes expired offers once a second.
     let holds = |found: &&Found<'_>| found.offer.expires > now;
     let rows = found.iter().filter(holds);
     table.rows = rows.map(|found| row(kind, found, now)).collect();
@@ -169,7 +169,7 @@ fn row(kind: &str, Found { provider, offer }: &Found<'_>, now: Timestamp) -> Vec
     ]
 }
 
-/// What an offer promises, in words.
+/// Promises of an offer, as text.
 fn quality(qos: &Definition) -> String {
     let mut promises = Vec::new();
     promised(&qos.default, "", &mut promises);
@@ -193,7 +193,7 @@ fn quality(qos: &Definition) -> String {
     }
 }
 
-/// The promises for one operation, or for all that are not named.
+/// Promises for one operation, or for all operations that are not named.
 fn promised(info: &Info, operation: &str, promises: &mut Vec<String>) {
     let Info {
         server,
@@ -235,7 +235,7 @@ fn promised(info: &Info, operation: &str, promises: &mut Vec<String>) {
     promises.extend(words.map(|words| format!("{operation}{words}")));
 }
 
-/// Time for which an offer still holds, in its two largest units.
+/// Time until the offer expires, in its two largest units.
 fn left(offer: &Offer, now: Timestamp) -> String {
     let seconds = offer.expires.as_second().saturating_sub(now.as_second());
     let parts = [("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)];

@@ -1,4 +1,4 @@
-//! The paths there are.
+//! Paths of the HTTP interface.
 
 use percent_encoding::percent_decode_str;
 
@@ -6,7 +6,7 @@ use super::problem::Problem;
 use crate::change::{Key, Of};
 use crate::offered::fault_of_name;
 
-/// What a request is about.
+/// Resource that a request addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Path {
     /// `/v1/best-offer`
@@ -32,7 +32,7 @@ pub(super) enum Path {
 }
 
 impl Path {
-    /// Reads a request's path.
+    /// Parses the path of a request.
     pub(super) fn read(path: &str) -> Result<Self, Problem> {
         if let Some(rest) = path.strip_prefix("/v1/offers/") {
             let names: Result<Vec<String>, Problem> = rest.split('/').map(name).collect();
@@ -67,7 +67,7 @@ impl Path {
         })
     }
 
-    /// What may be done there.
+    /// Allowed methods.
     pub(super) const fn methods(&self) -> &'static str {
         match self {
             Self::BestOffer => "POST",
@@ -79,7 +79,7 @@ impl Path {
     }
 }
 
-/// A name within a path.
+/// Decodes and validates a name within a path.
 fn name(written: &str) -> Result<String, Problem> {
     let name = percent_decode_str(written).decode_utf8();
     let name = name.map_err(|_| Problem::bad("a name in the path is not UTF-8"))?;
@@ -87,7 +87,7 @@ fn name(written: &str) -> Result<String, Problem> {
     Ok(name.into_owned())
 }
 
-/// Refuses what is no name of a type, a provider or an offer.
+/// Rejects an invalid name of a type, provider or offer.
 pub(super) fn check_name(name: &str) -> Result<(), Problem> {
     fault_of_name(name).map_or(Ok(()), |words| Err(Problem::bad(words)))
 }

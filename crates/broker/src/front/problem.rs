@@ -1,20 +1,20 @@
-//! What is wrong, as RFC 9457 has it.
+//! Error replies: problem details (RFC 9457).
 
 use std::time::Duration;
 
 use hyper::{Method, StatusCode};
 
-/// Why a request gets no more than this.
+/// An error reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     pub(super) status: StatusCode,
-    /// For people: what is wrong, and the remedy.
+    /// Description for people: the error and the remedy.
     pub(super) detail: String,
-    /// Fields that HTTP wants beside the status.
+    /// Header field that the status requires.
     pub(super) also: Option<Also>,
 }
 
-/// A field that belongs to a status.
+/// A header field that belongs to a status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Also {
     /// Allow (RFC 9110, section 15.5.6).
@@ -34,12 +34,12 @@ impl Problem {
         }
     }
 
-    /// The request cannot be read.
+    /// 400: the request cannot be parsed.
     pub(super) fn bad(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
-    /// It can be read and makes no sense.
+    /// 422: the request is well-formed but invalid.
     pub(super) fn senseless(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     }
@@ -53,7 +53,7 @@ impl Problem {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, detail).with(Also::Allow(allowed))
     }
 
-    /// The request may do better later.
+    /// 503: the request may succeed later. Sends Retry-After: 1 s.
     pub(super) fn later(detail: impl Into<String>) -> Self {
         let problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, detail);
         problem.with(Also::RetryAfter(Duration::from_secs(1)))

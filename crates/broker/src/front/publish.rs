@@ -1,4 +1,4 @@
-//! Publishing: who may, what is taken, and what became of it.
+//! Publishing: authentication, validation, and the outcome of the write.
 
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ use crate::offered::{all, check, fault};
 use crate::quota::Exceeded;
 use crate::store::{Condition, Made, Outcome, Write};
 
-/// Offers as JSON has them.
+/// JSON form of several offers.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Several {
@@ -29,7 +29,7 @@ struct Several {
 }
 
 impl Front {
-    /// Puts one offer in its place.
+    /// Creates or replaces one offer.
     pub(super) async fn put(
         &self,
         key: Key,
@@ -73,7 +73,7 @@ impl Front {
             .with(header::ETAG, &tag.to_string()))
     }
 
-    /// Takes a provider's offers for a type to be these and no others.
+    /// Replaces all offers of a provider for a type.
     pub(super) async fn put_all(
         &self,
         of: Of,
@@ -125,7 +125,7 @@ impl Front {
         }
     }
 
-    /// What keeps offers, unless it is another broker.
+    /// The store writer. A broker that follows another has none and rejects with 403.
     fn keeper(&self) -> Result<&Keeper, Problem> {
         self.house.keeper.as_ref().ok_or_else(|| {
             let upstream = self.house.follows.as_deref().unwrap_or_default();
@@ -134,7 +134,7 @@ impl Front {
         })
     }
 
-    /// The number of the token with which `provider` publishes (RFC 6750).
+    /// Authenticates `provider` by its bearer token (RFC 6750). Returns the number of the token.
     fn allow(&self, parts: &Parts, provider: &str) -> Result<u64, Problem> {
         self.keeper()?;
         let refuse = |words: &str, challenge| {
@@ -171,7 +171,7 @@ impl Front {
         Ok(grant.number)
     }
 
-    /// Counts changes of a token, as far as it may make them (RFC 6585, section 4).
+    /// Charges changes to the token's quota. Rejects with 429 when the quota is used up (RFC 6585, section 4).
     fn spend(&self, token: u64, changes: usize) -> Result<(), Problem> {
         let quota = &self.house.quota;
         let spent = quota.take(token, changes, Instant::now());
@@ -192,7 +192,7 @@ impl Front {
         })
     }
 
-    /// Has the keeper make it durable.
+    /// Stores a change durably through the store writer.
     async fn write(&self, write: Write) -> Result<Made, Problem> {
         match self.keeper()?.write(write).await {
             Ok(Outcome::Made(made)) => Ok(made),
@@ -212,7 +212,7 @@ impl Front {
     }
 }
 
-/// A body of at most `limit` bytes.
+/// Reads a body of at most `limit` bytes.
 pub(super) async fn read(
     parts: &Parts,
     body: Incoming,
@@ -261,7 +261,7 @@ fn one(offers: Vec<Offer>) -> Result<Offer, Problem> {
     Ok(offer)
 }
 
-/// What a request demands of the offer before it is changed (RFC 9110, sections 13.1.1 and 13.1.2).
+/// Precondition of a change (RFC 9110, sections 13.1.1 and 13.1.2).
 fn condition(parts: &Parts) -> Result<Condition, Problem> {
     let field = |name: HeaderName| {
         parts

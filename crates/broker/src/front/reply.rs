@@ -1,4 +1,4 @@
-//! A reply before it becomes HTTP.
+//! Replies before their conversion to HTTP.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -15,15 +15,15 @@ use serde::Serialize;
 use super::problem::{Also, Problem};
 use super::stream::Events;
 
-/// What a reply carries.
+/// Body of a reply.
 pub(crate) enum Body {
-    /// All of it.
+    /// A complete body.
     Whole(Full<Bytes>),
-    /// Events as they come.
+    /// A stream of events.
     Events(Events),
 }
 
-/// A status, a body, and what HTTP says of them.
+/// Status, body and header fields.
 pub(super) struct Reply {
     status: StatusCode,
     kind: &'static str,
@@ -45,7 +45,7 @@ impl Reply {
         Self::new(StatusCode::OK, "application/json", body)
     }
 
-    /// What serde makes of `value`: our own types, which JSON can always hold.
+    /// JSON form of `value`. Serialisation cannot fail for the types of this crate.
     pub(super) fn of(value: &impl Serialize) -> Self {
         Self::json(serde_json::to_vec(value).unwrap_or_default())
     }
@@ -61,7 +61,7 @@ impl Reply {
         self
     }
 
-    /// A field, whose value is made of ASCII.
+    /// Adds a header field. `value` must be ASCII.
     pub(super) fn with(mut self, name: HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.fields.push((name, value));
@@ -69,7 +69,7 @@ impl Reply {
         self
     }
 
-    /// By which digit its status begins: 2, 4, 5, less anything else.
+    /// Class of the status, as index of a counter: 0 for 2xx and others, 1 for 4xx, 2 for 5xx.
     pub(super) fn class(&self) -> usize {
         match self.status.as_u16() {
             400..500 => 1,
@@ -78,7 +78,7 @@ impl Reply {
         }
     }
 
-    /// As HTTP; `age` is how old what it says is, where that is older than it should be (RFC 9111, section 5.1).
+    /// Converts to an HTTP response. `age` is the age of stale content, if it is stale (RFC 9111, section 5.1).
     pub(super) fn send(self, age: Option<Duration>) -> Response<Body> {
         let mut response = Response::new(self.body);
         *response.status_mut() = self.status;

@@ -1,4 +1,4 @@
-//! The SOAP form: the operations of WS-QoS's own broker, with a description.
+//! SOAP interface: the operations of the original WS-QoS broker, with a WSDL description.
 
 use hyper::StatusCode;
 use hyper::header::{self, HeaderName};
@@ -15,15 +15,15 @@ use super::publish::read;
 use super::reply::Reply;
 use super::{Front, path};
 
-/// The namespace of everything the broker says.
+/// Namespace of all elements in replies.
 pub(super) const NAMESPACE: &str = "urn:posthaste:broker";
 
-/// Offers in an answer of `AvailableOffersInfo` at most.
+/// Maximum number of offers in a reply of `AvailableOffersInfo`.
 const LISTED: usize = 1_000;
 
 const SOAP_ACTION: HeaderName = HeaderName::from_static("soapaction");
 
-/// What may be asked.
+/// Supported operations.
 const OPERATIONS: [(&str, Operation); 4] = [
     ("GetBestOffer", Front::get_best_offer),
     ("AvailableOffersInfo", Front::available_offers_info),
@@ -34,7 +34,7 @@ const OPERATIONS: [(&str, Operation); 4] = [
 /// Appends the children of an operation's reply.
 type Operation = fn(&Front, &Asked<'_>, &mut String) -> Result<(), Fault>;
 
-/// A request that has been read, and its text.
+/// A parsed request and its text.
 struct Asked<'a> {
     request: Request<'a>,
     text: &'a str,
@@ -42,7 +42,7 @@ struct Asked<'a> {
 }
 
 impl Front {
-    /// Answers an envelope, or says why not: as a fault wherever the version is known.
+    /// Handles an envelope. Errors become SOAP faults if the SOAP version is known, problem details otherwise.
     pub(super) async fn soap(&self, parts: &Parts, body: Incoming, peer: &Peer) -> Reply {
         match self.answer_soap(parts, body, peer).await {
             Ok(reply) => reply,
@@ -105,7 +105,7 @@ impl Front {
                 name.local, name.namespace
             ))
         })?;
-        // R2744, R2745: the description's action, or an empty one.
+        // R2744, R2745: SOAPAction is the value in the description, or empty.
         let theirs = action
             .strip_prefix(NAMESPACE)
             .and_then(|rest| rest.strip_prefix('/'));
@@ -208,7 +208,7 @@ impl Front {
         Ok(())
     }
 
-    /// What `/soap` answers to GET: its description, or how to use it.
+    /// Handles GET of `/soap`: the WSDL description, or an error that says how to use it.
     pub(super) fn describe(&self, parts: &Parts) -> Result<Reply, Problem> {
         let query = parts.uri.query().unwrap_or_default();
         if !query
@@ -246,7 +246,7 @@ impl Asked<'_> {
         Ok(kind.to_owned())
     }
 
-    /// The `wsqos` document within the field `requirements`.
+    /// Parses the `wsqos` document in the field `requirements`.
     fn requirement(&self) -> Result<Requirement, Fault> {
         let within = Request::enter(self.text, self.limits, "requirements");
         let mut scanner =

@@ -1,4 +1,4 @@
-//! For those who watch over a broker: what the page says of its state, the counters, and whether it is well.
+//! Monitoring: state for the status page, metrics and health.
 
 use hyper::{StatusCode, header};
 use jiff::Timestamp;
@@ -11,15 +11,15 @@ use crate::house::House;
 use crate::metrics;
 use crate::uddi::Directory;
 
-/// The state of a broker, in words.
+/// State of a broker, as text.
 pub(super) struct State {
-    /// The number of the last change among the offers.
+    /// Number of the last change applied to the offers.
     pub(super) change: u64,
-    /// Whether the offers are in step with their source: two words, and the rest of the sentence.
+    /// Label and sentence: in step with the source, or the time out of step.
     pub(super) step: (&'static str, String),
-    /// Sentences on what it has answered, and on the registry of services.
+    /// Sentences on the answers given and on the UDDI registry.
     pub(super) remarks: Vec<String>,
-    /// The broker that it follows.
+    /// Broker that this one follows.
     pub(super) follows: Option<String>,
 }
 
@@ -64,7 +64,7 @@ fn step(house: &House) -> (&'static str, String) {
 }
 
 impl Front {
-    /// The page that a person reads.
+    /// Status page.
     pub(super) fn status(&self) -> Reply {
         let page = {
             let seen = self.house.registry.seen();
@@ -75,7 +75,7 @@ impl Front {
             .with(header::REFRESH, page::REFRESH)
     }
 
-    /// The counters.
+    /// Metrics.
     pub(super) fn metrics(&self) -> Reply {
         Reply::new(
             StatusCode::OK,
@@ -84,7 +84,7 @@ impl Front {
         )
     }
 
-    /// 200 while lookups see what is in the store; also where nothing can be published on a full disk.
+    /// 200 while lookups see the content of the store, even if a full disk prevents publishing.
     pub(super) fn health(&self) -> Result<Reply, Problem> {
         match self.house.registry.trouble() {
             None => Ok(Reply::new(
@@ -97,7 +97,7 @@ impl Front {
     }
 }
 
-/// What is known of the registry of services, in sentences.
+/// Sentences on the state of the UDDI registry.
 fn registry(directory: &Directory) -> Vec<String> {
     let states = directory.states();
     let [(_, taken), others @ ..] = states.services;

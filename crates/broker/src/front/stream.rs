@@ -1,16 +1,16 @@
-//! The stream of changes: server-sent events, for brokers that follow this one and for whoever wants to know.
+//! Stream of changes: server-sent events, for followers and other readers.
 //!
-//! | event | data | means |
+//! | event | data | meaning |
 //! |---|---|---|
-//! | `begin` | | forget what you had: all offers follow |
-//! | `put` | a change with an offer | it says this from now on |
-//! | `withdrawn` | a change without one | it is no more |
-//! | `ready` | | you have all there is: what follows happens from now on |
-//! | `alive` | | nothing has happened for [`BEAT`] |
-//! | `late` | for how many milliseconds | the same, and what is told is that old: its source is out of reach |
+//! | `begin` | | discard all offers: a complete transfer follows |
+//! | `put` | a change with an offer | new content of the offer |
+//! | `withdrawn` | a change without an offer | the offer no longer exists |
+//! | `ready` | | the transfer is complete: changes follow as they happen |
+//! | `alive` | | no event during [`BEAT`] |
+//! | `late` | age in milliseconds | as `alive`, but the source is unreachable and the offers are this old |
 //!
-//! Changes that happen have their number as the event's id; a reader that comes back with it (`Last-Event-ID`) gets
-//! what it has missed, or a `begin` where that has been forgotten.
+//! The event id of a change is its number. A reader that reconnects with it (`Last-Event-ID`) gets the changes since
+//! then, or a `begin` if the log no longer has them.
 
 use std::convert::Infallible;
 use std::io::Write as _;
@@ -34,33 +34,33 @@ use crate::change::{Change, Key};
 use crate::house::House;
 use crate::store::Log;
 
-/// After how long a stream with nothing to tell says that it is alive.
+/// Maximum silence of a stream before it sends `alive` or `late`.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// Changes that are read from the store's log at a time.
+/// Changes read from the store's log at a time.
 const PAGE: usize = 1_000;
 
 /// Bytes that are sent together.
 const PIECE: usize = 64 << 10;
 
-/// Pieces that wait for a reader.
+/// Maximum number of pieces queued for a reader.
 const WAITING: usize = 4;
 
-/// The body of a stream.
+/// Body of a stream.
 pub(crate) struct Events(mpsc::Receiver<Bytes>);
 
-/// The stream's writing end.
+/// Writing end of a stream.
 struct Teller {
     house: Arc<House>,
     pieces: mpsc::Sender<Bytes>,
     text: Vec<u8>,
 }
 
-/// The reader is gone, or the stream does not go on from where it is.
+/// End of a stream: the reader has disconnected, or the stream cannot continue from its position.
 struct Over;
 
 impl Front {
-    /// Begins a stream; a reader that has been here before goes on from where it was.
+    /// Starts a stream. A reader with a `Last-Event-ID` continues from there.
     pub(super) fn changes(&self, parts: &Parts) -> Result<Reply, Problem> {
         let last = match parts.headers.get("last-event-id") {
             None => None,
@@ -78,7 +78,7 @@ impl Front {
             text: Vec::with_capacity(PIECE),
         };
         tokio::task::spawn_local(async move {
-            // Either end may end it.
+            // Ends when the reader disconnects or the stream cannot continue.
             let Err(Over) = teller.tell(last).await;
         });
         Ok(Reply::events(Events(events)))
@@ -118,7 +118,7 @@ impl Teller {
                         self.flush_full().await?;
                     }
                 }
-                // It is late by more than is kept, or all has begun anew.
+                // The reader is too slow, or the index has been replaced.
                 Ok(Err(RecvError::Lagged(_) | RecvError::Closed)) => return Err(Over),
                 Err(_) => self.beat(),
             }
@@ -126,7 +126,7 @@ impl Teller {
         }
     }
 
-    /// What has happened from `last` to `number`, if the store still knows.
+    /// Sends the changes from `last` to `number`. Returns false if the log no longer has them.
     async fn catch_up(&mut self, mut last: u64, number: u64) -> Result<bool, Over> {
         while last < number {
             let Some(keeper) = &self.house.keeper else {
@@ -148,7 +148,7 @@ impl Teller {
         Ok(true)
     }
 
-    /// All there is. What changes meanwhile comes again afterwards.
+    /// Sends all offers. Offers that change during the transfer are sent again afterwards.
     async fn begin(&mut self) -> Result<(), Over> {
         self.text.clear();
         self.event("begin", None, &());
@@ -177,7 +177,7 @@ impl Teller {
         Ok(())
     }
 
-    /// That nothing has happened, as far as is known here.
+    /// Appends `alive`, or `late` if the broker is out of step.
     fn beat(&mut self) {
         match self.house.registry.age() {
             None => self.event("alive", None, &()),
@@ -216,7 +216,7 @@ impl Teller {
     }
 }
 
-/// An offer that is there, whenever it came.
+/// An existing offer, in the form of a change.
 #[derive(Serialize)]
 struct There {
     #[serde(flatten)]
@@ -224,15 +224,15 @@ struct There {
     offer: Offer,
 }
 
-/// How old what is told is.
+/// Age of the offers.
 #[derive(Serialize)]
 struct Late {
     milliseconds: u128,
 }
 
-/// Appends an event. JSON has no line ends of its own.
+/// Appends an event. `data` is one line, because compact JSON contains no line breaks.
 fn event(to: &mut Vec<u8>, name: &str, id: Option<u64>, data: &impl Serialize) {
-    // Writing to memory cannot fail, and our own types can always be written.
+    // Writing to memory cannot fail, and the types of this crate can always be serialised.
     if let Some(id) = id {
         let _ = writeln!(to, "id: {id}");
     }

@@ -1,20 +1,20 @@
-//! Room for what is to be written.
+//! Admission of writes: the limits on offers.
 //!
-//! The store's only writer here decides, so that whoever has been told that an offer is published is right. Brokers that
-//! share a database each count for themselves, and together may take what arrives within a moment too much.
+//! The limits are checked by the store's only writer, so a confirmed offer is always published. Brokers that share a
+//! database count separately and can together exceed a limit by the writes of a moment.
 
 use posthaste_wsqos::index::{Full, Held, Index, Limits};
 
 use crate::change::Key;
 use crate::store::Write;
 
-/// Writes of one transaction, added to what there is.
+/// Writes of one transaction, counted in addition to the index.
 pub(super) struct Admission<'i> {
     index: &'i Index,
     limits: &'i Limits,
-    /// Admitted offers beyond those in the index.
+    /// Admitted offers that are not in the index.
     admitted: Held,
-    /// Bytes by which admitted offers are larger than those whose place they take.
+    /// Bytes by which admitted offers exceed the offers that they replace.
     grown: usize,
 }
 
@@ -28,14 +28,14 @@ impl<'i> Admission<'i> {
         }
     }
 
-    /// Admits a write whole or not at all.
+    /// Admits a write completely or not at all.
     pub(super) fn admit(&mut self, write: &Write) -> Result<(), Full> {
-        // To look for what it replaces takes longer, and matters near a limit only.
+        // First without the offers that it replaces: finding them takes longer and matters only near a limit.
         self.admit_beside(write, Vec::new())
             .or_else(|_| self.admit_beside(write, self.gone(write)))
     }
 
-    /// The same, where offers of so many bytes are there no more afterwards.
+    /// Admits a write that removes offers of the sizes `gone`, in bytes.
     fn admit_beside(&mut self, write: &Write, mut gone: Vec<usize>) -> Result<(), Full> {
         let mut added: Vec<(&Key, usize)> = Vec::new();
         let grown = self.grown;
@@ -64,7 +64,7 @@ impl<'i> Admission<'i> {
         taken
     }
 
-    /// The bytes of each offer that a write replaces or withdraws.
+    /// Sizes in bytes of all offers that a write replaces or withdraws.
     fn gone(&self, write: &Write) -> Vec<usize> {
         if let Some(of) = &write.alone {
             let offers = self.index.offers(&of.kind);
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(admission.admit(&put("ada", "b")), Ok(()));
     }
 
-    /// An index with these offers for books.
+    /// Index with these offers for the type "books".
     fn index(offers: &[(&str, &str)]) -> Index {
         let mut index = Index::new(Rates::new("EUR".parse().unwrap()), Ontologies::default());
         for (provider, name) in offers {
@@ -174,7 +174,7 @@ mod tests {
         let full = Err(Full::Provider(2));
         let three = these("ada", &["Gold", "Iron", "Tin"]);
         assert_eq!(admission.admit(&three), full);
-        // Nothing of it was taken.
+        // The rejected write took no space.
         assert_eq!(admission.admit(&put("bob", "Tin")), Ok(()));
     }
 }

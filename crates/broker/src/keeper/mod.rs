@@ -1,7 +1,7 @@
-//! The one thread that uses the store, and how others ask it.
+//! The store writer: the only thread that uses the store, and the handle to it.
 //!
-//! It makes what providers write durable, many writes in one transaction, follows the store's log, whoever wrote it,
-//! and keeps the registry in step. While the store cannot be used, writers hear so at once, and lookups go on.
+//! It stores writes durably, many in one transaction, follows the store's log, including the changes of others, and
+//! keeps the registry in step. During an outage of the store writers get an error immediately, and lookups continue.
 
 mod admission;
 mod run;
@@ -21,27 +21,27 @@ use self::run::Run;
 use crate::registry::Registry;
 use crate::store::{Log, Outcome, Place, Store, StoreError, Write};
 
-/// Jobs that may wait.
+/// Maximum number of queued jobs.
 const QUEUE: usize = 4_096;
 
-/// Offers that may wait in them.
+/// Maximum number of offers in queued writes.
 const OFFERS: usize = 16_384;
 
-/// Asks the keeper.
+/// Handle to the store writer.
 #[derive(Clone, Debug)]
 pub(crate) struct Keeper {
     jobs: SyncSender<Job>,
     room: Arc<Semaphore>,
 }
 
-/// A keeper that runs. Dropping it ends it, after what was asked before.
+/// A running store writer. Dropping it finishes the jobs queued before, then stops the thread.
 #[derive(Debug)]
 pub(crate) struct Running {
     jobs: SyncSender<Job>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the keeper is asked.
+/// Jobs of the store writer.
 #[derive(Debug)]
 enum Job {
     Write(Write, Waiting),
@@ -50,35 +50,35 @@ enum Job {
         limit: usize,
         answer: Answer<Log>,
     },
-    /// Somebody has written to the store.
+    /// Check the log: another client of the store has written to it.
     Look,
     Stop,
 }
 
-/// Who waits for a write.
+/// Reply channel of a write.
 #[derive(Debug)]
 struct Waiting {
     answer: Answer<Outcome>,
-    /// Given back when it is answered.
+    /// Queue space, released with the reply.
     _room: OwnedSemaphorePermit,
 }
 
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// Why something was not written or read.
+/// Errors of a write or read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum WriteError {
-    /// More waits than may wait.
+    /// The queue is full.
     #[error("too much waits to be written: try again later")]
     Busy,
-    /// The store could not do it.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Keeper {
-    /// Opens the store in `place`, brings `registry` into step and starts. The log keeps the last `keep` changes; no more is
-    /// offered than `limits` allow.
+    /// Opens the store at `place`, brings `registry` into step and starts the thread. The log keeps the last `keep`
+    /// changes. Writes are admitted within `limits`.
     pub(crate) fn start(
         place: &Place,
         registry: Arc<Registry>,
@@ -96,7 +96,7 @@ impl Keeper {
     ) -> Result<(Self, Running), StoreError> {
         let (sender, jobs) = sync_channel(QUEUE);
         let wake = sender.clone();
-        // With a full queue the keeper looks in any case.
+        // If the queue is full, the store writer checks the log anyway.
         store.listen(Box::new(move || drop(wake.try_send(Job::Look))))?;
         let mut run = Run::new(store, registry, jobs, keep, limits);
         run.begin()?;
@@ -115,8 +115,8 @@ impl Keeper {
         Ok((keeper, handle))
     }
 
-    /// Resolves once it is durable and the registry shows it. Where the store is lost between the two, the registry
-    /// is behind and says so. After [`WriteError::Store`] nobody can say whether it was made.
+    /// Resolves when the write is durable and visible in the registry. If the store is lost in between, the registry is
+    /// behind and reports it. After [`WriteError::Store`] the write may or may not have been stored.
     pub(crate) async fn write(&self, write: Write) -> Result<Outcome, WriteError> {
         let offers = write.changes.len().min(OFFERS) as u32;
         let room = self.room.clone().try_acquire_many_owned(offers);
@@ -128,7 +128,7 @@ impl Keeper {
         self.ask(|answer| Job::Write(write, waiting(answer))).await
     }
 
-    /// At most `limit` changes behind `number`, from the store's log.
+    /// Returns at most `limit` changes after `number`, from the store's log.
     pub(crate) async fn since(&self, number: u64, limit: usize) -> Result<Log, WriteError> {
         self.ask(|answer| Job::Since {
             number,
@@ -151,7 +151,7 @@ impl Keeper {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended by itself where nobody hears this.
+        // Fails only if the thread has already ended.
         let _ = self.jobs.send(Job::Stop);
         let ended = self.thread.take().map(JoinHandle::join);
         if let Some(Err(_)) = ended {

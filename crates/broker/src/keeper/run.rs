@@ -1,4 +1,4 @@
-//! What the keeper's thread does, turn by turn.
+//! The store writer's thread: its loop.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -14,36 +14,36 @@ use crate::filling::Filling;
 use crate::registry::Registry;
 use crate::store::{Log, Outcome, Store, StoreError, Write};
 
-/// About so many offers are written in one transaction.
+/// Approximate number of offers per transaction.
 const TOGETHER: usize = 1_000;
-/// What it is reckoned to look through all that a provider offers for a type.
+/// Work, in offers, charged for reading all offers of a provider for a type.
 const ALL_OF: usize = 100;
-/// Changes that the registry takes over at once: lookups wait meanwhile.
+/// Maximum number of changes applied to the registry at once. Lookups wait meanwhile.
 const STEP: usize = 256;
-/// The time after which what has expired is dropped, and the store is tidied, again.
+/// Interval for the removal of expired offers and the clean-up of the store.
 const SECOND: Duration = Duration::from_secs(1);
-/// The time after which the store is looked at where nothing happens: a lost one is told within a second.
+/// Interval of checks of the store while idle. An outage is reported within a second.
 const LOOK: Duration = Duration::from_millis(300);
-/// Until the next time where there is more to forget than at once: publishing comes between.
+/// Delay of the next clean-up if there is more to delete. Writes run in between.
 const MOMENT: Duration = Duration::from_millis(20);
 
-/// The keeper's thread.
+/// State of the store writer's thread.
 pub(super) struct Run {
     store: Box<dyn Store>,
     registry: Arc<Registry>,
     jobs: Receiver<Job>,
     keep: usize,
     limits: Limits,
-    /// The number of the last change that the registry has.
+    /// Number of the last change applied to the registry.
     number: u64,
     trouble: Option<Trouble>,
-    /// Whether the last writes failed: a full disk can still be read.
+    /// True if the last write failed. A full disk can still be read.
     refuses: bool,
-    /// When the next second begins.
+    /// Time of the next periodic work.
     next: Instant,
 }
 
-/// What came in for one turn.
+/// Jobs of one turn.
 #[derive(Default)]
 struct Asked {
     writes: Vec<(Write, Waiting)>,
@@ -80,7 +80,7 @@ impl Run {
         Ok(())
     }
 
-    /// Until it is told to stop.
+    /// Runs until a stop job arrives.
     pub(super) fn run(mut self) {
         loop {
             let asked = self.listen();
@@ -92,7 +92,7 @@ impl Run {
         }
     }
 
-    /// Waits for something to do, and takes what else there is.
+    /// Waits for a job, then takes the other queued jobs.
     fn listen(&self) -> Asked {
         let mut asked = Asked::default();
         let mut work = 0;
@@ -137,11 +137,11 @@ impl Run {
         }
         let (writes, waiting): (Vec<Write>, Vec<Waiting>) = asked.writes.into_iter().unzip();
         let outcomes = self.commit(writes);
-        // Who is refused need not wait for it.
+        // Failed writes need not wait for the log.
         if outcomes.is_ok() && self.trouble.is_none() {
             self.look();
         }
-        // Who does not wait any longer needs no answer.
+        // Sending fails if the writer no longer waits.
         for (place, waiting) in waiting.into_iter().enumerate() {
             let outcome = outcomes.as_ref().map(|outcomes| outcomes[place]);
             let _ = waiting.answer.send(outcome.map_err(Clone::clone));
@@ -161,7 +161,7 @@ impl Run {
         }
     }
 
-    /// Has the store make what there is room for.
+    /// Stores the writes that the limits admit.
     fn commit(&mut self, writes: Vec<Write>) -> Result<Vec<Outcome>, StoreError> {
         let refused = self.refused(&writes);
         let admitted = writes.into_iter().zip(&refused);
@@ -182,7 +182,7 @@ impl Run {
             .collect())
     }
 
-    /// Why each write is not admitted, if so.
+    /// Reason of the rejection of each write, or `None`.
     fn refused(&self, writes: &[Write]) -> Vec<Option<Full>> {
         let seen = self.registry.seen();
         let mut admission = Admission::new(&seen.index, &self.limits);
@@ -190,7 +190,7 @@ impl Run {
         writes.map(|write| admission.admit(write).err()).collect()
     }
 
-    /// Says once that the store takes no writes, and once that it does again.
+    /// Logs once when the store stops accepting writes, and once when it accepts them again.
     fn wrote(&mut self, error: Option<&StoreError>) {
         match error {
             Some(error) if !self.refuses => tracing::error!("nothing can be published: {error}"),
@@ -200,14 +200,14 @@ impl Run {
         self.refuses = error.is_some();
     }
 
-    /// Brings the registry into step, or says what the trouble is.
+    /// Brings the registry into step, or records the outage.
     fn look(&mut self) {
         self.registry.ask();
         let done = self.follow();
         self.note(done);
     }
 
-    /// Whether there is more to be done.
+    /// Runs the periodic work. Returns true if there is more to clean up.
     fn each_second(&mut self) -> bool {
         let now = Timestamp::now();
         self.registry.expire(now);
@@ -226,7 +226,7 @@ impl Run {
         }
     }
 
-    /// Takes over what the log has behind [`Run::number`].
+    /// Applies the changes in the log after [`Run::number`].
     fn follow(&mut self) -> Result<(), StoreError> {
         loop {
             match self.store.since(self.number, STEP)? {

@@ -1,26 +1,26 @@
-//! A store that cannot be used: since when, why, and when it is tried again.
+//! Outage of a store: start, cause and time of the next attempt.
 
 use std::time::{Duration, Instant};
 
 use crate::store::StoreError;
 
-/// The first wait between two tries; each is twice the last.
+/// Wait before the first retry. Doubles with each retry.
 const FIRST: Duration = Duration::from_millis(100);
-/// The longest.
+/// Maximum wait.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// A store's trouble.
+/// An outage of the store.
 #[derive(Debug)]
 pub(super) struct Trouble {
     pub(super) error: StoreError,
     since: Instant,
     wait: Duration,
-    /// When it is worth another try.
+    /// Time of the next attempt.
     pub(super) next: Instant,
 }
 
 impl Trouble {
-    /// It begins, or goes on; says so when it begins.
+    /// Starts or continues an outage. Logs the start.
     pub(super) fn after(before: Option<Self>, error: StoreError, now: Instant) -> Self {
         if before.is_none() {
             tracing::error!("the store cannot be used, lookups go on: {error}");
@@ -37,7 +37,7 @@ impl Trouble {
         }
     }
 
-    /// It is over.
+    /// Ends the outage and logs its duration.
     pub(super) fn over(self, now: Instant) {
         let seconds = (now - self.since).as_secs_f64();
         tracing::info!(seconds, "the store is back");

@@ -1,6 +1,6 @@
-//! The two ways in which the thesis's brokers found offers, for comparison: nobody gets them who does not ask in code.
+//! Prototypes: the two lookup methods of the brokers in the thesis, for comparison. Only available from code.
 //!
-//! Both know the offers that there are when they are made, and no later ones.
+//! Both contain the offers that exist at their creation, and no later ones.
 
 mod postgres;
 mod sqlite;
@@ -16,16 +16,16 @@ use self::postgres::Postgres;
 use self::sqlite::Sqlite;
 use crate::store::Place;
 
-/// How a prototype finds the best offer.
+/// Lookup method of a prototype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Design {
-    /// Every offer in memory is compared, one after the other (thesis, section 7.2, offers in RAM).
+    /// Compares all offers in memory one after the other (thesis, section 7.2, offers in RAM).
     Walk,
-    /// A database is asked for each request (offers in a database): SQLite, with an index that covers what is compared.
+    /// Queries a database per request (offers in a database): SQLite, with an index that covers all compared columns.
     Database,
 }
 
-/// Offers, and a way to find the best.
+/// Offers and a lookup method.
 pub struct Prototype(Kept);
 
 enum Kept {
@@ -35,7 +35,7 @@ enum Kept {
 }
 
 impl Prototype {
-    /// Of the offers in `index`, which are compared in `world`.
+    /// Copies the offers in `index`. `world` has the rates and ontologies for the comparison.
     pub fn of(design: Design, index: &Index, world: &World<'_>) -> Result<Self, Error> {
         let kinds: Vec<&str> = index.kinds().collect();
         Ok(Self(match design {
@@ -57,8 +57,8 @@ impl Prototype {
         }))
     }
 
-    /// The same in a PostgreSQL database, which is asked for each request; it stays as it is. Asking waits for the answer,
-    /// outside of any async runtime.
+    /// Copies the offers to a PostgreSQL database, which is queried per request and not changed permanently. Queries
+    /// block the thread and must run outside of an async runtime.
     pub fn on(place: &Place, index: &Index, world: &World<'_>) -> Result<Self, Error> {
         let Place::Postgres(config) = place else {
             return Err(format!("{place} is no PostgreSQL database").into());
@@ -67,7 +67,7 @@ impl Prototype {
         Ok(Self(Kept::Postgres(Box::new(database))))
     }
 
-    /// The provider and the cheapest adequate offer for the interface `kind`.
+    /// Returns the cheapest adequate offer for the type `kind`, with its provider.
     pub fn best(
         &self,
         kind: &str,
@@ -88,7 +88,7 @@ impl Prototype {
     }
 }
 
-/// What a prototype's database says.
+/// Error of a prototype's database.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 
 impl fmt::Debug for Prototype {
@@ -150,7 +150,7 @@ mod tests {
         }
     }
 
-    /// Fails where a prototype's offer is of another price than the index's.
+    /// Asserts that the prototype's best offer has the same price as the index's.
     fn agree(prototype: &Prototype, index: &Index, wanted: &Definition) {
         let ours = index.best("books", wanted, now());
         let theirs = prototype.best("books", wanted, &index.world(now()));

@@ -1,7 +1,7 @@
-//! PostgreSQL, asked for each request by a prepared statement on one connection.
+//! Prototype with PostgreSQL: one connection and a prepared statement, executed per request.
 //!
-//! The offers are in a temporary table, all of it in the server's memory, that goes with the connection: the database
-//! stays as it is.
+//! The offers are in a temporary table in the server's memory. It disappears with the connection, so the database is
+//! not changed permanently.
 
 use std::pin::pin;
 
@@ -16,10 +16,10 @@ use super::Error;
 use super::table::{BEST, Bounds, COLUMNS, INDEX, first_adequate};
 use crate::store::postgres::{connect, runtime};
 
-/// As is best for it: the table stays in memory, and planning once is enough, since all questions are of one kind.
+/// Fastest settings: the table stays in memory, and one plan serves all queries because they have the same form.
 const SETTINGS: &str = "SET temp_buffers = '1GB'; SET plan_cache_mode = force_generic_plan";
 
-/// The types of the table's columns.
+/// Types of the table's columns.
 const TYPES: [Type; 10] = [
     Type::INT4,
     Type::TEXT,
@@ -33,9 +33,9 @@ const TYPES: [Type; 10] = [
     Type::TEXT,
 ];
 
-/// The offers of an index.
+/// Copy of an index.
 pub(super) struct Postgres {
-    /// Only turns while it is asked; what drives the connection lives on it.
+    /// Runs only during a query; the connection task lives on it.
     runtime: Runtime,
     client: Client,
     best: Statement,
@@ -46,14 +46,14 @@ impl Postgres {
         let runtime = runtime()?;
         let filled = async {
             let (client, connection) = connect(config, || ()).await?;
-            // It ends with the client; why, the client's calls say.
+            // The task ends with the client. The client's calls report the error.
             tokio::spawn(connection);
             client.batch_execute(SETTINGS).await?;
             let make = format!("CREATE TEMPORARY TABLE offers {COLUMNS}");
             client.batch_execute(&make).await?;
             fill(&client, index, world).await?;
             client.batch_execute(INDEX).await?;
-            // Also marks what everybody sees, so that the index alone is enough to compare.
+            // Also marks pages as all-visible, so that index-only scans are possible.
             client.batch_execute("VACUUM ANALYZE offers").await?;
             let best = client.prepare(BEST).await?;
             Ok::<_, Error>((client, best))

@@ -1,4 +1,4 @@
-//! SQLite, asked for each request, with the offers in a file of its own that goes with it.
+//! Prototype with SQLite: a query per request, on a temporary file that is deleted with it.
 
 use posthaste_wsqos::index::Index;
 use posthaste_wsqos::qos::{Definition, Offer, World};
@@ -9,7 +9,7 @@ use super::table::{BEST, Bounds, COLUMNS, INDEX, first_adequate};
 
 const PUT: &str = "INSERT INTO offers VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 
-/// The offers of an index.
+/// Copy of an index.
 pub(super) struct Sqlite(Connection);
 
 impl Sqlite {
@@ -22,7 +22,7 @@ impl Sqlite {
                 let offer = &found.offer;
                 let bounds = Bounds::of(&offer.qos, offer.expires, world);
                 all.prepare_cached(PUT)?.execute(params![
-                    None::<i64>, // as it comes
+                    None::<i64>, // assigned by SQLite
                     kind,
                     bounds.price,
                     bounds.time,

@@ -1,7 +1,7 @@
-//! What both databases are asked: one table, one index, one statement, for SQLite and PostgreSQL alike.
+//! Table, index and query of the database prototypes, the same for SQLite and PostgreSQL.
 //!
-//! What an offer does not promise stands there as the worst there can be, and what nobody asks for as what everything
-//! is enough for. So each bound is a plain comparison, which both find in the index.
+//! A missing promise is stored as the worst possible value. A missing requirement is a bound that every value meets. So
+//! each bound is a plain comparison that the index can evaluate.
 
 use jiff::Timestamp;
 use posthaste_units::{Rate, Ratio};
@@ -9,37 +9,37 @@ use posthaste_wsqos::qos::{Definition, Offer, World, is_adequate};
 
 use super::Error;
 
-/// The table's columns.
+/// Columns of the table.
 pub(super) const COLUMNS: &str = "(number INTEGER PRIMARY KEY, kind TEXT, price BIGINT, expires BIGINT,
     processing_time BIGINT, requests DOUBLE PRECISION, reliability DOUBLE PRECISION, availability DOUBLE PRECISION,
     provider TEXT, body TEXT)";
 
-/// The index: in the order of preference, with all that is compared.
+/// Index in the order of preference, with all compared columns.
 pub(super) const INDEX: &str = "CREATE INDEX preferred ON offers
     (kind, price, expires DESC, number, processing_time, availability, reliability, requests)";
 
-/// The cheapest that is enough, of a kind, but for so many.
+/// Query for the cheapest adequate offer of a type, after skipping the first `$8`.
 pub(super) const BEST: &str = "SELECT provider, body FROM offers WHERE number =
     (SELECT number FROM offers WHERE kind = $1 AND price <= $2 AND expires > $3 AND processing_time <= $4
          AND requests >= $5 AND reliability >= $6 AND availability >= $7
      ORDER BY price, expires DESC, number LIMIT 1 OFFSET $8)";
 
-/// What is compared, of an offer or of a question.
+/// Compared values of an offer or a requirement.
 pub(super) struct Bounds {
-    /// In millionths of the base currency.
+    /// Price in millionths of the base currency.
     pub(super) price: i64,
-    /// In microseconds since 1970.
+    /// Time in microseconds since 1970.
     pub(super) time: i64,
-    /// In nanoseconds.
+    /// Processing time in nanoseconds.
     pub(super) processing_time: i64,
-    /// Per second.
+    /// Requests per second.
     pub(super) requests: f64,
     pub(super) reliability: f64,
     pub(super) availability: f64,
 }
 
 impl Bounds {
-    /// Of an offer that expires at `time`, or of a question that is asked then.
+    /// Values of an offer that expires at `time`, or of a requirement stated at `time`.
     pub(super) fn of(qos: &Definition, time: Timestamp, world: &World<'_>) -> Self {
         let server = &qos.default.server;
         let price = qos.price.and_then(|price| world.rates.in_base(price));
@@ -58,7 +58,7 @@ impl Bounds {
     }
 }
 
-/// Asks until an offer is adequate in what has no column, too; `ask` leaves out so many and gives provider and document.
+/// First offer that is also adequate in properties without a column. `ask(n)` skips n rows, returns provider and JSON.
 pub(super) fn first_adequate(
     wanted: &Definition,
     world: &World<'_>,
@@ -76,7 +76,7 @@ pub(super) fn first_adequate(
     Ok(None)
 }
 
-/// As a database counts.
+/// Converts to a database integer, saturating.
 fn saturated(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

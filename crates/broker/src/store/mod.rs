@@ -1,7 +1,7 @@
-//! Where offers are kept: durably, with a log of every change.
+//! Stores: durable storage of the offers, with a log of every change.
 //!
-//! A store is used by one thread at a time. Another kind of store implements [`Store`], and is opened in [`Place`];
-//! what writes do is decided in [`plan`].
+//! One thread at a time uses a store. Another kind of store implements [`Store`] and is opened in [`Place`]. [`plan`]
+//! decides the effect of writes.
 
 mod place;
 mod plan;
@@ -23,132 +23,132 @@ pub use self::place::{Place, PlaceError};
 use crate::change::{Change, Key, Of, Tag};
 use crate::token::{Grant, Hash};
 
-/// What keeps offers.
+/// A store of offers.
 pub(crate) trait Store: Send {
-    /// Hands every offer there is to `take`, by its kind and as of one moment, and returns the number of the last
-    /// change among them. Some may have expired.
+    /// Passes every offer to `take`, grouped by type and as of one moment. Returns the number of the last change among
+    /// them. Some may have expired.
     fn load(&mut self, take: &mut dyn FnMut(Key, Offer)) -> Result<u64, StoreError>;
 
-    /// Makes `writes` durable in one transaction, at `now`. Each is made whole or not at all, whatever becomes of the
-    /// others; an error is of all of them, and then nobody can say whether they were made.
+    /// Stores `writes` durably in one transaction, at `now`. Each write is made completely or not at all, independently
+    /// of the others. An error concerns all of them; they may or may not have been stored.
     fn commit(&mut self, writes: &[Write], now: Timestamp) -> Result<Vec<Outcome>, StoreError>;
 
-    /// At most `limit` changes behind `number`, in order, whoever made them.
+    /// Returns at most `limit` changes after `number`, in order, from all writers.
     fn since(&mut self, number: u64, limit: usize) -> Result<Log, StoreError>;
 
-    /// The newest changes, at most `limit`, the newest first, each with the number of the token it came with.
+    /// Returns the newest changes, at most `limit`, newest first, each with the number of the token that made it.
     fn audit(&mut self, limit: usize) -> Result<Vec<(u64, Change)>, StoreError>;
 
-    /// Who may publish: one for each token that is valid.
+    /// Grants of all valid tokens.
     fn grants(&mut self) -> Result<Vec<Grant>, StoreError>;
 
-    /// Every token there has been.
+    /// All tokens, revoked ones included.
     fn tokens(&mut self) -> Result<Vec<Token>, StoreError>;
 
-    /// Lets a provider publish with one more token; its number.
+    /// Adds a token for a provider. Returns its number.
     fn grant(&mut self, provider: &str, token: Hash, now: Timestamp) -> Result<u64, StoreError>;
 
-    /// Ends a token's validity; whether it was valid.
+    /// Revokes a token. Returns true if it was valid.
     fn revoke(&mut self, token: u64, now: Timestamp) -> Result<bool, StoreError>;
 
-    /// Forgets some of the offers that have been expired for a minute at `now`, and some of the changes beyond the
-    /// last `keep`, as much as can be done in passing; whether there may be more.
+    /// Deletes up to [`AT_ONCE`] offers that expired at least a minute before `now`, and up to [`AT_ONCE`] changes
+    /// older than the last `keep`. Returns true if there may be more.
     fn tidy(&mut self, now: Timestamp, keep: usize) -> Result<bool, StoreError>;
 
-    /// From now on calls `wake` when somebody has changed something, as far as this kind of store hears of it.
+    /// Registers `wake` for changes by others, if this kind of store notices them.
     fn listen(&mut self, _wake: Wake) -> Result<(), StoreError> {
         Ok(())
     }
 }
 
-/// Says that something was changed.
+/// Callback after a change.
 pub(crate) type Wake = Box<dyn Fn() + Send + Sync>;
 
-/// How many offers, and how many changes, are forgotten at once.
+/// Maximum number of offers, and of changes, deleted at once.
 const AT_ONCE: usize = 1_000;
 
-/// Brokers with other clocks may hold what has expired here to be valid.
+/// Tolerance for clocks of other brokers, in which an offer may still be valid.
 const CLOCKS: SignedDuration = SignedDuration::from_secs(60);
 
-/// What has expired by then, in microseconds since 1970, can be forgotten at `now`.
+/// Latest expiry of offers that can be deleted at `now`, in microseconds since 1970.
 fn expired_by(now: Timestamp) -> i64 {
     now.as_microsecond() - CLOCKS.as_micros() as i64
 }
 
-/// What a provider wants to happen.
+/// A write of a provider.
 #[derive(Clone, Debug)]
 pub(crate) struct Write {
-    /// The number of the token it came with.
+    /// Number of the token that made it.
     pub(crate) by: u64,
-    /// What offers say from then on; none for those that are withdrawn.
+    /// New content of the offers; `None` to withdraw one.
     pub(crate) changes: Vec<(Key, Option<Offer>)>,
-    /// What must hold of the offer, or of each.
+    /// Precondition for each offer.
     pub(crate) only_if: Condition,
-    /// Of these there are no others from then on, and what is as it should be already is no change.
+    /// Withdraw all other offers of this provider and type. Unchanged offers are then not logged.
     pub(crate) alone: Option<Of>,
 }
 
-/// What must hold of an offer before it is changed (RFC 9110, section 13).
+/// Precondition of a change (RFC 9110, section 13).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// Nothing.
+    /// No condition.
     #[default]
     Any,
-    /// It is there.
+    /// The offer exists.
     There,
-    /// It is not there.
+    /// The offer does not exist.
     Absent,
-    /// It is there and says this.
+    /// The offer exists with this content.
     Says(Tag),
 }
 
-/// What became of a [`Write`].
+/// Outcome of a [`Write`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It is made.
+    /// Stored.
     Made(Made),
-    /// Its condition does not hold.
+    /// The condition does not hold.
     Refused,
-    /// There is no room for it.
+    /// A limit is reached.
     Full(Full),
 }
 
-/// What a [`Write`] has done.
+/// Effect of a [`Write`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Made {
-    /// How many of its offers had been there before.
+    /// Number of its offers that existed before.
     pub(crate) replaced: usize,
-    /// How many others are there no more.
+    /// Number of other offers that it withdrew.
     pub(crate) withdrawn: usize,
 }
 
-/// What a store has of its log behind a number.
+/// The part of a log after a number.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Log {
-    /// It goes on from there.
+    /// The changes after the number.
     Changes(Vec<Change>),
-    /// What followed has been forgotten: load all anew.
+    /// Deleted changes are missing: load all offers.
     Forgotten,
 }
 
-/// A token as a store knows it.
+/// A token as the store records it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
-    /// What it allows.
+    /// Grant of the token.
     pub(crate) grant: Grant,
-    /// When it was made.
+    /// Time of creation.
     pub(crate) made: Timestamp,
-    /// When it was revoked, if so.
+    /// Time of revocation, if any.
     pub(crate) revoked: Option<Timestamp>,
 }
 
-/// Why a store could not do what it was asked.
+/// Errors of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum StoreError {
-    /// Its disk, its connection, its server: it may work again later.
+    /// Disk, connection or server failed. The store may work again later.
     #[error("{0}")]
     Unavailable(String),
-    /// What is there was written by a later version, or by something else.
+    /// The content was written by a later version or by another program.
     #[error("{0}")]
     Unusable(String),
 }
@@ -160,7 +160,7 @@ impl StoreError {
         ))
     }
 
-    /// The same, of a store with this name.
+    /// Adds the name of the store to the error.
     fn of(self, name: impl fmt::Display) -> Self {
         match self {
             Self::Unavailable(words) => Self::Unavailable(format!("{name}: {words}")),

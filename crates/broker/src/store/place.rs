@@ -1,4 +1,4 @@
-//! Where a store is, as it is written on a command line or in a configuration.
+//! Location of a store, as written on a command line or in a configuration.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,22 +12,22 @@ use super::postgres::{Postgres, words};
 use super::sqlite::Sqlite;
 use super::{Store, StoreError};
 
-/// Where offers are kept.
+/// Location of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In this file.
+    /// SQLite database in this file.
     Sqlite(PathBuf),
-    /// In a PostgreSQL database, where several brokers may share them.
+    /// PostgreSQL database, which several brokers may share.
     Postgres(Box<Config>),
 }
 
-/// Why a text names no place.
+/// Errors in the location of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlaceError {
-    /// Another kind of store, or none.
+    /// Unknown kind of store, or none.
     #[error("{0:?} is no store: want sqlite:FILE or postgres://USER@HOST/DATABASE")]
     Kind(String),
-    /// A PostgreSQL database that nobody could connect to.
+    /// Incomplete or invalid PostgreSQL address.
     #[error(
         "this is no PostgreSQL database: {0}: want postgres://USER:PASSWORD@HOST:PORT/DATABASE"
     )]
@@ -35,7 +35,7 @@ pub enum PlaceError {
 }
 
 impl Place {
-    /// Opens what is there, brings its schema up to date, or makes it.
+    /// Opens the store. Migrates its schema, or creates it.
     pub(crate) fn open(&self) -> Result<Box<dyn Store>, StoreError> {
         Ok(match self {
             Self::Sqlite(file) => Box::new(Sqlite::open(file)?),
@@ -45,7 +45,7 @@ impl Place {
         })
     }
 
-    /// The same, where a file is looked for in `folder`.
+    /// Resolves a relative file against `folder`.
     pub(crate) fn beside(self, folder: &Path) -> Self {
         match self {
             Self::Sqlite(file) => Self::Sqlite(folder.join(file)),
@@ -71,7 +71,7 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(file) => write!(f, "sqlite:{}", file.display()),
-            // Without the password.
+            // Omits the password.
             Self::Postgres(config) => {
                 let name = config
                     .get_dbname()

@@ -1,7 +1,7 @@
-//! What writes come to: the same in every store.
+//! Effect of writes, the same for every store.
 //!
-//! A store looks up what it has of the offers in question, this decides, and the store does as planned, all in one
-//! transaction that nobody else's changes can come between.
+//! In one isolated transaction a store looks up the offers concerned, this module plans the changes, and the store
+//! executes them.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -12,16 +12,16 @@ use posthaste_wsqos::qos::Offer;
 use super::{Condition, Made, Outcome, Write};
 use crate::change::{Key, Of, Tag};
 
-/// What a store has of an offer.
+/// State of a stored offer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Standing {
-    /// In microseconds since 1970.
+    /// Expiry in microseconds since 1970.
     pub(super) expires: i64,
-    /// What it says, where [`tags_count`].
+    /// Tag of the content, if [`tags_count`].
     pub(super) tag: Option<Tag>,
 }
 
-/// What is to be done for [`Write`]s, and what becomes of each.
+/// Changes to make for [`Write`]s, and their outcomes.
 #[derive(Debug, Default)]
 pub(super) struct Plan<'w> {
     pub(super) outcomes: Vec<Outcome>,
@@ -33,43 +33,43 @@ pub(super) struct Plan<'w> {
 #[derive(Debug)]
 pub(super) struct Step<'w> {
     pub(super) key: Cow<'w, Key>,
-    /// The number of the token it came with.
+    /// Number of the token that made it.
     pub(super) by: u64,
-    /// What takes its place; none where it goes.
+    /// New content; `None` to withdraw the offer.
     pub(super) body: Option<Body>,
 }
 
-/// An offer as it is stored.
+/// An offer as stored.
 #[derive(Debug)]
 pub(super) struct Body {
     pub(super) json: String,
-    /// In microseconds since 1970.
+    /// Expiry in microseconds since 1970.
     pub(super) expires: i64,
 }
 
-/// What a store has of the offers in question.
+/// State of the offers concerned.
 pub(super) type Standings<'w> = HashMap<Cow<'w, Key>, Standing>;
 
-/// The offers that `writes` name; some may come several times.
+/// Offers that `writes` name, possibly repeated.
 pub(super) fn keys(writes: &[Write]) -> impl Iterator<Item = &Key> {
     let changes = writes.iter().flat_map(|write| &write.changes);
     changes.map(|(key, _)| key)
 }
 
-/// Of what `writes` want to be all there is.
+/// Providers and types whose other offers `writes` withdraw.
 pub(super) fn alone(writes: &[Write]) -> impl Iterator<Item = &Of> {
     writes.iter().filter_map(|write| write.alone.as_ref())
 }
 
-/// Whether it matters what offers say.
+/// Returns true if `writes` depend on the content of stored offers.
 pub(super) fn tags_count(writes: &[Write]) -> bool {
     let asks = |write: &Write| matches!(write.only_if, Condition::Says(_)) || write.alone.is_some();
     writes.iter().any(asks)
 }
 
-/// Decides what `writes` do, one after the other, where `standing` is what there is of [`keys`] and [`alone`].
+/// Plans `writes` one after the other. `standing` has the stored offers of [`keys`] and [`alone`].
 ///
-/// What has expired is not there. Withdrawing what a store does not have changes nothing.
+/// Expired offers count as absent. Withdrawing an offer that is not stored changes nothing.
 pub(super) fn plan<'w>(
     writes: &'w [Write],
     now: Timestamp,
@@ -124,7 +124,7 @@ pub(super) fn plan<'w>(
     plan
 }
 
-/// What there is beside a write that wants to be all there is, in order.
+/// Offers that a write of a complete list withdraws, in order.
 fn others<'w>(write: &Write, standing: &Standings<'w>) -> Vec<Cow<'w, Key>> {
     let Some(of) = &write.alone else {
         return Vec::new();

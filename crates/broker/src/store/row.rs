@@ -1,4 +1,4 @@
-//! Offers and changes, from what a store has of them.
+//! Conversion of stored rows to offers and changes.
 
 use jiff::Timestamp;
 use posthaste_wsqos::qos::Offer;
@@ -6,21 +6,21 @@ use posthaste_wsqos::qos::Offer;
 use super::Log;
 use crate::change::{Change, Key};
 
-/// One entry of a log as it is stored.
+/// One entry of a log as stored.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) number: u64,
-    /// In microseconds since 1970.
+    /// Time in microseconds since 1970.
     pub(super) at: i64,
-    /// The number of the token it came with.
+    /// Number of the token that made it.
     pub(super) by: u64,
     pub(super) key: Key,
-    /// The offer as JSON; none where it was withdrawn.
+    /// The offer as JSON; `None` after a withdrawal.
     pub(super) body: Option<String>,
 }
 
 impl Entry {
-    /// With the number of the token first.
+    /// Converts to a change, preceded by the number of the token.
     pub(super) fn audited(self) -> (u64, Change) {
         (self.by, self.read())
     }
@@ -36,7 +36,7 @@ impl Entry {
     }
 }
 
-/// Reads a stored offer. One that cannot be read is as good as withdrawn: a broker of another version wrote it.
+/// Parses a stored offer. An unreadable one, written by a broker of another version, counts as withdrawn.
 pub(super) fn offer(key: &Key, json: &str) -> Option<Offer> {
     let Key {
         kind,
@@ -48,8 +48,8 @@ pub(super) fn offer(key: &Key, json: &str) -> Option<Offer> {
         .ok()
 }
 
-/// The entries behind `number` of a log that ends with `last`. Numbers have no gap, so that one shows what has been
-/// forgotten.
+/// Converts the entries after `number` of a log that ends with `last`. Numbers have no gaps, so a gap shows deleted
+/// entries.
 pub(super) fn log(number: u64, last: u64, behind: impl IntoIterator<Item = Entry>) -> Log {
     let mut behind = behind.into_iter().peekable();
     let goes_on = match behind.peek() {

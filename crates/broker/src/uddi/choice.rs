@@ -1,4 +1,4 @@
-//! Which of a registry's services have offers for a type that may be fetched.
+//! Selection of the registered services whose documents may be fetched.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +8,10 @@ use posthaste_wsqos::qos::bounds;
 
 use crate::shelf::Place;
 
-/// Documents of one provider for one type.
+/// Maximum number of documents per provider and type.
 const PLACES: usize = 64;
 
-/// What becomes of services, by the order of [`STATES`].
+/// Result for a service, in the order of [`STATES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Taken,
@@ -22,12 +22,11 @@ pub(super) enum State {
     Cut,
 }
 
-/// How many services ended how.
+/// Number of services per state.
 pub(crate) type Tally = [u64; STATES.len()];
 
-/// What a [`State`] is called: fetched; of a business that is not trusted; without an address to be called at;
-/// with a document that may not be fetched; beyond what one provider may have; left out by the registry or beyond what
-/// is asked for of one type.
+/// Names of the [`State`]s: fetched; business not trusted; no valid address; document not allowed; beyond the maximum
+/// per provider; omitted by the registry or beyond the maximum per type.
 pub(crate) const STATES: [&str; 6] = [
     "taken",
     "untrusted",
@@ -42,15 +41,15 @@ pub(super) struct Choice<'c> {
     kind: &'c str,
     trusted: &'c BTreeSet<String>,
     from: &'c [Document],
-    /// What the type itself names, if it may be fetched.
+    /// Document that the type itself names, if it may be fetched.
     described: Option<Document>,
-    /// By provider; in each by URL, those of types last.
+    /// Documents by provider, sorted by URL, with those of types last.
     pub(super) places: BTreeMap<String, Vec<Place>>,
     pub(super) tally: Tally,
 }
 
 impl<'c> Choice<'c> {
-    /// `overview` is the document that the type names.
+    /// Creates an empty selection. `overview` is the document that the type names.
     pub(super) fn new(
         kind: &'c str,
         overview: Option<&str>,
@@ -68,12 +67,12 @@ impl<'c> Choice<'c> {
         }
     }
 
-    /// Counts services that are not looked at.
+    /// Counts services without processing them.
     pub(super) fn count(&mut self, state: State, services: usize) {
         self.tally[state as usize] += services as u64;
     }
 
-    /// Takes what a service has for the type.
+    /// Adds the documents of a service for the type.
     pub(super) fn take(&mut self, service: &Service) {
         if !self.trusted.contains(&service.business) {
             return self.count(State::Untrusted, 1);
@@ -102,7 +101,7 @@ impl<'c> Choice<'c> {
         };
         let own = match overview {
             Some(url) => Document::new(url),
-            // What a service says of itself.
+            // Default: the service's own description.
             None => address.relative("?wsdl"),
         };
         let own = own.ok().filter(|own| is_allowed(own, self.from));
@@ -121,10 +120,10 @@ impl<'c> Choice<'c> {
     }
 }
 
-/// Adds a document to a provider's.
+/// Adds a document to a provider's list.
 fn put(places: &mut Vec<Place>, wanted: Place) -> State {
     if places.iter().any(|place| place.url == wanted.url) {
-        // Two bindings, one document: its offers hold for the first.
+        // Two bindings share one document: its offers apply to the first.
         return State::Taken;
     }
     if places.len() == PLACES {
@@ -140,7 +139,7 @@ fn is_allowed(document: &Document, from: &[Document]) -> bool {
     from.iter().any(|from| document.is_beside(from))
 }
 
-/// What a binding says of the type, if it implements it: a document, or nothing.
+/// Document that a binding names for the type, if any; outer `None` if the binding does not implement the type.
 fn overview<'b>(binding: &'b Binding, kind: &str) -> Option<Option<&'b str>> {
     let mut interfaces = binding.interfaces.iter();
     let found = interfaces.find(|interface| interface.tmodel == kind)?;
@@ -176,12 +175,12 @@ mod tests {
         }
     }
 
-    /// What is fetched, and the states of these bindings of the trusted ada.
+    /// Fetched documents and states for these bindings of the trusted provider "ada".
     fn chosen(bindings: Vec<Binding>) -> (Vec<(String, String)>, Tally) {
         chosen_of(None, bindings)
     }
 
-    /// The same of a type that names a document.
+    /// The same for a type that names a document.
     fn chosen_of(overview: Option<&str>, bindings: Vec<Binding>) -> (Vec<(String, String)>, Tally) {
         let trusted = BTreeSet::from(["ada".to_owned()]);
         let from = [Document::new("http://in/anything").unwrap()];
@@ -246,7 +245,7 @@ mod tests {
             urls("http://in/t", named(Some("http://in/o"))),
             ["http://in/o"]
         );
-        // What the binding names is not replaced by it either.
+        // The type's document does not replace the one that the binding names.
         let named = named(Some("http://out/o"));
         let (places, tally) = chosen_of(Some("http://in/t"), vec![named]);
         assert_eq!((places.len(), tally[State::Elsewhere as usize]), (0, 1));
@@ -270,7 +269,7 @@ mod tests {
         );
         let long = format!("http://in/{}", "x".repeat(bounds::TEXT));
         assert_eq!(at(Some(&long), Some("http://in/offers")), "no-address");
-        // Scheme, host and port: all three.
+        // Same origin: scheme, host and port must all match.
         for url in [
             "http://out/a",
             "https://in/a",

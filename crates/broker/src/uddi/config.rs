@@ -1,4 +1,4 @@
-//! The registry in `broker.toml`.
+//! UDDI registry in `broker.toml`.
 
 use posthaste_offers::{Document, Endpoint};
 use posthaste_serve::ConfigError;
@@ -9,32 +9,32 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 use super::is_key;
 use crate::sources::minute;
 
-/// How often anybody is asked at most.
+/// Minimum query and fetch interval.
 const LEAST: Span = Span::from_secs(1);
 
-/// A registry, what it is asked for, and whom to believe.
+/// A UDDI registry, the types to query, and the trusted providers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Uddi {
-    /// Where it answers questions; what `GetRegistryLocation` answers.
+    /// URL of the inquiry API. Also the answer to `GetRegistryLocation`.
     pub inquiry: String,
-    /// The version that it is asked in: 2 or 3, the default.
+    /// UDDI version of the queries: 2 or 3. Default 3.
     #[serde(default, deserialize_with = "version")]
     pub version: Version,
-    /// Types of interface that it is asked for from the beginning, by their keys; others once a client asks.
+    /// Keys of the interface types queried from the start. Others are added when a client requests them.
     #[serde(default)]
     pub types: Vec<String>,
-    /// Trusted providers: the keys of their businesses.
+    /// Trusted providers, as business keys.
     #[serde(default)]
     pub businesses: Vec<String>,
-    /// A category whose businesses are trusted, too.
+    /// Category whose businesses are also trusted.
     pub category: Option<Category>,
-    /// Where offers may be fetched, as URLs of which scheme, host and port count.
+    /// Origins from which offers may be fetched: scheme, host and port of these URLs.
     pub from: Vec<String>,
-    /// How often it is asked for services and providers. Default 300 s.
+    /// Query interval for services and providers. Default 300 s.
     #[serde(default = "minutes")]
     pub ask_every: Span,
-    /// How often each document with offers is fetched. Default 60 s.
+    /// Fetch interval of each document with offers. Default 60 s.
     #[serde(default = "minute")]
     pub fetch_every: Span,
 }
@@ -43,13 +43,13 @@ pub struct Uddi {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Category {
-    /// The key of the system of categories. Only in one that the registry checks it means anything: in others every
-    /// publisher can put himself.
+    /// Key of the category system. Use a system that the registry checks; in others every publisher can categorise
+    /// itself.
     pub tmodel: String,
-    /// The place's name, which counts among `uddi:uddi.org:categorization:general_keywords` only.
+    /// Name of the category. Only significant in `uddi:uddi.org:categorization:general_keywords`.
     #[serde(default)]
     pub name: String,
-    /// The place.
+    /// Value of the category.
     pub value: String,
 }
 

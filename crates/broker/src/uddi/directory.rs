@@ -1,4 +1,4 @@
-//! What the rest of the broker knows of the registry, and what it wants of it.
+//! State of the UDDI registry, shared between its watcher and the rest of the broker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,13 +11,13 @@ use super::choice::{STATES, Tally};
 use super::config::Uddi;
 use super::is_key;
 
-/// Types that clients may have the registry asked for, at the same time.
+/// Maximum number of types queried on behalf of clients at the same time.
 const DEMANDED: usize = 1_000;
 
-/// What the threads of a broker share of the registry.
+/// Registry state shared by the threads of a broker.
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
-    /// Where it answers questions.
+    /// URL of the inquiry API.
     pub(crate) location: String,
     known: Mutex<Known>,
     news: Notify,
@@ -29,31 +29,31 @@ pub(crate) struct Directory {
 #[derive(Debug, Default)]
 struct Known {
     trusted: BTreeSet<String>,
-    /// By type, what became of its services; none where nobody has asked yet.
+    /// Results by type; `None` before the first query.
     kinds: BTreeMap<String, Option<Tally>>,
-    /// Those of them that the configuration names.
+    /// Types named in the configuration.
     configured: BTreeSet<String>,
-    /// When all there is was told last.
+    /// Time of the last complete answer.
     last: Option<Instant>,
-    /// Why it does not answer now.
+    /// Error of the last round of queries, if it failed.
     trouble: Option<String>,
 }
 
-/// How the registry is.
+/// Snapshot of the state, for the status page and metrics.
 pub(crate) struct States {
-    /// Trusted providers.
+    /// Number of trusted providers.
     pub(crate) trusted: usize,
-    /// Types of interface.
+    /// Number of interface types.
     pub(crate) kinds: usize,
-    /// What became of services.
+    /// Number of services by state.
     pub(crate) services: [(&'static str, u64); STATES.len()],
-    /// How long ago all there is was told; none where it never was.
+    /// Time since the last complete answer; `None` before the first.
     pub(crate) age: Option<Duration>,
-    /// Why it does not answer now.
+    /// Error of the last round of queries, if it failed.
     pub(crate) trouble: Option<String>,
-    /// Rounds of questions that it answered, and that it did not.
+    /// Successful and failed rounds of queries.
     pub(crate) rounds: (u64, u64),
-    /// Types that clients asked about beyond what may be asked for at once.
+    /// Number of requests for types beyond the maximum.
     pub(crate) refused: u64,
 }
 
@@ -72,7 +72,7 @@ impl Directory {
         }
     }
 
-    /// A client has asked for a type.
+    /// Requests a type on behalf of a client.
     pub(crate) fn demand(&self, kind: &str) {
         if !is_key(kind) {
             return;
@@ -90,12 +90,12 @@ impl Directory {
         self.news.notify_one();
     }
 
-    /// Resolves once somebody has asked for a type that nobody asked for before.
+    /// Resolves when a client has requested a new type.
     pub(super) async fn demanded(&self) {
         self.news.notified().await;
     }
 
-    /// The types to ask for: those that have not been asked for yet, or all.
+    /// Types to query: all, or only those not queried yet.
     pub(super) fn kinds(&self, only_new: bool) -> Vec<String> {
         let known = self.known();
         let wanted = known
@@ -109,14 +109,14 @@ impl Directory {
         self.known().trusted = providers;
     }
 
-    /// The registry has answered for a type.
+    /// Stores the results for a type.
     pub(super) fn told(&self, kind: &str, tally: Tally) {
         if let Some(place) = self.known().kinds.get_mut(kind) {
             *place = Some(tally);
         }
     }
 
-    /// Forgets the types that only clients asked for and the registry does not know: they may ask again.
+    /// Removes types that are unknown to the registry and not configured. Clients may request them again.
     pub(super) fn forget_unknown(&self) {
         let mut known = self.known();
         let Known {
@@ -125,7 +125,7 @@ impl Directory {
         kinds.retain(|kind, tally| configured.contains(kind) || *tally != Some(Tally::default()));
     }
 
-    /// A round of questions is over; whether that is news.
+    /// Records the end of a round of queries. Returns true if an outage starts or ends.
     pub(super) fn note(&self, outcome: Result<(), String>) -> bool {
         let counter = if outcome.is_ok() {
             &self.heard
@@ -141,7 +141,7 @@ impl Directory {
         before.is_some() != known.trouble.is_some()
     }
 
-    /// The providers that are trusted.
+    /// Trusted providers.
     pub(crate) fn trusted(&self) -> BTreeSet<String> {
         self.known().trusted.clone()
     }

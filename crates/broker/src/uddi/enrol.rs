@@ -1,4 +1,4 @@
-//! Registering a service, so that brokers find its offers: what is there already stays, and doing it again changes nothing.
+//! Registration of a service in a UDDI registry. Idempotent: existing entries are kept.
 
 use posthaste_uddi::{
     Binding, Business, Category, Interface, Registered, Service, TModel, Version,
@@ -8,55 +8,55 @@ use super::is_key;
 use super::publisher::Publisher;
 use crate::Error;
 
-/// A service to be registered, and with whom.
+/// A service to register, and the registry.
 #[derive(Clone, Debug)]
 pub struct Enrolment {
-    /// What the registry speaks. In version 3 publishers choose keys, by which they find again what they have registered. In
-    /// version 2 registries give keys: what has an empty one here is found again by its name.
+    /// UDDI version. In version 3 publishers choose the keys and use them to find existing entries. In version 2 the
+    /// registry assigns the keys: an entry with an empty key here is found by its name.
     pub version: Version,
-    /// Where the registry answers questions.
+    /// URL of the inquiry API.
     pub inquiry: String,
-    /// Where it is published to.
+    /// URL of the publication API.
     pub publish: String,
-    /// Where it gives tokens.
+    /// URL of the security API.
     pub security: String,
-    /// Whom the registry knows.
+    /// User name at the registry.
     pub user: String,
-    /// By what.
+    /// Password of the user.
     pub password: String,
-    /// The provider's key and name; one that is there stays as it is.
+    /// Key and name of the provider's business. An existing business is not changed.
     pub business: (String, String),
-    /// The service's key and name.
+    /// Key and name of the service.
     pub service: (String, String),
-    /// The key of the type of interface; in version 2 its name will do, if it is the user's own.
+    /// Key of the interface type. In version 2 the name suffices if the user owns the type.
     pub kind: String,
-    /// The WSDL of the type, which is registered, too, if it is not there.
+    /// WSDL of the type. Needed to register a missing type.
     pub wsdl: Option<String>,
-    /// Where the service is called.
+    /// Address of the service.
     pub endpoint: String,
-    /// Where its offers are, if not in its description at `?wsdl`.
+    /// URL of its offers, if they are not in its description at `?wsdl`.
     pub offers: Option<String>,
 }
 
-/// What stands in the registry now.
+/// A registered entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Enrolled {
     /// `tModel`, `business` or `service`.
     pub what: &'static str,
-    /// Its key.
+    /// Key of the entity.
     pub key: String,
-    /// Whether it was saved; else it had been there.
+    /// True if it was saved, false if it already existed.
     pub saved: bool,
 }
 
-/// What registers.
+/// Registration in progress.
 struct Registrar {
     publisher: Publisher,
     done: Vec<Enrolled>,
 }
 
-/// Registers a service, its business and, where it is missing, its type; and what gives keys of their kind, without which
-/// a registry takes none (version 3, section 5.2.2.1).
+/// Registers a service, its business and, if missing, its type. Also registers missing key generators, because a
+/// registry accepts no keys without them (version 3, section 5.2.2.1).
 pub fn enrol(wanted: &Enrolment) -> Result<Vec<Enrolled>, Error> {
     let done = posthaste_offers::wait(async {
         let mut registrar = Registrar {
@@ -97,7 +97,7 @@ impl Registrar {
         self.service(service).await
     }
 
-    /// The key of the type.
+    /// Returns the key of the type. Registers it if missing.
     async fn tmodel(&mut self, wanted: &Enrolment, own: &[TModel]) -> Result<String, Error> {
         let name = &wanted.kind;
         let known = own.iter().find(|own| own.name == *name);
@@ -128,7 +128,7 @@ impl Registrar {
         .await
     }
 
-    /// The key of the business.
+    /// Returns the key of the business. Registers it if missing.
     async fn business(&mut self, wanted: &Enrolment, own: &[Business]) -> Result<String, Error> {
         let (key, name) = wanted.business.clone();
         let known = own.iter().find(|own| key.is_empty() && own.name == name);
@@ -163,7 +163,7 @@ impl Registrar {
         if let Some(found) = &found {
             service.key.clone_from(&found.key);
         }
-        // The registry has given those.
+        // Binding keys are assigned by the registry.
         for binding in found.iter_mut().flat_map(|found| &mut found.bindings) {
             binding.key.clear();
         }
@@ -179,7 +179,7 @@ impl Registrar {
         Ok(())
     }
 
-    /// Has there be what gives keys like this one, if there is one.
+    /// Registers the key generator for this key, if the key needs one and it is missing.
     async fn generator(&mut self, key: &str) -> Result<(), Error> {
         let Some((partition, _)) = key.rsplit_once(':') else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Questions to a registry, page by page.
+//! Queries to a UDDI registry, page by page.
 
 use std::collections::BTreeSet;
 
@@ -10,22 +10,22 @@ use thiserror::Error;
 use super::choice::{Choice, State};
 use super::config::Category;
 
-/// Services of one type, and providers of one category, that are looked at.
+/// Maximum number of services per type, and of providers per category.
 const MOST: usize = 10_000;
 
-/// A registry that is asked.
+/// Inquiry API of a registry.
 pub(super) struct Inquiry {
     endpoint: Endpoint,
     version: Version,
 }
 
-/// Why it does not answer.
+/// Errors of a query.
 #[derive(Debug, Error)]
 pub(super) enum Silence {
-    /// Nothing came, or in a form that cannot be meant.
+    /// No reply, or an unusable one.
     #[error(transparent)]
     Unheard(#[from] posthaste_offers::Error),
-    /// Something that is no answer came.
+    /// The reply is not a valid answer.
     #[error(transparent)]
     Answer(#[from] AnswerError),
 }
@@ -35,7 +35,7 @@ impl Inquiry {
         Self { endpoint, version }
     }
 
-    /// The keys of the businesses in a category.
+    /// Keys of the businesses in a category.
     pub(super) async fn businesses(
         &self,
         category: &Category,
@@ -65,7 +65,7 @@ impl Inquiry {
         }
     }
 
-    /// What there is for a type, of these businesses, from these places.
+    /// Documents to fetch for a type, from trusted businesses and allowed origins.
     pub(super) async fn services<'c>(
         &self,
         kind: &'c str,
@@ -95,7 +95,7 @@ impl Inquiry {
         }
     }
 
-    /// The document that a type names.
+    /// Document that a type names.
     async fn overview(&self, kind: &str) -> Result<Option<String>, Silence> {
         let found = self.ask(self.version.get_tmodel_detail(kind)).await?;
         match answer::tmodels(&found, self.version) {
@@ -107,7 +107,7 @@ impl Inquiry {
     async fn page(&self, kind: &str, from: usize) -> Result<Page, Silence> {
         let found = self.ask(self.version.find_service(kind, from)).await?;
         match answer::services_found(&found, self.version, from) {
-            // Version 2 refuses where version 3 finds nothing.
+            // Version 2 returns an error where version 3 returns an empty result.
             Err(error) if error.is_unknown_key() => Ok(Page {
                 keys: Vec::new(),
                 rest: Rest::None,

@@ -1,4 +1,4 @@
-//! A registry that is written to, in either version.
+//! Publication to a registry, in either version.
 
 use bytes::Bytes;
 use posthaste_offers::Endpoint;
@@ -7,7 +7,7 @@ use posthaste_uddi::{AnswerError, Business, Registered, Service, TModel, Version
 use super::enrol::Enrolment;
 use crate::Error;
 
-/// With a token.
+/// An authenticated session.
 pub(super) struct Publisher {
     pub(super) version: Version,
     inquiry: Endpoint,
@@ -33,13 +33,13 @@ impl Publisher {
         })
     }
 
-    /// Gives the token back; one that is not discarded ends by itself.
+    /// Discards the token. On failure the token expires by itself.
     pub(super) async fn close(self) {
         let discard = self.version.discard_auth_token(&self.token);
         let _ = call(&self.security, discard).await;
     }
 
-    /// What the token's owner has registered.
+    /// Entities of the token's owner.
     pub(super) async fn own(&self) -> Result<Registered, Error> {
         let request = self.version.get_registered_info(&self.token);
         answer::registered(&self.publish(request).await?, self.version).map_err(failed)
@@ -65,7 +65,7 @@ impl Publisher {
         known(answer::services(&found, self.version))
     }
 
-    /// The type's key, as the others give theirs.
+    /// Saves a type and returns its key, like the other save functions.
     pub(super) async fn save_tmodel(&self, tmodel: &TModel) -> Result<String, Error> {
         let request = self.version.save_tmodel(&self.token, tmodel);
         let saved = answer::tmodels(&self.publish(request).await?, self.version);
@@ -93,7 +93,7 @@ impl Publisher {
     }
 }
 
-/// The key under which the registry has saved what was sent.
+/// Key under which the registry has saved the entity.
 fn saved_as<T>(
     saved: Result<Vec<T>, AnswerError>,
     key: impl FnOnce(T) -> String,
@@ -103,7 +103,7 @@ fn saved_as<T>(
     key.ok_or_else(|| failed("the registry does not say what it has saved"))
 }
 
-/// What there is under the one key that was asked for.
+/// The entity of a single requested key, if it exists.
 fn known<T>(found: Result<Vec<T>, AnswerError>) -> Result<Option<T>, Error> {
     match found {
         Ok(found) => Ok(found.into_iter().next()),

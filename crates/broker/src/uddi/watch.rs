@@ -1,4 +1,4 @@
-//! Asks the registry again and again, and has the offers of what it names fetched.
+//! Periodic queries to the UDDI registry, and the fetching of offers from its services.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::inquiry::{Inquiry, Silence};
 use crate::fetching::Means;
 use crate::shelf::{Place, Shelf};
 
-/// How long to wait before the first further try; each time twice as long, up to the usual time between questions.
+/// Wait before the first retry. Doubles with each retry, up to the usual query interval.
 const BACK_OFF: Duration = Duration::from_secs(1);
 
-/// The registry and what it has told.
+/// Watcher of a registry.
 pub(crate) struct Watch {
     uddi: Uddi,
     inquiry: Inquiry,
@@ -26,11 +26,11 @@ pub(crate) struct Watch {
     trusted: BTreeSet<String>,
 }
 
-/// What is being fetched, by type and provider.
+/// Offer sources in use, by type and provider.
 struct Fetched {
     means: Means,
     shelves: BTreeMap<(String, String), (Vec<Place>, AbortHandle)>,
-    // Ends the tasks with it.
+    // Dropping the set ends the tasks.
     tasks: JoinSet<()>,
 }
 
@@ -48,7 +48,7 @@ impl Watch {
         })
     }
 
-    /// For ever.
+    /// Runs forever.
     pub(crate) async fn run(mut self, means: Means) {
         let mut fetched = Fetched {
             means,
@@ -61,7 +61,7 @@ impl Watch {
         loop {
             let only_new = tokio::select! {
                 () = sleep_until(next) => false,
-                // One that is away is not asked more often for it.
+                // During an outage, requests of clients trigger no extra queries.
                 () = self.directory.demanded(), if !failing => true,
             };
             let outcome = self.ask(only_new, &mut fetched).await;
@@ -83,7 +83,7 @@ impl Watch {
         }
     }
 
-    /// Asks for what is new, or for everything; says what stood in the way last.
+    /// Queries new types or everything. Returns the last error.
     async fn ask(&mut self, only_new: bool, fetched: &mut Fetched) -> Result<(), String> {
         let kinds = self.directory.kinds(only_new);
         if !only_new {
@@ -107,7 +107,7 @@ impl Watch {
                     fetched.set(&kind, choice.places, &self.uddi);
                 }
                 Err(error @ Silence::Unheard(_)) => return Err(error.to_string()),
-                // The next type may be another matter.
+                // An error for one type does not stop the others.
                 Err(error @ Silence::Answer(_)) => outcome = Err(format!("{kind}: {error}")),
             }
         }
@@ -119,12 +119,12 @@ impl Watch {
 }
 
 impl Fetched {
-    /// Has these documents be fetched for a type, and no others.
+    /// Fetches exactly these documents for a type, and stops all others.
     fn set(&mut self, kind: &str, mut found: BTreeMap<String, Vec<Place>>, uddi: &Uddi) {
         let known = self.shelves.keys().filter(|(of, _)| of == kind);
         let known: Vec<String> = known.map(|(_, provider)| provider.clone()).collect();
         for provider in known {
-            // Who has nothing any more withdraws what he had.
+            // A provider without documents withdraws its offers.
             found.entry(provider).or_default();
         }
         for (provider, places) in found {
@@ -146,7 +146,7 @@ impl Fetched {
             let task = self.tasks.spawn(shelf.keep(self.means.clone()));
             self.shelves.insert(key, (places, task));
         }
-        // What was to be withdrawn and is.
+        // Removes tasks that have finished their withdrawals.
         while self.tasks.try_join_next().is_some() {}
         self.shelves
             .retain(|_, (places, task)| !places.is_empty() || !task.is_finished());

@@ -1,4 +1,4 @@
-//! What is written for people is true: the example's values are the defaults, the page names each key, the description each path.
+//! Documentation tests: the example shows the defaults, the page names every key, and the description every path.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use posthaste_broker::Config;
 const EXAMPLE: &str = include_str!("../../../../examples/broker.toml");
 const PAGE: &str = include_str!("../../../../docs/reference/broker-api.md");
 
-/// The example without the # before its keys.
+/// The example with all keys uncommented.
 fn with_every_key() -> String {
     let bare = |line: &str| {
         let rest = line.strip_prefix("# ")?;

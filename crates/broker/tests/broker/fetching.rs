@@ -12,7 +12,7 @@ use posthaste_wsqos::qos::{Document, Offer, Offers};
 
 use crate::support::{offer, send, start};
 
-/// A provider's server: documents by path, and what was asked for. A path without a document is never answered.
+/// A provider's server: documents by path, and a log of requests. Requests for unknown paths are never answered.
 #[derive(Clone)]
 pub(crate) struct Provider {
     pub(crate) address: SocketAddr,
@@ -68,12 +68,12 @@ impl Provider {
     }
 }
 
-/// A broker that fetches these.
+/// A broker with these sources.
 fn broker(sources: Vec<Source>) -> (Broker, tempfile::TempDir) {
     limited(sources, Limits::default())
 }
 
-/// A broker that fetches these and accepts that many offers.
+/// A broker with these sources and limits.
 fn limited(sources: Vec<Source>, limits: Limits) -> (Broker, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let store = Place::Sqlite(folder.path().join("offers.db"));
@@ -88,7 +88,7 @@ fn limited(sources: Vec<Source>, limits: Limits) -> (Broker, tempfile::TempDir) 
     )
 }
 
-/// Waits until the broker has offers of these names, the cheapest first.
+/// Waits until the broker has exactly the offers `wanted`, cheapest first.
 fn until(broker: &Broker, wanted: &[&str]) {
     let since = Instant::now();
     loop {
@@ -109,7 +109,7 @@ fn until(broker: &Broker, wanted: &[&str]) {
     }
 }
 
-/// How often the broker could not fetch.
+/// Number of failed fetches.
 fn failures(broker: &Broker) -> f64 {
     let text = send(broker.addr, "GET", "/metrics", &[], "").body;
     let line = text

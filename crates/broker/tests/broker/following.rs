@@ -1,4 +1,4 @@
-//! The stream of changes, and brokers that follow.
+//! Stream of changes, and followers.
 
 use std::io::{BufRead, BufReader, Read as _, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,7 +11,7 @@ use crate::support::{Shop, offer, question, send, start};
 /// A reader of the stream.
 struct Reader(BufReader<TcpStream>);
 
-/// An event without its data's dates.
+/// An event, with dates removed from its data.
 #[derive(Debug, PartialEq)]
 struct Told {
     event: String,
@@ -32,7 +32,7 @@ impl Reader {
         Self(BufReader::new(socket))
     }
 
-    /// The next event but `alive`.
+    /// Next event other than `alive`.
     fn next(&mut self) -> Told {
         let mut told = Told {
             event: String::new(),
@@ -91,8 +91,8 @@ fn the_stream_tells_what_there_is_and_what_happens() {
     assert_eq!(reader.next(), told("withdrawn", Some(3), Some("Gold")));
 }
 
-/// More changes than are kept for it pass while it does not read: at first it has some of what waits, and then
-/// not enough.
+/// A reader that stops reading misses more changes than the broker keeps for it. It gets the queued ones, and then the
+/// stream ends.
 #[test]
 fn a_reader_that_falls_behind_is_cut_off_and_never_skips_a_change() {
     const OFFERS: u32 = 500;
@@ -116,7 +116,7 @@ fn a_reader_that_falls_behind_is_cut_off_and_never_skips_a_change() {
     let mut lines = reader.0.by_ref().lines().map(Result::unwrap);
     let mut ids: Vec<u64> = lines.by_ref().filter_map(id).take(2000).collect();
     (25..70).for_each(change_all);
-    // Until the chunk that ends it, or there is nothing more to be told.
+    // Up to the final chunk, or until the stream is idle.
     let goes_on = |line: &String| !["0", "event: alive"].contains(&line.as_str());
     ids.extend(lines.take_while(goes_on).filter_map(id));
     let expected: Vec<u64> = (1..).take(ids.len()).collect();
@@ -134,7 +134,7 @@ fn who_comes_back_gets_what_was_missed() {
     assert_eq!(reader.next(), told("put", Some(2), Some("b")));
     assert_eq!(reader.next(), told("put", Some(3), Some("c")));
     assert_eq!(reader.next(), told("ready", Some(3), None));
-    // A number that this store has not reached is another store's.
+    // A number that this store has not reached belongs to another store.
     assert_eq!(
         Reader::new(shop.broker.addr, Some(99)).next(),
         told("begin", None, None)
@@ -149,7 +149,7 @@ fn who_comes_back_gets_what_was_missed() {
     assert_eq!(wrong.status, 400);
 }
 
-/// Waits until a broker answers a question with this offer, or with none.
+/// Waits until the best offer has this name, or until there is none.
 fn until(broker: &Broker, name: Option<&str>) {
     let since = Instant::now();
     loop {
@@ -176,7 +176,7 @@ fn a_follower_answers_as_the_one_it_follows() {
     until(&follower, Some("Good"));
     shop.put(&offer("Better", 20, 200));
     until(&follower, Some("Better"));
-    // Its own stream goes on from there, in the same numbers.
+    // The follower's own stream continues with the same numbers.
     let mut reader = Reader::new(follower.addr, None);
     assert_eq!(reader.next(), told("begin", None, None));
     shop.send("PUT", "/v1/offers/books/ada", &[], "{\"offers\": []}");
@@ -218,7 +218,7 @@ fn a_follower_goes_on_when_the_other_is_gone_and_says_how_old_its_word_is() {
     };
     assert!((3..30).contains(&old), "{old} s");
     assert_eq!(send(follower.addr, "GET", "/healthz", &[], "").status, 503);
-    // Who follows it hears so at once, and takes nothing from it for new.
+    // A follower of the follower is told immediately that the data is late, and does not treat it as fresh.
     let second = start(Config {
         follow: Some(format!("http://{}", follower.addr)),
         ..Config::default()

@@ -1,4 +1,4 @@
-//! As many offers as may be, and as many changes.
+//! Limits on offers and changes.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ fn each_limit_is_refused_by_its_name_and_what_is_there_may_change() {
         ..Limits::default()
     });
     let bob = format!("Authorization: Bearer {}", token(&shop.place, "bob"));
-    // A broker looks for new tokens every second.
+    // A broker checks for new tokens every second.
     let put = |kind: &str, name: &str| {
         let path = format!("/v1/offers/{kind}/bob/{name}");
         let body = serde_json::to_string(&offer(name, 20, 200)).unwrap();
@@ -106,7 +106,7 @@ fn a_token_has_a_quota_of_changes() {
     assert_eq!(reply.status, 413, "{}", reply.body);
 }
 
-/// A leader that has too many offers is not followed in part.
+/// A follower does not load a part of an upstream's offers if they exceed its limits.
 #[test]
 fn a_follower_takes_no_more_than_it_may() {
     let shop = Shop::open();

@@ -1,4 +1,4 @@
-//! Asking.
+//! Lookups.
 
 use posthaste_offers::{Client, Question};
 use serde_json::json;
@@ -51,7 +51,7 @@ fn where_none_is_enough_it_is_said_what_speaks_against_each() {
     );
 }
 
-/// What is required of every operation by default is lacking in each: words by the product of the two.
+/// Every default requirement is missing in every operation: the text grows with the product of both.
 #[test]
 fn what_is_said_against_offers_is_bounded() {
     let shop = Shop::open();

@@ -1,4 +1,4 @@
-//! A broker as its clients see it, over real sockets.
+//! Tests of a broker through its interfaces, over real sockets.
 
 mod documented;
 mod fetching;

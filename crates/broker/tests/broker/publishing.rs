@@ -1,4 +1,4 @@
-//! Publishing: who may, what is taken, and that it stays.
+//! Publishing: authentication, validation and durability.
 
 use posthaste_wsqos::qos::{Document, Offers};
 use serde_json::json;
@@ -123,7 +123,7 @@ fn a_request_that_knows_what_is_there_undoes_nothing_else() {
     assert_eq!(put(31, "If-None-Match: *").0, 412);
     let matching = format!("If-Match: {}", first.unwrap());
     assert_eq!(put(31, &matching).0, 204);
-    // The same request again, by whoever has heard it.
+    // A replay of the same request fails.
     assert_eq!(put(30, &matching).0, 412);
     assert_eq!(put(30, "If-Match: W/\"x\"").0, 400);
     assert_eq!(
@@ -232,7 +232,7 @@ fn offers_can_be_put_together_and_the_others_are_withdrawn() {
     );
 }
 
-/// The other broker looks once a second.
+/// The other broker checks once a second.
 #[test]
 fn what_another_broker_has_just_taken_is_withdrawn_too() {
     let shop = Shop::open();

@@ -1,4 +1,4 @@
-//! The SOAP form.
+//! SOAP interface.
 
 use posthaste_soap::{reply, wsdl};
 use posthaste_units::Span;
@@ -19,7 +19,7 @@ fn call(shop: &Shop, operation: &str, inner: &str) -> Reply {
     )
 }
 
-/// A document that asks for at most so many milliseconds, as it stands in a message.
+/// Document that requires a processing time of at most `milliseconds`, as embedded in a message.
 fn requirements(milliseconds: u64) -> String {
     let server = Server {
         processing_time: Some(Span::from_millis(milliseconds)),

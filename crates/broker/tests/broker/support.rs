@@ -1,4 +1,4 @@
-//! A broker to test, and a client that says exactly what is meant.
+//! A broker under test, and a client that sends exact bytes.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,7 +8,7 @@ use posthaste_broker::{Admin, Broker, Config, Place};
 use posthaste_wsqos::qos::Offer;
 use tempfile::TempDir;
 
-/// A broker with a provider called ada.
+/// A broker with a provider named "ada".
 pub(crate) struct Shop {
     pub(crate) broker: Broker,
     pub(crate) token: String,
@@ -16,7 +16,7 @@ pub(crate) struct Shop {
     folder: TempDir,
 }
 
-/// What came back.
+/// A reply.
 pub(crate) struct Reply {
     pub(crate) status: u16,
     head: String,
@@ -31,7 +31,7 @@ impl Shop {
         })
     }
 
-    /// With what `config` says of a broker that keeps offers in a place.
+    /// Starts a broker with the result of `config` for a new store.
     pub(crate) fn with(config: impl FnOnce(&Place) -> Config) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let place = Place::Sqlite(folder.path().join("offers.db"));
@@ -44,7 +44,7 @@ impl Shop {
         }
     }
 
-    /// Ends the broker and starts another on the same store.
+    /// Stops the broker and starts another on the same store.
     pub(crate) fn reopen(self) -> Self {
         let Self {
             broker,
@@ -66,7 +66,7 @@ impl Shop {
         format!("http://{}", self.broker.addr)
     }
 
-    /// Sends a request of ada's.
+    /// Sends a request with ada's token.
     pub(crate) fn send(&self, method: &str, path: &str, fields: &[&str], body: &str) -> Reply {
         let token = format!("Authorization: Bearer {}", self.token);
         let fields = [fields, &[&token]].concat();
@@ -80,7 +80,7 @@ impl Shop {
 }
 
 impl Reply {
-    /// A field's value.
+    /// Value of a header field.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines
@@ -94,7 +94,7 @@ impl Reply {
     }
 }
 
-/// A new token of a provider.
+/// Creates a token for a provider.
 pub(crate) fn token(place: &Place, provider: &str) -> String {
     Admin::open(place).unwrap().make_token(provider).unwrap().1
 }
@@ -111,7 +111,7 @@ pub(crate) fn start(config: Config) -> Broker {
     posthaste_broker::start(Config { listen, ..config }).unwrap()
 }
 
-/// Sends a request on a connection of its own.
+/// Sends a request on a new connection.
 pub(crate) fn send(at: SocketAddr, method: &str, path: &str, fields: &[&str], body: &str) -> Reply {
     let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
     let length = body.len();
@@ -121,7 +121,7 @@ pub(crate) fn send(at: SocketAddr, method: &str, path: &str, fields: &[&str], bo
     exchange(at, &(head + body))
 }
 
-/// Sends these bytes on a connection of their own.
+/// Sends these bytes on a new connection.
 pub(crate) fn exchange(at: SocketAddr, request: &str) -> Reply {
     let mut socket = TcpStream::connect(at).unwrap();
     socket
@@ -139,7 +139,7 @@ pub(crate) fn exchange(at: SocketAddr, request: &str) -> Reply {
     }
 }
 
-/// An offer of so many cents that holds for an hour and promises so many milliseconds.
+/// An offer with this price and processing time, valid for an hour.
 pub(crate) fn offer(name: &str, cents: u32, milliseconds: u32) -> Offer {
     let expires = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(1);
     serde_json::from_value(serde_json::json!({
@@ -153,7 +153,7 @@ pub(crate) fn offer(name: &str, cents: u32, milliseconds: u32) -> Offer {
     .unwrap()
 }
 
-/// A question for at most so many milliseconds.
+/// Query for a processing time of at most `milliseconds`.
 pub(crate) fn question(milliseconds: u32) -> String {
     let qos = serde_json::json!({ "defaultQoSInfo": { "serverQoSMetrics": { "processingTime": milliseconds } } });
     serde_json::json!({ "type": "books", "requirements": { "qos": qos } }).to_string()

@@ -1,7 +1,7 @@
-//! What was acknowledged is there, whenever the process is killed.
+//! Acknowledged writes survive a kill of the process at any time.
 //!
-//! This test binary starts itself once more as the publisher ([`publisher`]), reads what it says was acknowledged, kills
-//! it at a moment drawn by chance, and looks into the store. `POSTHASTE_KILLS` says how often, 20 times without it.
+//! This test binary runs itself again as the publisher ([`publisher`]), reads the acknowledged writes from its output,
+//! kills it at a random moment, and checks the store. `POSTHASTE_KILLS` sets the number of kills; default 20.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader};
@@ -23,16 +23,16 @@ over_all_stores! {
     what_was_acknowledged_outlives_a_kill,
 }
 
-/// Tells the publisher where the store is.
+/// Environment variable with the publisher's store.
 const STORE: &str = "POSTHASTE_PUBLISH_TO";
-/// Writes that are on their way at once.
+/// Maximum number of pending writes.
 const AT_ONCE: u64 = 16;
-/// Offers of one write: all of them are there, or none.
+/// Offers per write. All of them are stored, or none.
 const TOGETHER: u64 = 3;
-/// Kills after which a store has grown enough.
+/// Number of kills after which the test starts with a new store.
 const PER_STORE: usize = 20;
 
-/// The offers of one write: large enough that one lies on several pages.
+/// Offers of one write, large enough for several pages of the database.
 fn offers(number: u64) -> BTreeMap<Key, Offer> {
     let made = |part: u64| {
         let name = format!("{number} {part}");
@@ -63,7 +63,7 @@ fn write(number: u64) -> Write {
     }
 }
 
-/// Publishes without an end and prints the number of each write when it is acknowledged, where it is told to.
+/// Publishes forever to the store in [`STORE`], and prints the number of each acknowledged write.
 #[test]
 fn publisher() {
     let Ok(store) = std::env::var(STORE) else {
@@ -84,7 +84,7 @@ fn publisher() {
             writers.spawn(async move {
                 for turn in 0.. {
                     let number = first + turn * AT_ONCE + writer;
-                    // What a publisher before has left unacknowledged may be there.
+                    // Unacknowledged writes of the previous publisher may exist.
                     if let Ok(Outcome::Made(_)) = keeper.write(write(number)).await {
                         println!("acknowledged {number}.");
                     }
@@ -95,7 +95,7 @@ fn publisher() {
     });
 }
 
-/// What a publisher says was acknowledged, killed some time after so many acknowledgements.
+/// Acknowledged writes of a publisher that is killed `then` after `acknowledged` acknowledgements.
 fn published(world: &World, acknowledged: usize, then: Duration) -> Vec<u64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([
@@ -111,7 +111,7 @@ fn published(world: &World, acknowledged: usize, then: Duration) -> Vec<u64> {
     let (sender, heard) = channel();
     let hear = move || {
         let lines = output.lines().map(Result::unwrap);
-        // The last line may be half a line.
+        // The last line may be incomplete.
         let numbers = lines.filter_map(|line| {
             let number = line.strip_prefix("acknowledged ")?.strip_suffix('.')?;
             number.parse::<u64>().ok()
@@ -141,7 +141,7 @@ fn what_was_acknowledged_outlives_a_kill(world: &World) {
             worlds.extend(world.another());
         }
         let world = &worlds[0];
-        // Also while it opens the store.
+        // Sometimes also while it opens the store.
         let before = match moments.random_range(0..4) {
             0 => 0,
             _ => moments.random_range(1..100),

@@ -1,4 +1,4 @@
-//! A store that fails, and a keeper that lives with it.
+//! The store writer with a failing store.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use crate::store::tests::{World, put};
 use crate::store::{Condition, Log, Made, Outcome, Store, StoreError, Token, Write};
 use crate::token::{Grant, Hash};
 
-/// Of one write.
+/// Offers per write.
 const OFFERS_AT_ONCE: usize = 1_000;
 
-/// What fails of a store, and with what.
+/// Injected errors of a store.
 #[derive(Clone, Default)]
 struct Faults(Arc<Mutex<[Option<StoreError>; 2]>>);
 
@@ -127,7 +127,7 @@ fn a_store_that_is_lost_is_found_again() {
     let (kept, faults) = faulty(&world);
     kept.write(put_valid("Gold")).unwrap();
     faults.reads(Some(broken()));
-    // It is noticed by the next look; from then on writers need not wait for it.
+    // The next check notices it. Further writes are then rejected immediately.
     soon(|| kept.write(put_valid("Silver")).is_err());
     assert!(wait(kept.keeper.since(0, 1)).is_err());
     assert!(kept.names().contains(&"Gold".to_owned()), "lookups go on");
@@ -153,7 +153,7 @@ fn a_store_that_fails_or_is_silent_is_told_before_offers_are_old() {
     soon(|| trouble().contains("the disk is on fire"));
     faults.reads(None);
     soon(|| trouble().is_empty());
-    // The keeper waits for this lock with its next look.
+    // The next check of the store writer waits for this lock.
     let held = faults.0.lock().unwrap();
     soon(|| trouble().contains("has not answered"));
     drop(held);
@@ -178,7 +178,7 @@ fn a_log_that_was_forgotten_meanwhile_means_to_load_anew() {
     let last = other.load(&mut |_, _| ()).unwrap();
     soon(|| kept.registry.seen().number == last);
     assert!(kept.names().len() >= 21);
-    // Whoever follows is told to begin anew: nothing of it comes as a change.
+    // Followers must reload: the new offers do not arrive as changes.
     soon(|| match stream.try_recv() {
         Ok(change) => {
             assert_eq!(change.key.name, "Silver");
@@ -192,7 +192,7 @@ fn a_log_that_was_forgotten_meanwhile_means_to_load_anew() {
 fn more_than_may_wait_is_refused_and_the_rest_is_done() {
     let world = World::sqlite();
     let (kept, faults) = faulty(&world);
-    // The keeper waits for this lock with the first of them.
+    // The store writer waits for this lock with the first of them.
     let held = faults.0.lock().unwrap();
     let big = |first: usize| Write {
         changes: (first..first + OFFERS_AT_ONCE)
@@ -211,7 +211,7 @@ fn more_than_may_wait_is_refused_and_the_rest_is_done() {
             .collect();
         let mut asked = Vec::new();
         for _ in 0..3 {
-            // Refused without anybody having to do anything.
+            // Rejected while the store writer is blocked.
             asked.extend(set.join_next().await.map(Result::unwrap));
         }
         drop(held);
@@ -243,7 +243,7 @@ fn a_keeper_ends_while_its_store_is_lost() {
 fn what_waits_with_the_end_is_done_before_it() {
     let world = World::sqlite();
     let (kept, faults) = faulty(&world);
-    // The keeper waits for this lock with the first, and finds the others and its end at once.
+    // The store writer waits for this lock with the first write, and then finds the others and the stop together.
     let held = faults.0.lock().unwrap();
     let later = |number| put_valid(&format!("{number}"));
     let outcomes = wait(async {

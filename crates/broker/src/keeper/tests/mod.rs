@@ -1,4 +1,4 @@
-//! A keeper over stores that work, and over one that fails when it is told to.
+//! Tests of the store writer, with working stores and with one that fails on request.
 
 mod durable;
 mod faulty;
@@ -17,10 +17,10 @@ use crate::registry::Registry;
 use crate::store::tests::{World, offer, put, soon};
 use crate::store::{Condition, Outcome, Store, Write};
 
-/// Changes that logs keep.
+/// Number of changes that logs keep.
 const KEEP: usize = 1_000_000;
 
-/// A keeper and the registry it keeps.
+/// A store writer and its registry.
 struct Kept {
     registry: Arc<Registry>,
     keeper: Keeper,
@@ -47,7 +47,7 @@ impl Kept {
         wait(self.keeper.write(write))
     }
 
-    /// Every offer there is, in the order of their names.
+    /// All offers, sorted by name.
     fn offers(&self) -> Vec<Offer> {
         let seen = self.registry.seen();
         let kinds: Vec<&str> = seen.index.kinds().collect();
@@ -67,12 +67,12 @@ fn registry() -> Arc<Registry> {
     Arc::new(Registry::new(rates, Ontologies::new()))
 }
 
-/// An offer of this name that holds for an hour.
+/// An offer with this name, valid for an hour.
 fn valid(name: &str) -> Offer {
     ends(name, 3_600)
 }
 
-/// An offer of this name that ends in so many seconds.
+/// An offer with this name that expires in `seconds`.
 fn ends(name: &str, seconds: i64) -> Offer {
     Offer {
         expires: Timestamp::now() + SignedDuration::from_secs(seconds),
@@ -97,7 +97,7 @@ fn ask(keeper: &Keeper, write: Write) -> impl Future<Output = Result<Outcome, Wr
     async move { keeper.write(write).await }
 }
 
-/// What becomes of each of these, asked at once; in the order in which they are answered.
+/// Outcomes of concurrent writes, in the order of their completion.
 async fn all_at_once(keeper: &Keeper, writes: Vec<Write>) -> Vec<Result<Outcome, WriteError>> {
     let asked: JoinSet<_> = writes.into_iter().map(|write| ask(keeper, write)).collect();
     asked.join_all().await

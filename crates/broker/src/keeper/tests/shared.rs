@@ -1,4 +1,4 @@
-//! Two keepers on one store.
+//! Two store writers on one store.
 
 use std::time::{Duration, Instant};
 
@@ -67,7 +67,7 @@ fn who_is_cut_off_says_so_and_catches_up() {
     soon(|| near.names().contains(&"Tin".to_owned()));
 }
 
-/// A busy machine may delay one look, and not each.
+/// Retried, because a busy machine may delay a single check.
 #[test]
 fn a_lost_database_is_told_within_a_second() {
     let Some(world) = World::postgres() else {

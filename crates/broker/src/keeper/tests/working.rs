@@ -1,4 +1,4 @@
-//! What a keeper does over every store.
+//! Behaviour of the store writer, the same with every store.
 
 use jiff::Timestamp;
 use tokio::task::JoinSet;
@@ -64,7 +64,7 @@ fn many_writers_are_answered_each_with_its_own(world: &World) {
         let only_if = [Condition::Absent, Condition::There][number % 2];
         put(valid(&format!("{}", number / 2)), only_if)
     });
-    // One is refused where the other is made, whichever comes first, but of the offer that is there.
+    // `Absent` succeeds for every new name. `There` is refused if it comes before `Absent`.
     let outcomes = wait(all_at_once(&kept.keeper, writes.collect()));
     let count = |outcome| {
         outcomes
@@ -137,7 +137,7 @@ fn what_was_asked_before_the_end_is_done(world: &World) {
     let writes = (0..500).map(|number| put_valid(&format!("{number}")));
     let outcomes = wait(async {
         let asked: JoinSet<_> = writes.map(|write| ask(&keeper, write)).collect();
-        // Each yield lets one of them ask at least.
+        // At least one task makes its request per yield.
         for _ in 0..500 {
             tokio::task::yield_now().await;
         }

@@ -1,6 +1,6 @@
-//! Hears, on a connection of its own, that somebody has changed something.
+//! Listens, on its own connection, for changes by other brokers.
 //!
-//! What is missed while there is no connection, the keeper finds with its next look.
+//! The store writer's next check finds notifications missed without a connection.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use tokio_postgres::Config;
 use super::super::{StoreError, Wake};
 use super::session::{connect, in_time};
 
-/// How often a connection on which nothing happens is tried, and how long after its end another is made.
+/// Interval of checks of an idle connection, and delay before a reconnect.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Calls `wake` for each notification, and where some may have been missed, until it is dropped.
+/// Calls `wake` after each connect and for each notification, until the result is dropped.
 pub(super) fn start(config: Config, wake: Wake) -> Result<Background, StoreError> {
     let listening = Background::start("listener", move || async move {
         match listen(&config, &wake).await {}
@@ -35,7 +35,7 @@ async fn listen(config: &Config, wake: &Wake) -> Infallible {
     }
 }
 
-/// Listens until the connection ends; says in `hears` that it had one.
+/// Listens until the connection ends. Sets `hears` once listening works.
 async fn listen_once(config: &Config, wake: &Wake, hears: &mut bool) -> Result<(), StoreError> {
     let (client, connection) = in_time(connect(config, wake)).await?;
     let client = &client;

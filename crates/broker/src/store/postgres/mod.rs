@@ -1,4 +1,4 @@
-//! Offers in PostgreSQL: several brokers share them, and hear of each other's changes at once.
+//! Store in PostgreSQL. Several brokers can share it and are notified of each other's changes immediately.
 
 mod listener;
 mod schema;
@@ -21,20 +21,20 @@ use super::{AT_ONCE, Log, Outcome, Store, StoreError, Token, Wake, Write, expire
 use crate::change::{Change, Key};
 use crate::token::{Grant, Hash};
 
-/// Offers that are loaded at once.
+/// Number of offers loaded at once.
 const PAGE: i64 = 5_000;
 
-/// A PostgreSQL database. Whatever fails, the next call begins with a new connection.
+/// A PostgreSQL database. After any error the next call reconnects.
 pub(super) struct Postgres {
     config: Config,
-    /// Only turns while a call is made; what drives the connection lives on it.
+    /// Runs only during a call; the connection task lives on it.
     runtime: Runtime,
     session: Option<Session>,
     _listener: Option<Background>,
 }
 
 impl Postgres {
-    /// Connects.
+    /// Connects to the database.
     pub(super) fn open(config: &Config) -> Result<Self, StoreError> {
         let mut config = config.clone();
         config
@@ -52,7 +52,7 @@ impl Postgres {
         })
     }
 
-    /// What the first column of the first row of an answer holds.
+    /// Returns the first column of the first row of a result.
     #[cfg(test)]
     pub(super) fn ask(&mut self, sql: &str) -> String {
         let asked = self.call(async |session| Ok(session.client.simple_query(sql).await?));
@@ -64,7 +64,7 @@ impl Postgres {
         first.unwrap_or_default().to_owned()
     }
 
-    /// Makes a call that must not take long.
+    /// Makes a call limited to [`PATIENCE`].
     fn call<T>(
         &mut self,
         call: impl AsyncFnOnce(&mut Session) -> Result<T, StoreError>,
@@ -72,7 +72,7 @@ impl Postgres {
         self.calls(async |session| in_time(call(session)).await)
     }
 
-    /// Makes calls of which each has a limit of its own.
+    /// Makes calls that each have their own time limit.
     fn calls<T>(
         &mut self,
         calls: impl AsyncFnOnce(&mut Session) -> Result<T, StoreError>,
@@ -90,7 +90,7 @@ impl Postgres {
 impl Store for Postgres {
     fn load(&mut self, take: &mut dyn FnMut(Key, Offer)) -> Result<u64, StoreError> {
         self.calls(async |Session { client, statements }| {
-            // Between two pages an index is filled; who only reads keeps nobody waiting.
+            // Longer than usual, because the index is built between pages. A read-only transaction blocks nobody.
             let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
                          SET LOCAL idle_in_transaction_session_timeout TO '60s'";
             let last = in_time(async {
@@ -133,7 +133,7 @@ impl Store for Postgres {
         self.call(async |Session { client, statements }| {
             let values: [Value<'_>; 2] = [&(number as i64), &(limit as i64)];
             let rows = client.query(&statements.since, &values).await?;
-            // There is one row at least, for the end of the log; without a change, if there is none behind.
+            // At least one row, for the end of the log. Its change columns are null if there are no changes.
             let last = rows.first().map_or(0, |row| self::number(row, 7));
             let behind = rows
                 .iter()
@@ -195,7 +195,7 @@ impl Store for Postgres {
             if !untidy.get::<_, bool>(0) {
                 return Ok(false);
             }
-            // Nobody refreshes an offer while it is forgotten.
+            // The lock prevents the refresh of an offer during its deletion.
             session.begin().await?;
             let Session { client, statements } = &*session;
             let most = AT_ONCE as i64;

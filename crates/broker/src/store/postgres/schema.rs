@@ -1,7 +1,7 @@
-//! The tables, and how a database of an earlier version becomes one of this.
+//! Tables, and migration from earlier versions.
 //!
-//! All is in a schema of its own. Several brokers may begin at once: one of them makes the steps, the others wait. A
-//! step that has been released is never changed, another follows it.
+//! All tables are in a schema of their own. If several brokers start at once, one migrates and the others wait. A
+//! released step never changes; further steps are appended.
 
 use tokio_postgres::Client;
 
@@ -39,10 +39,10 @@ const STEPS: [&str; 1] = [r#"
     );
 "#];
 
-/// The advisory lock under which the schema changes: "phst".
+/// Advisory lock for migrations: "phst".
 const LOCK: i64 = 0x7068_7374;
 
-/// Makes the steps that are missing.
+/// Executes the missing steps.
 pub(super) async fn migrate(client: &mut Client) -> Result<(), StoreError> {
     let transaction = client.transaction().await?;
     let lock = format!("SELECT pg_advisory_xact_lock({LOCK})");

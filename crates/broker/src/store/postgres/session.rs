@@ -1,7 +1,7 @@
-//! One connection to PostgreSQL, in which nothing takes longer than it may.
+//! A connection to PostgreSQL with time limits.
 //!
-//! A server that is cut off, or stopped, does not say so: it is silent. So each call has a time limit here, and the
-//! server has one for us, lest a broker that is cut off keeps the others waiting.
+//! A server that is cut off or stopped gives no signal. So each call has a time limit here. The server has limits for
+//! us, so that a broker that is cut off does not block the others.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -17,13 +17,13 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::super::StoreError;
 use super::schema;
 
-/// How long one call may take, and connecting once more.
+/// Time limit of a call, and of a reconnect.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-/// How long connecting may take where nobody waits for answers yet: other brokers may be changing the schema.
+/// Time limit of the first connect. Longer, because other brokers may be migrating the schema.
 pub(super) const START: Duration = Duration::from_secs(30);
 
-/// What the server is told: it need not finish what nobody waits for any more, nor keep our locks for us. An
-/// acknowledged commit is on its disk, whatever its configuration says.
+/// Session settings. The server aborts statements after the client's limit and releases locks of idle transactions. An
+/// acknowledged commit is on its disk, independently of its configuration.
 fn settings() -> String {
     let seconds = PATIENCE.as_secs();
     format!(
@@ -37,7 +37,7 @@ fn settings() -> String {
 
 macro_rules! statements {
     ($($name:ident: $sql:expr,)*) => {
-        /// What is asked, prepared.
+        /// Prepared statements.
         pub(super) struct Statements { $(pub(super) $name: Statement,)* }
 
         impl Statements {
@@ -49,7 +49,7 @@ macro_rules! statements {
 }
 
 statements! {
-    // Whoever has this row is the only one who writes: changes get their numbers in the order of their commits.
+    // The holder of this row lock is the only writer, so changes are numbered in the order of their commits.
     lock: "SELECT last FROM log FOR UPDATE",
     number: "UPDATE log SET last = $1",
     notify: "SELECT pg_notify('posthaste_offers', '')",
@@ -87,14 +87,14 @@ statements! {
                          (SELECT number FROM changes, log WHERE number <= last - $1 ORDER BY number LIMIT $2)",
 }
 
-/// A connection.
+/// A connection and its statements.
 pub(super) struct Session {
     pub(super) client: Client,
     pub(super) statements: Statements,
 }
 
 impl Session {
-    /// Connects within `limit` and brings the schema up to date. What drives the connection runs on `runtime`.
+    /// Connects within `limit` and migrates the schema. The connection task runs on `runtime`.
     pub(super) fn open(
         runtime: &Runtime,
         config: &Config,
@@ -102,7 +102,7 @@ impl Session {
     ) -> Result<Self, StoreError> {
         let opened = async {
             let (mut client, connection) = connect(config, || ()).await?;
-            // It ends with the client; why, the client's calls say.
+            // The task ends with the client. The client's calls report the error.
             tokio::spawn(connection);
             schema::migrate(&mut client).await?;
             client.batch_execute(&settings()).await?;
@@ -113,9 +113,9 @@ impl Session {
     }
 }
 
-/// A client, and what drives its connection until it ends, and calls `notified` for each notification.
+/// Returns a client and the future that drives its connection. Calls `notified` for each notification.
 ///
-/// With `sslmode=require` over TLS, and then the server has to prove its name; without it not.
+/// With `sslmode=require` the connection uses TLS and verifies the server's name. Otherwise it uses no TLS.
 pub(crate) async fn connect<'n>(
     config: &Config,
     notified: impl Fn() + Send + 'n,
@@ -130,7 +130,7 @@ pub(crate) async fn connect<'n>(
     Ok((client, drive(connection, notified)))
 }
 
-/// What drives a connection.
+/// Future that drives a connection until it ends.
 pub(crate) type Driven<'n> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send + 'n>>;
 
 fn drive<'n, S: TlsStream + Unpin + Send + 'n>(
@@ -147,13 +147,13 @@ fn drive<'n, S: TlsStream + Unpin + Send + 'n>(
     })
 }
 
-/// What drives a connection while its thread waits for it, and not in between.
+/// Runtime that drives a connection only while its thread waits for a result.
 pub(crate) fn runtime() -> Result<Runtime, StoreError> {
     let runtime = Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| StoreError::Unavailable(error.to_string()))
 }
 
-/// What comes of a call, if it comes within [`PATIENCE`].
+/// Result of a call, limited to [`PATIENCE`].
 pub(super) async fn in_time<T>(
     call: impl Future<Output = Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
@@ -177,7 +177,7 @@ impl From<tokio_postgres::Error> for StoreError {
     }
 }
 
-/// An error with its cause, which it does not always tell itself.
+/// Message of an error with its cause, which the error's own text may omit.
 pub(crate) fn words(error: &tokio_postgres::Error) -> String {
     let words = error.to_string();
     match std::error::Error::source(error).map(ToString::to_string) {

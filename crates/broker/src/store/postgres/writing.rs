@@ -1,4 +1,4 @@
-//! Transactions that write, in as few round trips as there can be: three, four where a write wants to be all there is.
+//! Writing transactions in as few round trips as possible: three, or four with a write of a complete list.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,11 +14,11 @@ use super::session::Session;
 use crate::change::{Key, Tag};
 use crate::store::Write;
 
-/// What a statement is given.
+/// Parameter of a statement.
 pub(super) type Value<'v> = &'v (dyn ToSql + Sync);
 
 impl Session {
-    /// Begins to write, alone; the number of the last change.
+    /// Begins an exclusive writing transaction. Returns the number of the last change.
     pub(super) async fn begin(&self) -> Result<u64, StoreError> {
         let Self { client, statements } = self;
         let begun = tokio::try_join!(
@@ -34,7 +34,7 @@ impl Session {
         Ok(self.client.batch_execute(how).await?)
     }
 
-    /// What there is of the offers that `writes` are about.
+    /// State of the stored offers that `writes` concern.
     pub(super) async fn standing<'w>(
         &self,
         writes: &'w [Write],
@@ -67,7 +67,7 @@ impl Session {
         Ok(rows.iter().map(standing).collect())
     }
 
-    /// Makes `steps`, of which the first has the number behind `last`, and commits.
+    /// Executes `steps`, numbered from `last` + 1, and commits.
     pub(super) async fn make(
         &self,
         steps: &[Step<'_>],
@@ -75,7 +75,7 @@ impl Session {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let Self { client, statements } = self;
-        // Of several steps with one offer the last counts.
+        // Only the last of several steps for one offer changes the table.
         let ends: BTreeMap<&Key, Option<&Body>> = steps
             .iter()
             .map(|step| (&*step.key, step.body.as_ref()))
@@ -115,7 +115,7 @@ impl Session {
             &logged,
         ];
         let last = [&last as Value<'_>];
-        // All of it is sent at once: a commit behind a failure ends the transaction without effect.
+        // Pipelined: after a failed statement, COMMIT rolls the transaction back.
         tokio::try_join!(
             biased;
             client.execute(&statements.put, &put),
@@ -129,12 +129,12 @@ impl Session {
     }
 }
 
-/// A key's names, to find it by.
+/// Names of a key.
 fn names(key: &Key) -> [&str; 3] {
     [&key.kind, &key.provider, &key.name]
 }
 
-/// The names of keys, each kind of name for itself.
+/// Names of keys, by column.
 fn columns<'k>(keys: impl Iterator<Item = &'k Key>) -> [Vec<&'k str>; 3] {
     let mut columns = [const { Vec::new() }; 3];
     for key in keys {

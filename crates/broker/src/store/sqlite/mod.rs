@@ -1,7 +1,7 @@
-//! Offers in a SQLite database: one file, no server.
+//! Store in SQLite: one file, no server.
 //!
-//! Every commit is on the disk before it is answered (WAL, `synchronous = FULL`). Other processes may use the file at
-//! the same time, to make tokens for instance; what they change is seen with the next look.
+//! Every commit is on the disk before it is acknowledged (WAL, `synchronous = FULL`). Other processes may use the file
+//! concurrently, for example to create tokens. Their changes are seen with the next check.
 
 mod schema;
 
@@ -23,7 +23,7 @@ use super::{AT_ONCE, Log, Outcome, Store, StoreError, Token, Write, expired_by};
 use crate::change::{Change, Key, Of, Tag};
 use crate::token::{Grant, Hash};
 
-/// How long another process may keep us from writing.
+/// Maximum wait for the write lock of another process.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// An open database.
@@ -34,18 +34,18 @@ pub(super) struct Sqlite {
     state: State,
 }
 
-/// How far the database can be used.
+/// Usability of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
-    /// Opened on a full disk: nothing can be written, and nobody else can use it.
+    /// Opened on a full disk: read-only, and locked against other processes.
     ReadOnly,
-    /// It could not be opened again; the connection is to nothing.
+    /// Reopening failed. The connection is to an empty database in memory.
     Closed,
 }
 
 impl Sqlite {
-    /// Opens the database in `file`, or makes one that its user alone can read. On a full disk it can be read only.
+    /// Opens the database in `file`, or creates it with access for its owner only. Read-only if the disk is full.
     pub(super) fn open(file: &Path) -> Result<Self, StoreError> {
         create(file);
         let named = |error: StoreError| error.of(file.display());
@@ -68,15 +68,15 @@ impl Sqlite {
         let mut connection = Connection::open(file)?;
         connection.busy_timeout(PATIENCE)?;
         if state == State::ReadOnly {
-            // Without this the log's index is a file, for which there is no room (https://sqlite.org/wal.html, "Use of WAL
-            // Without Shared-Memory").
+            // Without this SQLite needs a file for the WAL index, and the disk is full (https://sqlite.org/wal.html,
+            // "Use of WAL Without Shared-Memory").
             connection.pragma_update(None, "locking_mode", "exclusive")?;
             schema::check(&mut connection)?;
         } else {
             schema::migrate(&mut connection)?;
             connection.pragma_update(None, "journal_mode", "wal")?;
         }
-        // What is acknowledged is on the disk, also where there is room again before it is opened for writing.
+        // Acknowledged commits are on the disk, even if space is freed before it is opened for writing.
         connection.pragma_update(None, "synchronous", "full")?;
         Ok(Self {
             connection,
@@ -90,9 +90,9 @@ impl Sqlite {
         &self.connection
     }
 
-    /// Opens a database for writing that could be read at most, if there is room again.
+    /// Reopens a read-only database for writing, if there is space again.
     fn open_again(&mut self) -> Result<(), StoreError> {
-        // It keeps all others out, this process as well.
+        // The old connection holds an exclusive lock, which excludes this process too.
         self.connection = Connection::open_in_memory()?;
         self.state = State::Closed;
         let opened = Self::opened(&self.file, State::Open);
@@ -103,7 +103,7 @@ impl Sqlite {
         Ok(())
     }
 
-    /// A transaction that writes, from its beginning.
+    /// Begins a transaction with the write lock.
     fn begin(&mut self) -> rusqlite::Result<Transaction<'_>> {
         self.connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
@@ -139,7 +139,7 @@ impl Store for Sqlite {
     }
 
     fn since(&mut self, number: u64, limit: usize) -> Result<Log, StoreError> {
-        // The keeper asks for this first where a store has failed.
+        // After a failure of the store the store writer calls this first.
         if self.state == State::Closed {
             self.open_again()?;
         }
@@ -223,9 +223,9 @@ impl Store for Sqlite {
     }
 }
 
-/// Makes a file that its user alone can read and write, where there is none: what SQLite puts beside it has the same mode.
+/// Creates a missing file with access for its owner only. SQLite gives its companion files the same mode.
 fn create(file: &Path) {
-    // Where it cannot be made SQLite says why.
+    // SQLite reports the error if the file cannot be created.
     let _ = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -233,7 +233,7 @@ fn create(file: &Path) {
         .open(file);
 }
 
-/// What there is of the offers that `writes` are about.
+/// State of the stored offers that `writes` concern.
 fn standing<'w>(
     transaction: &Transaction<'_>,
     writes: &'w [Write],
@@ -301,7 +301,7 @@ fn make(transaction: &Transaction<'_>, steps: &[Step<'_>], now: Timestamp) -> ru
     Ok(())
 }
 
-/// The number of the last change.
+/// Number of the last change.
 fn last(connection: &Connection) -> rusqlite::Result<u64> {
     let mut last = connection.prepare_cached("SELECT last FROM log")?;
     last.query_row([], |row| number(row, 0))

@@ -1,12 +1,12 @@
-//! The tables, and how a database of an earlier version becomes one of this.
+//! Tables, and migration from earlier versions.
 //!
-//! A version is a number of steps made; a step that has been released is never changed, another follows it.
+//! A version is the number of executed steps. A released step never changes; further steps are appended.
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::super::StoreError;
 
-/// Says that a database is ours (`PRAGMA application_id`): "phst".
+/// Identifies a database of posthaste (`PRAGMA application_id`): "phst".
 const OURS: u32 = 0x7068_7374;
 
 const STEPS: [&str; 1] = ["
@@ -41,7 +41,7 @@ const STEPS: [&str; 1] = ["
     ) STRICT;
 "];
 
-/// Makes the steps that are missing, if it is a database of ours or an empty one.
+/// Executes the missing steps. Fails unless the database is of posthaste or empty.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let missing = missing(&transaction)?;
@@ -56,7 +56,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     Ok(transaction.commit()?)
 }
 
-/// Refuses a database of which a step is missing; changes nothing.
+/// Rejects a database that needs migration. Changes nothing.
 pub(super) fn check(connection: &mut Connection) -> Result<(), StoreError> {
     let transaction = connection.transaction()?;
     match missing(&transaction)? {
@@ -67,7 +67,7 @@ pub(super) fn check(connection: &mut Connection) -> Result<(), StoreError> {
     }
 }
 
-/// The steps that are still to be made, if it is a database of ours or an empty one.
+/// Missing steps. Fails unless the database is of posthaste or empty.
 fn missing(transaction: &Transaction<'_>) -> Result<&'static [&'static str], StoreError> {
     let number = |sql| transaction.query_row(sql, [], |row| row.get::<_, i64>(0));
     let owner = number("PRAGMA application_id")?;

@@ -1,4 +1,4 @@
-//! Writes, their conditions, and what is there afterwards.
+//! Writes, their conditions and their effects.
 
 use jiff::Timestamp;
 use posthaste_wsqos::qos::Offer;
@@ -108,7 +108,7 @@ fn a_write_whose_condition_does_not_hold_is_left_out_whole(world: &World) {
         try_it(None, without);
         try_it(Some(&old), with);
     }
-    // One of two is not there: neither is changed.
+    // If one of two offers is missing, neither is changed.
     let before = offers(&mut *store);
     let done = store
         .commit(&[both(Condition::There), both(Condition::Absent)], at())
@@ -193,7 +193,7 @@ fn all_that_is_loaded_is_of_one_moment(world: &World) {
     let mut names = Vec::new();
     let last = store.load(&mut |key, _| {
         names.push(key.name);
-        // Another broker writes meanwhile, and does not have to wait.
+        // Another broker writes meanwhile, without waiting.
         let more = put(
             offer(&format!("Tin {}", names.len()), 1, 60),
             Condition::Any,

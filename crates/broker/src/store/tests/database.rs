@@ -1,13 +1,13 @@
-//! PostgreSQL databases for tests, each dropped in the end.
+//! Temporary PostgreSQL databases for tests.
 //!
-//! They are made on the server that `POSTHASTE_POSTGRES` names, as `postgres://USER@HOST:PORT`, where the user may make
-//! databases. Without it, tests that need one are skipped; `cargo xtask test` starts a server for them.
+//! They are created on the server in `POSTHASTE_POSTGRES`, as `postgres://USER@HOST:PORT`, by a user with the right to
+//! create databases. Without it, the tests are skipped. `cargo xtask test` starts a server.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
-/// A database of its own.
+/// A temporary database.
 #[derive(Debug)]
 pub(crate) struct Database {
     server: String,
@@ -15,7 +15,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// An empty one, if there is a server.
+    /// Creates an empty database, if there is a server.
     pub(crate) fn new() -> Option<Self> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let Ok(server) = std::env::var("POSTHASTE_POSTGRES") else {
@@ -31,12 +31,12 @@ impl Database {
         Some(Self { server, name })
     }
 
-    /// Where it is.
+    /// URL of the database.
     pub(crate) fn url(&self) -> String {
         format!("{}/{}", self.server, self.name)
     }
 
-    /// The first value of what it answers to `sql`, or nothing.
+    /// First value of the result of `sql`, or an empty string.
     pub(crate) fn ask(&self, sql: &str) -> String {
         ask(&self.url(), sql)
     }

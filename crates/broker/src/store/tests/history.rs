@@ -1,4 +1,4 @@
-//! Random histories: a store and the plainest model of one agree, write by write.
+//! Random histories: after each write a store agrees with the simplest model of a store.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ super::over_all_stores! {
     a_store_does_what_is_said_of_it,
 }
 
-/// One write: its changes (key, cents, end; no cents withdraw) and its condition by number, or of whose it is all there is.
+/// One write: changes (key, cents, expiry; no cents withdraws), and the number of its condition or complete list.
 type Drawn = (Vec<(u8, Option<u64>, i64)>, u8);
 
 fn key(number: u8) -> Key {
@@ -54,7 +54,7 @@ fn write((changes, only_if): &Drawn) -> Write {
     }
 }
 
-/// What a store is, one write at a time.
+/// Model of a store, one write at a time.
 #[derive(Default)]
 struct Model {
     offers: BTreeMap<Key, Offer>,

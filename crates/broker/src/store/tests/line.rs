@@ -1,4 +1,4 @@
-//! A line between a broker and its server that can be cut.
+//! An interruptible connection between a broker and its database server.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -16,16 +16,16 @@ pub(crate) struct Line {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What comes is kept and not passed on, as where a cable is cut, or a server stands still.
+    /// Data is held back, as with a cut cable or a stopped server.
     silent: AtomicBool,
-    /// Whoever comes is sent away.
+    /// New connections are closed.
     closed: AtomicBool,
     ended: AtomicBool,
     streams: Mutex<Vec<TcpStream>>,
 }
 
 impl Line {
-    /// To this server.
+    /// Starts a relay to this server.
     pub(crate) fn to(server: SocketAddr) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
@@ -35,23 +35,23 @@ impl Line {
         Self { address, state }
     }
 
-    /// The end of the line on this side.
+    /// Address of the relay.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Nothing gets through, and nobody is told; or it does again.
+    /// Holds back all data without closing connections, or resumes.
     pub(crate) fn silence(&self, silent: bool) {
         self.state.silent.store(silent, Ordering::SeqCst);
     }
 
-    /// Every connection is reset, and no other is taken.
+    /// Resets all connections and rejects new ones.
     pub(crate) fn close(&self) {
         self.state.closed.store(true, Ordering::SeqCst);
         self.hang_up();
     }
 
-    /// Connections are taken again.
+    /// Accepts connections again.
     pub(crate) fn reopen(&self) {
         self.state.closed.store(false, Ordering::SeqCst);
     }
@@ -67,7 +67,7 @@ impl Drop for Line {
     fn drop(&mut self) {
         self.state.ended.store(true, Ordering::SeqCst);
         self.hang_up();
-        // Wakes the one who accepts.
+        // Wakes the accepting thread.
         drop(TcpStream::connect(self.address));
     }
 }
@@ -94,7 +94,7 @@ fn accept(listener: &TcpListener, server: SocketAddr, state: &Arc<State>) {
     }
 }
 
-/// Passes on what comes, unless the line is silent.
+/// Forwards data, unless the relay is silent.
 fn pass(mut from: TcpStream, mut to: TcpStream, state: &State) {
     to.set_nodelay(true).unwrap();
     let mut bytes = [0; 1 << 14];

@@ -1,4 +1,4 @@
-//! The log: its order, where it ends, what is forgotten of it.
+//! The log: order, end and deletion.
 
 use super::commits::all;
 use super::{World, at, later, offer, put, withdraw};
@@ -61,7 +61,7 @@ fn the_log_has_every_change_in_order(world: &World) {
 fn a_log_that_does_not_go_on_says_so(world: &World) {
     let mut store = world.open();
     store.commit(&numbered(10), at()).unwrap();
-    // A store that was set back.
+    // The store was restored from an older copy.
     assert_eq!(store.since(11, 10).unwrap(), Log::Forgotten);
     store.tidy(at(), 4).unwrap();
     assert_eq!(store.since(5, 10).unwrap(), Log::Forgotten);

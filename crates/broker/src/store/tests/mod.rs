@@ -1,4 +1,4 @@
-//! What every store does, tested once over all of them, and what each has of its own.
+//! Tests of every store, with the same cases, and tests for one kind of store.
 
 mod commits;
 mod database;
@@ -15,7 +15,7 @@ pub(crate) use self::database::Database;
 pub(crate) use self::line::Line;
 pub(crate) use self::world::{World, at, later, offer, put, soon, withdraw};
 
-/// Runs tests over every kind of store.
+/// Runs tests with every kind of store.
 macro_rules! over_all_stores {
     ($($test:ident,)*) => {
         mod sqlite {

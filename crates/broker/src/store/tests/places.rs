@@ -1,4 +1,4 @@
-//! Places as they are written.
+//! Parsing and formatting of store locations.
 
 use crate::store::Place;
 

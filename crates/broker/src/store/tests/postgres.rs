@@ -1,4 +1,4 @@
-//! What only PostgreSQL does: brokers that begin at once, and sessions that end badly.
+//! Tests for PostgreSQL only: concurrent starts, and sessions that end abnormally.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -83,7 +83,7 @@ fn pages_are_loaded_however_long_each_takes() {
     store
         .load(&mut |key, _| {
             if names.is_empty() {
-                // Longer than a writer may stand still.
+                // Longer than the time limit for an idle writer.
                 std::thread::sleep(PATIENCE + Duration::from_secs(1));
             }
             names.push(key.name.parse::<u32>().unwrap());
@@ -93,7 +93,7 @@ fn pages_are_loaded_however_long_each_takes() {
     assert!(names.into_iter().eq(0..12_345));
 }
 
-/// A broker that is cut off in the middle of a transaction does not keep the others from writing for long.
+/// A broker that is cut off in a transaction blocks the others only briefly.
 #[test]
 fn who_is_cut_off_while_it_writes_holds_nobody_up() {
     let Some(world) = World::postgres() else {
@@ -159,7 +159,7 @@ fn a_listener_hears_of_changes_and_of_what_it_may_have_missed() {
     let gold = [put(offer("Gold", 1, 60), Condition::Any)];
     world.open().commit(&gold, at()).unwrap();
     soon(|| count() == 2);
-    // Nothing is heard of what is refused.
+    // Rejected writes cause no notification.
     world
         .open()
         .commit(&[put(offer("Gold", 1, 60), Condition::Absent)], at())
@@ -171,12 +171,12 @@ fn a_listener_hears_of_changes_and_of_what_it_may_have_missed() {
     soon(|| count() == 3);
     world.open().commit(&gold, at()).unwrap();
     soon(|| count() == 4);
-    // Its thread ends with the store.
+    // The listener's thread ends with the store.
     drop(store);
     assert_eq!(Arc::strong_count(&heard), 1);
 }
 
-/// The server has a certificate for 127.0.0.1, and not for 127.0.0.2, where it listens too.
+/// The server's certificate is valid for 127.0.0.1 and not for 127.0.0.2, where it listens too.
 #[test]
 fn over_tls_a_server_proves_its_name() {
     let Ok(certificate) = std::env::var("POSTHASTE_POSTGRES_CERTIFICATE") else {
@@ -202,7 +202,7 @@ fn over_tls_a_server_proves_its_name() {
     if std::env::var("SSL_CERT_FILE").as_ref() != Ok(&certificate) {
         let words = refused(&plain);
         assert!(words.contains("invalid peer certificate"), "{words}");
-        // Whom to trust is read from where the process began.
+        // A process reads its trusted certificates from its environment.
         let mut trusting = std::process::Command::new(std::env::current_exe().unwrap());
         let this = "store::tests::postgres::over_tls_a_server_proves_its_name";
         trusting

@@ -1,4 +1,4 @@
-//! What only SQLite does: files that are none of ours, and a disk that is full.
+//! Tests for SQLite only: foreign files, and a full disk.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -122,7 +122,7 @@ fn a_full_disk_is_an_error_and_loses_nothing() {
     assert_eq!(all(&mut store).len(), 1);
     assert_eq!(all(&mut *world.open()).len(), 1);
     assert_eq!(store.load(&mut |_, _| ()).unwrap(), 1);
-    // With room again, it goes on.
+    // Once there is space again, writes succeed.
     store
         .connection()
         .execute_batch(&most(pages + 1_000))

@@ -1,4 +1,4 @@
-//! Places with nothing in them, and offers to put there.
+//! Empty stores for tests, and offers to put into them.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -12,14 +12,14 @@ use super::super::{Condition, Place, Store, Write};
 use super::{Database, Line};
 use crate::change::Key;
 
-/// A place for a store, which is gone when this is dropped.
+/// Location of a store that is deleted on drop.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) place: Place,
     kept: Kept,
 }
 
-/// What is dropped with it.
+/// Resources released on drop.
 #[derive(Debug)]
 enum Kept {
     Folder(TempDir),
@@ -27,7 +27,7 @@ enum Kept {
 }
 
 impl World {
-    /// A file in a folder of its own.
+    /// A file in a temporary folder.
     pub(crate) fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         Self {
@@ -36,7 +36,7 @@ impl World {
         }
     }
 
-    /// A database of its own, if there is a server for it.
+    /// A temporary database, if there is a server.
     pub(crate) fn postgres() -> Option<Self> {
         let database = Database::new()?;
         Some(Self {
@@ -45,7 +45,7 @@ impl World {
         })
     }
 
-    /// One more of the same kind.
+    /// Another location of the same kind.
     pub(crate) fn another(&self) -> Option<Self> {
         match &self.kept {
             Kept::Folder(_) => Some(Self::sqlite()),
@@ -53,7 +53,7 @@ impl World {
         }
     }
 
-    /// The place as it is written.
+    /// URL of the location.
     pub(crate) fn url(&self) -> String {
         match &self.kept {
             Kept::Folder(_) => self.place.to_string(),
@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// The file of [`World::sqlite`].
+    /// File of [`World::sqlite`].
     pub(crate) fn file(&self) -> PathBuf {
         match &self.kept {
             Kept::Folder(folder) => folder.path().join("offers.sqlite"),
@@ -69,7 +69,7 @@ impl World {
         }
     }
 
-    /// The database of [`World::postgres`].
+    /// Database of [`World::postgres`].
     pub(crate) fn database(&self) -> &Database {
         match &self.kept {
             Kept::Folder(_) => panic!("it is in a file"),
@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// The store of [`World::postgres`].
+    /// Store of [`World::postgres`].
     pub(in crate::store) fn postgres_store(&self) -> Postgres {
         match &self.place {
             Place::Postgres(config) => Postgres::open(config).unwrap(),
@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    /// The place of [`World::postgres`] at the other end of a line.
+    /// Location of [`World::postgres`] through an interruptible relay.
     pub(crate) fn over_a_line(&self) -> (Line, Place) {
         let url = self.database().url();
         let (scheme, rest) = url.split_once('@').unwrap();
@@ -95,23 +95,23 @@ impl World {
         (line, place.parse().unwrap())
     }
 
-    /// The store; opened a second time, it is the same.
+    /// Opens the store. Can be called several times.
     pub(crate) fn open(&self) -> Box<dyn Store> {
         self.place.open().unwrap()
     }
 }
 
-/// The time at which tests take place.
+/// Current time in the tests.
 pub(crate) fn at() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
 }
 
-/// So many seconds later.
+/// The time `seconds` after [`at`].
 pub(crate) fn later(seconds: i64) -> Timestamp {
     at() + SignedDuration::from_secs(seconds)
 }
 
-/// An offer of this name for so many cents, which ends so many seconds later.
+/// An offer with this name and price that expires `seconds` after [`at`].
 pub(crate) fn offer(name: &str, cents: u64, seconds: i64) -> Offer {
     let price = Money::from_micros(cents * 10_000, "EUR".parse().unwrap());
     Offer {
@@ -125,7 +125,7 @@ pub(crate) fn offer(name: &str, cents: u64, seconds: i64) -> Offer {
     }
 }
 
-/// Puts `offer` in its place, for "books" and by "a".
+/// Write that puts `offer` for "books" by provider "a".
 pub(crate) fn put(offer: Offer, only_if: Condition) -> Write {
     let key = Key {
         kind: "books".to_owned(),
@@ -140,14 +140,14 @@ pub(crate) fn put(offer: Offer, only_if: Condition) -> Write {
     }
 }
 
-/// Withdraws the offer of this name that [`put`] puts.
+/// Write that withdraws the offer of [`put`] with this name.
 pub(crate) fn withdraw(name: &str, only_if: Condition) -> Write {
     let mut write = put(offer(name, 0, 0), only_if);
     write.changes[0].1 = None;
     write
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 #[track_caller]
 pub(crate) fn soon(mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! Registering: what is there stays.
+//! Registration keeps existing entries.
 
 use posthaste_broker::{Enrolled, Enrolment, UddiVersion, enrol};
 
@@ -22,7 +22,7 @@ fn enrolment(registry: &Registry) -> Enrolment {
     }
 }
 
-/// What was asked of the registry, by the names of the requests.
+/// Names of the requests to the registry since the last call.
 fn asked(registry: &Registry) -> Vec<String> {
     let mut state = registry.state.lock().unwrap();
     let names = state.asked.drain(..);
@@ -45,7 +45,7 @@ fn a_service_is_saved_once_and_what_is_there_stays() {
     registry.state.lock().unwrap().trusted = vec!["uddi:ada".to_owned()];
     let done = enrol(&enrolment(&registry)).unwrap();
     let names: Vec<_> = done.iter().map(|done| (done.what, done.saved)).collect();
-    // The business is there under another name, and so is a type.
+    // The business exists under another name, and so does a type.
     assert_eq!(names[..2], [("tModel", false), ("business", false)]);
     assert_eq!(done.last(), Some(&service(true)));
     let requests = asked(&registry);
@@ -127,7 +127,7 @@ fn in_version_2_what_is_there_is_known_by_its_name() {
     };
     assert_eq!(outcome(&wanted), all(true));
     assert_eq!(outcome(&wanted), all(false));
-    // The key of the type will do; what has changed keeps its key.
+    // The key of the type suffices. A changed service keeps its key.
     let moved = Enrolment {
         kind: "uuid:0".to_owned(),
         wsdl: None,
@@ -143,7 +143,7 @@ fn in_version_2_what_is_there_is_known_by_its_name() {
         ..wanted
     };
     assert_eq!(outcome(&another)[2], ("service", "uuid:3".to_owned(), true));
-    // So will that of the business; there is none but what the registry has given.
+    // The key of the business suffices too, if the registry has assigned it.
     let keyed = |key: &str| Enrolment {
         business: (key.to_owned(), "Ada".to_owned()),
         ..another.clone()

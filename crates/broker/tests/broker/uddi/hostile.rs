@@ -1,4 +1,4 @@
-//! A registry that answers what it should not: counted, said, and nobody waits for it.
+//! Invalid answers of a registry are counted and logged, and block nobody.
 
 use crate::support::send;
 use crate::uddi::stand_in::{KIND, Mood, Registry, broker, counted, until};

@@ -1,4 +1,4 @@
-//! A registry of services beside the broker.
+//! The broker with a UDDI registry.
 
 mod enrolling;
 mod hostile;

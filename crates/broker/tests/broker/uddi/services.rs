@@ -1,4 +1,4 @@
-//! What the registry names is found, as long as it names it.
+//! Offers of registered services can be found as long as the services are registered.
 
 use crate::fetching::Provider;
 use crate::support::{offer, send};
@@ -33,7 +33,7 @@ fn a_first_question_for_a_type_has_its_services_found_and_their_offers_fetched()
                 Some(at("/ada")),
             ),
             ("s2", "uddi:bob", at("/bob"), None),
-            // On another page, where there are pages.
+            // On the second page, if the version has pages.
             (
                 "s3",
                 "uddi:bob",
@@ -135,13 +135,13 @@ fn what_the_type_names_is_fetched_too_unless_it_is_elsewhere() {
         let (broker, _folder) = broker(&registry, &[provider.address], &[KIND]);
         let both = found(&[("Bronze", &zoe), ("Common", &zoe)]);
         until("both documents", || offers(&broker) == both);
-        // The provider's own word counts.
+        // The provider's own document takes precedence.
         assert_eq!(ask(broker.addr)["offer"]["qos"]["price"]["amount"], "0.10");
         names(at(&inside, "/type"));
         let own = &both[..1];
         until("its own offer alone", || offers(&broker) == own);
         assert_eq!(*inside.asked.lock().unwrap(), [""; 0]);
-        // A description without offers is nothing amiss.
+        // A description without offers is not an error.
         let wsdl = "<definitions xmlns='http://schemas.xmlsoap.org/wsdl/'/>";
         let described = ("/plain".to_owned(), wsdl.to_owned());
         provider.documents.lock().unwrap().extend([described]);
@@ -243,7 +243,7 @@ fn what_is_known_stands_while_the_registry_is_away_and_goes_when_it_says_so() {
         "{}",
         page()
     );
-    // Offers are fetched as before.
+    // Offers are still fetched.
     provider.has("/b", &[], vec![offer("Silver", 60, 100)]);
     until("a new price", || offers(&broker) == found(&[gold, silver]));
     registry.holds(&both[..1]);
@@ -327,7 +327,7 @@ fn a_silent_service_of_a_provider_keeps_what_it_had_and_the_others_go_on() {
     until("the other's", || {
         offers(&broker) == found(&[gold, ("Tin", "http://b.example/")])
     });
-    // One name, twice: the first document's stands.
+    // On a name conflict the first document's offer stays.
     provider.has("/a", &[], vec![offer("Gold", 40, 100)]);
     provider.has("/b", &[], vec![offer("Gold", 10, 100)]);
     let failed = || counted(&broker, "fetches_total{outcome=\"failed\"}");

@@ -1,4 +1,4 @@
-//! A registry that holds what a test says, and answers as long as it shall; and a broker that asks it.
+//! A fake registry with configurable content and behaviour, and a broker that uses it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,36 +11,36 @@ use tempfile::TempDir;
 
 use crate::support::{send, start};
 
-/// The type that all services here are of.
+/// Type of all services in these tests.
 pub(super) const KIND: &str = "uddi:example.org:books";
 
-/// How it answers.
+/// Behaviour of the registry.
 #[derive(Clone, Default)]
 pub(super) enum Mood {
-    /// Well.
+    /// Correct answers.
     #[default]
     Well,
-    /// With this, whatever it is asked.
+    /// Always this answer.
     Says(String),
-    /// With a reply that never ends.
+    /// A reply that never ends.
     Endless,
-    /// Not at all.
+    /// No reply.
     Hangs,
 }
 
-/// What it holds.
+/// Content of the registry.
 #[derive(Clone, Default)]
 pub(super) struct State {
     /// Key, business, address and document of each service.
     pub(super) services: Vec<(String, String, String, Option<String>)>,
-    /// The document that the type names.
+    /// Document that the type names.
     pub(super) overview: Option<String>,
     /// Businesses in the trusted category.
     pub(super) trusted: Vec<String>,
-    /// What has been saved: the kind, the key and the name of each, and the reply that tells it.
+    /// Saved entities: kind, key, name and the reply that contains each.
     pub(super) saved: Vec<[String; 4]>,
     pub(super) mood: Mood,
-    /// The requests, without the envelope.
+    /// Received requests, without the envelope.
     pub(super) asked: Vec<String>,
 }
 
@@ -81,7 +81,7 @@ impl Registry {
         registry
     }
 
-    /// Says from now on that this is all there is.
+    /// Replaces the services.
     pub(super) fn holds(&self, services: &[(&str, &str, String, Option<String>)]) {
         let own = |(key, business, at, document): &(&str, &str, String, Option<String>)| {
             (
@@ -120,7 +120,7 @@ impl Registry {
         );
     }
 
-    /// By what is asked, two services to a page in version 3.
+    /// Answers by type of request, with two services per page in version 3.
     fn answer(&self, request: &str) -> String {
         let state = &mut *self.state.lock().unwrap();
         state.asked.push(request.to_owned());
@@ -192,7 +192,7 @@ impl Registry {
     }
 }
 
-/// The type that all services are of.
+/// The type of all services.
 fn described(state: &State) -> String {
     let overview = state.overview.as_ref();
     let overview = overview.map_or(String::new(), |url| {
@@ -203,7 +203,7 @@ fn described(state: &State) -> String {
     )
 }
 
-/// Keeps what is to be saved, under a key of its own where it comes without, and tells it.
+/// Stores an entity, assigns a missing key, and returns the reply.
 fn save(state: &mut State, request: &str) -> Option<String> {
     let kind = request.strip_prefix("<save_")?.split(' ').next()?;
     let key = format!(" {kind}Key=\"");
@@ -218,7 +218,7 @@ fn save(state: &mut State, request: &str) -> Option<String> {
     Some(told)
 }
 
-/// What has been saved, by its key, or all there is of it with keys and names.
+/// A stored entity by its key, or a list of all with keys and names.
 fn again(state: &State, request: &str) -> String {
     if request.starts_with("<get_registeredInfo ") {
         let all = |kind: &str, info: &dyn Fn(&str, &str) -> String| -> String {
@@ -280,7 +280,7 @@ fn read(socket: TcpStream) -> (String, TcpStream) {
     (request.to_owned(), reader.into_inner())
 }
 
-/// Writes until nobody reads any more.
+/// Writes until the client disconnects.
 fn endless(mut socket: TcpStream) {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\n\r\n<s:Envelope xmlns:s='http://schemas.xmlsoap.org/soap/envelope/'>";
     let mut goes_on = socket.write_all(head.as_bytes()).is_ok();
@@ -289,7 +289,7 @@ fn endless(mut socket: TcpStream) {
     }
 }
 
-/// A broker that asks the registry and trusts `ada` and who is in a category.
+/// A broker that uses the registry and trusts "ada" and a category.
 pub(super) fn broker(
     registry: &Registry,
     from: &[SocketAddr],
@@ -299,7 +299,7 @@ pub(super) fn broker(
     (broker_in(folder.path(), registry, from, types), folder)
 }
 
-/// The same, with its offers in a folder where there may be some already.
+/// The same, with a store in `folder` that may contain offers.
 pub(super) fn broker_in(
     folder: &Path,
     registry: &Registry,
@@ -338,7 +338,7 @@ pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// The names of the offers there are, the cheapest first, each with where its service is called.
+/// Names of the offers, cheapest first, each with the address of its service.
 pub(super) fn offers(broker: &Broker) -> Vec<(String, String)> {
     let list = send(
         broker.addr,
@@ -355,7 +355,7 @@ pub(super) fn offers(broker: &Broker) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What the broker counts under a name and labels.
+/// Value of the broker's metric with this name and labels.
 pub(super) fn counted(broker: &Broker, name: &str) -> f64 {
     let text = send(broker.addr, "GET", "/metrics", &[], "").body;
     let start = format!("posthaste_broker_{name} ");
