@@ -1,60 +1,60 @@
-//! Requests, each an envelope of its own.
+//! Requests, each as a complete envelope.
 
 use posthaste_soap::write::{attribute, close, element, open, text};
 
 use crate::Version;
 use crate::entity::{Binding, Business, Category, Service, TModel};
 
-/// Entries of a list that are asked for at once.
+/// Number of list entries requested at once.
 pub const PAGE: usize = 100;
 
-/// An element and what is in it, in a message that grows.
+/// Writer of nested elements, which appends to a message.
 struct Writer<'o>(&'o mut String);
 
 impl Version {
-    /// Businesses in a category, from the `from`th on, counted from 1.
+    /// Requests the businesses in a category, starting with number `from`, counted from 1.
     pub fn find_business(self, category: &Category, from: usize) -> String {
         self.list("find_business", from, |to| {
             to.categories(std::slice::from_ref(category));
         })
     }
 
-    /// Services that implement the type of interface `tmodel`, from the `from`th on, counted from 1.
+    /// Requests the services that implement the interface type `tmodel`, starting with number `from`, counted from 1.
     pub fn find_service(self, tmodel: &str, from: usize) -> String {
         self.list("find_service", from, |to| {
             to.within("tModelBag", &[], |to| element("tModelKey", tmodel, to.0));
         })
     }
 
-    /// All about the services of these keys.
+    /// Requests the services with these keys.
     pub fn get_service_detail<'k>(self, keys: impl IntoIterator<Item = &'k str>) -> String {
         self.keys("get_serviceDetail", "serviceKey", keys)
     }
 
-    /// All about the business of this key.
+    /// Requests the business with this key.
     pub fn get_business_detail(self, key: &str) -> String {
         self.keys("get_businessDetail", "businessKey", [key])
     }
 
-    /// All about the type of this key.
+    /// Requests the type with this key.
     pub fn get_tmodel_detail(self, key: &str) -> String {
         self.keys("get_tModelDetail", "tModelKey", [key])
     }
 
-    /// A token to publish with.
+    /// Requests a token for publishing.
     pub fn get_auth_token(self, user: &str, password: &str) -> String {
         let who = [("userID", user), ("cred", password)];
         self.message("get_authToken", &who, |_| ())
     }
 
-    /// The end of a token.
+    /// Discards a token.
     pub fn discard_auth_token(self, token: &str) -> String {
         self.message("discard_authToken", &[], |to| {
             element("authInfo", token, to.0)
         })
     }
 
-    /// What the token's owner has registered.
+    /// Requests the entities that the token's owner has registered.
     pub fn get_registered_info(self, token: &str) -> String {
         let all = [("infoSelection", "all")];
         let selection = if self.has_pages() { &all[..] } else { &[] };
@@ -63,7 +63,7 @@ impl Version {
         })
     }
 
-    /// Adds a type.
+    /// Saves a type.
     pub fn save_tmodel(self, token: &str, tmodel: &TModel) -> String {
         self.save("save_tModel", token, |to| {
             to.within("tModel", &[("tModelKey", &tmodel.key)], |to| {
@@ -76,7 +76,7 @@ impl Version {
         })
     }
 
-    /// Adds a business without services.
+    /// Saves a business without services.
     pub fn save_business(self, token: &str, business: &Business) -> String {
         self.save("save_business", token, |to| {
             to.within("businessEntity", &[("businessKey", &business.key)], |to| {
@@ -86,7 +86,7 @@ impl Version {
         })
     }
 
-    /// Adds a service, or has it be this.
+    /// Saves a service, new or existing.
     pub fn save_service(self, token: &str, service: &Service) -> String {
         let keys = [
             ("serviceKey", service.key.as_str()),

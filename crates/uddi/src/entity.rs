@@ -1,64 +1,64 @@
-//! What a registry holds, as far as services are found by it.
+//! Entities of a registry, with the parts needed to find services.
 
-/// Who offers services.
+/// A provider of services.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Business {
-    /// Its key.
+    /// Key of the business.
     pub key: String,
-    /// Its first name.
+    /// First name of the business.
     pub name: String,
-    /// What it is counted among.
+    /// Categories of the business.
     pub categories: Vec<Category>,
 }
 
 /// A service of a business.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Service {
-    /// Its key.
+    /// Key of the service.
     pub key: String,
-    /// The key of the business whose it is.
+    /// Key of its business.
     pub business: String,
-    /// Its first name.
+    /// First name of the service.
     pub name: String,
-    /// Where and how it is called.
+    /// Bindings of the service.
     pub bindings: Vec<Binding>,
 }
 
 /// One way to call a service (`bindingTemplate`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Binding {
-    /// Its key.
+    /// Key of the binding.
     pub key: String,
-    /// Where it is called; none where the access point is something else than an address to call: a WSDL, a redirector,
+    /// Address of the service. `None` if the access point is not a callable address, but a WSDL, a redirector or
     /// another binding.
     pub endpoint: Option<String>,
-    /// What it can do.
+    /// Interface types that the binding implements.
     pub interfaces: Vec<Interface>,
 }
 
-/// A type of interface that a binding implements (`tModelInstanceInfo`).
+/// An interface type that a binding implements (`tModelInstanceInfo`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
-    /// The type's key.
+    /// Key of the type.
     pub tmodel: String,
-    /// A document about this implementation of it.
+    /// URL of a document about this implementation.
     pub overview: Option<String>,
 }
 
-/// A type: of interfaces, of categories, of keys.
+/// A type of interfaces, categories or keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TModel {
-    /// Its key.
+    /// Key of the type.
     pub key: String,
-    /// Its name.
+    /// Name of the type.
     pub name: String,
-    /// A document about it.
+    /// URL of a document about the type.
     pub overview: Option<String>,
-    /// What it is counted among.
+    /// Categories of the type.
     pub categories: Vec<Category>,
 }
 
-/// What a publisher has registered, each with its key and name and no more.
+/// Entities registered by a publisher, with key and name only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registered {
     /// Businesses.
@@ -67,13 +67,13 @@ pub struct Registered {
     pub tmodels: Vec<TModel>,
 }
 
-/// A place in a system of categories (`keyedReference`).
+/// A category in a category system (`keyedReference`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Category {
-    /// The key of the system.
+    /// Key of the category system.
     pub tmodel: String,
-    /// The place's name, for people; may be empty.
+    /// Name of the category, for people; may be empty.
     pub name: String,
-    /// The place.
+    /// Value of the category.
     pub value: String,
 }

@@ -1,8 +1,8 @@
 //! Messages of UDDI registries, version 2 (OASIS, July 2002) and 3 (October 2004), as pure functions over bytes.
 //!
-//! Both versions have the same entities and the same questions; what differs is in [`Version`]. A [`Version`] writes
-//! a request as a SOAP 1.1 envelope, and the function of [`answer`] that goes with it reads the reply, a fault
-//! included. Nothing here opens a socket. Subscriptions, custody, replication and signatures are not here.
+//! A [`Version`] writes a request as a SOAP 1.1 envelope. The matching function of [`answer`] parses the reply or
+//! fault. Both versions have the same entities and queries; [`Version`] has the differences. This crate opens no
+//! sockets. Subscriptions, custody, replication and signatures are not supported.
 
 pub mod answer;
 mod ask;

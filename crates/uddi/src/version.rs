@@ -1,9 +1,9 @@
-//! The two versions, and in what they differ.
+//! The two versions and their differences.
 
-/// A version of UDDI, known by its messages' namespace.
+/// A version of UDDI, identified by the namespace of its messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
-    /// Version 2: keys are UUIDs that the registry gives, and lists have one page.
+    /// Version 2: keys are UUIDs assigned by the registry, and lists have one page.
     V2,
     /// Version 3: keys are URIs that publishers may choose, and lists have pages.
     #[default]
@@ -11,7 +11,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The one of this number.
+    /// Version with this number, if supported.
     pub const fn of(number: u8) -> Option<Self> {
         match number {
             2 => Some(Self::V2),
@@ -20,7 +20,7 @@ impl Version {
         }
     }
 
-    /// The namespace of its messages.
+    /// Namespace of the messages.
     pub const fn namespace(self) -> &'static str {
         match self {
             Self::V2 => "urn:uddi-org:api_v2",
@@ -28,7 +28,7 @@ impl Version {
         }
     }
 
-    /// The key of the system of categories for types (version 3, section 11.1.1).
+    /// Key of the category system for types (version 3, section 11.1.1).
     pub const fn types(self) -> &'static str {
         match self {
             Self::V2 => "uuid:c1acf26d-9672-4404-9d70-39b756e62ab4",
@@ -36,12 +36,12 @@ impl Version {
         }
     }
 
-    /// Whether a list can be asked for from a place in it on (version 3, section 5.1.1).
+    /// Returns true if lists can be requested from a given entry on (version 3, section 5.1.1).
     pub(crate) const fn has_pages(self) -> bool {
         matches!(self, Self::V3)
     }
 
-    /// What every request says of itself.
+    /// Attribute of every request that states the version.
     pub(crate) const fn generic(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::V2 => Some(("generic", "2.0")),
@@ -49,7 +49,7 @@ impl Version {
         }
     }
 
-    /// What says how an access point is meant: a scheme in version 2, a use in version 3.
+    /// Attribute that states the kind of an access point: its scheme in version 2, its use in version 3.
     pub(crate) fn access_point(self, url: &str) -> (&'static str, &str) {
         match self {
             Self::V2 => (

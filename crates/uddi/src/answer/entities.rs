@@ -1,4 +1,4 @@
-//! Entities, each read from where its element has been started to its end.
+//! Entities, each parsed from its start tag to its end.
 
 use posthaste_soap::xml::{Scanner, XmlError};
 
@@ -107,7 +107,7 @@ fn interface(at: &mut Scanner<'_>, version: Version) -> Read<Interface> {
     Ok(interface)
 }
 
-/// The first URL of an `overviewDoc`.
+/// First URL of an `overviewDoc`.
 fn overview(at: &mut Scanner<'_>, version: Version) -> Read<Option<String>> {
     let mut url = None;
     children(at, version, |at, name| {

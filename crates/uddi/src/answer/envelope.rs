@@ -1,4 +1,4 @@
-//! What every reply has: an envelope, a message or a fault, elements to walk through.
+//! Common parts of all replies: envelope, message or fault, and traversal of elements.
 
 use posthaste_soap::Version as Soap;
 use posthaste_soap::xml::{Scanner, Token, XmlError, decode};
@@ -6,7 +6,7 @@ use posthaste_soap::xml::{Scanner, Token, XmlError, decode};
 use super::{Answer, AnswerError, LIMITS};
 use crate::Version;
 
-/// Characters of what a registry says in a fault that are repeated.
+/// Maximum characters quoted from a fault.
 const QUOTED: usize = 300;
 
 pub(super) fn reply(
@@ -18,7 +18,7 @@ pub(super) fn reply(
     reply_with(bytes, version, wanted, |_| (), child)
 }
 
-/// Shows `root` the message `wanted` and `child` each of its children.
+/// Calls `root` at the message `wanted`, and `child` for each of its children.
 pub(super) fn reply_with(
     bytes: &[u8],
     version: Version,
@@ -39,7 +39,7 @@ pub(super) fn reply_with(
     })
 }
 
-/// Reads an envelope, whole, and hands the Body's child, started, to `message`, unless it is a fault.
+/// Parses a complete envelope and calls `message` at the child of Body, unless it is a fault.
 fn read(
     bytes: &[u8],
     version: Version,
@@ -90,10 +90,10 @@ fn read(
     Ok(())
 }
 
-/// What a fault says, which `at` has started.
+/// Parses the fault that `at` has started.
 fn fault(at: &mut Scanner<'_>, version: Version) -> Result<AnswerError, XmlError> {
     let (mut reason, mut report) = (String::new(), None);
-    // A fault's own children are in no namespace (R1001).
+    // The children of a fault have no namespace (R1001).
     each(at, |at, namespace, name| match (namespace, name) {
         ("", "faultstring") => {
             reason = shortened(&words(at)?);
@@ -115,7 +115,7 @@ fn fault(at: &mut Scanner<'_>, version: Version) -> Result<AnswerError, XmlError
         _ => Ok(()),
     })?;
     Ok(match report {
-        // The fault's own words name the key, the report's the rule.
+        // The fault string names the key, the report only the rule.
         Some((code, words)) => {
             let words = if reason.is_empty() { words } else { reason };
             AnswerError::Refused { code, words }
@@ -137,7 +137,7 @@ pub(super) fn children<'a>(
     })
 }
 
-/// Calls `child` with each child of the element started last, and passes over what it leaves of it.
+/// Calls `child` for each child of the current element, and skips unread content of the child.
 fn each<'a>(
     at: &mut Scanner<'a>,
     mut child: impl FnMut(&mut Scanner<'a>, &str, &str) -> Result<(), XmlError>,
@@ -157,14 +157,14 @@ fn each<'a>(
     }
 }
 
-/// The value of an attribute; empty where there is none.
+/// Value of an attribute; empty if missing.
 pub(super) fn key(at: &Scanner<'_>, name: &str) -> String {
     at.attribute(name)
         .map(|value| value.trim().to_owned())
         .unwrap_or_default()
 }
 
-/// The text of the element started last; empty where it has child elements.
+/// Text of the current element; empty if it has child elements.
 pub(super) fn words(at: &mut Scanner<'_>) -> Result<String, XmlError> {
     Ok(at
         .text()?

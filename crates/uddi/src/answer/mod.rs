@@ -1,7 +1,7 @@
-//! Replies: lists, entities, tokens, and faults with their disposition report.
+//! Replies: lists, entities, tokens, and faults with a disposition report.
 //!
-//! One pass within [`LIMITS`], no tree. Elements of other namespaces are passed over, as are elements of the registry's own
-//! that nothing here needs; so a registry may say more than is understood.
+//! One pass within [`LIMITS`], without a tree. Elements of other namespaces and unused elements of UDDI are skipped, so
+//! registries may send additional data.
 
 mod entities;
 mod envelope;
@@ -15,7 +15,7 @@ use self::envelope::{children, key, reply, reply_with, words};
 use crate::Version;
 use crate::entity::{Business, Registered, Service, TModel};
 
-/// What a reply may use: 4 MiB in all, 16 KiB for one text.
+/// Limits of a reply: 4 MiB in total, 16 KiB per text.
 pub const LIMITS: Limits = Limits {
     total: 4 << 20,
     text: 16 << 10,
@@ -25,43 +25,43 @@ pub const LIMITS: Limits = Limits {
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// The entries' keys.
+    /// Keys of the entries.
     pub keys: Vec<String>,
-    /// What of the list is not in it.
+    /// Rest of the list after this page.
     pub rest: Rest,
 }
 
-/// What follows a page.
+/// The part of a list after a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// Nothing: the list is at its end.
+    /// Nothing: this is the last page.
     None,
-    /// More, from this entry on.
+    /// More entries, starting with this one.
     From(usize),
-    /// More, which the registry does not give.
+    /// More entries, which the registry does not return.
     Cut,
 }
 
-/// Why a reply is no answer.
+/// Errors in a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AnswerError {
-    /// Not XML, or more of it than is allowed.
+    /// Invalid XML, or beyond the limits.
     #[error("the registry's reply: {0}")]
     Xml(#[from] XmlError),
-    /// Something else than the message that was to come.
+    /// Unexpected element or message.
     #[error("the registry replies with {found}, not with {wanted}")]
     Unexpected {
-        /// What it is.
+        /// Element or message found.
         found: String,
-        /// What was wanted.
+        /// Element or message expected.
         wanted: String,
     },
     /// A fault with a disposition report (version 3, section 4.8).
     #[error("the registry refuses: {words} ({code})")]
     Refused {
-        /// As `E_invalidKeyPassed`.
+        /// Error code, such as `E_invalidKeyPassed`.
         code: String,
-        /// What it says.
+        /// Explanation.
         words: String,
     },
     /// Any other fault.
@@ -72,13 +72,13 @@ pub enum AnswerError {
 type Answer<T> = Result<T, AnswerError>;
 
 impl AnswerError {
-    /// Whether the registry has nothing of the key that was asked for.
+    /// Returns true if the registry does not know the requested key.
     pub fn is_unknown_key(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "E_invalidKeyPassed")
     }
 }
 
-/// The reply to [`Version::find_business`] from the `from`th on.
+/// Parses the reply to [`Version::find_business`] with the same `from`.
 pub fn businesses_found(bytes: &[u8], version: Version, from: usize) -> Answer<Page> {
     page(
         bytes,
@@ -93,7 +93,7 @@ pub fn businesses_found(bytes: &[u8], version: Version, from: usize) -> Answer<P
     )
 }
 
-/// The reply to [`Version::find_service`] from the `from`th on.
+/// Parses the reply to [`Version::find_service`] with the same `from`.
 pub fn services_found(bytes: &[u8], version: Version, from: usize) -> Answer<Page> {
     page(
         bytes,
@@ -103,7 +103,7 @@ pub fn services_found(bytes: &[u8], version: Version, from: usize) -> Answer<Pag
     )
 }
 
-/// The reply to [`Version::get_service_detail`].
+/// Parses the reply to [`Version::get_service_detail`].
 pub fn services(bytes: &[u8], version: Version) -> Answer<Vec<Service>> {
     let mut services = Vec::new();
     reply(bytes, version, "serviceDetail", |at, name| {
@@ -115,7 +115,7 @@ pub fn services(bytes: &[u8], version: Version) -> Answer<Vec<Service>> {
     Ok(services)
 }
 
-/// The reply to [`Version::get_business_detail`].
+/// Parses the reply to [`Version::get_business_detail`].
 pub fn businesses(bytes: &[u8], version: Version) -> Answer<Vec<Business>> {
     let mut businesses = Vec::new();
     reply(bytes, version, "businessDetail", |at, name| {
@@ -127,7 +127,7 @@ pub fn businesses(bytes: &[u8], version: Version) -> Answer<Vec<Business>> {
     Ok(businesses)
 }
 
-/// The services in the reply to [`Version::get_business_detail`].
+/// Parses the services in the reply to [`Version::get_business_detail`].
 pub fn services_of(bytes: &[u8], version: Version) -> Answer<Vec<Service>> {
     let mut services = Vec::new();
     reply(bytes, version, "businessDetail", |at, _| {
@@ -142,7 +142,7 @@ pub fn services_of(bytes: &[u8], version: Version) -> Answer<Vec<Service>> {
     Ok(services)
 }
 
-/// The reply to [`Version::get_tmodel_detail`]; those that have been deleted are not in it.
+/// Parses the reply to [`Version::get_tmodel_detail`]. Omits deleted tModels.
 pub fn tmodels(bytes: &[u8], version: Version) -> Answer<Vec<TModel>> {
     let mut tmodels = Vec::new();
     reply(bytes, version, "tModelDetail", |at, name| {
@@ -154,7 +154,7 @@ pub fn tmodels(bytes: &[u8], version: Version) -> Answer<Vec<TModel>> {
     Ok(tmodels)
 }
 
-/// The reply to [`Version::get_registered_info`].
+/// Parses the reply to [`Version::get_registered_info`].
 pub fn registered(bytes: &[u8], version: Version) -> Answer<Registered> {
     let mut all = Registered::default();
     reply(bytes, version, "registeredInfo", |at, name| match name {
@@ -175,7 +175,7 @@ pub fn registered(bytes: &[u8], version: Version) -> Answer<Registered> {
     Ok(all)
 }
 
-/// The reply to [`Version::get_auth_token`].
+/// Parses the reply to [`Version::get_auth_token`].
 pub fn auth_token(bytes: &[u8], version: Version) -> Answer<String> {
     let mut token = String::new();
     reply(bytes, version, "authToken", |at, name| {
@@ -217,7 +217,7 @@ fn page(bytes: &[u8], version: Version, names: [&str; 4], from: usize) -> Answer
             _ => Ok(()),
         },
     )?;
-    // Whether what a page leaves out makes it truncated, registries see differently; the count tells.
+    // Registries disagree on `truncated` for a page of a longer list, so the count decides.
     let next = from.saturating_add(keys.len());
     let rest = match next <= actual {
         true if version.has_pages() && !keys.is_empty() => Rest::From(next),

@@ -1,4 +1,4 @@
-//! What a registry should not answer: refused with words, within bounds.
+//! Invalid replies of a registry are rejected with an explanation, within the limits.
 
 use posthaste_uddi::{Version, answer};
 

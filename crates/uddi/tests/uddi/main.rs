@@ -1,4 +1,4 @@
-//! Requests and replies, held against each other, against what registries say, and against what they should not.
+//! Tests of requests and replies against each other, against real replies and against invalid ones.
 
 mod hostile;
 mod replies;
@@ -6,7 +6,7 @@ mod written;
 
 use posthaste_uddi::Version;
 
-/// A reply as a registry of this version would write it.
+/// A reply in the form of a registry of this version.
 fn reply(version: Version, message: &str) -> String {
     let message = message.replace("NS", version.namespace());
     format!(

@@ -1,4 +1,4 @@
-//! What registries answer.
+//! Replies of registries.
 
 use posthaste_uddi::answer::{self, AnswerError, Page, Rest};
 use posthaste_uddi::{Binding, Interface, Service, Version};
@@ -29,7 +29,7 @@ fn a_page_says_what_follows_it() {
         (page.keys.len(), page.rest)
     };
     let third = |message: String, from| found(Version::V3, &message, from);
-    // By the registry's count, whatever it calls truncated.
+    // The registry's count decides, not its `truncated`.
     assert_eq!(
         third(list(&count(5), &["a", "b"], false), 1),
         (2, Rest::From(3))
@@ -43,7 +43,7 @@ fn a_page_says_what_follows_it() {
         third(list(&count(2), &["a", "b"], false), 1),
         (2, Rest::None)
     );
-    // Nothing comes of asking for more.
+    // Requesting more would return nothing.
     assert_eq!(third(list(&count(5), &[], false), 3), (0, Rest::Cut));
     assert_eq!(third(list("", &["a"], true), 1), (1, Rest::Cut));
     assert_eq!(third(list("", &["a"], false), 1), (1, Rest::None));

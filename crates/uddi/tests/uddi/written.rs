@@ -1,11 +1,11 @@
-//! What is saved is what a registry would tell of it, in either version.
+//! Saved entities equal the entities in the registry's reply, in either version.
 
 use posthaste_uddi::{Binding, Business, Category, Interface, Service, TModel, Version, answer};
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 
-/// Without blanks at its ends, which nobody keeps.
+/// Text without leading or trailing blanks, which registries do not keep.
 fn text() -> impl Strategy<Value = String> {
     "[!-~é]([ -~é]{0,12}[!-~é])?"
 }
@@ -34,7 +34,7 @@ prop_compose! {
     }
 }
 
-/// The request as the reply that tells the same.
+/// Converts a save request to the reply with the same content.
 fn told(request: &str, saved: &str, detail: &str) -> Vec<u8> {
     let reply = request.replace(&format!("<{saved} "), &format!("<{detail} "));
     reply
