@@ -1,4 +1,4 @@
-//! What a broker can be asked.
+//! Client for a broker's lookups and publishing.
 
 use bytes::Bytes;
 use hyper::Method;
@@ -21,49 +21,49 @@ pub struct Client {
     token: Option<String>,
 }
 
-/// A question for the best offer.
+/// A query for the best offer.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Question {
-    /// The type of interface.
+    /// Interface type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What the offer must be enough for.
+    /// Requirements that the offer must meet.
     pub requirements: Requirement,
-    /// What makes an offer best.
+    /// Criterion for the best offer.
     pub ranking: Ranking,
 }
 
-/// The best offer, or why there is none.
+/// The best offer, or the reasons why there is none.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Answer {
-    /// Whose it is.
+    /// Provider of the offer.
     #[serde(default)]
     pub provider: String,
-    /// The offer, if one is enough.
+    /// The offer, if one is adequate.
     pub offer: Option<Offer>,
-    /// Where none is: how many offers there are for the type.
+    /// If none is adequate: number of offers for the type.
     #[serde(default)]
     pub considered: usize,
-    /// Where none is: what speaks against the cheapest of them.
+    /// If none is adequate: reasons against the cheapest offers.
     #[serde(default)]
     pub reasons: Vec<Objections>,
 }
 
-/// What speaks against an offer.
+/// Reasons against an offer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Objections {
-    /// Whose it is.
+    /// Provider of the offer.
     pub provider: String,
-    /// What it is called.
+    /// Name of the offer.
     pub name: String,
-    /// Each in words.
+    /// Reasons in words.
     pub objections: Vec<String>,
 }
 
 /// An offer in a list.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Listed {
-    /// Whose it is.
+    /// Provider of the offer.
     pub provider: String,
     /// The offer.
     #[serde(flatten)]
@@ -71,7 +71,7 @@ pub struct Listed {
 }
 
 impl Client {
-    /// A client of the broker at `url`: a scheme, a host and, where it is another than usual, a port.
+    /// Creates a client for the broker at `url`: scheme, host and optional port.
     pub fn new(url: &str) -> Result<Self, UrlError> {
         let place = Place::new(url)?;
         let more = &place.url()[Position::BeforePath..];
@@ -82,27 +82,27 @@ impl Client {
         Ok(Self { place, token: None })
     }
 
-    /// The same, with a provider's token.
+    /// Sets the provider's token.
     pub fn with_token(mut self, token: Option<String>) -> Self {
         self.token = token;
         self
     }
 
-    /// The same, for a broker with a certificate that `trust` accepts.
+    /// Accepts the server certificates that `trust` accepts.
     pub fn trusting(self, trust: &Trust) -> Result<Self, TlsError> {
         let place = self.place.trusting(trust)?;
         Ok(Self { place, ..self })
     }
 
-    /// The best offer.
+    /// Finds the best offer.
     pub async fn best_offer(&self, question: &Question) -> Result<Answer, Error> {
         let body = serde_json::to_vec(question).unwrap_or_default();
         self.ask(Method::POST, "/v1/best-offer", JSON, body.into())
             .await
     }
 
-    /// The types of interface for which there are offers, by name, from the `skip`th on. Where pages are asked for
-    /// one after another, what changes between them may be missing.
+    /// Lists the interface types that have offers, by name, at most `most`, after skipping `skip`. Changes between two
+    /// pages can cause omissions.
     pub async fn types(&self, skip: usize, most: usize) -> Result<Vec<String>, Error> {
         #[derive(Deserialize)]
         struct Types {
@@ -113,7 +113,7 @@ impl Client {
         Ok(types.types)
     }
 
-    /// Offers for a type, the cheapest first, from the `skip`th on; see [`Client::types`].
+    /// Lists offers for a type, cheapest first; paged as [`Client::types`].
     pub async fn list(&self, kind: &str, skip: usize, most: usize) -> Result<Vec<Listed>, Error> {
         #[derive(Deserialize)]
         struct List {
@@ -127,14 +127,14 @@ impl Client {
         Ok(list.offers)
     }
 
-    /// Puts an offer in its place.
+    /// Creates or replaces an offer.
     pub async fn put(&self, kind: &str, provider: &str, offer: &Offer) -> Result<(), Error> {
         let path = format!("{}/{}", path(kind, provider), encoded(&offer.name));
         let body = serde_json::to_vec(offer).unwrap_or_default();
         self.tell(Method::PUT, &path, JSON, body.into()).await
     }
 
-    /// Has a provider's offers for a type be these and no others.
+    /// Replaces all offers of a provider for a type.
     pub async fn put_all(
         &self,
         kind: &str,
@@ -188,7 +188,7 @@ fn path(kind: &str, provider: &str) -> String {
     format!("/v1/offers/{}/{}", encoded(kind), encoded(provider))
 }
 
-/// A name as it may stand in a path or a query: a space is %20, which both read alike.
+/// Encodes a name for a path or query. A space is %20, which both decode.
 fn encoded(name: &str) -> String {
     byte_serialize(name.as_bytes())
         .collect::<String>()
@@ -224,7 +224,7 @@ mod tests {
             assert!(error.contains("before the @"), "{error}");
             assert!(!error.contains("geheim"), "{error}");
         }
-        // The slash ends the host: what the port then is makes no URL.
+        // The slash ends the host, so the port is invalid.
         for url in [
             "http://ada:geheim/@broker",
             "geheim@broker",
@@ -232,7 +232,7 @@ mod tests {
         ] {
             assert!(!refused(url).contains("geheim"), "{}", refused(url));
         }
-        // As a line of a file with the line ends of another system leaves it.
+        // Token from a line of a file with CRLF line ends.
         let client = Client::new("http://127.0.0.1:1").unwrap();
         let client = client.with_token(Some("pht_geheim\r".to_owned()));
         let error = crate::wait(client.withdraw("books", "ada", "Gold"));
@@ -241,7 +241,7 @@ mod tests {
         assert!(!error.contains("geheim"), "{error}");
     }
 
-    /// Answers one request with a head that promises `length` bytes, and with a piece of them every 800 ms.
+    /// Answers one request with `length` announced bytes, and sends one of `pieces` every 800 ms.
     fn slow(length: usize, pieces: &'static [&str]) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -258,7 +258,7 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(800));
                 socket.write_all(piece.as_bytes()).unwrap();
             }
-            // Until the client hangs up; one that does not is hung up on.
+            // Waits for the client to disconnect, with a time limit.
             let patience = Some(Duration::from_secs(60));
             socket.set_read_timeout(patience).unwrap();
             let _ = socket.read_to_end(&mut Vec::new());
@@ -278,7 +278,7 @@ mod tests {
     fn a_body_that_comes_slowly_is_waited_for() {
         let pieces = &["not ", "what ", "can ", "be ", "meant"];
         let mut client = Client::new(&slow(21, pieces)).unwrap();
-        // Less than all of it takes, and far more than a piece.
+        // Shorter than the whole body takes, and much longer than one piece.
         client.place.limit = Duration::from_secs(3);
         let types = crate::wait(client.types(0, 1)).unwrap();
         assert!(matches!(types, Err(Error::Senseless(_))), "{types:?}");

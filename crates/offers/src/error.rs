@@ -1,4 +1,4 @@
-//! What can go wrong between a client and a broker, or whoever else is asked.
+//! Errors of requests to a broker or another server.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use posthaste_serve::verification;
 use posthaste_wsqos::index::Full;
 use thiserror::Error;
 
-/// Why nobody can be asked at a URL.
+/// An unusable URL.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{url:?} is no address to ask at: {reason}; write it as http://127.0.0.1:8090")]
 pub struct UrlError {
@@ -15,7 +15,7 @@ pub struct UrlError {
 }
 
 impl UrlError {
-    /// A password would be in every log that has this error, so nothing is shown that stands before an @.
+    /// Omits everything before an @, so that no password gets into a log.
     pub(crate) fn new(written: &str, reason: impl Into<String>) -> Self {
         let url = match written.rsplit_once('@') {
             Some((_, host)) => format!("...@{host}"),
@@ -28,49 +28,49 @@ impl UrlError {
     }
 }
 
-/// Why there is no answer, or none of use.
+/// Errors of a request.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// Nobody can be reached.
+    /// The connection failed.
     #[error("nobody to be reached at {at}: {error}")]
     Unreachable {
-        /// Where it should be.
+        /// URL of the server.
         at: String,
-        /// What the machine says.
+        /// Error of the operating system.
         error: io::Error,
     },
-    /// It did not answer in time.
+    /// No reply within the time limit.
     #[error("no answer from {at} within {seconds} s")]
     Late {
-        /// Where it is.
+        /// URL of the server.
         at: String,
-        /// The limit.
+        /// Time limit in seconds.
         seconds: u64,
     },
     /// The connection broke.
     #[error("the connection broke: {0}")]
     Broken(#[from] hyper::Error),
-    /// It refused, and said why.
+    /// The server replied with an error status.
     #[error("refused: {detail} ({status})")]
     Refused {
-        /// The HTTP status.
+        /// HTTP status.
         status: u16,
-        /// What it says.
+        /// Explanation of the server.
         detail: String,
     },
-    /// The token has a character that no header field may have. It is not shown: errors go into logs.
+    /// The token has a character that is not allowed in a header field. Not shown, because errors are logged.
     #[error("the token has a character that cannot be sent: copy it again, without line ends")]
     Token,
-    /// It answered something that cannot be meant.
+    /// The reply is invalid.
     #[error("the answer makes no sense: {0}")]
     Senseless(String),
-    /// It tells more than is taken here.
+    /// The offers exceed the limits.
     #[error("more than is taken here: {0}")]
     TooMuch(#[from] Full),
 }
 
 impl Error {
-    /// Returns true if the broker cannot be reached because its certificate was refused.
+    /// Returns true if the broker cannot be reached because its certificate was rejected.
     #[must_use]
     pub fn is_certificate_refused(&self) -> bool {
         matches!(self, Self::Unreachable { error, .. } if verification::is_certificate_refused(error))

@@ -1,4 +1,4 @@
-//! The stream of changes.
+//! Stream of changes.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -17,43 +17,43 @@ use crate::error::Error;
 use crate::reader::EventReader;
 use crate::wire::request;
 
-/// A broker says every second that it is alive; one that is silent for longer than this is not.
+/// Maximum silence of a stream. A working broker sends an event every second.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Something that a broker tells its followers.
+/// An event of a broker's stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// Forget all offers: those that there are follow.
+    /// Discard all offers: a complete transfer follows.
     Begin,
-    /// An offer says this from now on, or is withdrawn.
+    /// An offer was put or withdrawn, or is part of a complete transfer.
     Changed {
-        /// The change's number; none where it only says what there is.
+        /// Number of the change; `None` in a complete transfer.
         number: Option<u64>,
         /// The change.
         put: Box<Put>,
     },
-    /// Everything up to this change has been told.
+    /// All changes up to this number have been sent.
     Ready(u64),
-    /// Nothing has happened; the broker is there.
+    /// No change; the broker is alive.
     Alive,
-    /// The broker is there, and has not heard for so long what happens where it has its offers from.
+    /// The broker is alive, but has been out of step with its source for this long.
     Late(Duration),
 }
 
-/// What an offer says.
+/// Content of an offer.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Put {
-    /// The type of interface.
+    /// Interface type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whose it is.
+    /// Provider of the offer.
     pub provider: String,
-    /// What it is called.
+    /// Name of the offer.
     pub name: String,
-    /// When the broker has kept the change; none where it only says what there is.
+    /// Time of storage at the broker; `None` in a complete transfer.
     #[serde(default)]
     pub at: Option<Timestamp>,
-    /// The offer; none where it is withdrawn.
+    /// The offer; `None` after a withdrawal.
     #[serde(default)]
     pub offer: Option<Offer>,
 }
@@ -64,9 +64,9 @@ struct Late {
 }
 
 impl Client {
-    /// Tells `take` what happens at the broker from now on, all there is first; or, from the change `last` on, what
-    /// has been missed. Ends when `take` says so, and with an error when the stream does: call it again then, with
-    /// the number of the last change.
+    /// Passes the broker's events to `take`: all offers first, or the changes after number `last`, then changes as they
+    /// happen. Returns when `take` breaks. Fails when the stream ends; then call it again with the number of the last
+    /// change.
     pub async fn follow<B>(
         &self,
         last: Option<u64>,
@@ -104,7 +104,7 @@ impl Client {
 }
 
 impl Event {
-    /// What an event of this name means.
+    /// Parses an event.
     pub(crate) fn read(name: &str, number: Option<u64>, data: &str) -> Result<Self, Error> {
         let senseless = |error: serde_json::Error| Error::Senseless(error.to_string());
         Ok(match name {

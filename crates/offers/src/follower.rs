@@ -1,4 +1,4 @@
-//! Following a broker for as long as it takes, on a thread of its own.
+//! Continuous follower of a broker, on its own thread.
 
 use std::cell::RefCell;
 use std::io;
@@ -12,41 +12,41 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::events::Event;
 
-/// How long to wait before the first and at most before any further try.
+/// First and maximum wait before a retry.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
-/// A stream that has lasted for so long was a good one.
+/// Duration after which a stream resets the wait.
 const GOOD: Duration = Duration::from_secs(30);
 
-/// What somebody who follows a broker is told.
+/// News of a followed broker.
 #[derive(Debug)]
 pub enum News {
-    /// What the broker tells.
+    /// An event of the broker.
     Told(Event),
-    /// The stream has broken, or did not begin; it is tried again. What was told after a [`Event::Begin`] that no
-    /// [`Event::Ready`] followed is void.
+    /// The stream broke or could not start; it is retried. Discard everything after a [`Event::Begin`] that no
+    /// [`Event::Ready`] followed.
     Lost(Error),
-    /// Another second, whether the broker is there or not: time to drop what has expired.
+    /// Sent every second, also without a connection: time to remove expired offers.
     Second,
 }
 
-/// The thread that follows. Dropping it ends it.
+/// Handle of the follower's thread. Dropping it stops the thread.
 pub struct Follower {
     _thread: Background,
 }
 
-/// How far the stream has been told, over all breaks.
+/// Position in the stream, across reconnects.
 #[derive(Clone, Default)]
 struct Place {
     last: Option<u64>,
-    /// Whether all there is is being told: until it has been, nothing is known.
+    /// True during a complete transfer. Until its end no position is valid.
     beginning: bool,
 }
 
 impl Follower {
-    /// Tells `tell`, on the new thread, what happens at the client's broker, whether it is there yet or not. A stream
-    /// that breaks is taken up where it was, after pauses from 100 ms to 5 s; so is one of which `tell` takes no more,
-    /// with an error.
+    /// Starts a thread that passes the news of the client's broker to `tell`. The broker need not be reachable yet. A
+    /// broken stream resumes at its last position after a wait of 100 ms to 5 s. If `tell` fails, the stream is handled
+    /// as broken.
     pub fn start(
         client: Client,
         tell: impl FnMut(News) -> Result<(), Error> + Send + 'static,
@@ -62,7 +62,7 @@ impl Follower {
     }
 }
 
-/// Follows for ever.
+/// Follows forever.
 async fn follow(client: &Client, mut tell: impl FnMut(News) -> Result<(), Error>) {
     let mut place = Place::default();
     let mut wait = BACK_OFF.0;
@@ -90,7 +90,7 @@ async fn follow(client: &Client, mut tell: impl FnMut(News) -> Result<(), Error>
     }
 }
 
-/// Tells every second for ever.
+/// Calls `tell` every second, forever.
 async fn seconds(mut tell: impl FnMut()) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
     second.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -125,7 +125,7 @@ mod tests {
     use std::sync::mpsc;
     use std::thread::JoinHandle;
 
-    /// Answers each reader with the next of these streams and hangs up; what each said where it had been.
+    /// Answers each reader with the next stream and disconnects. Returns the `Last-Event-ID` of each reader.
     fn broker(streams: Vec<String>) -> (String, JoinHandle<Vec<Option<String>>>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -155,7 +155,7 @@ mod tests {
     fn a_broken_stream_is_taken_up_where_it_was() {
         let begin = event("", "begin");
         let streams = vec![
-            // Broken while it tells what there is: nothing is known yet.
+            // Broken during the complete transfer: no position is valid.
             format!("{begin}{}", event("id: 3\n", "withdrawn")),
             format!("{begin}{}", event("id: 7\n", "ready")),
             begin,
@@ -174,13 +174,13 @@ mod tests {
         let had = [None, None, last("7"), last("7"), last("9")];
         assert_eq!(served.join().unwrap(), had);
         drop(follower);
-        // The closure is gone with the thread.
+        // The closure is dropped with the thread.
         told.iter().for_each(drop);
     }
 
     #[test]
     fn seconds_pass_without_a_broker() {
-        // Nobody listens on a port that was just given back.
+        // A port that was just released has no listener.
         let gone = TcpListener::bind("127.0.0.1:0")
             .unwrap()
             .local_addr()

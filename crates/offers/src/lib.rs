@@ -1,8 +1,8 @@
-//! A broker's client: ask for the best offer, publish, follow changes.
+//! Client of a broker: query the best offer, publish, follow changes.
 //!
-//! A [`Client`] knows where a broker is and, for publishing, a provider's token. Each call connects anew: whoever asks
-//! often follows the changes instead, and asks nobody: [`Follower`] on a thread of its own, [`Client::follow`] where there is a
-//! runtime and a break is the end.
+//! A [`Client`] holds the address of a broker and, for publishing, a provider's token. Each call opens a new
+//! connection. Frequent readers should follow the changes instead: with [`Follower`], which has its own thread and
+//! reconnects, or with [`Client::follow`], which needs a runtime and ends when the stream breaks.
 
 mod client;
 mod document;
@@ -23,7 +23,7 @@ pub use reader::EventReader;
 pub use sink::Sink;
 pub use soap::Endpoint;
 
-/// Does `work` on this thread, for callers that have no runtime of their own.
+/// Runs `work` on this thread, for callers without a runtime.
 pub fn wait<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

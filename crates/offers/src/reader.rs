@@ -1,34 +1,34 @@
-//! Server-sent events read from bytes in whatever pieces they come (HTML standard, section 9.2.6).
+//! Incremental parser of server-sent events (HTML standard, section 9.2.6).
 //!
-//! Nothing is kept but the line and the event that have begun, and those are bounded: a broker that never ends either is
-//! given up. Unlike a browser this reads an event's number from the event itself and not from those before.
+//! Buffers only the current line and event, both bounded, so an endless event is an error. Unlike in a browser, an
+//! event without an id does not inherit the previous one.
 
 use posthaste_wsqos::qos::bounds;
 
 use crate::error::Error;
 use crate::events::Event;
 
-/// Bytes of an event at most: a document's, several times over for how JSON writes it.
+/// Maximum bytes of an event: a document's limit, several times over because of JSON's overhead.
 const LONGEST: usize = 8 * bounds::BYTES;
 
-/// Reads a stream of changes.
+/// Parser of a stream of changes.
 #[derive(Debug, Default)]
 pub struct EventReader {
-    /// Bytes of a line that has begun.
+    /// Bytes of an incomplete line.
     line: Vec<u8>,
     name: String,
     number: Option<u64>,
-    /// With a line feed behind each of its lines.
+    /// Data lines, each with a trailing line feed.
     data: String,
-    /// The last line ended with a carriage return: a line feed next to it ends the same one.
+    /// The last line ended with a carriage return. A line feed directly after it belongs to the same line end.
     returned: bool,
-    /// A line has been read: a byte order mark stands before the first only.
+    /// A line has been read. A byte order mark is only allowed before the first.
     begun: bool,
 }
 
 impl EventReader {
-    /// The next event that `bytes` complete; takes from them what it has read. None when they are used up. After an error
-    /// there is nothing more to be read.
+    /// Returns the next complete event and advances `bytes` past it; `None` when `bytes` is used up. Do not continue
+    /// after an error.
     pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Event>, Error> {
         let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
         while let Some(end) = bytes.iter().position(is_end) {
@@ -61,7 +61,7 @@ impl EventReader {
         Ok(())
     }
 
-    /// Adds a line to the event; the event, if it is its end.
+    /// Processes a line. Returns the event if the line ends it.
     fn end_line(&mut self, line: &[u8]) -> Result<Option<Event>, Error> {
         let line = std::str::from_utf8(line);
         let mut line = line.map_err(|error| Error::Senseless(error.to_string()))?;
@@ -80,7 +80,7 @@ impl EventReader {
                 self.data.push_str(value);
                 self.data.push('\n');
             }
-            // Comments, and what is of no use here.
+            // Comments and unused fields.
             _ => {}
         }
         Ok(None)
@@ -100,7 +100,7 @@ impl EventReader {
 mod tests {
     use super::*;
 
-    /// What is read, a byte at a time, until the end or an error.
+    /// Events parsed one byte at a time, until the end or an error.
     fn read(text: &str) -> (Vec<Event>, Option<String>) {
         let (mut reader, mut events) = (EventReader::default(), Vec::new());
         for byte in text.as_bytes() {

@@ -1,4 +1,4 @@
-//! Whoever takes documents of JSON and has nothing to say to them, a collector of traces for instance.
+//! Sink for JSON documents, such as a collector of distributed traces.
 
 use hyper::Method;
 use url::Position;
@@ -6,20 +6,20 @@ use url::Position;
 use crate::error::{Error, UrlError};
 use crate::wire::{Place, request};
 
-/// Where documents go.
+/// Receiver of documents.
 #[derive(Clone)]
 pub struct Sink {
     place: Place,
 }
 
 impl Sink {
-    /// The one at `url`, over http or https.
+    /// Refers to the receiver at `url`, over http or https.
     pub fn new(url: &str) -> Result<Self, UrlError> {
         let place = Place::new(url)?;
         Ok(Self { place })
     }
 
-    /// Hands over a document.
+    /// Sends a document.
     pub async fn put(&self, document: Vec<u8>) -> Result<(), Error> {
         let url = self.place.url();
         let path = &url[Position::BeforePath..Position::AfterQuery];

@@ -1,4 +1,4 @@
-//! Services that speak SOAP 1.1, registries for instance: an envelope there, an envelope back.
+//! Client for SOAP 1.1 services, such as UDDI registries.
 
 use bytes::Bytes;
 use hyper::header::HeaderValue;
@@ -8,20 +8,20 @@ use url::Position;
 use crate::error::{Error, UrlError};
 use crate::wire::{Place, request};
 
-/// Where a service is.
+/// Address of a service.
 #[derive(Clone)]
 pub struct Endpoint {
     place: Place,
 }
 
 impl Endpoint {
-    /// The one at `url`, over http or https.
+    /// Refers to the service at `url`, over http or https.
     pub fn new(url: &str) -> Result<Self, UrlError> {
         let place = Place::new(url)?;
         Ok(Self { place })
     }
 
-    /// The reply to an envelope, of at most `limit` bytes; it may be a fault.
+    /// Sends an envelope and returns the reply of at most `limit` bytes, which may be a fault.
     pub async fn call(&self, envelope: String, limit: usize) -> Result<Bytes, Error> {
         let url = self.place.url();
         let path = &url[Position::BeforePath..Position::AfterQuery];
@@ -31,12 +31,12 @@ impl Endpoint {
             "text/xml; charset=utf-8",
             envelope.into(),
         );
-        // Whatever the description says its action is, an empty one goes with it (WS-I R2745).
+        // An empty action is valid, whatever action the description states (WS-I R2745).
         let action = HeaderValue::from_static("\"\"");
         request.headers_mut().insert("soapaction", action);
         let response = self.place.send(request, None).await?;
         match response.status() {
-            // A fault comes with 500 (WS-I R1126).
+            // Faults have status 500 (WS-I R1126).
             StatusCode::OK | StatusCode::INTERNAL_SERVER_ERROR => {
                 self.place.short(response, limit).await
             }

@@ -1,4 +1,4 @@
-//! One request, one connection.
+//! HTTP client with one connection per request.
 
 use std::future::Future;
 use std::io;
@@ -16,16 +16,16 @@ use url::Url;
 
 use crate::error::{Error, UrlError};
 
-/// For connecting, for the head of an answer, and for each piece of its body or the whole of it, each.
+/// Time limit of each step: connect, reply head, and the body as a whole or per piece.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Bytes of an answer at most; a stream has no limit.
+/// Maximum bytes of a reply. A stream has no limit.
 const ANSWER: usize = 64 << 20;
 
-/// Bytes of a refusal at most.
+/// Maximum bytes of an error reply.
 const REFUSAL: usize = 1 << 20;
 
-/// Where a broker is, or whoever else is asked.
+/// Address of a broker or another server.
 #[derive(Clone)]
 pub(crate) struct Place {
     url: Url,
@@ -33,12 +33,12 @@ pub(crate) struct Place {
     port: u16,
     authority: HeaderValue,
     tls: Option<ClientTls>,
-    /// The longest that anything may take; a stream, once begun, has limits of its own.
+    /// Time limit of each step. A started stream has its own limit.
     pub(crate) limit: Duration,
 }
 
 impl Place {
-    /// The place at a URL, whose server must have a certificate that this machine trusts.
+    /// Parses a URL. The server's certificate must be trusted by this machine.
     pub(crate) fn new(written: &str) -> Result<Self, UrlError> {
         let wrong = |reason: String| UrlError::new(written, reason);
         let url: Url = written
@@ -54,7 +54,7 @@ impl Place {
         let host = url
             .host_str()
             .ok_or_else(|| wrong("it names no host".to_owned()))?;
-        // An address of IPv6 stands in brackets in a URL, and without them anywhere else.
+        // A URL has an IPv6 address in brackets; other uses need it without them.
         let host = host.trim_matches(['[', ']']).to_owned();
         let tls = match url.scheme() {
             "https" => Some(ClientTls::new(&host, None).map_err(|error| wrong(error.to_string()))?),
@@ -73,7 +73,7 @@ impl Place {
         })
     }
 
-    /// The same, whose server may have the certificates that `trust` accepts.
+    /// Accepts the server certificates that `trust` accepts.
     pub(crate) fn trusting(self, trust: &Trust) -> Result<Self, TlsError> {
         let tls = match self.tls {
             Some(_) => Some(ClientTls::trusting(&self.host, trust)?),
@@ -82,7 +82,7 @@ impl Place {
         Ok(Self { tls, ..self })
     }
 
-    /// The answer's head and what follows it, if what was asked is done.
+    /// Sends a request. Returns a successful response with its unread body, or an error.
     pub(crate) async fn ask(
         &self,
         request: Request<Full<Bytes>>,
@@ -95,7 +95,7 @@ impl Place {
         Err(self.refused(response).await?)
     }
 
-    /// The answer's head and what follows it, whatever it says.
+    /// Sends a request. Returns a response of any status with its unread body.
     pub(crate) async fn send(
         &self,
         mut request: Request<Full<Bytes>>,
@@ -115,7 +115,7 @@ impl Place {
         Ok(self.in_time(sender.send_request(request)).await??)
     }
 
-    /// What a refusal says.
+    /// Converts an error response.
     pub(crate) async fn refused(&self, response: Response<Incoming>) -> Result<Error, Error> {
         let status = response.status().as_u16();
         let body = self.short(response, REFUSAL).await?;
@@ -125,7 +125,7 @@ impl Place {
         })
     }
 
-    /// An answer's body of at most `limit` bytes, all of which come within the time of a step.
+    /// Reads a body of at most `limit` bytes, all within the time limit of one step.
     pub(crate) async fn short(
         &self,
         response: Response<Incoming>,
@@ -136,7 +136,7 @@ impl Place {
         Ok(body.to_bytes())
     }
 
-    /// An answer's body, however long it takes as long as something comes.
+    /// Reads a body of at most [`ANSWER`] bytes, with the time limit for each piece.
     pub(crate) async fn long(&self, response: Response<Incoming>) -> Result<Bytes, Error> {
         let mut body = Limited::new(response.into_body(), ANSWER);
         let mut whole = BytesMut::new();
@@ -164,12 +164,12 @@ impl Place {
         Err(unreachable(last))
     }
 
-    /// Where it is.
+    /// URL of the server.
     pub(crate) const fn url(&self) -> &Url {
         &self.url
     }
 
-    /// Does `work` within the time that a step of a request may take.
+    /// Runs `work` within the time limit of one step.
     pub(crate) async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
         let late = |_| Error::Late {
             at: self.url.to_string(),
@@ -179,7 +179,7 @@ impl Place {
     }
 }
 
-/// A request for a path below the broker's address.
+/// Builds a request for a path on the server.
 pub(crate) fn request(
     method: Method,
     path: &str,
@@ -188,7 +188,7 @@ pub(crate) fn request(
 ) -> Request<Full<Bytes>> {
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = method;
-    // Names in it are percent-encoded.
+    // Cannot fail: names in the path are percent-encoded.
     *request.uri_mut() = path.parse().unwrap_or_default();
     request
         .headers_mut()
@@ -200,7 +200,7 @@ fn senseless(error: Box<dyn std::error::Error + Send + Sync>) -> Error {
     Error::Senseless(error.to_string())
 }
 
-/// What a problem (RFC 9457) says, or the text itself.
+/// Detail of a problem document (RFC 9457), or the start of the body.
 fn detail(body: &[u8]) -> String {
     #[derive(Deserialize)]
     struct Problem {
