@@ -1,19 +1,19 @@
-//! What a person should be told: what a visitor changed, and what turned in the system.
+//! News for visitors: changes of controls, and state changes of the system.
 
 use crate::controls::{CAPACITY, Controls, KINDS, Protection, euros};
 use crate::sample::Sample;
 
-/// Seconds for which one matter is not told of again: a price that hovers at a budget would be told each second.
+/// Minimum seconds between two reports of one alert. A price near a budget would otherwise cause one every second.
 const REST: f64 = 5.0;
 
-/// Something that is the case or not, with room between so that it does not waver.
+/// An alert: a condition with hysteresis, so that it does not flap.
 #[derive(Clone, Copy, Debug)]
 struct Matter {
     holds: bool,
     told: f64,
 }
 
-/// What was told last.
+/// State of all alerts.
 #[derive(Debug)]
 pub(crate) struct Chronicle {
     above_maximum: [Matter; KINDS.len()],
@@ -26,7 +26,7 @@ impl Matter {
         told: f64::NEG_INFINITY,
     };
 
-    /// Whether it has turned: true above `high`, false below `low`.
+    /// Updates the alert: on above `high`, off below `low`. Returns true if it changed.
     fn turns(&mut self, at: f64, value: f64, low: f64, high: f64) -> bool {
         let holds = if self.holds {
             value >= low
@@ -49,7 +49,7 @@ impl Chronicle {
         }
     }
 
-    /// What turned in this second.
+    /// News of this second.
     pub(crate) fn hear(&mut self, sample: &Sample, controls: &Controls) -> Vec<String> {
         let mut news = Vec::new();
         for (place, name) in KINDS.iter().enumerate() {
@@ -61,7 +61,7 @@ impl Chronicle {
             let share = ends.dear / ends.all().max(1e-9);
             let matter = &mut self.above_maximum[place];
             if sample.price.is_none() {
-                // Without a price nothing is above a maximum; that there is none has been told.
+                // Without a price nothing exceeds a maximum. The change of protection has been reported already.
                 matter.holds = false;
             } else if ends.all() > 0.0 && matter.turns(sample.at, share, 0.2, 0.8) {
                 news.push(match matter.holds {
@@ -86,7 +86,7 @@ impl Chronicle {
     }
 }
 
-/// What a visitor changed.
+/// News about controls that a visitor changed.
 pub(crate) fn changes(before: &Controls, now: &Controls) -> Vec<String> {
     let mut news = Vec::new();
     if now.demand != before.demand {

@@ -1,4 +1,4 @@
-//! What a visitor can change, and within which bounds.
+//! Controls of the demo, and their bounds.
 
 use posthaste_link::profile::{Profile, named};
 use posthaste_units::Dscp;
@@ -7,16 +7,16 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-/// Requests per second that the shop can answer: it takes 10 ms for each, one after the other.
+/// Capacity of the shop in requests per second: it takes 10 ms per request, one after the other.
 pub const CAPACITY: u32 = 100;
-/// The highest demand, in requests per second.
+/// Maximum demand, in requests per second.
 pub const MOST_DEMAND: u32 = 400;
-/// The highest budget, in cents; who pays any price has none.
+/// Maximum budget, in cents. Clients that pay any price have no budget.
 pub const MOST_BUDGET: u32 = 100;
-/// The kinds of clients, in the order of [`Controls::clients`].
+/// Kinds of clients, in the order of [`Controls::clients`].
 pub const KINDS: [&str; 4] = ["Phone", "Tablet", "Laptop", "Desktop"];
-/// Compression policies that make a difference here. `link` asks the kernel about a client's line, and to the kernel
-/// all lines here are loopback.
+/// Compression policies that differ in the demo. `link` is not among them: it queries the kernel about a client's
+/// connection, and here all connections are on loopback.
 pub const COMPRESSIONS: [Policy; 4] = [
     Policy::Threshold,
     Policy::Ladder,
@@ -24,21 +24,21 @@ pub const COMPRESSIONS: [Policy; 4] = [
     Policy::Never,
 ];
 
-/// Marks that clients may ask for; the first is none.
+/// Marks that clients can request; the first means none.
 pub const MARKS: [Dscp; 5] = [Dscp::DEFAULT, Dscp::EF, Dscp::AF21, Dscp::AF11, Dscp::LE];
 
 /// Everything that can be changed while the demo runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Controls {
-    /// Requests per second that become due, at most [`MOST_DEMAND`]; a quarter of each kind of client.
+    /// Demand in requests per second, at most [`MOST_DEMAND`]; a quarter from each kind of client.
     pub demand: u32,
-    /// Who is let in.
+    /// Admission policy of the gateway.
     pub protection: Protection,
-    /// Which replies are compressed: one of [`COMPRESSIONS`].
+    /// Compression policy: one of [`COMPRESSIONS`].
     #[serde(serialize_with = "in_words", deserialize_with = "policy")]
     pub compression: Policy,
-    /// The kinds of clients, as in [`KINDS`].
+    /// Kinds of clients, as in [`KINDS`].
     pub clients: [Client; 4],
 }
 
@@ -46,36 +46,36 @@ pub struct Controls {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Client {
-    /// Cents that a request may cost at most, up to [`MOST_BUDGET`]; null pays any price.
+    /// Maximum price of a request in cents, up to [`MOST_BUDGET`]; null pays any price.
     pub budget: Option<u32>,
-    /// The way to the gateway.
+    /// Network between client and gateway.
     pub network: Network,
-    /// What it says of compression.
+    /// Compression preference.
     #[serde(serialize_with = "in_words", deserialize_with = "wish")]
     pub wish: Wish,
-    /// The mark that it asks for on the packets of its replies: one of [`MARKS`].
+    /// Requested mark for the packets of its replies: one of [`MARKS`].
     pub mark: Dscp,
 }
 
-/// Who is let in by the gateway.
+/// Admission policy of the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protection {
-    /// Whoever pays the price, which a fast controller moves.
+    /// A price, set by a fast proportional-integral controller.
     ProportionalIntegral,
-    /// Whoever pays the price, which moves as in the thesis, ten times as fast.
+    /// A price that moves in the thesis's steps, ten times as fast.
     Steps,
-    /// Whoever pays the price, which moves as RAJOMON has it.
+    /// A price that moves by RAJOMON's rules.
     Rajomon,
-    /// As many at once as the shop can serve.
+    /// An adaptive limit on requests in service.
     Limit,
-    /// Nine tenths of what the shop can do.
+    /// A fixed rate of nine tenths of the shop's capacity.
     Rate,
-    /// Everybody.
+    /// None: all requests are admitted.
     None,
 }
 
-/// A way to the gateway.
+/// Network between a client and the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Network {
     /// GPRS.
@@ -95,25 +95,25 @@ pub enum Network {
     Lan,
 }
 
-/// Why controls cannot be used.
+/// Invalid controls.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OutOfBounds {
-    /// More demand than there is room for.
+    /// Demand above the maximum.
     #[error("demand is from 0 to {MOST_DEMAND} requests per second, not {0}")]
     Demand(u32),
-    /// More money.
+    /// Budget above the maximum.
     #[error("a budget is from 0 to {MOST_BUDGET} cents, or null for any price, not {0}")]
     Budget(u32),
-    /// A policy that does nothing here.
+    /// Compression policy without effect in the demo.
     #[error("compression is threshold, ladder, always or never here, not {0}")]
     Compression(Policy),
-    /// A mark that the gateway would not give.
+    /// Mark that the gateway does not allow.
     #[error("marks are {list} here, not {0}", list = MARKS.map(|mark| mark.to_string()).join(", "))]
     Mark(Dscp),
 }
 
 impl Default for Controls {
-    /// Less than the shop can do, and clients as in the thesis's figure 70: three budgets and none.
+    /// Demand below the capacity, and clients as in figure 70 of the thesis: three with budgets and one without.
     fn default() -> Self {
         let client = |budget, network, wish, mark| Client {
             budget,
@@ -141,7 +141,7 @@ impl Default for Controls {
 }
 
 impl Controls {
-    /// Refuses what the types allow and the demo has no room for.
+    /// Rejects values that the types allow and the demo does not.
     pub fn check(&self) -> Result<(), OutOfBounds> {
         if self.demand > MOST_DEMAND {
             return Err(OutOfBounds::Demand(self.demand));
@@ -161,13 +161,13 @@ impl Controls {
     }
 }
 
-/// Cents as a price is written.
+/// Formats cents as a price in EUR.
 pub(crate) fn euros(cents: u32) -> String {
     format!("{}.{:02}", cents / 100, cents % 100)
 }
 
 impl Protection {
-    /// Every choice, in the order of the page.
+    /// All policies, in the order of the page.
     pub const ALL: [Self; 6] = [
         Self::ProportionalIntegral,
         Self::Steps,
@@ -177,7 +177,7 @@ impl Protection {
         Self::None,
     ];
 
-    /// Whether requests have a price.
+    /// Returns true if requests have a price.
     pub const fn is_priced(self) -> bool {
         matches!(
             self,
@@ -185,7 +185,7 @@ impl Protection {
         )
     }
 
-    /// What a visitor reads.
+    /// Label on the page.
     pub const fn label(self) -> &'static str {
         match self {
             Self::ProportionalIntegral => "price, moved by proportional-integral",
@@ -199,7 +199,7 @@ impl Protection {
 }
 
 impl Network {
-    /// Every choice, the slowest first.
+    /// All networks, slowest first.
     pub const ALL: [Self; 5] = [
         Self::Gprs,
         Self::Bluetooth,
@@ -208,7 +208,7 @@ impl Network {
         Self::Lan,
     ];
 
-    /// What a visitor reads.
+    /// Label on the page.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Gprs => "GPRS",
@@ -219,7 +219,7 @@ impl Network {
         }
     }
 
-    /// What it does to packets.
+    /// Link profile of the network.
     pub fn profile(self) -> &'static Profile {
         let name = match self {
             Self::Gprs => "gprs",

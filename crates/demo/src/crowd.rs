@@ -1,6 +1,6 @@
-//! The clients: each kind is a run of the load generator, open-loop, begun anew when what it does changes.
+//! Clients: each kind is an open-loop run of the load generator, restarted when its settings change.
 //!
-//! Where there is a price they follow the broker and take its cheapest offer before each request, or send none.
+//! With prices, a client takes the broker's cheapest offer before each request. It sends nothing without one in budget.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -20,16 +20,16 @@ use crate::lines::Lines;
 use crate::products::KIND;
 use crate::story::Story;
 
-/// A reply that takes longer is given up.
+/// Timeout of a request.
 const PATIENCE: Span = Span::from_secs(6);
-/// Connections of a kind at most: what is due beyond is dropped.
+/// Maximum number of connections per kind. Requests beyond it are dropped.
 const CONNECTIONS: usize = 300;
-/// A run lasts for so long, and is then made again.
+/// Duration of a run, which is then repeated.
 const RUN: Span = Span::from_secs(3600);
-/// Nothing for so long is nothing.
+/// Interval without outcomes that is reported as empty.
 const SILENCE: Span = Span::from_secs(3);
 
-/// All kinds of clients. Dropping them ends them.
+/// All kinds of clients. Dropping them stops them.
 pub(crate) struct Crowd {
     kinds: [Kind; KINDS.len()],
     broker: String,
@@ -38,22 +38,22 @@ pub(crate) struct Crowd {
     story: Arc<Story>,
 }
 
-/// One kind.
+/// One kind of client.
 struct Kind {
     does: Option<Deed>,
     run: Option<Running>,
     seen: Arc<Seen>,
 }
 
-/// What a kind does.
+/// Workload of a kind.
 #[derive(Clone, Copy, PartialEq)]
 struct Deed {
     client: Client,
-    /// Its line.
+    /// Address of its network's relay.
     at: SocketAddr,
     /// Requests per second.
     rate: f64,
-    /// Whether it buys what it asks for.
+    /// True if it buys offers at the broker.
     buys: bool,
 }
 
@@ -62,12 +62,12 @@ struct Running {
     thread: JoinHandle<()>,
 }
 
-/// What became of a kind's requests since somebody looked.
+/// Outcomes of a kind's requests since the last sample.
 #[derive(Default)]
 pub(crate) struct Seen(Mutex<(Span, Tick)>);
 
 impl Crowd {
-    /// Nobody yet, who will ask for the books in `isbns` and buy at the broker of this URL.
+    /// Creates idle clients that request the books in `isbns` and buy at the broker with this URL.
     pub(crate) fn new(
         isbns: &str,
         broker: String,
@@ -88,12 +88,12 @@ impl Crowd {
         })
     }
 
-    /// What becomes of their requests, by kind.
+    /// Outcomes of the requests, by kind.
     pub(crate) fn seen(&self) -> [Arc<Seen>; KINDS.len()] {
         self.kinds.each_ref().map(|kind| kind.seen.clone())
     }
 
-    /// Has every kind do what `controls` say; what one has under way when that changes is given up.
+    /// Applies `controls`. A kind with changed settings aborts its requests in flight.
     pub(crate) fn obey(&mut self, controls: &Controls, lines: &Lines) -> Result<(), Error> {
         let rate = f64::from(controls.demand) / KINDS.len() as f64;
         for (place, kind) in self.kinds.iter_mut().enumerate() {
@@ -143,7 +143,7 @@ impl Kind {
     fn stop(&mut self) {
         self.tell_to_stop();
         if let Some(run) = self.run.take() {
-            // One that has panicked has said so.
+            // A panic has been reported already.
             let _ = run.thread.join();
         }
         *self.seen.seen() = Default::default();
@@ -175,8 +175,8 @@ impl Running {
 }
 
 impl Seen {
-    /// What there is, and over how long. A run tells once a second, but now and then of two seconds at once after one of
-    /// none: an empty second is kept for the next.
+    /// Returns and resets the outcomes and their duration. A run reports once a second, but sometimes nothing and then
+    /// two seconds at once, so an empty second is added to the next.
     pub(crate) fn take(&self) -> Option<(Span, Tick)> {
         let mut seen = self.seen();
         let is_told = seen.1.outcomes.total() > 0 || seen.0 >= SILENCE;
@@ -202,7 +202,7 @@ impl Observer for Watching<'_> {
     }
 }
 
-/// What it buys, and for how much.
+/// Wanted offer and maximum price.
 fn buying(broker: &str, client: &Client) -> Buying {
     let euros = |cents| Money::from_micros(u64::from(cents) * 10_000, "EUR".parse().ok()?);
     Buying {
@@ -217,7 +217,7 @@ fn buying(broker: &str, client: &Client) -> Buying {
     }
 }
 
-/// What a kind sends, and when.
+/// Requests and arrivals of a kind.
 fn plan(name: &str, deed: &Deed) -> Plan {
     let Deed {
         client, at, rate, ..

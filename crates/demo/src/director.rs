@@ -1,4 +1,4 @@
-//! Has the system do what visitors want, one change after the other, on a thread of its own: some take a second.
+//! Controller: applies the visitors' changes one after the other, on its own thread, because some take a second.
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -15,10 +15,10 @@ use crate::lines::Lines;
 use crate::products::{Products, isbns};
 use crate::story::Story;
 
-/// Changes that wait at most.
+/// Maximum number of queued changes.
 const WAITING: usize = 16;
 
-/// The system at work, in the order in which it ends: who asks goes before who is asked.
+/// The running system. Field order is drop order: clients stop before servers.
 pub(crate) struct System {
     crowd: Crowd,
     lines: Lines,
@@ -27,22 +27,22 @@ pub(crate) struct System {
     story: Arc<Story>,
 }
 
-/// What others may know of the system.
+/// State of the system for other threads.
 pub(crate) struct Board {
     now: Mutex<(Controls, SocketAddr)>,
-    /// Where the broker is.
+    /// URL of the broker.
     pub(crate) broker: String,
-    /// What becomes of the clients' requests.
+    /// Outcomes of the clients' requests.
     pub(crate) seen: [Arc<Seen>; KINDS.len()],
 }
 
-/// What visitors want; of several changes that wait the last counts.
+/// Queue of changes. Only the last of several queued changes is applied.
 struct Wishes {
     from: Receiver<Controls>,
     waiting: Option<Controls>,
 }
 
-/// The director's thread; it ends when nobody can want anything any more.
+/// Handle of the controller's thread, which ends when all senders of changes are gone.
 pub(crate) struct Director {
     thread: Option<JoinHandle<()>>,
 }
@@ -75,7 +75,7 @@ impl System {
         self.board.clone()
     }
 
-    /// Does what comes, until nobody is left to want anything.
+    /// Applies incoming changes until all senders are gone.
     pub(crate) fn direct(mut self) -> Result<(Director, SyncSender<Controls>), Error> {
         let (wanted, wishes) = sync_channel(WAITING);
         let thread = std::thread::Builder::new()
@@ -97,7 +97,7 @@ impl System {
                 }
                 Err(error) => self.story.news(format!("That cannot be done: {error}")),
             }
-            // Whoever wanted something else sees what holds. Told while a change waits it would undo that on the page.
+            // Shows all pages the controls in force. While a change is queued this would undo it on the page.
             if !wishes.has_more() {
                 self.story.tell("controls", &self.board.controls());
             }
@@ -123,7 +123,7 @@ impl Wishes {
         Self { from, waiting }
     }
 
-    /// The last of those that wait, or the next; none when nobody can want anything any more.
+    /// Returns the last queued change, or waits for the next; `None` when all senders are gone.
     fn newest(&mut self) -> Option<Controls> {
         if !self.has_more() {
             self.waiting = self.from.recv().ok();
@@ -131,7 +131,7 @@ impl Wishes {
         self.waiting.take()
     }
 
-    /// Whether a change waits.
+    /// Returns true if a change is queued.
     fn has_more(&mut self) -> bool {
         self.waiting = self.from.try_iter().last().or(self.waiting);
         self.waiting.is_some()
@@ -139,12 +139,12 @@ impl Wishes {
 }
 
 impl Board {
-    /// What holds.
+    /// Controls in force.
     pub(crate) fn controls(&self) -> Controls {
         self.now().0
     }
 
-    /// Where the gateway says how it is.
+    /// Admin address of the gateway.
     pub(crate) fn admin(&self) -> SocketAddr {
         self.now().1
     }
@@ -157,7 +157,7 @@ impl Board {
 impl Drop for Director {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // One that has panicked has said so.
+            // A panic has been reported already.
             let _ = thread.join();
         }
     }

@@ -1,9 +1,8 @@
-//! The whole system on one machine: a shop, a gateway with prices before it, a broker, four kinds of clients on
-//! emulated networks, and one page on which it lives.
+//! Demo: a complete system on one machine, with one live page. It has a shop, a gateway with prices, a broker, and four
+//! kinds of clients on emulated networks.
 //!
-//! [`start`] runs it in this process, all of it on loopback. Data flows in a circle: the page wants something
-//! ([`Controls`]), the `director` has products and clients do it, `watch` looks at them once a second, and the `story`
-//! of what it sees goes to every page that is open.
+//! [`start`] runs it in this process, on loopback only. The page sends [`Controls`], `director` applies them to
+//! products and clients, `watch` samples the system once a second, and `story` sends the samples to all open pages.
 
 mod chronicle;
 mod controls;
@@ -34,55 +33,55 @@ use crate::director::{Director, System};
 use crate::front::Front;
 use crate::story::Story;
 
-/// Pages and their streams at once.
+/// Maximum number of connections of pages and their streams.
 const CONNECTIONS: usize = 64;
 
-/// How the demo is to run.
+/// Configuration of the demo.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Where the page is; everything else takes ports that the kernel chooses. Default 127.0.0.1:8070.
+    /// Address of the page. All other ports are chosen by the kernel. Default 127.0.0.1:8070.
     pub listen: SocketAddr,
-    /// What the shop's books and the clients' arrivals are made from.
+    /// Seed of the shop's books and the clients' arrivals.
     pub seed: Seed,
 }
 
-/// Why the demo did not start, or could not do what was wanted.
+/// Errors at the start of the demo or in the application of a change.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// An address.
+    /// Invalid or unavailable listening address.
     #[error(transparent)]
     Listen(#[from] posthaste_serve::ListenError),
-    /// The page's thread.
+    /// The page's thread could not be started.
     #[error(transparent)]
     Start(#[from] posthaste_serve::StartError),
-    /// The shop.
+    /// Error of the shop.
     #[error("the shop: {0}")]
     Shop(#[from] posthaste_bookshop::Error),
-    /// The gateway's configuration.
+    /// Invalid configuration of the gateway.
     #[error("the gateway's configuration: {0}")]
     Config(#[from] posthaste_gateway::config::ConfigError),
-    /// The gateway.
+    /// Error of the gateway.
     #[error("the gateway: {0}")]
     Gateway(#[from] posthaste_gateway::Error),
-    /// The broker.
+    /// Error of the broker.
     #[error("the broker: {0}")]
     Broker(#[from] posthaste_broker::Error),
-    /// What clients ask for.
+    /// Invalid data for the clients' requests.
     #[error("the clients' books: {0}")]
     Data(#[from] posthaste_load::DataError),
-    /// A folder for the broker's store.
+    /// The folder for the broker's store could not be created or used.
     #[error("no room for the broker's store: {0}")]
     Folder(io::Error),
-    /// No thread or socket to be had.
+    /// A thread or socket could not be created.
     #[error("cannot start: {0}")]
     Thread(io::Error),
 }
 
-/// The demo at work. Dropping it ends it and leaves nothing behind.
+/// The running demo. Dropping it stops it and removes all its files.
 pub struct Running {
-    /// Where the page is; the port is the real one when 0 was asked for.
+    /// Address of the page, with the actual port if port 0 was requested.
     pub addr: SocketAddr,
-    // In this order: pages first, then what they show.
+    // Drop order: the pages first, then the system behind them.
     server: posthaste_serve::Running,
     story: Arc<Story>,
     _director: Director,
@@ -97,9 +96,9 @@ impl Default for Config {
     }
 }
 
-/// Starts everything; it lives until the returned handle is dropped.
+/// Starts everything. The demo runs until the returned handle is dropped.
 pub fn start(config: Config) -> Result<Running, Error> {
-    // First, so that a port in use is told before anything else is made.
+    // First, so that a port in use is reported before anything else is created.
     let listener = posthaste_serve::listen(config.listen, CONNECTIONS as u32)?;
     let story = Arc::new(Story::new());
     let system = System::start(config.seed, &story)?;

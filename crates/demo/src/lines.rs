@@ -1,8 +1,8 @@
-//! The networks between clients and gateway: a relay for each, whose every connection has a line of its own.
+//! Emulated networks between clients and gateway: one relay per network, with a pair of links per connection.
 //!
-//! What a client sends goes through a [`Link`] with the delay and the bandwidth of the network's profile, in pieces as
-//! long as a segment, and so does what comes back. No piece is lost: below this relay is the kernel's TCP over loopback,
-//! which would know nothing of a loss. A connection begins with the round trip that its handshake would take.
+//! Data in each direction passes through a [`Link`] with delay and bandwidth of the network's profile, in pieces of one
+//! segment. Nothing is lost, because the kernel's TCP over loopback below the relay would not notice a loss. A new
+//! connection first waits for the round trip of its handshake.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,17 +20,17 @@ use tokio::task::JoinSet;
 use crate::Error;
 use crate::controls::Network;
 
-/// Bytes of a segment, and those of its headers (IPv4, TCP with timestamps).
+/// Payload bytes of a segment, and bytes of its headers (IPv4, TCP with timestamps).
 const SEGMENT: usize = 1448;
 const HEADERS: u32 = 52;
-/// Pieces in a line at once, as a window would have it: fewer than its queue holds.
+/// Maximum number of pieces in a link, like a TCP window. Less than the link's queue holds.
 const WINDOW: usize = 40;
-/// Connections that wait to be accepted.
+/// Length of the accept queue.
 const BACKLOG: u32 = 1024;
-/// Before a connection is accepted again that could not be.
+/// Wait before the next attempt after a failed accept.
 const PAUSE: time::Duration = time::Duration::from_millis(20);
 
-/// The relays' thread. Dropping it ends every connection.
+/// Handle of the relays' thread. Dropping it closes all connections.
 pub(crate) struct Lines {
     addresses: [SocketAddr; Network::ALL.len()],
     target: Arc<Mutex<SocketAddr>>,
@@ -38,7 +38,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Opens every network, with the gateway at its far end.
+    /// Starts a relay for each network, towards the gateway.
     pub(crate) fn open(gateway: SocketAddr) -> Result<Self, Error> {
         let target = Arc::new(Mutex::new(gateway));
         let mut listeners = Vec::new();
@@ -54,7 +54,7 @@ impl Lines {
             for (listener, network) in listeners {
                 tasks.spawn(accept(listener, network, aim.clone()));
             }
-            // Each accepts for ever.
+            // The tasks never return.
             while tasks.join_next().await.is_some() {}
         };
         Ok(Self {
@@ -64,19 +64,19 @@ impl Lines {
         })
     }
 
-    /// Where clients of a network connect.
+    /// Address for the clients of a network.
     pub(crate) fn address(&self, network: Network) -> SocketAddr {
         let place = Network::ALL.iter().position(|other| *other == network);
         self.addresses[place.unwrap_or_default()]
     }
 
-    /// Connections from now on lead to this gateway.
+    /// Directs new connections to this gateway.
     pub(crate) fn aim(&self, gateway: SocketAddr) {
         *self.target.lock().unwrap_or_else(PoisonError::into_inner) = gateway;
     }
 }
 
-/// Accepts for ever.
+/// Accepts connections forever.
 async fn accept(
     listener: std::net::TcpListener,
     network: Network,
@@ -91,7 +91,7 @@ async fn accept(
                 let gateway = *target.lock().unwrap_or_else(PoisonError::into_inner);
                 let plans = plans.clone();
                 tokio::spawn(async move {
-                    // A connection that breaks here breaks at both ends, which say so themselves.
+                    // Errors break the connection at both ends, which report them.
                     let _ = relay(client, gateway, &plans).await;
                 });
             }
@@ -117,7 +117,7 @@ async fn relay(client: TcpStream, gateway: SocketAddr, plans: &[Arc<Plan>; 2]) -
     Ok(())
 }
 
-/// A piece of a stream; no bit of it flips.
+/// A piece of a stream. Bit errors have no effect on it.
 #[derive(Clone)]
 struct Piece(Box<[u8]>);
 
@@ -129,7 +129,7 @@ impl Packet for Piece {
     fn flip(&mut self, _: u32) {}
 }
 
-/// Carries bytes through a line, to their end.
+/// Forwards data through a link until the stream ends.
 async fn carry(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
@@ -171,7 +171,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers one client, when all it has to say has come, with the same.
+    /// Server that reads everything from one client, then sends the same back.
     fn echo() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -184,7 +184,7 @@ mod tests {
         address
     }
 
-    /// What comes back of `said` over a network, and when.
+    /// Sends `said` over a network to an echo server. Returns the echo and the elapsed time.
     fn pass(network: Network, said: &[u8]) -> (Vec<u8>, Span) {
         let lines = Lines::open(echo()).unwrap();
         let begun = time::Instant::now();
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_line_takes_its_delay_and_its_bandwidth() {
-        // A handshake and a round trip of 70 ms each.
+        // The handshake and the data each take a round trip of 70 ms.
         let (_, lte) = pass(Network::Lte, b"hello");
         assert!(lte >= Span::from_millis(140), "{lte}");
         // 2,000 bytes and the headers of two segments at 57.6 kbit/s.

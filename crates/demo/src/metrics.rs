@@ -1,4 +1,4 @@
-//! What a gateway counts and measures, read from its `/metrics` as anybody else would.
+//! Client for the gateway's `/metrics`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,24 +9,24 @@ use hyper::Request;
 use hyper::header::HOST;
 use hyper_util::rt::TokioIo;
 
-/// The gateway is in this process: one that does not answer by then is busy with something else.
+/// Timeout. The gateway is in this process, so a slower answer means that the process is busy.
 const PATIENCE: Duration = Duration::from_millis(800);
-/// Bytes of an answer at most.
+/// Maximum bytes of a reply.
 const LIMIT: usize = 1 << 20;
 
-/// Every series of one look, by its name with its labels.
+/// All series of one reply, by name with labels.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Metrics(Vec<(String, f64)>);
 
 impl Metrics {
-    /// Asks whoever listens on the admin address.
+    /// Fetches the metrics from the admin address.
     pub(crate) async fn fetch(admin: SocketAddr) -> Option<Self> {
         let asked = tokio::time::timeout(PATIENCE, ask(admin)).await;
         let text = asked.ok()?.ok()?;
         Some(Self::read(&text))
     }
 
-    /// Reads the exposition format; lines that are no series are passed over.
+    /// Parses the exposition format. Ignores lines that are not series.
     pub(crate) fn read(text: &str) -> Self {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let series = lines.filter_map(|line| {
@@ -37,13 +37,13 @@ impl Metrics {
         Self(series.collect())
     }
 
-    /// The value of a series without labels.
+    /// Value of a series without labels.
     pub(crate) fn value(&self, name: &str) -> Option<f64> {
         let found = self.0.iter().find(|(series, _)| series == name);
         found.map(|(_, value)| *value)
     }
 
-    /// The sum of all series of this name that have this label, such as `decision="plain"`; all with an empty one.
+    /// Sum of all series with this name and label, such as `decision="plain"`. An empty label matches all.
     pub(crate) fn sum(&self, name: &str, label: &str) -> f64 {
         let of_name = self.0.iter().filter(|(series, _)| {
             let labels = series.strip_prefix(name);

@@ -1,4 +1,4 @@
-//! Shop, broker and gateway, as anybody would start them: ports from the kernel, files in a folder that goes with them.
+//! Shop, broker and gateway with ordinary configurations. The kernel chooses their ports; their files are temporary.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -13,20 +13,20 @@ use tempfile::TempDir;
 use crate::Error;
 use crate::controls::{CAPACITY, Controls, MARKS, Protection};
 
-/// What offers are for at the broker, and whose they are.
+/// Interface type and provider of the offers at the broker.
 pub(crate) const KIND: &str = "books";
 const PROVIDER: &str = "bookshop";
-/// Books in the shop.
+/// Number of books in the shop.
 const BOOKS: usize = 200;
-/// Requests that wait for the shop at most: seven seconds of its work, which is longer than clients wait, and as long as
-/// it takes to come down after too much.
+/// Maximum number of requests queued at the shop: seven seconds of work. Longer than the clients' timeout, and the time
+/// to recover from an overload.
 const WAITING: usize = 700;
-/// Whoever is in service when a product ends has this long.
+/// Time for requests in service to finish when a product stops.
 const GRACE: Span = Span::from_millis(500);
 
-/// The products at work. Dropping them ends them and leaves nothing behind.
+/// The running products. Dropping them stops them and removes their files.
 pub(crate) struct Products {
-    // In this order: who asks goes before who is asked, the folder last.
+    // Drop order: clients before servers, the folder last.
     gateway: posthaste_gateway::Running,
     broker: Broker,
     shop: posthaste_serve::Running,
@@ -35,7 +35,7 @@ pub(crate) struct Products {
 }
 
 impl Products {
-    /// Starts all three; the shop's books and times are made from `seed`.
+    /// Starts the products. `seed` determines the shop's books and times.
     pub(crate) fn start(seed: Seed, controls: &Controls) -> Result<Self, Error> {
         let folder = tempfile::Builder::new()
             .prefix("posthaste-demo-")
@@ -70,23 +70,23 @@ impl Products {
         })
     }
 
-    /// Where clients find the gateway.
+    /// Address of the gateway.
     pub(crate) const fn gateway(&self) -> SocketAddr {
         self.gateway.addr
     }
 
-    /// Where it says how it is.
+    /// Admin address of the gateway.
     pub(crate) const fn admin(&self) -> SocketAddr {
         self.gateway.admin
     }
 
-    /// Where the broker is.
+    /// URL of the broker.
     pub(crate) fn broker_url(&self) -> String {
         format!("http://{}", self.broker.addr)
     }
 
-    /// Has the gateway do what `controls` say. Who is let in can only change with a new gateway: then it stands beside
-    /// the old one until `hand_over` has sent the clients to it.
+    /// Applies `controls` to the gateway. A change of protection needs a new gateway: it runs next to the old one until
+    /// `hand_over` has redirected the clients.
     pub(crate) fn obey(
         &mut self,
         controls: &Controls,
@@ -105,7 +105,7 @@ impl Products {
     }
 }
 
-/// The ISBNs that clients ask for, as the rows of a CSV file.
+/// ISBNs that clients request, as a CSV file.
 pub(crate) fn isbns(seed: Seed) -> String {
     let catalogue = Catalogue::new(BOOKS, seed);
     let isbns = catalogue.books().iter().map(|book| book.isbn.as_str());
@@ -115,8 +115,8 @@ pub(crate) fn isbns(seed: Seed) -> String {
         .join("\n")
 }
 
-/// The gateway's configuration, as a person would write it. Health is out of it: to leave the only shop out is a kind of
-/// protection, too, and would be there where none is wanted.
+/// Configuration of the gateway, in the file format. Health checks are disabled: excluding the only shop is a form of
+/// protection, which must not interfere when none is selected.
 fn configuration(
     controls: &Controls,
     shop: SocketAddr,
@@ -151,7 +151,7 @@ token = {token:?}"
         Protection::None => String::new(),
     };
     let marks = MARKS.map(|mark| format!("\"{mark}\"")).join(", ");
-    // What the policies decide is to be seen: what is at hand would be compressed by each of them.
+    // No cache: every policy would send cached compressed replies, which would hide the policies' decisions.
     let text = format!(
         "listen = \"127.0.0.1:0\"
 [timeouts]

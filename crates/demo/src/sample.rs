@@ -1,4 +1,4 @@
-//! What a second looked like: made of what the clients, the gateway and the broker say.
+//! Sample of one second, from data of the clients, the gateway and the broker.
 
 use std::collections::BTreeMap;
 
@@ -10,51 +10,51 @@ use serde::Serialize;
 use crate::controls::{Controls, KINDS, MARKS};
 use crate::metrics::Metrics;
 
-/// A second of the system. What is not there is null.
+/// State of the system in one second. Missing values are null.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Sample {
-    /// Seconds since the demo began.
+    /// Seconds since the start of the demo.
     pub(crate) at: f64,
-    /// Requests per second that became due.
+    /// Demand, in requests per second.
     pub(crate) demand: u32,
-    /// Share of the time in which the shop was busy, as it says itself.
+    /// Busy share of the shop, as reported by the shop.
     pub(crate) busy: Option<f64>,
-    /// EUR for a request.
+    /// Price of a request in EUR.
     pub(crate) price: Option<f64>,
-    /// Share of the replies that were compressed.
+    /// Share of replies that were compressed.
     pub(crate) compressed: Option<f64>,
-    /// Requests in service at the gateway, and how many there may be.
+    /// Requests in service at the gateway, and their limit.
     pub(crate) in_service: Option<f64>,
     pub(crate) limit: Option<f64>,
-    /// Of all kinds together.
+    /// Response times over all kinds.
     pub(crate) times: Times,
-    /// By kind, as in [`KINDS`].
+    /// Outcomes by kind, as in [`KINDS`].
     pub(crate) kinds: [Ends; KINDS.len()],
-    /// Replies per second by the mark of their packets; marks without replies are not listed.
+    /// Replies per second by the mark of their packets. Marks without replies are omitted.
     pub(crate) marks: BTreeMap<String, f64>,
-    /// What the broker has.
+    /// Offers at the broker.
     pub(crate) offers: Vec<Row>,
-    /// Share of a processor that page and sampling took.
+    /// Share of a processor used by page and sampling.
     pub(crate) own: f64,
 }
 
-/// Response times of those that were answered, in ms; null where nobody was.
+/// Response times of successful requests, in ms; null if there were none.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Times {
     p50: Option<f64>,
     p99: Option<f64>,
 }
 
-/// What became of a kind's requests, per second.
+/// Outcomes of a kind's requests, per second.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Ends {
-    /// Answered.
+    /// Successful.
     pub(crate) served: f64,
-    /// Not sent, or refused, because they would not pay the price.
+    /// Not sent or rejected because of the price.
     pub(crate) dear: f64,
-    /// Refused, because there was no room.
+    /// Rejected for lack of capacity.
     pub(crate) away: f64,
-    /// Too late, broken off, or not sent for want of connections.
+    /// Timed out, broken, or dropped for lack of connections.
     pub(crate) failed: f64,
     #[serde(flatten)]
     pub(crate) times: Times,
@@ -65,13 +65,13 @@ pub(crate) struct Ends {
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) provider: String,
-    /// With its currency.
+    /// Price with currency.
     pub(crate) price: String,
-    /// Seconds for which it holds.
+    /// Seconds until it expires.
     pub(crate) left: f64,
 }
 
-/// What counters of the gateway have grown to.
+/// Values of the gateway's counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Grown {
     replies: f64,
@@ -80,7 +80,7 @@ pub(crate) struct Grown {
 }
 
 impl Ends {
-    /// What a run has told of `span`.
+    /// Rates of the outcomes that a run reported for `span`.
     pub(crate) fn of(span: Span, tick: &Tick) -> Self {
         let seconds = span.as_secs_f64().max(1e-3);
         let status = |wanted: &[u16]| {
@@ -102,7 +102,7 @@ impl Ends {
         }
     }
 
-    /// All that ended.
+    /// All finished requests.
     pub(crate) fn all(&self) -> f64 {
         self.served + self.dear + self.away + self.failed
     }
@@ -122,8 +122,7 @@ impl Times {
 }
 
 impl Sample {
-    /// What the gateway says now, in a sample that knows nothing else yet; `grown` is what its counters had grown to a
-    /// second ago.
+    /// Sample with the gateway's values only. `grown` has the values of its counters a second ago, and is updated.
     pub(crate) fn of(metrics: &Metrics, grown: &mut Grown, controls: &Controls) -> Self {
         let now = Grown {
             replies: metrics.sum("decisions_total", ""),
@@ -156,7 +155,7 @@ impl Sample {
     }
 }
 
-/// To so many digits behind the point: nobody reads more, and events stay short.
+/// Rounds to `digits` decimals. More are not shown, and events stay short.
 pub(crate) fn rounded(value: f64, digits: i32) -> f64 {
     let unit = 10_f64.powi(digits);
     (value * unit).round() / unit

@@ -1,4 +1,4 @@
-//! What has happened lately, as server-sent events: whoever comes gets the last minutes and then what happens.
+//! Event log: server-sent events of the last minutes, then of the present.
 //!
 //! | event | data |
 //! |---|---|
@@ -6,9 +6,9 @@
 //! | `news` | `{"at": seconds, "text": "..."}` |
 //! | `controls` | the [`Controls`](crate::Controls) in force |
 //!
-//! Events are numbered. A page that comes back says the last number it has seen (`Last-Event-ID`) and gets what it
-//! missed, as far back as is kept; with a number that is yet to come, an earlier demo's, it gets everything. A slow
-//! reader keeps nobody waiting: it misses what has been forgotten meanwhile.
+//! Events are numbered. A page that reconnects states its last number (`Last-Event-ID`) and gets the events since then,
+//! as far as they are kept. With a number that is too high, from an earlier demo, it gets everything. A slow reader
+//! blocks nobody; it misses the events that are discarded meanwhile.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -18,22 +18,22 @@ use std::time::Instant;
 use serde::Serialize;
 use tokio::sync::watch;
 
-/// Events that are kept: some three minutes.
+/// Number of events kept: about three minutes.
 const KEPT: usize = 200;
 
-/// The last minutes.
+/// Event log of the last minutes.
 pub(crate) struct Story {
     begun: Instant,
     kept: Mutex<Kept>,
     newest: watch::Sender<Newest>,
 }
 
-/// How far the story has come.
+/// Progress of the event log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Newest {
-    /// To the event of this number.
+    /// Number of the newest event.
     Event(u64),
-    /// To its end.
+    /// The log has ended.
     Over,
 }
 
@@ -60,12 +60,12 @@ impl Story {
         }
     }
 
-    /// Seconds since the beginning.
+    /// Seconds since the start.
     pub(crate) fn now(&self) -> f64 {
         (self.begun.elapsed().as_secs_f64() * 10.0).round() / 10.0
     }
 
-    /// Something that a person may want to know.
+    /// Adds a message for people.
     pub(crate) fn news(&self, text: String) {
         #[derive(Serialize)]
         struct News {
@@ -77,9 +77,9 @@ impl Story {
         self.tell("news", &News { at, text });
     }
 
-    /// An event; the newest controls are kept however long ago they came.
+    /// Adds an event. The newest controls are kept regardless of their age.
     pub(crate) fn tell(&self, name: &'static str, data: &impl Serialize) {
-        // Our own types can always be written.
+        // Serialisation cannot fail for the types of this crate.
         let data = serde_json::to_string(data).unwrap_or_default();
         let mut kept = self.kept();
         kept.last += 1;
@@ -105,25 +105,25 @@ impl Story {
         });
     }
 
-    /// What is kept of the events after number `last`, as it goes over the wire, and the newest number. Where `last` is
-    /// beyond that it is another story's, and all that is kept is told.
+    /// Events after number `last` in wire format, and the newest number. If `last` is greater than that, it belongs to
+    /// another log, and all events are returned.
     pub(crate) fn since(&self, last: u64) -> (String, u64) {
         let kept = self.kept();
         let last = if last > kept.last { 0 } else { last };
         let mut text = String::new();
         for Event { number, name, data } in kept.events.iter().filter(|e| e.number > last) {
-            // Writing to a string cannot fail; JSON has no line ends of its own.
+            // Writing to a string cannot fail. Compact JSON has no line breaks.
             let _ = write!(text, "id: {number}\nevent: {name}\ndata: {data}\n\n");
         }
         (text, kept.last)
     }
 
-    /// Tells how far the story has come, whenever it goes on.
+    /// Subscribes to the progress of the log.
     pub(crate) fn follow(&self) -> watch::Receiver<Newest> {
         self.newest.subscribe()
     }
 
-    /// Ends it, for all readers.
+    /// Ends the log for all readers.
     pub(crate) fn end(&self) {
         self.newest.send_replace(Newest::Over);
     }

@@ -1,4 +1,4 @@
-//! Looks at the system once a second and tells what it has seen.
+//! Sampler: samples the system once a second and publishes the result.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,17 +22,17 @@ use crate::metrics::Metrics;
 use crate::sample::{Ends, Grown, Row, Sample, Times, rounded};
 use crate::story::Story;
 
-/// Between two looks.
+/// Interval between two samples.
 const EVERY: Duration = Duration::from_secs(1);
-/// Before a broker is asked again that could not be.
+/// Wait before reconnecting to the broker.
 const AGAIN: Duration = Duration::from_millis(500);
-/// Offers in the table at most, the cheapest first.
+/// Maximum number of offers in the table, cheapest first.
 const SHOWN: usize = 20;
 
 /// Offers at the broker, by provider and name.
 type Offers = RefCell<BTreeMap<(String, String), Offer>>;
 
-/// Looks for ever, on the thread that serves the page: what both take is what the demo takes for itself.
+/// Samples forever, on the thread that serves the page. The thread's CPU time is then the demo's own cost.
 pub(crate) async fn watch(board: Arc<Board>, story: Arc<Story>) {
     let offers = Rc::<Offers>::default();
     tokio::task::spawn_local(follow(board.broker.clone(), offers.clone()));
@@ -51,12 +51,12 @@ pub(crate) async fn watch(board: Arc<Board>, story: Arc<Story>) {
     }
 }
 
-/// What is remembered from one look to the next.
+/// Sampler: the state kept between two samples.
 struct Eye {
     kinds: [Ends; KINDS.len()],
     times: Times,
     grown: Grown,
-    /// Whose counters they are.
+    /// Admin address of the gateway that `grown` belongs to.
     of: Option<std::net::SocketAddr>,
     chronicle: Chronicle,
     looked: (f64, f64),
@@ -80,7 +80,7 @@ impl Eye {
             self.of = Some(admin);
             self.grown = Grown::default();
         }
-        // A gateway that has just ended has nothing to say; the next one is looked at in a second.
+        // A gateway that has just stopped returns nothing. The next one is sampled in a second.
         let metrics = Metrics::fetch(admin).await?;
         let controls = board.controls();
         self.count(board, controls.demand);
@@ -98,7 +98,7 @@ impl Eye {
         })
     }
 
-    /// Takes what the clients have told. They tell once a second, too: now and then there is nothing new.
+    /// Collects the clients' outcomes. Clients report once a second too, so sometimes there is nothing new.
     fn count(&mut self, board: &Board, demand: u32) {
         let mut all = Tick::default();
         let mut is_new = false;
@@ -144,7 +144,7 @@ async fn follow(broker: String, offers: Rc<Offers>) {
     }
 }
 
-/// Offers that hold, the cheapest first.
+/// Valid offers, cheapest first.
 fn rows(offers: &BTreeMap<(String, String), Offer>, now: Timestamp) -> Vec<Row> {
     let mut holding: Vec<_> = offers
         .iter()
@@ -160,7 +160,7 @@ fn rows(offers: &BTreeMap<(String, String), Offer>, now: Timestamp) -> Vec<Row> 
     holding.into_iter().take(SHOWN).map(row).collect()
 }
 
-/// Seconds of processor time that this thread has had.
+/// CPU time of this thread, in seconds.
 fn used() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

@@ -1,8 +1,8 @@
-//! Nobody but the page itself drives the demo: a page of another site that a visitor has open could try.
+//! Protection against cross-site requests: only the demo's own page may control it.
 //!
-//! Such a page can send requests here, but its browser then says where it comes from (`Origin`), and it can have a name
-//! of its own lead to this address (DNS rebinding), but then `Host` is that name. Here `Host` is an address or
-//! `localhost`, and `Origin`, where it is said, is this page.
+//! - Requests from another site's page: the browser states their origin (`Origin`). It must be this page, if present.
+//! - DNS rebinding, in which another site's name resolves to this address: the browser sends that name in `Host`. It
+//!   must be an address or `localhost`.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use hyper::http::request::Parts;
 
 use super::reply::Refusal;
 
-/// Refuses what may come from another site.
+/// Rejects requests that may come from another site.
 pub(super) fn check(parts: &Parts) -> Result<(), Refusal> {
     let text = |name| parts.headers.get(name).map(|value| value.to_str());
     let Some(Ok(host)) = text(HOST) else {
@@ -32,7 +32,7 @@ fn refuse(words: &str) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::FORBIDDEN, words.to_owned()))
 }
 
-/// Whether nobody's name server has a say in where `host` leads.
+/// Returns true if no DNS server can influence the target of `host`.
 fn is_address(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,

@@ -1,4 +1,4 @@
-//! From a request to its reply: the page, its style and script, the story as it happens, and what visitors want.
+//! HTTP interface: the page, its style and script, the event stream, and changes of the controls.
 
 mod guard;
 mod page;
@@ -20,16 +20,16 @@ use self::reply::{Body, Refusal, events, text};
 use crate::controls::Controls;
 use crate::story::{Newest, Story};
 
-/// Bytes of controls at most: they take half a kilobyte.
+/// Maximum bytes of controls, which need about 500.
 const LIMIT: usize = 4096;
-/// Pieces of the story that wait for a reader.
+/// Maximum number of pieces queued for a reader of the event stream.
 const WAITING: usize = 4;
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// What answers.
+/// HTTP handler of the demo.
 pub(crate) struct Front {
     story: Arc<Story>,
     wanted: SyncSender<Controls>,
@@ -69,7 +69,7 @@ impl Front {
         }
     }
 
-    /// Takes what a visitor wants, if it is within bounds.
+    /// Queues a visitor's change if it is valid.
     async fn want(
         &self,
         parts: &Parts,
@@ -97,7 +97,7 @@ impl Front {
         Ok(reply)
     }
 
-    /// Tells the story from where the reader was, or from as far back as it is kept.
+    /// Starts an event stream after the reader's last event, as far as the events are kept.
     fn tell(&self, parts: &Parts) -> Response<Body> {
         let last = parts.headers.get("last-event-id");
         let last = last.and_then(|id| id.to_str().ok()?.parse().ok());
@@ -132,11 +132,11 @@ impl Handler for Front {
     }
 }
 
-/// Until the reader or the story is gone.
+/// Sends events until the reader disconnects or the event log ends.
 async fn tell(story: Arc<Story>, mut last: u64, mut to: Sender<Bytes>) {
     let mut newest = story.follow();
     loop {
-        // It may be over before its first reader follows it.
+        // The event log may have ended before its first reader subscribed.
         let is_over = *newest.borrow_and_update() == Newest::Over;
         let (text, number) = story.since(last);
         last = number;

@@ -1,4 +1,4 @@
-//! The page before anything has happened: what can be changed is listed from the tables that decide about it.
+//! Initial page. Its controls are generated from the tables that validate them.
 
 use maud::{DOCTYPE, Markup, html};
 use posthaste_units::Dscp;
@@ -9,13 +9,13 @@ use crate::controls::{
     CAPACITY, COMPRESSIONS, Controls, KINDS, MARKS, MOST_BUDGET, MOST_DEMAND, Network, Protection,
 };
 
-/// Seconds that a chart shows, as in the script.
+/// Seconds shown by a chart, as in the script.
 const SHOWN: u32 = 180;
-/// Labels of the time axis, at equal distances; the script draws a tick at each.
+/// Labels of the time axis, at equal distances. The script draws a tick at each.
 const TIME: [&str; 4] = ["180 s", "120 s", "60 s ago", "now"];
-/// Class of the surface beneath a line.
+/// CSS class of the area below a line.
 const AREA: &str = "area";
-/// Outcomes of requests, as the script and the style name them, and as visitors read them.
+/// Outcomes of requests: name in the script and style sheet, and label for visitors.
 const OUTCOMES: [(&str, &str); 4] = [
     ("served", "served"),
     ("dear", "price above maximum"),
@@ -28,7 +28,7 @@ struct Figure {
     id: &'static str,
     title: &'static str,
     about: &'static str,
-    /// Marks of its scale, from the top down.
+    /// Labels of its scale, from top to bottom.
     scale: [&'static str; 3],
     keys: &'static [Key],
 }
@@ -37,7 +37,7 @@ struct Figure {
 struct Key {
     name: &'static str,
     unit: &'static str,
-    /// Classes of the shapes that the script draws for it.
+    /// CSS classes of the shapes that the script draws for it.
     classes: &'static [&'static str],
 }
 
@@ -102,7 +102,7 @@ const FIGURES: [Figure; 4] = [
     },
 ];
 
-/// The page; the script fills it. What changes each second is not read aloud.
+/// The page, to be filled by the script. Screen readers do not announce values that change every second.
 pub(super) fn page() -> String {
     let page = html! {
         (DOCTYPE)
@@ -222,7 +222,7 @@ fn figure(shown: &Figure) -> Markup {
     }
 }
 
-/// The plot that the script fills, between its two axes.
+/// A plot that the script fills, with its two axes.
 fn chart(scale: &[&str]) -> Markup {
     html! {
         div.chart {
@@ -239,14 +239,14 @@ fn kind(place: usize, name: &str) -> Markup {
         article.card.kind aria-labelledby=(id("name")) {
             h2 id=(id("name")) { (name) "s" }
             p.about { "Requests per second, by outcome" }
-            // The script knows where the scale ends.
+            // The script sets the top of the scale.
             (chart(&["", "0"]))
             dl { @for (class, what) in OUTCOMES { div class=(class) { dt { (what) } dd { "0/s" } } } }
             p.times { output aria-live="off" {} }
             div.field {
                 label for=(id("budget")) { "Pays" }
                 output id=(id("budget-value")) for=(id("budget")) {}
-                // One step beyond the highest budget is any price.
+                // One step above the maximum budget means any price.
                 input id=(id("budget")) type="range" min="0" max=(MOST_BUDGET + 5) step="5";
             }
             div.field {
@@ -265,7 +265,7 @@ fn kind(place: usize, name: &str) -> Markup {
     }
 }
 
-/// An option with the value that JSON has.
+/// An option with the value used in JSON.
 fn option(value: &impl Serialize, label: &str) -> Markup {
     let value = serde_json::to_value(value).unwrap_or_default();
     html! { option value=(value.as_str().unwrap_or_default()) { (label) } }

@@ -1,4 +1,4 @@
-//! Replies, with what every one of them says to the browser.
+//! Replies, with the header fields that all of them share.
 
 use std::convert::Infallible;
 
@@ -11,19 +11,19 @@ use hyper::header::{
 };
 use hyper::{Response, StatusCode};
 
-/// What a reply carries.
+/// Body of a reply.
 pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// The page uses what this server has and nothing else, and stands in no other page.
+/// Content security policy: only resources of this server, and no framing by other pages.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
      img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Why a request is not answered.
+/// An error reply.
 #[derive(Debug)]
 pub(super) struct Refusal {
     status: StatusCode,
     words: String,
-    /// The methods that there are, where another was used.
+    /// Allowed methods, if the method was wrong.
     allow: Option<&'static str>,
 }
 
@@ -36,7 +36,7 @@ impl Refusal {
         }
     }
 
-    /// Another method than these (RFC 9110, section 15.5.6).
+    /// The method is not one of `allowed` (RFC 9110, section 15.5.6).
     pub(super) fn method(allowed: &'static str) -> Self {
         Self {
             allow: Some(allowed),
@@ -61,12 +61,12 @@ impl From<Refusal> for Response<Body> {
     }
 }
 
-/// Something whole.
+/// A complete reply.
 pub(super) fn text(kind: &'static str, body: impl Into<Bytes>) -> Response<Body> {
     of(kind, Full::new(body.into()).boxed_unsync())
 }
 
-/// Events as they come.
+/// A stream of events.
 pub(super) fn events(body: Body) -> Response<Body> {
     of("text/event-stream", body)
 }

@@ -1,4 +1,4 @@
-//! The demo as a browser has it: over HTTP, in this process, with a whole system behind it.
+//! Tests of the demo over HTTP, in this process, with a complete system.
 
 mod visitor;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::visitor::Visitor;
 
-/// Longer than anything here takes, on a machine that is busy: a test that hangs fails.
+/// Timeout, longer than any step on a busy machine: a test that hangs fails.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn config() -> Config {
@@ -19,7 +19,7 @@ fn config() -> Config {
     }
 }
 
-/// The first second of which `holds` says yes.
+/// Waits for the first sample for which `holds` is true.
 fn wait_for(visitor: &mut Visitor, what: &str, mut holds: impl FnMut(&Value) -> bool) -> Value {
     let begun = Instant::now();
     let mut last = Value::Null;
@@ -51,7 +51,7 @@ fn demand_raises_the_price_until_cheap_clients_stay_away_and_back() {
         ..Controls::default()
     };
     assert_eq!(visitor.want(&wanted), 202);
-    // Who pays any price is served, more than in calm times, and the broker says at what price.
+    // Clients without a budget are served, more of them than before, and the broker's offer shows the price.
     let dear = wait_for(
         &mut visitor,
         "above what phones pay, and others served",

@@ -7,10 +7,10 @@ use std::time::Duration;
 use posthaste_demo::Controls;
 use serde_json::Value;
 
-/// A stream that is silent for so long has ended.
+/// A stream that is silent for this long counts as ended.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Somebody who has the page open.
+/// A visitor with an open page.
 pub(crate) struct Visitor {
     addr: SocketAddr,
     stream: BufReader<TcpStream>,
@@ -29,7 +29,7 @@ impl Visitor {
         }
     }
 
-    /// The next event: its name and its data. Lines of chunks are passed over, as no event looks like one.
+    /// Returns the next event: name and data. Skips the lines of the chunked coding, which never look like events.
     pub(crate) fn event(&mut self) -> (String, Value) {
         let mut name = String::new();
         loop {
@@ -51,12 +51,12 @@ impl Visitor {
         }
     }
 
-    /// What it has been told.
+    /// News received so far.
     pub(crate) fn news(&self) -> &[String] {
         &self.news
     }
 
-    /// Wants something; the status of the answer.
+    /// Sends controls. Returns the status of the reply.
     pub(crate) fn want(&self, controls: &Controls) -> u16 {
         let host = self.addr.to_string();
         let fields = [("Host", &*host), ("Content-Type", "application/json")];
@@ -65,7 +65,7 @@ impl Visitor {
     }
 }
 
-/// The status of a reply, and all of it.
+/// Sends a request. Returns the status and the complete reply.
 pub(crate) fn ask(
     addr: SocketAddr,
     what: &str,
@@ -85,7 +85,7 @@ pub(crate) fn ask(
         .write_all(format!("{request}\r\n{body}").as_bytes())
         .unwrap();
     let mut reply = Vec::new();
-    // A server that has refused a long body may reset what it has not read, once it has answered.
+    // A server that has rejected a long body may reset the connection after its reply.
     let _ = stream.read_to_end(&mut reply);
     let reply = String::from_utf8_lossy(&reply).into_owned();
     let status = reply.get(9..12).and_then(|digits| digits.parse().ok());
