@@ -1,4 +1,4 @@
-//! One of everything `draw` makes, as an HTML page on stdout: to be looked at after a change.
+//! Gallery of everything that `draw` makes, as an HTML page on stdout, for a visual check after changes.
 //!
 //! `cargo run -p posthaste-draw --example gallery > gallery.html`
 

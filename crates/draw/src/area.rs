@@ -1,6 +1,6 @@
-//! The area of data: axes fitted to everything that has a place, and the mapping to pixels.
+//! Data area of a chart: axes fitted to all values that can be placed, and the mapping to pixels.
 //!
-//! Only sizes and places; what is drawn there is left to `plot` and `marks`.
+//! Computes sizes and positions only; `plot` and `marks` draw.
 
 use plotters::coord::CoordTranslate;
 use plotters::coord::cartesian::Cartesian2d;
@@ -11,7 +11,7 @@ use crate::frame::{Above, Format, Frame};
 use crate::layer::{Place, UNITS};
 use crate::trace::{Placed, Trace};
 
-/// The area of data with its mapping.
+/// Data area with its mapping.
 pub(crate) struct Area {
     pub(crate) frame: Frame,
     pub(crate) x: Fitted,
@@ -20,7 +20,7 @@ pub(crate) struct Area {
 }
 
 impl Area {
-    /// Both axes of `chart` fitted to its traces and marks, and the frame around them.
+    /// Fits both axes of `chart` to its traces and marks, and lays out the frame around them.
     pub(crate) fn new(chart: &Chart, traces: &[Trace<'_>], format: Format) -> Self {
         let (across, up) = format.ticks();
         let points = || traces.iter().flat_map(Trace::points);
@@ -51,29 +51,29 @@ impl Area {
         }
     }
 
-    /// The ticks of the axis above, if the chart has one.
+    /// Ticks of the top axis, if the chart has one.
     pub(crate) fn above(&self, chart: &Chart) -> Option<Above> {
         above(chart, &self.x, self.frame.format)
     }
 
-    /// Where two values, placed on their scales, stand on the page.
+    /// Position on the page of two values on their scales.
     pub(crate) fn place(&self, x: f64, y: f64) -> Place {
         let (x, y) = self.mapping.translate(&(x, y));
         (f64::from(x) / UNITS, f64::from(y) / UNITS)
     }
 
-    /// Whether a point lies between the axes.
+    /// Returns true if a point lies between the axes.
     pub(crate) fn shows(&self, placed: &Placed<'_>) -> bool {
         self.x.coord.shows(placed.x) && self.y.coord.shows(placed.y)
     }
 
-    /// Where the points of a run stand.
+    /// Positions of the points of a run.
     pub(crate) fn places(&self, run: &[Placed<'_>]) -> Vec<Place> {
         let place = |placed: &Placed<'_>| self.place(placed.x, placed.y);
         run.iter().map(place).collect()
     }
 
-    /// Where both ends of an interval stand, the lower first.
+    /// Positions of both ends of an interval, the lower first.
     pub(crate) fn ends(&self, placed: &Placed<'_>) -> Option<(Place, Place)> {
         let (low, high) = placed.interval?;
         let low = low.unwrap_or(self.y.coord.low);

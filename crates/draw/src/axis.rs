@@ -1,7 +1,7 @@
-//! Axes: what a chart asks of one, and the range, the ticks and the mapping it gets.
+//! Axes: the settings in a chart, and the range, ticks and mapping computed from them.
 //!
-//! The mapping and the choice of round numbers are plotters'; what is decided here is how far an
-//! axis reaches and which values have no place on it. Nothing here knows about ink or text width.
+//! Plotters does the mapping and chooses round numbers. This module decides the range of an axis and the values that
+//! cannot be placed on it. It knows nothing of colours and text widths.
 
 use std::ops::Range;
 
@@ -11,47 +11,46 @@ use plotters::prelude::{IntoLogRange, LogCoord};
 
 use crate::number::Unit;
 
-/// How values are spread along an axis.
+/// Distribution of values along an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
-    /// Equal steps, equal distances. Starts at zero unless the data are far from it.
+    /// Equal differences have equal lengths. Starts at zero unless the data are far from it.
     #[default]
     Linear,
-    /// Equal ratios, equal distances. Values of zero and below have no place and are counted.
+    /// Equal ratios have equal lengths. Values of zero and below cannot be placed and are counted.
     Log,
-    /// Quantiles from 0 to below 1, spread as 1/(1-q): each further nine takes the same width.
+    /// Quantiles from 0 to below 1 at 1/(1-q): each additional nine has the same length.
     Percentile,
 }
 
 /// One axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axis {
-    /// What the axis shows, without its unit: "mean response time".
+    /// Quantity on the axis, without its unit: "mean response time".
     pub label: String,
-    /// The unit, printed with every number.
+    /// Unit, printed with every number.
     pub unit: Unit,
-    /// The spread of the values.
+    /// Distribution of the values.
     pub scale: Scale,
-    /// From and to; the data decide where `None`. A range that is empty or has no place on the
-    /// scale is ignored.
+    /// Start and end; `None` fits them to the data. A range that is empty or cannot be placed on the scale is ignored.
     pub range: Option<(f64, f64)>,
 }
 
-/// A second x axis drawn above: the paper's own numbers as a linear map of x.
+/// A second x axis above the chart: the paper's own numbers as a linear function of x.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TopAxis {
-    /// What it shows and whose it is: "the paper's server".
+    /// Quantity and its source: "the paper's server".
     pub label: String,
-    /// The unit, printed with every number.
+    /// Unit, printed with every number.
     pub unit: Unit,
-    /// Top value = `factor` × x + `offset`. A factor of zero leaves the axis out.
+    /// Top value = `factor` × x + `offset`. A factor of zero omits the axis.
     pub factor: f64,
-    /// The top value where x is zero.
+    /// Top value at x = 0.
     pub offset: f64,
 }
 
 impl Axis {
-    /// A linear axis.
+    /// Creates a linear axis.
     pub fn linear(label: impl Into<String>, unit: Unit) -> Self {
         Self {
             label: label.into(),
@@ -60,7 +59,7 @@ impl Axis {
         }
     }
 
-    /// A logarithmic axis.
+    /// Creates a logarithmic axis.
     pub fn log(label: impl Into<String>, unit: Unit) -> Self {
         Self {
             scale: Scale::Log,
@@ -68,7 +67,7 @@ impl Axis {
         }
     }
 
-    /// An axis of percentiles, for values from 0 to below 1.
+    /// Creates an axis of percentiles, for values from 0 to below 1.
     pub fn percentile(label: impl Into<String>) -> Self {
         Self {
             scale: Scale::Percentile,
@@ -76,26 +75,25 @@ impl Axis {
         }
     }
 
-    /// The same axis with a fixed range.
+    /// Sets a fixed range.
     pub fn range(mut self, from: f64, to: f64) -> Self {
         self.range = Some((from, to));
         self
     }
 
-    /// Where `value` stands on the scale, before it is mapped to the page; `None` where it has
-    /// no place.
+    /// Position of `value` on the scale, before the mapping to the page; `None` if it cannot be placed.
     pub(crate) fn place(&self, value: f64) -> Option<f64> {
         let placed = match self.scale {
             Scale::Linear => value,
             Scale::Log => Some(value).filter(|value| *value > 0.0)?,
             Scale::Percentile => Some(1.0 / (1.0 - value)).filter(|p| *p >= 1.0)?,
         };
-        // Sums and differences of what is drawn must stay finite, too.
+        // Sums and differences of placed values must also be finite.
         (placed.is_finite() && placed.abs() < 1e150 && (placed == 0.0 || placed.abs() > 1e-150))
             .then_some(placed)
     }
 
-    /// `value` for a tooltip.
+    /// Formats `value` for a tooltip.
     pub(crate) fn exact(&self, value: f64) -> String {
         if self.scale == Scale::Percentile {
             percentile_label(value)
@@ -104,7 +102,7 @@ impl Axis {
         }
     }
 
-    /// The axis fitted to `placed` values, with at most about `most` ticks.
+    /// Fits the axis to `placed` values, with approximately at most `most` ticks.
     pub(crate) fn fit(&self, placed: impl Iterator<Item = f64>, most: usize) -> Fitted {
         let (low, high) = placed.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
             (low.min(value), high.max(value))
@@ -131,7 +129,7 @@ impl Axis {
         let mut ticks = round_numbers(low, high, most);
         let (mut low, mut high) = (low, high);
         if let (None, [first, second, ..]) = (fixed, &*ticks) {
-            // Out to the next round number on both sides, so that the axis ends on a tick.
+            // Extends both ends to the next round number, so that the axis ends on a tick.
             let (step, first, last) = (second - first, *first, ticks[ticks.len() - 1]);
             if first - low > step * 1e-6 {
                 low = snap(first - step, step);
@@ -206,15 +204,14 @@ fn fit_percentile(fixed: Option<(f64, f64)>, data: Option<(f64, f64)>) -> Fitted
     }
 }
 
-/// A share as a percentile: 0.999 is "99.9 %", with every nine it has.
+/// Formats a share as a percentile, with all its nines: 0.999 is "99.9 %".
 fn percentile_label(share: f64) -> String {
     let nines = (-(1.0 - share).max(1e-12).log10()).max(0.0).ceil() as usize;
     let text = format!("{:.*}", nines.max(2) + 1, share.abs() * 100.0);
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// From where to where a linear axis must reach to show the data honestly: from zero unless the
-/// data are far from it, and never an empty stretch.
+/// Range of a linear axis for honest display of the data: from zero unless the data are far from it, and never empty.
 fn reach((low, high): (f64, f64)) -> (f64, f64) {
     let span = high - low;
     let low = if low > 0.0 && low < 3.0 * span {
@@ -238,7 +235,7 @@ fn reach((low, high): (f64, f64)) -> (f64, f64) {
     }
 }
 
-/// Round numbers between `low` and `high`, by plotters, which wants a range near one.
+/// Round numbers between `low` and `high`, by plotters, which needs a range near one.
 fn round_numbers(low: f64, high: f64, most: usize) -> Vec<f64> {
     let power = 10f64.powf((high - low).log10().floor());
     let coord = RangedCoordf64::from(low / power..high / power);
@@ -249,7 +246,7 @@ fn round_numbers(low: f64, high: f64, most: usize) -> Vec<f64> {
         .collect()
 }
 
-/// `value` without the dust of multiplying a step.
+/// Removes the rounding error of a multiplied step from zero.
 fn snap(value: f64, step: f64) -> f64 {
     if value.abs() < step * 1e-6 {
         0.0
@@ -258,7 +255,7 @@ fn snap(value: f64, step: f64) -> f64 {
     }
 }
 
-/// `multiple` × 10^`exponent`, exactly as the literal would be read.
+/// `multiple` × 10^`exponent`, exactly as the literal is parsed.
 fn power(multiple: f64, exponent: i32) -> f64 {
     format!("{multiple}e{exponent}").parse().unwrap_or(multiple)
 }
@@ -276,14 +273,14 @@ fn next_one_two_five(value: f64) -> f64 {
     one_two_five_below(value * 2.6)
 }
 
-/// An axis that knows its range, its mapping and its ticks (placed value and label).
+/// An axis with its range, mapping and ticks (placed value and label).
 #[derive(Clone, Debug)]
 pub(crate) struct Fitted {
     pub(crate) coord: Coord,
     pub(crate) ticks: Vec<(f64, String)>,
 }
 
-/// A mapping of placed values to the page, linear or logarithmic.
+/// Mapping of placed values to the page, linear or logarithmic.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Coord {
     pub(crate) low: f64,
@@ -292,7 +289,7 @@ pub(crate) struct Coord {
 }
 
 impl Coord {
-    /// Whether the page shows `placed` between the axes.
+    /// Returns true if `placed` is between the axis's ends.
     pub(crate) fn shows(&self, placed: f64) -> bool {
         let slack = |end: f64| {
             if self.log {
@@ -304,7 +301,7 @@ impl Coord {
         (self.low - slack(self.low)..=self.high + slack(self.high)).contains(&placed)
     }
 
-    /// `placed`, brought near enough for a page's whole numbers where it is far outside.
+    /// Clamps `placed` so that the page's integers can represent it.
     fn near(&self, placed: f64) -> f64 {
         if self.log {
             let ratio = (self.high / self.low).powi(8);
@@ -342,7 +339,7 @@ impl Ranged for Coord {
 }
 
 impl TopAxis {
-    /// The ticks over the stretch `low` to `high` of x: where they stand in x, and their labels.
+    /// Ticks within the range of `coord`: their x values and labels.
     pub(crate) fn ticks(&self, coord: Coord, most: usize) -> Vec<(f64, String)> {
         let top = |x: f64| self.factor * x + self.offset;
         let (from, to) = (top(coord.low), top(coord.high));

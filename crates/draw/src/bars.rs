@@ -1,8 +1,7 @@
-//! Bars: amounts side by side in groups, each bar a stack of parts.
+//! Bar charts: groups of bars, each a stack of parts.
 //!
-//! Parts differ by hue and by filling (solid, hatched, tinted), so that they stay apart in
-//! black and white. Bars always start at zero, whatever the scale of their axis says: the
-//! length is the amount.
+//! Parts differ by hue and fill (solid, hatched, tinted), so they are distinguishable in black and white. Bars start at
+//! zero, whatever scale their axis has, because their length is the amount.
 
 use maud::{Markup, html};
 use plotters::coord::ranged1d::Ranged;
@@ -14,46 +13,46 @@ use crate::ink;
 use crate::layer::{Pen, Place, UNITS, layer, tenth, text_width, wrap};
 use crate::page::{Cell, Table};
 
-/// The least distance between lines of words.
+/// Minimum distance between lines of text.
 const LINE: f64 = 13.0;
 
-/// A chart of bars.
+/// A bar chart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bars {
-    /// The heading, also what a screen reader says first.
+    /// Title. Screen readers announce it first.
     pub title: String,
-    /// What the bars measure; always linear and from zero.
+    /// Quantity of the bars. The axis is always linear and from zero.
     pub value: Axis,
-    /// From left to right.
+    /// Groups from left to right.
     pub groups: Vec<Group>,
-    /// Sentences beneath the legend.
+    /// Notes below the legend.
     pub notes: Vec<String>,
 }
 
-/// Bars that stand together.
+/// A group of bars.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Group {
-    /// What they have in common.
+    /// Label of the group.
     pub label: String,
-    /// From left to right.
+    /// Bars from left to right.
     pub bars: Vec<Bar>,
 }
 
-/// One bar: parts from the bottom up.
+/// One bar: a stack of parts from the bottom up.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bar {
-    /// What stands beneath it: "ours".
+    /// Label below the bar: "ours".
     pub label: String,
-    /// Whose number it is.
+    /// Source of the numbers.
     pub role: Role,
-    /// Name and amount of each part. Amounts below zero are left out and counted.
+    /// Name and amount of each part. Amounts below zero are omitted and counted.
     pub parts: Vec<(String, f64)>,
     /// Lower and upper end of the interval of the total.
     pub interval: Option<(f64, f64)>,
 }
 
 impl Bar {
-    /// A bar with one part named as the bar is.
+    /// Creates a bar with one part of the same name.
     pub fn single(label: impl Into<String>, value: f64) -> Self {
         let label = label.into();
         Self {
@@ -63,7 +62,7 @@ impl Bar {
         }
     }
 
-    /// The parts that can be drawn: number in the bar, name, amount.
+    /// Parts that can be drawn: name and amount.
     fn drawn(&self) -> impl Iterator<Item = (&str, f64)> {
         let usable = |(_, value): &&(String, f64)| drawable(*value);
         self.parts
@@ -81,27 +80,27 @@ fn drawable(value: f64) -> bool {
     value == 0.0 || (1e-150..1e150).contains(&value)
 }
 
-/// Where one bar stands: its edges in pixels.
+/// Position of one bar: its edges in pixels.
 struct Slot<'a> {
     bar: &'a Bar,
-    /// The bar is longer than the axis.
+    /// True if the bar is longer than the axis.
     cut: bool,
     left: f64,
     right: f64,
 }
 
 impl Bars {
-    /// One self-contained SVG file.
+    /// Renders a self-contained SVG file.
     pub fn svg(&self) -> String {
         self.svg_in(Format::Wide)
     }
 
-    /// One self-contained SVG file of this size.
+    /// Renders a self-contained SVG file of this size.
     pub fn svg_in(&self, format: Format) -> String {
         self.draw(format, true).into_string()
     }
 
-    /// The chart to be put into a page that holds [`chart_style`](crate::chart_style) once.
+    /// Renders the chart for a page that contains [`chart_style`](crate::chart_style) once.
     pub fn inline(&self) -> Markup {
         self.inline_in(Format::Wide)
     }
@@ -111,7 +110,7 @@ impl Bars {
         self.draw(format, false)
     }
 
-    /// The numbers behind the chart, exactly as they were given.
+    /// The chart's numbers, exactly as given.
     pub fn numbers(&self) -> Table {
         let mut table = Table::new(["group", "bar", "part", &*self.value.label]);
         for group in &self.groups {
@@ -131,7 +130,7 @@ impl Bars {
 
     fn draw(&self, format: Format, standalone: bool) -> Markup {
         let bars = || self.groups.iter().flat_map(|group| &group.bars);
-        // A little more than the longest bar, for the figure above it.
+        // The axis also covers the intervals, and ends at a tick.
         let ends = |bar: &Bar| {
             let (low, high) = bar.interval.unwrap_or((0.0, 0.0));
             [bar.total(), low, high]
@@ -144,7 +143,7 @@ impl Bars {
         };
         let y = axis.fit(bars().flat_map(ends).chain([0.0]), format.ticks().1);
         let frame = Frame::new(format, &self.title, &self.value.label, (&[], &y), None);
-        // What is longer than the axis ends where the axis does.
+        // A bar that is longer than the axis ends with the axis.
         let height = |value: f64| {
             let height = f64::from(y.coord.map(&value, frame.limits().1)) / UNITS;
             height.max(frame.top)
@@ -178,7 +177,7 @@ impl Bars {
         )
     }
 
-    /// Names of parts in the order of their first appearance.
+    /// Names of parts, in the order of their first appearance.
     fn part_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         let bars = self.groups.iter().flat_map(|group| &group.bars);
@@ -190,7 +189,7 @@ impl Bars {
         names
     }
 
-    /// Where each bar stands, group by group.
+    /// Position of each bar, by group.
     fn slots(&self, frame: &Frame, y: &Fitted) -> Vec<Vec<Slot<'_>>> {
         let room = (frame.right - frame.left) / self.groups.len().max(1) as f64;
         let group = |(index, group): (usize, &'_ Group)| {
@@ -217,7 +216,7 @@ impl Bars {
             .collect()
     }
 
-    /// The words beneath the bars and the groups, and the room they take.
+    /// Labels below the bars and groups, and their height.
     fn labels(&self, frame: &Frame, slots: &[Vec<Slot<'_>>]) -> (Markup, f64) {
         let room = (frame.right - frame.left) / self.groups.len().max(1) as f64;
         let mut words = Vec::new();
@@ -271,7 +270,7 @@ impl Bars {
         (html! { @for word in words { (word) } }, deepest)
     }
 
-    /// Whether words beneath the bars have no room and say nothing that the legend does not.
+    /// Returns true if the bars' labels do not fit and only repeat the legend.
     fn repeats_its_legend(&self, slots: &[Vec<Slot<'_>>]) -> bool {
         let names = self.part_names();
         let told = |slot: &Slot<'_>| names.len() > 1 && names.contains(&&*slot.bar.label);
@@ -308,7 +307,7 @@ impl Bars {
         notes
     }
 
-    /// The totals of all bars in words, for readers who cannot see them.
+    /// Totals of all bars as text, for readers who cannot see the chart.
     pub fn description(&self) -> String {
         let mut words = format!("{}.", self.value.label);
         for group in &self.groups {
@@ -321,13 +320,13 @@ impl Bars {
     }
 }
 
-/// Words that end at the top of their line, read upwards.
+/// Vertical text, read upwards, that ends at `end`.
 fn upwards(end: Place, words: &str) -> Markup {
     let turned = format!("translate({} {}) rotate(-90)", tenth(end.0), tenth(end.1));
     html! { text class="ph-text" transform=(turned) text-anchor="end" { (words) } }
 }
 
-/// One bar with its parts, its interval, its total in figures and what the pointer is told.
+/// One bar with its parts, interval, total and tooltips.
 fn draw_bar(axis: &Axis, slot: &Slot<'_>, names: &[&str], height: &impl Fn(f64) -> f64) -> Markup {
     let bar = slot.bar;
     let muted = bar.role == Role::Paper;
@@ -375,7 +374,7 @@ fn draw_bar(axis: &Axis, slot: &Slot<'_>, names: &[&str], height: &impl Fn(f64) 
     }
 }
 
-/// A gap with two slanted edges across a bar that is cut: the mark of a broken axis.
+/// Break mark across a bar that is cut: a gap with two slanted edges.
 fn broken(slot: &Slot<'_>, top: f64) -> Markup {
     let (left, right) = (slot.left - 3.0, slot.right + 3.0);
     let (upper, lower) = (top + 10.0, top + 16.0);
@@ -392,8 +391,8 @@ fn broken(slot: &Slot<'_>, top: f64) -> Markup {
     }
 }
 
-/// The filling of a part by its number: solid, hatched, tinted, cross-hatched, and again.
-/// The paper's parts have dashed outlines.
+/// Fill of a part by its number: solid, hatched, tinted, cross-hatched, repeated. The paper's parts have dashed
+/// outlines.
 fn filling(kind: usize, upper: Place, lower: Place, muted: bool) -> Markup {
     let outline = [upper, (lower.0, upper.1), lower, (upper.0, lower.1), upper];
     html! {

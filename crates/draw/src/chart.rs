@@ -1,7 +1,7 @@
-//! What a chart shows: series of points over two axes, marks, and words.
+//! Charts: series of points on two axes, reference lines and text.
 //!
-//! Only data and its reading live here; `plot` draws it, `frame` sets what stands around it.
-//! A chart takes any data: what has no place on its axes is left out, counted and said so.
+//! This module has the data and their meaning; `plot` draws them, and `frame` draws the parts around them. A chart
+//! accepts any data: values that cannot be placed on its axes are omitted, counted and reported.
 
 use maud::Markup;
 
@@ -10,77 +10,76 @@ use crate::frame::Format;
 use crate::page::{Cell, Table};
 use crate::plot;
 
-/// A chart: series over an x and a y axis.
+/// A chart: series on an x and a y axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chart {
-    /// The heading, also what a screen reader says first.
+    /// Title. Screen readers announce it first.
     pub title: String,
-    /// The axis beneath.
+    /// Axis below the data.
     pub x: Axis,
-    /// The axis at the left.
+    /// Axis at the left.
     pub y: Axis,
-    /// A second x axis above; for linear x axes.
+    /// A second x axis above the data; for linear x axes.
     pub top: Option<TopAxis>,
-    /// What is drawn, in the order of the legend. Series of one name share hue and marker.
+    /// Series in the order of the legend. Series of the same name share hue and marker.
     pub series: Vec<Series>,
-    /// Series stand in the order of a quantity, such as a delay: colours go from light to dark in that order.
+    /// Series are ordered by a quantity, such as a delay: colours go from light to dark in that order.
     pub ordered: bool,
     /// Reference lines.
     pub marks: Vec<Mark>,
-    /// Sentences beneath the legend.
+    /// Notes below the legend.
     pub notes: Vec<String>,
 }
 
-/// Whose numbers a series holds.
+/// Source of numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
-    /// Measured, emulated or predicted by us: full ink, filled markers.
+    /// Measured, emulated or predicted by us: full colours, filled markers.
     #[default]
     Ours,
-    /// The paper's: muted, dashed, hollow markers, and named so in the legend.
+    /// The paper's: muted, dashed, hollow markers, and labelled as such in the legend.
     Paper,
 }
 
-/// How the points of a series are joined.
+/// Connection between the points of a series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
-    /// By straight lines; a point without a place leaves a gap.
+    /// Straight lines. A point that cannot be placed leaves a gap.
     #[default]
     Line,
-    /// Not at all.
+    /// None.
     Points,
-    /// Each value holds until the next point.
+    /// Steps: each value holds until the next point.
     Steps,
 }
 
-/// Points that belong together.
+/// A series of points.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub name: String,
-    /// Whose numbers they are.
+    /// Source of the numbers.
     pub role: Role,
-    /// How they are joined.
+    /// Connection between the points.
     pub shape: Shape,
-    /// The points; lines follow their order.
+    /// Points. Lines follow their order.
     pub points: Vec<Point>,
 }
 
-/// One value, its interval and what the pointer is told about it.
+/// One value with its interval and tooltip.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Point {
-    /// Place on the x axis.
+    /// Value on the x axis.
     pub x: f64,
-    /// Place on the y axis.
+    /// Value on the y axis.
     pub y: f64,
-    /// Lower and upper end of the interval of `y`, drawn as a whisker, or as a band along a
-    /// line of many points.
+    /// Lower and upper end of the interval of `y`, drawn as a whisker, or as a band along a line of many points.
     pub interval: Option<(f64, f64)>,
-    /// What is shown beside the numbers when the pointer rests on the point; may be empty.
+    /// Additional text of the tooltip; may be empty.
     pub hint: String,
 }
 
-/// The axis at a value of which a mark stands.
+/// Axis of a reference line's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Along {
     /// A vertical line at a value of x.
@@ -92,18 +91,18 @@ pub enum Along {
 /// A reference line with a label.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
-    /// Which axis `at` is a value of.
+    /// Axis of `at`.
     pub along: Along,
-    /// Where it stands.
+    /// Value at the line.
     pub at: f64,
-    /// What it says: "capacity of the page".
+    /// Label: "capacity of the page".
     pub label: String,
-    /// Whose it is.
+    /// Source of the value.
     pub role: Role,
 }
 
 impl Point {
-    /// A point without interval or hint.
+    /// Creates a point without interval or hint.
     pub fn new(x: f64, y: f64) -> Self {
         Self {
             x,
@@ -112,7 +111,7 @@ impl Point {
         }
     }
 
-    /// The same point with an interval of its y.
+    /// Sets the interval of y.
     pub fn with_interval(mut self, low: f64, high: f64) -> Self {
         self.interval = Some((low, high));
         self
@@ -120,7 +119,7 @@ impl Point {
 }
 
 impl Series {
-    /// Our own series, joined by lines.
+    /// Creates a series of ours, connected by lines.
     pub fn line(name: impl Into<String>, points: impl IntoIterator<Item = Point>) -> Self {
         Self {
             name: name.into(),
@@ -129,25 +128,25 @@ impl Series {
         }
     }
 
-    /// The same series with another shape.
+    /// Sets the connection between the points.
     pub fn shape(mut self, shape: Shape) -> Self {
         self.shape = shape;
         self
     }
 
-    /// The same series as the paper's.
+    /// Marks the series as the paper's.
     pub fn of_paper(mut self) -> Self {
         self.role = Role::Paper;
         self
     }
 
-    /// Its name with whose it is.
+    /// Name with its source.
     pub(crate) fn legend(&self) -> String {
         legend(&self.name, self.role)
     }
 }
 
-/// `name`, and that it is the paper's unless it says so itself.
+/// `name` with its source, unless ours or already named after the paper.
 pub(crate) fn legend(name: &str, role: Role) -> String {
     if role == Role::Ours || name.contains("paper") {
         name.to_owned()
@@ -159,7 +158,7 @@ pub(crate) fn legend(name: &str, role: Role) -> String {
 }
 
 impl Chart {
-    /// A chart without series.
+    /// Creates a chart without series.
     pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Self {
         Self {
             title: title.into(),
@@ -169,22 +168,22 @@ impl Chart {
         }
     }
 
-    /// A percentile curve: a value against its quantile (0 to below 1) on an axis of nines.
+    /// Creates a percentile curve: a value against its quantile (0 to below 1) on an axis of nines.
     pub fn percentiles(title: impl Into<String>, y: Axis) -> Self {
         Self::new(title, Axis::percentile("percentile"), y)
     }
 
-    /// One self-contained SVG file.
+    /// Renders a self-contained SVG file.
     pub fn svg(&self) -> String {
         self.svg_in(Format::Wide)
     }
 
-    /// One self-contained SVG file of this size.
+    /// Renders a self-contained SVG file of this size.
     pub fn svg_in(&self, format: Format) -> String {
         plot::draw(self, format, true).into_string()
     }
 
-    /// The chart to be put into a page that holds [`chart_style`](crate::chart_style) once.
+    /// Renders the chart for a page that contains [`chart_style`](crate::chart_style) once.
     pub fn inline(&self) -> Markup {
         self.inline_in(Format::Wide)
     }
@@ -194,12 +193,12 @@ impl Chart {
         plot::draw(self, format, false)
     }
 
-    /// The series and their ranges in words, for readers who cannot see the chart.
+    /// Series and their ranges as text, for readers who cannot see the chart.
     pub fn description(&self) -> String {
         plot::describe(self)
     }
 
-    /// The numbers behind the chart, exactly as they were given.
+    /// The chart's numbers, exactly as given.
     pub fn numbers(&self) -> Table {
         let mut table = Table::new(["series", &*self.x.label, &*self.y.label, "interval"]);
         for series in &self.series {

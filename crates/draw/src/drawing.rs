@@ -1,4 +1,4 @@
-//! A drawing of either kind, for callers that need not know which.
+//! A plot of either kind, for callers that treat both alike.
 
 use maud::Markup;
 
@@ -7,17 +7,17 @@ use crate::chart::Chart;
 use crate::frame::Format;
 use crate::page::Table;
 
-/// Series over two axes, or bars.
+/// Series on two axes, or bars.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plot {
-    /// Series over two axes.
+    /// Series on two axes.
     Chart(Chart),
     /// Bars.
     Bars(Bars),
 }
 
 impl Plot {
-    /// The heading.
+    /// Title.
     pub fn title(&self) -> &str {
         match self {
             Self::Chart(chart) => &chart.title,
@@ -25,7 +25,7 @@ impl Plot {
         }
     }
 
-    /// The data in words, for readers who cannot see the drawing.
+    /// Data as text, for readers who cannot see the plot.
     pub fn description(&self) -> String {
         match self {
             Self::Chart(chart) => chart.description(),
@@ -33,7 +33,7 @@ impl Plot {
         }
     }
 
-    /// The numbers behind the drawing, exactly as they were given.
+    /// The plot's numbers, exactly as given.
     pub fn numbers(&self) -> Table {
         match self {
             Self::Chart(chart) => chart.numbers(),
@@ -41,7 +41,7 @@ impl Plot {
         }
     }
 
-    /// One self-contained SVG file.
+    /// Renders a self-contained SVG file.
     pub fn svg_in(&self, format: Format) -> String {
         match self {
             Self::Chart(chart) => chart.svg_in(format),
@@ -49,7 +49,7 @@ impl Plot {
         }
     }
 
-    /// The drawing to be put into a page that holds [`chart_style`](crate::chart_style) once.
+    /// Renders the plot for a page that contains [`chart_style`](crate::chart_style) once.
     pub fn inline_in(&self, format: Format) -> Markup {
         match self {
             Self::Chart(chart) => chart.inline_in(format),

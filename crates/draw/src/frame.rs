@@ -1,7 +1,7 @@
-//! What stands around the data: title, axes, grid, legend and notes, and the room each takes.
+//! Frame around the data: title, axes, grid, legend and notes, and their layout.
 //!
-//! The same for every kind of chart. The legend stands beneath the axes, so that it can never
-//! cover data; everything that is words is measured before it is placed.
+//! All kinds of charts use it. The legend is below the axes and so never covers data. All text is measured before it is
+//! placed.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -13,7 +13,7 @@ const MARGIN: f64 = 16.0;
 const TITLE: f64 = 15.0;
 const WORDS: f64 = 12.0;
 
-/// The size of a drawing. Words are equally large in each.
+/// Size of a drawing. Text has the same size in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// 720 pixels wide: a page on a screen, a file.
@@ -34,7 +34,7 @@ impl Format {
         }
     }
 
-    /// Height of the area of data.
+    /// Height of the data area.
     fn height(self) -> f64 {
         match self {
             Self::Wide => 300.0,
@@ -43,7 +43,7 @@ impl Format {
         }
     }
 
-    /// Most ticks along x and along y.
+    /// Maximum number of ticks along x and along y.
     pub(crate) fn ticks(self) -> (usize, usize) {
         match self {
             Self::Wide => (9, 7),
@@ -58,7 +58,7 @@ impl Format {
     }
 }
 
-/// Which end of a text stands at its place.
+/// Alignment of a text: the point of it that is at its position.
 #[derive(Clone, Copy)]
 pub(crate) enum Anchor {
     Start,
@@ -66,7 +66,7 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// One line of words at a baseline.
+/// One line of text at a baseline.
 pub(crate) fn text(place: Place, class: &str, anchor: Anchor, words: &str) -> Markup {
     let anchor = match anchor {
         Anchor::Start => None,
@@ -78,14 +78,14 @@ pub(crate) fn text(place: Place, class: &str, anchor: Anchor, words: &str) -> Ma
     }
 }
 
-/// The ticks and the words of a second axis above.
+/// Ticks and label of a top axis.
 pub(crate) struct Above {
     pub(crate) label: String,
-    /// Places in x (on its scale), and labels.
+    /// Positions in x (on its scale), and labels.
     pub(crate) ticks: Vec<(f64, String)>,
 }
 
-/// The edges of the area of data, and what is drawn around it.
+/// Edges of the data area, and the heading above it.
 pub(crate) struct Frame {
     pub(crate) format: Format,
     pub(crate) left: f64,
@@ -96,7 +96,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Room for `title`, for the ticks of x and the y axis with its label, and an axis above.
+    /// Lays out `title`, the ticks of x, the y axis with its label, and a top axis.
     pub(crate) fn new(
         format: Format,
         title: &str,
@@ -133,7 +133,7 @@ impl Frame {
         }
     }
 
-    /// Room for `title`, for `words` beneath it, and for data as high as they are.
+    /// Lays out `title`, `words` below it, and a data area of this height.
     pub(crate) fn without_axes(title: &str, words: &str, height: f64) -> Self {
         let format = Format::Wide;
         let (head, baseline) = heading(format, title, words);
@@ -148,7 +148,7 @@ impl Frame {
         }
     }
 
-    /// The limits of x and of y in backend units, as plotters maps to them.
+    /// Limits of x and y in backend units, for plotters' mapping.
     pub(crate) fn limits(&self) -> ((i32, i32), (i32, i32)) {
         let units = |pixels: f64| (pixels * crate::layer::UNITS).round() as i32;
         (
@@ -157,7 +157,7 @@ impl Frame {
         )
     }
 
-    /// Whatever `inside` draws, cut off at the edges of the area of data.
+    /// Clips `inside` at the edges of the data area.
     pub(crate) fn clipped(&self, inside: &Markup) -> Markup {
         let (x, y) = (self.left - 2.0, self.top - 2.0);
         let (width, height) = (self.right - x + 2.0, self.bottom - y + 2.0);
@@ -168,7 +168,7 @@ impl Frame {
         }
     }
 
-    /// The grid and the labels of the y axis; `at` maps a tick to its height on the page.
+    /// Grid and labels of the y axis. `at` maps a tick to its height on the page.
     pub(crate) fn rows(&self, y: &Fitted, at: impl Fn(f64) -> f64) -> Markup {
         let rows: Vec<(f64, &str)> = y.ticks.iter().map(|(v, l)| (at(*v), &**l)).collect();
         let across = |pen: &mut Pen<'_>, height: f64| {
@@ -191,7 +191,7 @@ impl Frame {
         }
     }
 
-    /// The ticks of an x axis, beneath the data or above them, as many as have room.
+    /// Ticks of an x axis, below or above the data. Labels that do not fit are omitted with their ticks.
     pub(crate) fn columns(
         &self,
         ticks: &[(f64, String)],
@@ -232,7 +232,7 @@ impl Frame {
     }
 }
 
-/// The lines of a title and the quieter words beneath it, and the last baseline.
+/// Lines of the title and of the quieter text below it, and the last baseline.
 fn heading(format: Format, title: &str, words: &str) -> (Vec<Markup>, f64) {
     let mut baseline = 8.0;
     let mut head = Vec::new();
@@ -256,26 +256,26 @@ fn heading(format: Format, title: &str, words: &str) -> (Vec<Markup>, f64) {
 
 /// One entry of a legend.
 pub(crate) struct Key {
-    /// The number of the series, by which a script finds it.
+    /// Number of the series, used by the script.
     pub(crate) series: usize,
     pub(crate) words: String,
-    /// The sample, 30 pixels wide, drawn around a centre.
+    /// Sample, 30 pixels wide, drawn around a centre.
     pub(crate) sample: Markup,
 }
 
 /// Width of the sample of a legend entry.
 pub(crate) const SAMPLE: f64 = 30.0;
 
-/// What is beneath the data: the label of x, the legend and the notes.
+/// Parts below the data: label of x, legend and notes.
 pub(crate) struct Foot {
-    /// Room for the labels of the ticks.
+    /// Height of the tick labels.
     pub(crate) room: f64,
     pub(crate) x_label: String,
     pub(crate) keys: Vec<Key>,
     pub(crate) notes: Vec<String>,
 }
 
-/// The finished drawing: `body` within `frame`, above `foot`.
+/// Complete drawing: `body` within `frame`, above `foot`.
 pub(crate) fn assemble(
     frame: &Frame,
     title: &str,
@@ -311,10 +311,10 @@ pub(crate) fn assemble(
     }
 }
 
-/// The label of x, in as many lines as it needs.
+/// Label of x, in as many lines as needed.
 fn x_label(frame: &Frame, words: &str, baseline: &mut f64) -> Markup {
     let middle = f64::midpoint(frame.left, frame.right);
-    // Centred beneath the data, within the margins.
+    // Centred below the data, within the margins.
     let half = (middle - MARGIN).min(frame.format.width() - MARGIN - middle);
     let lines = wrap(words, WORDS, 2.0 * half).into_iter();
     let mut set = |(index, line): (usize, String)| {
@@ -325,7 +325,7 @@ fn x_label(frame: &Frame, words: &str, baseline: &mut f64) -> Markup {
     html! { @for line in lines { (line) } }
 }
 
-/// Entries side by side, in as many rows as they need.
+/// Entries next to each other, in as many rows as needed.
 fn legend(format: Format, keys: Vec<Key>, baseline: &mut f64) -> Markup {
     if keys.is_empty() {
         return html! {};

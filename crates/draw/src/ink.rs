@@ -1,13 +1,13 @@
-//! Colours: six hues that stay apart for colour-blind readers, and eight steps for what has an order, in a light and a
-//! dark theme.
+//! Palette, in a light and a dark theme: six hues that colour-blind readers can distinguish, and a scale of eight steps
+//! for ordered series.
 //!
-//! Elements carry classes, never colours; the style sheet made here gives each class a literal
-//! light colour first (for viewers without CSS variables) and then the variable of the theme.
-//! Rules and variables are the same in every chart, so that twenty charts in one page agree.
+//! Elements have classes, never colours. The style sheet gives each class first a literal light colour (for viewers
+//! without CSS variables), then the theme's variable. Rules and variables are the same in all charts, so that many fit
+//! on one page.
 
 use std::fmt::Write as _;
 
-/// One hue: its ink in each theme, and a muted one for the paper's own numbers.
+/// One hue: its colour in each theme, and a muted one for the paper's numbers.
 struct Hue {
     light: &'static str,
     light_muted: &'static str,
@@ -15,7 +15,7 @@ struct Hue {
     dark_muted: &'static str,
 }
 
-/// How many hues there are before they repeat.
+/// Number of hues before they repeat.
 pub(crate) const HUES: usize = TABLE.len();
 
 const TABLE: [Hue; 6] = [
@@ -27,7 +27,7 @@ const TABLE: [Hue; 6] = [
     hue(["#4a5560", "#7d858d", "#b8c3ce", "#8b949e"]),
 ];
 
-/// Steps of a sequence, light and dark theme: equally far apart to the eye (after viridis), and each in contrast to the
+/// Steps of the scale in the light and dark theme: perceptually equidistant (after viridis), each in contrast to the
 /// surface.
 const STEPS: [(&str, &str); 8] = [
     ("#20a081", "#25848e"),
@@ -40,7 +40,7 @@ const STEPS: [(&str, &str); 8] = [
     ("#440154", "#fde725"),
 ];
 
-/// Name, light, dark: what is not a series.
+/// Name, light and dark colour of everything that is not a series.
 const PLAIN: [(&str, &str, &str); 5] = [
     ("surface", "#ffffff", "#161b22"),
     ("text", "#1c2128", "#e6edf3"),
@@ -58,19 +58,19 @@ const fn hue([light, light_muted, dark, dark_muted]: [&'static str; 4]) -> Hue {
     }
 }
 
-/// The class of a series' ink.
+/// Colour class of a series.
 pub(crate) fn class(hue: usize, muted: bool) -> String {
     format!("ph-{}{}", if muted { "m" } else { "i" }, hue % HUES)
 }
 
-/// The class of the ink of series `index` of `count` in order.
+/// Colour class of series `index` of `count` ordered ones.
 pub(crate) fn step(index: usize, count: usize) -> String {
     let last = STEPS.len() - 1;
     let places = count.saturating_sub(1).max(1);
     format!("ph-s{}", (index * last).div_ceil(places).min(last))
 }
 
-/// The style sheet of every chart.
+/// Style sheet of all charts.
 pub fn chart_style() -> String {
     let (light, dark) = (variables(false), variables(true));
     let mut css = format!(
@@ -109,7 +109,7 @@ pub fn chart_style() -> String {
     css
 }
 
-/// A class that sets `properties` to a colour: the literal one, then the theme's.
+/// Rule that sets `properties` of a class to a colour: first the literal one, then the theme's.
 fn rule(css: &mut String, class: &str, properties: &[&str], variable: &str, colour: &str) {
     let _ = write!(css, ".ph-{class}{{");
     for property in properties {
@@ -141,7 +141,7 @@ fn variables(dark: bool) -> String {
 mod tests {
     use super::*;
 
-    /// Relative luminance, WCAG 2.1.
+    /// Relative luminance (WCAG 2.1).
     fn luminance(hex: &str) -> f64 {
         let channel = |at: usize| {
             let value = f64::from(u8::from_str_radix(&hex[at..at + 2], 16).unwrap()) / 255.0;

@@ -1,20 +1,20 @@
-//! Shapes: what plotters' SVG backend draws, as a layer that takes its ink from a class.
+//! Shapes: output of plotters' SVG backend, as layers that get their colour from a class.
 //!
-//! A layer is drawn in black at ten units to the pixel, because the backend knows whole units
-//! and fixed colours only; black is then taken off, so that each shape inherits the fill and
-//! the stroke of the group around it. Words are not drawn here: the page's own fonts set them.
+//! A layer is drawn in black at ten units per pixel, because the backend supports integers and fixed colours only. Then
+//! the black is removed, so that shapes inherit fill and stroke of the group around them. Text is not drawn here, but
+//! by the page.
 
 use maud::{Markup, PreEscaped, html};
 use plotters::backend::{DrawingBackend, SVGBackend};
 use plotters::style::{BLACK, Color, ShapeStyle, WHITE};
 
-/// A place on the page in pixels, from the upper left.
+/// A position on the page in pixels, from the upper left.
 pub(crate) type Place = (f64, f64);
 
-/// Backend units to a pixel.
+/// Backend units per pixel.
 pub(crate) const UNITS: f64 = 10.0;
 
-/// The shapes of markers, told apart without colour.
+/// Shapes of markers, distinguishable without colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Marker {
     Circle,
@@ -26,7 +26,7 @@ pub(crate) enum Marker {
     Plus,
 }
 
-/// Every marker, in the order in which series take them.
+/// All markers, in the order in which series use them.
 pub(crate) const MARKERS: [Marker; 7] = [
     Marker::Circle,
     Marker::Square,
@@ -37,10 +37,10 @@ pub(crate) const MARKERS: [Marker; 7] = [
     Marker::Plus,
 ];
 
-/// What draws into a layer.
+/// Drawing functions of a layer.
 pub(crate) struct Pen<'a>(SVGBackend<'a>);
 
-/// The shapes that `draw` draws, to be put inside a group that has an ink.
+/// Runs `draw` and returns its shapes, for a group with a colour class.
 pub(crate) fn layer(draw: impl FnOnce(&mut Pen<'_>)) -> Markup {
     let mut svg = String::new();
     let mut pen = Pen(SVGBackend::with_string(&mut svg, (1, 1)));
@@ -59,26 +59,26 @@ pub(crate) fn layer(draw: impl FnOnce(&mut Pen<'_>)) -> Markup {
 }
 
 impl Pen<'_> {
-    /// An open line through `places`.
+    /// Draws an open line through `places`.
     pub(crate) fn line(&mut self, places: &[Place], width: f64) {
         let style = BLACK.stroke_width((width * UNITS).round() as u32);
         let places = places.iter().map(|place| units(*place));
-        // Writing into a string does not fail.
+        // Writing to a string cannot fail.
         let _ = self.0.draw_path(places, &style);
     }
 
-    /// A filled polygon.
+    /// Draws a filled polygon.
     pub(crate) fn fill(&mut self, places: &[Place]) {
         self.polygon(places, &BLACK.filled());
     }
 
-    /// A filled rectangle.
+    /// Draws a filled rectangle.
     pub(crate) fn rectangle(&mut self, upper_left: Place, lower_right: Place) {
         let (from, to) = (units(upper_left), units(lower_right));
         let _ = self.0.draw_rect(from, to, &BLACK.filled(), true);
     }
 
-    /// The marker of a point; a hollow one shows the surface inside.
+    /// Draws the marker of a point. A hollow one has the colour of the surface inside.
     pub(crate) fn marker(&mut self, marker: Marker, at: Place, hollow: bool) {
         let outline = BLACK.stroke_width(if hollow { 17 } else { 10 });
         let inside: ShapeStyle = if hollow {
@@ -133,13 +133,13 @@ fn units((x, y): Place) -> (i32, i32) {
     ((x * UNITS).round() as i32, (y * UNITS).round() as i32)
 }
 
-/// `value` with at most one decimal, for an attribute.
+/// Rounds to one decimal, for an attribute.
 pub(crate) fn tenth(value: f64) -> f64 {
     (value * UNITS).round() / UNITS
 }
 
-/// The width of `text` in pixels, about: which font sets it is not known before it is shown. Of
-/// those that do it usually, DejaVu Sans is the widest, and these are its widths.
+/// Approximate width of `text` in pixels. The font is unknown until display. These are the widths of DejaVu Sans, the
+/// widest of the usual fonts.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     let em: f64 = text
         .chars()
@@ -156,8 +156,7 @@ pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     em * size
 }
 
-/// `text` broken at spaces into lines of about `width` pixels; after hyphens, too, within words that
-/// are longer than a line.
+/// Breaks `text` at spaces into lines of about `width` pixels. Words longer than a line are also broken after hyphens.
 pub(crate) fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

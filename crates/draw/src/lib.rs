@@ -1,9 +1,8 @@
-//! Charts, packet ladders and pages from data: self-contained SVG and HTML, ladders as text too.
+//! Charts, packet ladders and pages from data: self-contained SVG and HTML, ladders also as text.
 //!
-//! Data in, text out: no clock, no file, no request to anywhere, and the same bytes for the
-//! same data. Charts stand alone ([`Chart::svg`]) or in a [`Page`]; all follow the reader's
-//! light or dark theme, can be printed in black and white and read aloud. What the data mean
-//! is left to the rooms above.
+//! Pure functions: no clock, files or network, and the same output for the same data. Charts are separate
+//! ([`Chart::svg`]) or part of a [`Page`]. All follow the reader's light or dark theme, can be printed in black and
+//! white, and work with screen readers. The meaning of the data is left to the callers.
 
 mod area;
 mod axis;

@@ -1,8 +1,7 @@
-//! Reference lines and their labels: beside their line, clear of data and of each other.
+//! Reference lines and their labels, placed next to their line, clear of data and of each other.
 //!
-//! Lines lie beneath the data, labels above everything. Each label tries every place along its
-//! line and takes the one that covers least; the first mark chooses first, so that the result
-//! depends on the data alone.
+//! Lines are drawn below the data, labels above everything. Each label takes the position along its line that covers
+//! least. The first mark chooses first, so the result depends on the data only.
 
 use maud::{Markup, html};
 
@@ -16,7 +15,7 @@ use crate::trace::{self, Trace};
 const SIZE: f64 = 12.0;
 const ROW: f64 = 16.0;
 
-/// The marks of a chart that lie between its axes.
+/// Marks of a chart that lie between its axes.
 pub(crate) struct Marks<'a> {
     frame: &'a Frame,
     lines: Vec<Line<'a>>,
@@ -24,7 +23,7 @@ pub(crate) struct Marks<'a> {
 }
 
 impl<'a> Marks<'a> {
-    /// The marks of `chart`, with labels where they cover the traces least.
+    /// Places the labels of `chart`'s marks where they cover the traces least.
     pub(crate) fn new(chart: &'a Chart, area: &'a Area, traces: &[Trace<'_>]) -> Self {
         let line = |mark: &'a Mark| {
             let at = match mark.along {
@@ -59,7 +58,7 @@ impl<'a> Marks<'a> {
         }
     }
 
-    /// The lines, to lie beneath the data.
+    /// Lines, for the layer below the data.
     pub(crate) fn lines(&self) -> Markup {
         let Frame {
             left,
@@ -82,7 +81,7 @@ impl<'a> Marks<'a> {
         }
     }
 
-    /// The labels, to stand above everything.
+    /// Labels, for the layer above everything.
     pub(crate) fn labels(&self) -> Markup {
         html! {
             @for (line, place) in self.lines.iter().zip(&self.labels) {
@@ -132,7 +131,7 @@ impl Room {
             && other.top < self.bottom
     }
 
-    /// Whether `line` runs through.
+    /// Returns true if `line` crosses the rectangle.
     fn crossed(&self, line: &Line<'_>) -> bool {
         match line.mark.along {
             Along::X => (self.left - 2.0..=self.right + 2.0).contains(&line.at),
@@ -141,7 +140,7 @@ impl Room {
     }
 }
 
-/// The left end of the baseline of each line's label; `data` are places to keep free.
+/// Left end of the baseline of each line's label. `data` are positions to avoid.
 fn place(frame: &Frame, lines: &[Line<'_>], data: &[Place]) -> Vec<Place> {
     let mut taken: Vec<Room> = Vec::new();
     lines
@@ -168,8 +167,7 @@ fn place(frame: &Frame, lines: &[Line<'_>], data: &[Place]) -> Vec<Place> {
         .collect()
 }
 
-/// The places beside `line` in order of liking: the top of a vertical line, the right end of a
-/// horizontal one.
+/// Positions next to `line` in order of preference: the top of a vertical line, the right end of a horizontal one.
 fn candidates(frame: &Frame, line: &Line<'_>, width: f64) -> Vec<Place> {
     let fits = |x: f64| x >= frame.left + 2.0 && x + width <= frame.right + 4.0;
     match line.mark.along {
@@ -196,8 +194,7 @@ fn candidates(frame: &Frame, line: &Line<'_>, width: f64) -> Vec<Place> {
     }
 }
 
-/// Places along the polyline through `places`, near enough to each other to be noticed by a
-/// label.
+/// Positions along the polyline through `places`, dense enough for the test of labels.
 fn along(places: &[Place]) -> Vec<Place> {
     let mut all = places.to_vec();
     for pair in places.windows(2) {

@@ -1,9 +1,9 @@
-//! Numbers as people read them: `10k`, `2.5 ms`, `3,912 B`.
+//! Formatting of numbers for people: `10k`, `2.5 ms`, `3,912 B`.
 //!
-//! An axis wants short labels that agree with each other, a tooltip wants the value itself: two
-//! ways to print, one unit. Which numbers an axis shows is left to `axis`.
+//! Each unit has two formats: short, consistent labels for an axis, and the exact value for a tooltip. `axis` chooses
+//! the ticks.
 
-/// What a number counts, and so how it is printed.
+/// Unit of a number, which decides its format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unit {
     /// A plain number.
@@ -23,7 +23,7 @@ pub enum Unit {
     Share,
 }
 
-/// A prefix: the factor it stands for, and its suffix.
+/// A prefix: its factor and its suffix.
 type Prefix = (f64, &'static str);
 
 const COUNTS: &[Prefix] = &[(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")];
@@ -38,11 +38,11 @@ const BITS: &[Prefix] = &[
 ];
 const SHARES: &[Prefix] = &[(0.01, " %")];
 
-/// Below this a count is written out: 9,500 rather than 9.5k.
+/// Counts below this have no prefix: 9,500 rather than 9.5k.
 const WRITTEN_OUT: f64 = 10_000.0;
 
 impl Unit {
-    /// `value` alone, to four significant digits; whole counts and bytes below 100,000 in full.
+    /// Formats one value to four significant digits; whole counts, bytes and rates below 100,000 in full.
     pub fn exact(self, value: f64) -> String {
         let base = value * self.base();
         let whole = matches!(self, Self::Count | Self::Bytes | Self::PerSecond);
@@ -54,7 +54,7 @@ impl Unit {
         format!("{}{suffix}", significant(base / factor))
     }
 
-    /// Labels of the ticks of a linear axis: one prefix and as many decimals for all.
+    /// Labels of the ticks of a linear axis, with the same prefix and number of decimals.
     pub(crate) fn linear_labels(self, ticks: &[f64]) -> Vec<String> {
         let largest = ticks.iter().fold(0.0f64, |max, tick| max.max(tick.abs()));
         let (factor, suffix) = self.prefix(largest * self.base(), WRITTEN_OUT);
@@ -66,14 +66,14 @@ impl Unit {
             .collect()
     }
 
-    /// The label of one tick of a logarithmic axis: its own prefix, no trailing zeros.
+    /// Label of one tick of a logarithmic axis: its own prefix, no trailing zeros.
     pub(crate) fn log_label(self, tick: f64) -> String {
         let base = tick * self.base();
         let (factor, suffix) = self.prefix(base, WRITTEN_OUT);
         format!("{}{suffix}", significant(base / factor))
     }
 
-    /// The factor from this unit to the one its prefixes are relative to.
+    /// Factor from this unit to the unit of its prefixes.
     fn base(self) -> f64 {
         if self == Self::Millis { 1e-3 } else { 1.0 }
     }
@@ -93,7 +93,7 @@ impl Unit {
         self.prefixes()[self.prefixes().len() - 1]
     }
 
-    /// The largest prefix that leaves at least one; `k` only from `written_out` on.
+    /// Largest prefix for which the value is at least one. Plain counts and rates have none below `written_out`.
     fn prefix(self, base: f64, written_out: f64) -> Prefix {
         let plain = matches!(self, Self::Count | Self::PerSecond);
         if base == 0.0 {
@@ -105,7 +105,7 @@ impl Unit {
         if plain && base.abs() < written_out {
             return self.smallest();
         }
-        // A hair below one still reads as one: 0.9999999 s is 1 s.
+        // Tolerance for rounding errors: 0.9999999 s is 1 s.
         let fits = |prefix: &&Prefix| base.abs() >= prefix.0 * (1.0 - 1e-9);
         *self
             .prefixes()
@@ -115,7 +115,7 @@ impl Unit {
     }
 }
 
-/// The fewest decimals with which each of `values` is itself, at most six.
+/// Minimum number of decimals that distinguish `values`, at most six.
 fn decimals_that_tell_apart(values: &[f64]) -> usize {
     let step = values
         .windows(2)
@@ -130,7 +130,7 @@ fn decimals_that_tell_apart(values: &[f64]) -> usize {
     (0..6).find(exact).unwrap_or(6)
 }
 
-/// `value` to four significant digits without trailing zeros.
+/// Formats `value` to four significant digits without trailing zeros.
 fn significant(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -147,7 +147,7 @@ fn significant(value: f64) -> String {
     }
 }
 
-/// `value` with `decimals` decimals, thousands set apart, and a true minus sign.
+/// Formats `value` with `decimals` decimals, thousands separators and a true minus sign.
 pub(crate) fn digits(value: f64, decimals: usize) -> String {
     if value.abs() >= 1e15 {
         return format!("{value:.3e}");

@@ -1,7 +1,7 @@
-//! Draws a chart: from series to shapes, in the order in which they cover each other.
+//! Drawing of a chart: from series to shapes, in drawing order.
 //!
-//! The paper's series lie beneath ours. Every series is a group of its own with an ink by class,
-//! so that a script can hide it; nothing carries an id, so that charts can share a page.
+//! The paper's series are below ours. Every series is a group with a colour class, so that a script can hide it.
+//! Nothing has an id, so that charts can share a page.
 
 use maud::{Markup, html};
 
@@ -13,15 +13,15 @@ use crate::layer::{MARKERS, Marker, Place, layer, tenth};
 use crate::marks::Marks;
 use crate::trace::{self, Placed, Trace};
 
-/// Dashes of lines without markers, in tenths of a pixel; the first is solid.
+/// Dashes of lines without markers, in tenths of a pixel. The first is solid.
 const DASHES: [&str; 5] = ["none", "90 40", "20 30", "90 30 20 30", "50 20"];
 /// Dashes of the paper's lines.
 const PAPER_DASHES: [&str; 5] = ["50 40", "20 40", "70 30 20 30", "100 50", "30 20"];
 
-/// How one series looks.
+/// Style of one series.
 struct Look {
     hue: usize,
-    /// Class of its colour.
+    /// Colour class.
     ink: String,
     marker: Marker,
     marked: bool,
@@ -53,7 +53,7 @@ impl Look {
     }
 }
 
-/// The chart as SVG; a standalone one brings its style sheet and its size.
+/// Renders the chart as SVG. A standalone one includes its style sheet and size.
 pub(crate) fn draw(chart: &Chart, format: Format, standalone: bool) -> Markup {
     let traces: Vec<Trace<'_>> = chart
         .series
@@ -106,7 +106,7 @@ pub(crate) fn draw(chart: &Chart, format: Format, standalone: bool) -> Markup {
     )
 }
 
-/// Series of one name share hue and marker.
+/// Styles of the series. Series of the same name share hue and marker.
 fn looks(chart: &Chart, traces: &[Trace<'_>]) -> Vec<Look> {
     let mut names: Vec<&str> = Vec::new();
     for series in &chart.series {
@@ -176,7 +176,7 @@ fn draw_series(area: &Area, trace: &Trace<'_>, look: &Look, index: usize) -> Mar
                 for at in trace::seen(&dots, false) {
                     pen.marker(look.marker, dots[at], look.hollow());
                 }
-                // A run of one point has no line to be seen by.
+                // A run of one point has no line that would show it.
                 for run in trace.runs.iter().filter(|run| lone && run.len() == 1) {
                     if area.shows(&run[0]) {
                         pen.marker(look.marker, area.place(run[0].x, run[0].y), look.hollow());
@@ -187,7 +187,7 @@ fn draw_series(area: &Area, trace: &Trace<'_>, look: &Look, index: usize) -> Mar
     }
 }
 
-/// The ends of the intervals of as many points as can be told apart.
+/// Ends of the intervals of as many points as can be distinguished.
 fn whiskers(area: &Area, trace: &Trace<'_>) -> Vec<(Place, Place)> {
     let ends: Vec<(Place, Place)> = trace.points().filter_map(|p| area.ends(p)).collect();
     let upper: Vec<Place> = ends.iter().map(|(_, high)| *high).collect();
@@ -195,7 +195,7 @@ fn whiskers(area: &Area, trace: &Trace<'_>) -> Vec<(Place, Place)> {
     seen.map(|index| ends[index]).collect()
 }
 
-/// The line of one run as it is drawn; none where points are not joined.
+/// Line of one run as drawn; empty if points are not connected.
 fn joined(area: &Area, run: &[Placed<'_>], look: &Look) -> Vec<Place> {
     let places = area.places(run);
     match look.shape {
@@ -205,7 +205,7 @@ fn joined(area: &Area, run: &[Placed<'_>], look: &Look) -> Vec<Place> {
     }
 }
 
-/// The outline of the intervals along a run: upper ends forth, lower ends back.
+/// Outline of the intervals along a run: forward along the upper ends, back along the lower ends.
 fn band(area: &Area, run: &[Placed<'_>]) -> Vec<Place> {
     let ends: Vec<(Place, Place)> = run.iter().filter_map(|placed| area.ends(placed)).collect();
     let upper: Vec<Place> = ends.iter().map(|(_, high)| *high).collect();
@@ -213,7 +213,7 @@ fn band(area: &Area, run: &[Placed<'_>]) -> Vec<Place> {
     [trace::thin_line(&upper), trace::thin_line(&lower)].concat()
 }
 
-/// Invisible targets over the points, with the exact numbers for the pointer.
+/// Invisible targets over the points, with the exact numbers as tooltips.
 fn draw_hits(
     chart: &Chart,
     area: &Area,
@@ -262,7 +262,7 @@ fn keys(chart: &Chart, looks: &[Look]) -> Vec<Key> {
         .collect()
 }
 
-/// A short stretch of a series for the legend, around the origin.
+/// Short sample of a series for the legend, around the origin.
 fn sample(look: &Look) -> Markup {
     let half = SAMPLE / 2.0;
     html! {
@@ -279,7 +279,7 @@ fn sample(look: &Look) -> Markup {
     }
 }
 
-/// The notes of the chart, and what had to be left out.
+/// Notes of the chart, and the numbers of omitted points.
 fn notes(chart: &Chart, area: &Area, traces: &[Trace<'_>]) -> Vec<String> {
     let lost: usize = traces.iter().map(|trace| trace.lost).sum();
     let beyond = traces
@@ -304,7 +304,7 @@ fn points(count: usize) -> &'static str {
     if count == 1 { "point" } else { "points" }
 }
 
-/// What a reader who cannot see the chart is told.
+/// Description for readers who cannot see the chart.
 pub(crate) fn describe(chart: &Chart) -> String {
     let mut words = format!("{} against {}.", chart.y.label, chart.x.label);
     for series in &chart.series {

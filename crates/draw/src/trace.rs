@@ -1,7 +1,7 @@
-//! A series on its way to the page: values placed on scales, then placed on the page.
+//! Traces: the points of a series, placed on scales and thinned for the page.
 //!
-//! What has no place (not a number, zero on a logarithmic axis) is counted here and nowhere
-//! drawn. Ten thousand points become as many shapes as the page has room to show.
+//! Points that cannot be placed (not a number, zero on a logarithmic axis) are counted and not drawn. Ten thousand
+//! points become as many shapes as the page can show.
 
 use std::collections::BTreeSet;
 
@@ -9,27 +9,27 @@ use crate::axis::Axis;
 use crate::chart::{Chart, Point, Series, Shape};
 use crate::layer::Place;
 
-/// A line of more points than this is drawn without markers.
+/// Maximum number of points of a line with markers.
 const MARKED: usize = 60;
-/// A line of more intervals than this gets a band instead of whiskers.
+/// Maximum number of points of a line with whiskers. Longer lines get a band.
 const WHISKERED: usize = 30;
-/// More points than this are thinned to what the page can show.
+/// Maximum number of points that are not thinned.
 const THINNED: usize = 1500;
-/// Room of one hover target and of one thinned point, in pixels.
+/// Cell sizes of one hover target and of one thinned point, in pixels.
 const HIT_CELL: f64 = 6.0;
 const DOT_CELL: f64 = 1.5;
 
-/// A point whose values have a place on both scales.
+/// A point whose values can be placed on both scales.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Placed<'a> {
     pub(crate) point: &'a Point,
     pub(crate) x: f64,
     pub(crate) y: f64,
-    /// Both ends of the interval; no lower end where it lies below a logarithmic axis.
+    /// Both ends of the interval. No lower end if it lies below a logarithmic axis.
     pub(crate) interval: Option<(Option<f64>, f64)>,
 }
 
-/// The points of a series in runs without gaps, and how many had no place.
+/// Points of a series in runs without gaps, and the number of omitted points.
 #[derive(Debug, Default)]
 pub(crate) struct Trace<'a> {
     pub(crate) runs: Vec<Vec<Placed<'a>>>,
@@ -37,7 +37,7 @@ pub(crate) struct Trace<'a> {
 }
 
 impl<'a> Trace<'a> {
-    /// The points of `series` on the scales of `chart`.
+    /// Places the points of `series` on the scales of `chart`.
     pub(crate) fn new(chart: &Chart, series: &'a Series) -> Self {
         let mut trace = Self::default();
         let mut gap = true;
@@ -62,29 +62,29 @@ impl<'a> Trace<'a> {
         trace
     }
 
-    /// Every point that has a place.
+    /// All placed points.
     pub(crate) fn points(&self) -> impl Iterator<Item = &Placed<'a>> {
         self.runs.iter().flatten()
     }
 
-    /// Whether its points get markers, given how they are joined.
+    /// Returns true if the points get markers.
     pub(crate) fn marked(&self, shape: Shape) -> bool {
         shape == Shape::Points || (shape == Shape::Line && self.points().count() <= MARKED)
     }
 
-    /// Whether its intervals are drawn as a band.
+    /// Returns true if the intervals are drawn as a band.
     pub(crate) fn banded(&self, shape: Shape) -> bool {
         shape != Shape::Points && self.points().count() > WHISKERED
     }
 }
 
-/// Both ends on the scale, lower first; `None` where one is not a number.
+/// Both ends on the scale, lower first; `None` if one is not a number.
 fn place_interval(axis: &Axis, interval: Option<(f64, f64)>) -> Option<(Option<f64>, f64)> {
     let (one, other) = interval.filter(|(one, other)| one.is_finite() && other.is_finite())?;
     Some((axis.place(one.min(other)), axis.place(one.max(other))?))
 }
 
-/// The line through `places` with at most four places per pixel column, which looks the same.
+/// Thins the line through `places` to at most four places per pixel column, without visible change.
 pub(crate) fn thin_line(places: &[Place]) -> Vec<Place> {
     if places.len() <= THINNED {
         return places.to_vec();
@@ -103,7 +103,7 @@ pub(crate) fn thin_line(places: &[Place]) -> Vec<Place> {
         .collect()
 }
 
-/// The indices of the places that are seen when each takes a cell: all, where they are few.
+/// Indices of the visible places if each takes a cell; all if they are few.
 pub(crate) fn seen(places: &[Place], for_pointer: bool) -> Vec<usize> {
     let cell = if for_pointer { HIT_CELL } else { DOT_CELL };
     let few = if for_pointer { THINNED / 10 } else { THINNED };
@@ -119,7 +119,7 @@ pub(crate) fn seen(places: &[Place], for_pointer: bool) -> Vec<usize> {
         .collect()
 }
 
-/// `places` joined as steps: each height holds until the next.
+/// Connects `places` as steps: each height holds until the next.
 pub(crate) fn steps(places: &[Place]) -> Vec<Place> {
     let corners = places
         .windows(2)

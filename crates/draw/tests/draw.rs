@@ -1,4 +1,4 @@
-//! Charts and pages as a caller sees them: whole results, and odd data that must not panic.
+//! Tests of charts and pages through the public interface: complete results, and unusual data that must not panic.
 
 use posthaste_draw::{
     Along, Arrow, Axis, Bar, Bars, Block, Chart, Format, Group, Ladder, Line, Mark, Page, Point,
@@ -79,7 +79,7 @@ fn crowded_bars_find_room_for_their_words() {
         ..Bars::default()
     };
     let found = |count, words: &str| bars(count).svg().matches(words).count();
-    // The legend has a bar's name, too.
+    // The legend also contains a bar's name.
     assert_eq!(found(2, ">p50</text>"), 3);
     assert_eq!(found(11, ">p50</text>"), 1);
     assert_eq!(found(2, ">early-retransmit</text>"), 2);
@@ -270,7 +270,7 @@ fn ten_thousand_points_stay_small() {
     }
 }
 
-/// A transaction whose last data segment is lost and comes again after a timeout.
+/// A transaction whose last data segment is lost and retransmitted after a timeout.
 fn late_loss() -> Ladder {
     use Line::{Acknowledgement, Again, Control, Data};
     use Side::{Left, Right};

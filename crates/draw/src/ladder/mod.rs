@@ -1,8 +1,7 @@
-//! A packet ladder: two ends as vertical lines, time downwards, each packet an arrow between them.
+//! Packet ladders: two ends as vertical lines, time downwards, each packet an arrow between them.
 //!
-//! Only what it shows lives here, and which stretches of time are idle and so folded; `rungs`
-//! places it, `svg` and `text` draw it. What a packet is, and to which of the four kinds of line
-//! it belongs, is for the caller to say. Arrows without a place in time are counted and said so.
+//! This module has the data and decides which idle times are folded; `rungs` computes the layout, `svg` and `text` draw
+//! it. The caller classifies packets into the four kinds of line. Arrows with invalid times are counted and reported.
 
 mod rungs;
 mod svg;
@@ -15,73 +14,73 @@ use crate::number::digits;
 /// A packet ladder.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ladder {
-    /// The heading, also what a screen reader says first.
+    /// Title. Screen readers announce it first.
     pub title: String,
-    /// The names of the left and of the right end.
+    /// Names of the left and right end.
     pub ends: [String; 2],
-    /// The packets, in any order.
+    /// Packets, in any order.
     pub arrows: Vec<Arrow>,
-    /// Times that an end has waited, to be seen as such.
+    /// Waits of an end, to be shown.
     pub waits: Vec<Wait>,
-    /// Sentences beneath.
+    /// Notes below the ladder.
     pub notes: Vec<String>,
 }
 
 /// One end of a ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The left one, usually the client.
+    /// Left end, usually the client.
     Left,
-    /// The right one.
+    /// Right end.
     Right,
 }
 
-/// How an arrow is drawn.
+/// Kind of a packet, which decides its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
     /// Carries data for the first time.
     Data,
-    /// Carries nothing but an acknowledgement.
+    /// Carries only an acknowledgement.
     Acknowledgement,
     /// Opens or closes the connection.
     Control,
-    /// Was sent before: what stands out.
+    /// Retransmission, drawn most prominently.
     Again,
 }
 
 /// One packet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arrow {
-    /// The end that sends it.
+    /// Sender.
     pub from: Side,
-    /// How it is drawn.
+    /// Kind of the packet.
     pub line: Line,
-    /// When it leaves, in milliseconds.
+    /// Time of departure, in milliseconds.
     pub departed: f64,
-    /// When it arrives or is lost, in milliseconds.
+    /// Time of arrival or loss, in milliseconds.
     pub ended: f64,
-    /// Why it is lost; nothing where it arrives.
+    /// Reason of a loss; `None` if the packet arrives.
     pub lost: Option<String>,
-    /// A few words beside the end that sends it; about 24 characters have room.
+    /// Label next to the sender; about 24 characters fit.
     pub label: String,
-    /// What else the pointer is told; may be empty.
+    /// Additional text of the tooltip; may be empty.
     pub hint: String,
 }
 
-/// A time that an end has waited.
+/// A wait of an end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wait {
-    /// Who waited.
+    /// Waiting end.
     pub side: Side,
-    /// Since when, in milliseconds.
+    /// Start, in milliseconds.
     pub since: f64,
-    /// Until when.
+    /// End, in milliseconds.
     pub until: f64,
-    /// What it waited for: "timeout, 312 ms".
+    /// Label: "timeout, 312 ms".
     pub label: String,
 }
 
-/// An idle stretch is folded when it is longer than this share of the time that is not idle.
+/// Minimum length of a folded idle time, as a share of the busy time.
 const FOLDED: f64 = 0.1;
 
 impl Side {
@@ -95,7 +94,7 @@ impl Side {
 }
 
 impl Line {
-    /// Every kind, in the order in which they cover each other, and its name in the legend.
+    /// All kinds in drawing order, with their names in the legend.
     pub(crate) const ALL: [(Self, &'static str); 4] = [
         (Self::Acknowledgement, "acknowledgement"),
         (Self::Data, "data"),
@@ -105,23 +104,23 @@ impl Line {
 }
 
 impl Ladder {
-    /// One self-contained SVG file.
+    /// Renders a self-contained SVG file.
     pub fn svg(&self) -> String {
         svg::draw(self, true).into_string()
     }
 
-    /// The ladder to be put into a page that holds [`chart_style`](crate::chart_style) once.
+    /// Renders the ladder for a page that contains [`chart_style`](crate::chart_style) once.
     pub fn inline(&self) -> Markup {
         svg::draw(self, false)
     }
 
-    /// Lines of at most 80 characters for a terminal: a line for each packet, at the height of
-    /// its departure, with both times.
+    /// Renders lines of at most 80 characters for a terminal: one per packet, in the order of departure, with both
+    /// times.
     pub fn text(&self) -> String {
         text::draw(self)
     }
 
-    /// The arrows that have a place, by departure, and the sentences beneath.
+    /// Arrows with valid times, by departure, and the notes.
     fn drawn(&self) -> (Vec<&Arrow>, Vec<String>) {
         let has_place = |arrow: &&Arrow| {
             arrow.departed.is_finite() && arrow.ended.is_finite() && arrow.departed <= arrow.ended
@@ -137,7 +136,7 @@ impl Ladder {
     }
 }
 
-/// A stretch in which nothing was under way.
+/// An idle time: no packet was under way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Idle {
     since: f64,
@@ -149,7 +148,7 @@ impl Idle {
         crate::Unit::Millis.exact(self.until - self.since)
     }
 
-    /// The wait that ends with this stretch.
+    /// Wait that ends with this idle time.
     fn wait<'a>(&self, waits: &'a [Wait]) -> Option<&'a Wait> {
         waits
             .iter()
@@ -157,8 +156,7 @@ impl Idle {
     }
 }
 
-/// The idle stretches between `arrows` that are long enough to be folded, and how much time is
-/// left without all idle ones.
+/// Idle times between `arrows` that are long enough to be folded, and the busy time without any idle times.
 fn folds(arrows: &[&Arrow]) -> (Vec<Idle>, f64) {
     let mut idle = Vec::new();
     let Some(first) = arrows.first() else {
@@ -179,7 +177,7 @@ fn folds(arrows: &[&Arrow]) -> (Vec<Idle>, f64) {
     (idle, busy)
 }
 
-/// How times are written: with as many decimals as a ladder of that length can use.
+/// Format of times: the number of decimals depends on the length of the ladder.
 #[derive(Clone, Copy)]
 struct Clock {
     decimals: usize,

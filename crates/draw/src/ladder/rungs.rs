@@ -1,45 +1,44 @@
-//! Where each packet of a ladder begins and ends on the page.
+//! Layout of a ladder: positions of the packets on the page.
 //!
-//! Heights follow time as far as words have room: what leaves one end in a burst is drawn apart,
-//! an idle stretch is drawn short, and order is always kept.
+//! Heights are proportional to time where labels have space. Packets of a burst are drawn apart, an idle time is drawn
+//! short, and order is always preserved.
 
 use super::{Arrow, Idle, Ladder, Side, folds};
 
-/// Room of one label.
+/// Height of one label.
 const ROW: f64 = 15.0;
-/// Room of a folded stretch.
+/// Height of a folded idle time.
 const FOLD: f64 = 38.0;
-/// How much higher than its labels a ladder is drawn, so that arrows can slope.
+/// Height of a ladder relative to its labels, so that arrows can slope.
 const AIRY: f64 = 1.5;
 
-/// One packet in its place.
+/// One packet with its position.
 pub(super) struct Rung<'a> {
     pub(super) arrow: &'a Arrow,
-    /// Where it leaves, in pixels from the top.
+    /// Height of the departure, in pixels from the top.
     pub(super) start: f64,
-    /// Where it arrives, or would be when it is lost.
+    /// Height of the arrival, or of the time of loss.
     pub(super) end: f64,
 }
 
-/// A folded stretch in its place.
+/// A folded idle time with its position.
 pub(super) struct Folded {
     pub(super) idle: Idle,
     pub(super) top: f64,
     pub(super) bottom: f64,
 }
 
-/// Everything in its place.
+/// The complete layout.
 pub(super) struct Rungs<'a> {
     pub(super) rungs: Vec<Rung<'a>>,
     pub(super) folds: Vec<Folded>,
     pub(super) height: f64,
     pub(super) busy: f64,
-    /// Times and their heights, both rising.
+    /// Times and their heights, both increasing.
     heights: Vec<(f64, f64)>,
 }
 
-/// What happens at one time; of the same time, ends before departures, but for a packet that
-/// takes no time.
+/// Events, in their order at the same time: ends before departures, except for a packet that takes no time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     End,
@@ -48,7 +47,7 @@ enum Event {
 }
 
 impl<'a> Rungs<'a> {
-    /// Places `arrows`, which are sorted by departure.
+    /// Places `arrows`, sorted by departure.
     pub(super) fn new(arrows: &[&'a Arrow]) -> Self {
         let (idle, busy) = folds(arrows);
         let scale = if busy > 0.0 {
@@ -103,8 +102,7 @@ impl<'a> Rungs<'a> {
         }
     }
 
-    /// The height of a departure from `side` at `time`; that of the nearest later event where
-    /// there is none.
+    /// Height of a departure from `side` at `time`, or of the next event if there is no such departure.
     pub(super) fn height_at(&self, side: Side, time: f64) -> f64 {
         let departure = |rung: &&Rung<'_>| rung.arrow.from == side && rung.arrow.departed == time;
         match self.rungs.iter().find(departure) {
@@ -137,7 +135,7 @@ fn events(arrows: &[&Arrow]) -> Vec<(f64, Event, usize)> {
     events
 }
 
-/// Everything of a ladder in its place, and the sentences beneath.
+/// Layout of a ladder, and its notes.
 pub(super) fn place(ladder: &Ladder) -> (Rungs<'_>, Vec<String>) {
     let (arrows, notes) = ladder.drawn();
     (Rungs::new(&arrows), notes)

@@ -1,4 +1,4 @@
-//! A ladder as SVG: styles by class as in every chart, nothing with an id.
+//! SVG form of a ladder: styled by classes as all charts, without ids.
 
 use maud::{Markup, html};
 
@@ -8,17 +8,17 @@ use crate::frame::{self, Anchor, Foot, Format, Frame, Key, SAMPLE, text};
 use crate::ink;
 use crate::layer::{Pen, Place, layer, tenth, text_width};
 
-/// Where the lines of the two ends stand.
+/// Position of the left end's line.
 const LEFT: f64 = 250.0;
 const WIDTH: f64 = Format::Wide.width();
 const RIGHT: f64 = WIDTH - LEFT;
 const MARGIN: f64 = 16.0;
 const WORDS: f64 = 12.0;
-/// Room of the ends' names.
+/// Height of the ends' names.
 const NAMES: f64 = 16.0;
-/// How far a lost packet gets, of the way across.
+/// Length of a lost packet's arrow, as a share of the full width.
 const LOST: f64 = 0.6;
-/// The least that a lost packet falls, in pixels: lost at once, it still looks like a packet.
+/// Minimum drop over the full width of a lost packet, in pixels. An immediate loss still looks like a packet.
 const FALL: f64 = 7.0;
 
 impl Side {
@@ -29,7 +29,7 @@ impl Side {
         }
     }
 
-    /// From this end's line away from the other end, as a sign.
+    /// Direction from this end's line away from the other end, as a sign.
     fn outward(self) -> f64 {
         match self {
             Self::Left => -1.0,
@@ -57,7 +57,7 @@ impl Line {
     }
 }
 
-/// The ladder as SVG; a standalone one brings its style sheet and its size.
+/// Renders the ladder as SVG. A standalone one includes its style sheet and size.
 pub(super) fn draw(ladder: &Ladder, standalone: bool) -> Markup {
     let (rungs, notes) = place(ladder);
     let clock = Clock::of(rungs.busy);
@@ -98,7 +98,7 @@ fn ends(ladder: &Ladder, frame: &Frame) -> Markup {
     }
 }
 
-/// The line of each end, interrupted where time is folded.
+/// Lines of the ends, dashed where time is folded.
 fn lifelines(rungs: &Rungs<'_>) -> Markup {
     let mut tops = vec![0.0];
     tops.extend(rungs.folds.iter().map(|fold| fold.bottom));
@@ -119,7 +119,7 @@ fn lifelines(rungs: &Rungs<'_>) -> Markup {
     }
 }
 
-/// How long each folded stretch was, where no wait says so.
+/// Lengths of the folded idle times that no wait labels.
 fn folded(ladder: &Ladder, rungs: &Rungs<'_>) -> Markup {
     let middle = |fold: &Folded| (WIDTH / 2.0, f64::midpoint(fold.top, fold.bottom) + 4.0);
     html! {
@@ -129,7 +129,7 @@ fn folded(ladder: &Ladder, rungs: &Rungs<'_>) -> Markup {
     }
 }
 
-/// A bar along the line of the end that waited.
+/// Bars along the lines of the waiting ends.
 fn waits(ladder: &Ladder, rungs: &Rungs<'_>) -> Markup {
     html! {
         g class=(Line::Again.ink()) { g class="ph-band" { (layer(|pen| {
@@ -143,8 +143,7 @@ fn waits(ladder: &Ladder, rungs: &Rungs<'_>) -> Markup {
     }
 }
 
-/// What each wait was for: in its folded stretch, or beside the line where nothing else is said
-/// there, or else across the arrows.
+/// Labels of the waits: in the folded idle time, or next to the line if there is space, or else across the arrows.
 fn wait_labels(ladder: &Ladder, rungs: &Rungs<'_>) -> Markup {
     let drawn = ladder.waits.iter().map(|wait| {
         let (x, outward) = (wait.side.x(), wait.side.outward());
@@ -211,7 +210,7 @@ fn draw_rung(rung: &Rung<'_>, clock: Clock) -> Markup {
     }
 }
 
-/// The head of an arrow from `start`, with its tip at `end`.
+/// Head of an arrow from `start`, with its tip at `end`.
 fn head(start: Place, end: Place) -> [Place; 3] {
     let (dx, dy) = (end.0 - start.0, end.1 - start.1);
     let length = dx.hypot(dy).max(1.0);
@@ -226,7 +225,7 @@ fn cross(pen: &mut Pen<'_>, (x, y): Place) {
     pen.line(&[(x - r, y + r), (x + r, y - r)], 2.2);
 }
 
-/// When it left, at the outer edge, and what it is, beside the line.
+/// Time of departure at the outer edge, and the label next to the line.
 fn label(rung: &Rung<'_>, clock: Clock) -> Markup {
     let from = rung.arrow.from;
     let time = clock.words(rung.arrow.departed);
@@ -244,7 +243,7 @@ fn label(rung: &Rung<'_>, clock: Clock) -> Markup {
     }
 }
 
-/// As much of `words` as has room.
+/// Shortens `words` to fit.
 fn shortened(words: &str, room: f64) -> String {
     if text_width(words, WORDS) <= room {
         return words.to_owned();
@@ -259,7 +258,7 @@ fn shortened(words: &str, room: f64) -> String {
     kept + "…"
 }
 
-/// An invisible target along the arrow, for the pointer.
+/// Invisible target along the arrow, for the tooltip.
 fn hit(start: Place, end: Place, words: &str) -> Markup {
     let corners = [(start, -5.0), (end, -5.0), (end, 5.0), (start, 5.0)];
     let points = corners.map(|((x, y), down)| format!("{},{}", tenth(x), tenth(y + down)));
@@ -280,7 +279,7 @@ fn hint(rung: &Rung<'_>, clock: Clock) -> String {
     lines.join("\n")
 }
 
-/// The kinds of line that there are.
+/// Legend of the kinds of line in use.
 fn keys(ladder: &Ladder) -> Vec<Key> {
     let half = SAMPLE / 2.0;
     let kinds = Line::ALL.into_iter().enumerate();
@@ -299,7 +298,7 @@ fn keys(ladder: &Ladder) -> Vec<Key> {
         .collect()
 }
 
-/// What a reader who cannot see the ladder is told.
+/// Description for readers who cannot see the ladder.
 fn describe(ladder: &Ladder, rungs: &Rungs<'_>, clock: Clock) -> String {
     let count = |of: &dyn Fn(&Rung<'_>) -> bool| rungs.rungs.iter().filter(|rung| of(rung)).count();
     let again = count(&|rung| rung.arrow.line == Line::Again);

@@ -1,19 +1,18 @@
-//! A ladder for a terminal: 80 columns, a line for each packet.
+//! Text form of a ladder for a terminal: 80 columns, one line per packet.
 //!
-//! Lines cannot slope here, so that both times are written: when it left beside the end that
-//! sent it, when it arrived beside the other.
+//! Lines cannot slope, so both times are written: the departure next to the sender, the arrival next to the receiver.
 
 use super::{Arrow, Clock, Ladder, Line, Side, Wait, folds};
 
-/// Columns of the whole.
+/// Total columns.
 const WIDTH: usize = 80;
-/// Columns of a time and the blank beside it.
+/// Columns of a time and the space next to it.
 const TIME: usize = 11;
 /// Columns between the two lines.
 const ACROSS: usize = WIDTH - 2 * (TIME + 1);
-/// How far a lost packet gets.
+/// Length of a lost packet's arrow.
 const LOST: usize = ACROSS * 3 / 5;
-/// What stands between a label and the end that sends it, and the least beyond it.
+/// Strokes between the sender and a label, and minimum number beyond it.
 const LEAD: usize = 2;
 
 impl Line {
@@ -26,7 +25,7 @@ impl Line {
     }
 }
 
-/// The ladder as lines of at most 80 characters.
+/// Renders the ladder as lines of at most 80 characters.
 pub(super) fn draw(ladder: &Ladder) -> String {
     let (arrows, notes) = ladder.drawn();
     let (folds, busy) = folds(&arrows);
@@ -58,7 +57,7 @@ pub(super) fn draw(ladder: &Ladder) -> String {
     trimmed.fold(String::new(), |text, line| text + line + "\n")
 }
 
-/// Whether `arrow` is the first of those that leave at its time.
+/// Returns true if `arrow` is the first that departs at its time.
 fn starts(arrows: &[&Arrow], arrow: &Arrow) -> bool {
     let first = arrows.iter().find(|other| other.departed == arrow.departed);
     first.is_some_and(|first| std::ptr::eq(*first, arrow))
@@ -74,7 +73,7 @@ fn heading([left, right]: &[String; 2]) -> String {
     format!("{:>10} {left:<half$}  {right:>half$} {:<10}", "ms", "ms")
 }
 
-/// Both times, both lines, and what is between.
+/// A row: both times, both lines, and the text between them.
 fn row(line: char, left: &str, between: &str, right: &str) -> String {
     format!("{left:>10} {line}{between}{line} {right:<10}")
 }
@@ -113,7 +112,7 @@ fn across(arrow: &Arrow) -> String {
     }
 }
 
-/// What an end has waited for, on its side.
+/// Label of a wait, on the side of the waiting end.
 fn waited(wait: &Wait) -> String {
     let words = cut(&wait.label, ACROSS - 4);
     match wait.side {
@@ -122,7 +121,7 @@ fn waited(wait: &Wait) -> String {
     }
 }
 
-/// The first `most` characters of `words`.
+/// Shortens `words` to `most` characters.
 fn cut(words: &str, most: usize) -> String {
     if words.chars().count() <= most {
         return words.to_owned();
@@ -131,7 +130,7 @@ fn cut(words: &str, most: usize) -> String {
     kept + "…"
 }
 
-/// `words` broken at blanks into lines of the whole width.
+/// Breaks `words` at spaces into lines of the full width.
 fn wrap(words: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in words.split_whitespace() {

@@ -1,4 +1,4 @@
-//! HTML of a page: from its data to one document.
+//! Conversion of a page to HTML.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ impl State {
 }
 
 impl Page {
-    /// The page as one HTML document.
+    /// Renders the page as one HTML document.
     pub fn html(&self) -> String {
         let anchors = &mut Anchors::default();
         let sections: Vec<(Markup, Markup)> = self
@@ -75,7 +75,7 @@ impl Page {
     }
 }
 
-/// Addresses within a page, each used once.
+/// Anchors of a page, made unique by numbers.
 #[derive(Default)]
 struct Anchors(BTreeMap<String, usize>);
 
@@ -92,7 +92,7 @@ impl Anchors {
     }
 }
 
-/// `title` as an address: lower case, words joined by hyphens, never empty.
+/// Converts `title` to an anchor: lower case, words joined by hyphens, never empty.
 pub(super) fn slug(title: &str) -> String {
     let words = title
         .split(|letter: char| !letter.is_alphanumeric())
@@ -102,7 +102,7 @@ pub(super) fn slug(title: &str) -> String {
     format!("s-{}", words.join("-"))
 }
 
-/// A section's entry in the table of contents, and the section.
+/// Entry of a section in the table of contents, and the section.
 fn section_markup(section: &Section, level: u8, anchors: &mut Anchors) -> (Markup, Markup) {
     let anchor = anchors.take(&section.title);
     let inner: Vec<Markup> = section
@@ -212,7 +212,7 @@ fn answer_markup(answer: &Answer) -> Markup {
     }
 }
 
-/// A chart with its numbers for those who cannot see it, or want to copy them. The style sheet shows one of its sizes.
+/// A chart in two sizes, of which the style sheet shows one, with its numbers as text for reading and copying.
 fn figure(draw: impl Fn(Format) -> Markup, numbers: &Table) -> Markup {
     const MOST: usize = 400;
     html! {

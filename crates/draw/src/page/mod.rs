@@ -1,9 +1,8 @@
-//! A page: one HTML file with everything in it, for a screen, a phone or paper.
+//! Pages: one HTML file with everything in it, for a screen, a phone or paper.
 //!
-//! The page is complete without scripts; the one it carries adds a choice of theme and a legend
-//! that hides series. It asks nothing of any network; pictures ([`Block::Picture`]) are files beside it. What stands in a
-//! page is data ([`Block`]), so that callers write no HTML; `markup` turns it into HTML. What a sentence claims is left to
-//! the callers.
+//! A page is complete without scripts. Its script adds a choice of theme and a legend that hides series. It loads
+//! nothing from a network, except pictures ([`Block::Picture`]), which are files next to it. The content is data
+//! ([`Block`]), so that callers write no HTML; `markup` converts it. Callers are responsible for the claims.
 
 mod markup;
 
@@ -14,51 +13,51 @@ use crate::drawing::Plot;
 /// A whole page.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// The title, in the heading and in the browser's tab.
+    /// Title, in the heading and in the browser's tab.
     pub title: String,
-    /// A sentence or two beneath the title.
+    /// A sentence or two below the title.
     pub lead: String,
-    /// What stands above the table of contents.
+    /// Blocks above the table of contents.
     pub opening: Vec<Block>,
-    /// The sections, in the table of contents when there is more than one.
+    /// Sections, listed in a table of contents if there are several.
     pub sections: Vec<Section>,
-    /// The label of a box that, when ticked, hides the folded sections that are not [marked](Section::marked).
+    /// Label of a checkbox that hides the folded sections that are not [marked](Section::marked).
     pub filter: Option<String>,
-    /// A line at the end: what made the page.
+    /// Last line: the program that made the page.
     pub footer: String,
 }
 
 /// A part of a page with a heading.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
-    /// The heading.
+    /// Heading.
     pub title: String,
-    /// How it stands, shown beside the heading and in the table of contents.
+    /// State, shown next to the heading and in the table of contents.
     pub state: Option<State>,
-    /// A few words beside the heading.
+    /// Short remark next to the heading.
     pub remark: String,
-    /// Closed until its heading is chosen.
+    /// Closed until the reader selects its heading.
     pub folded: bool,
-    /// Stays on the page when its filter is on.
+    /// Stays visible when the filter is on.
     pub marked: bool,
-    /// What is in it.
+    /// Content.
     pub blocks: Vec<Block>,
-    /// Sections within, one level deeper and not in the table of contents.
+    /// Subsections, one level deeper, not in the table of contents.
     pub sections: Vec<Section>,
 }
 
-/// How something stands: always a symbol and a word, never a colour alone.
+/// State of something: always a symbol and a word, never a colour alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// As it should be.
+    /// As expected.
     Pass(&'static str),
-    /// Other than expected, and better.
+    /// Different from the expectation, and better.
     Better(&'static str),
-    /// Not as it should be.
+    /// Failed.
     Fail(&'static str),
-    /// Worth knowing, no failure.
+    /// Notable, but not a failure.
     Note(&'static str),
-    /// Not there yet.
+    /// Not available yet.
     Pending(&'static str),
 }
 
@@ -73,39 +72,39 @@ pub enum Block {
     Cards(Vec<Card>),
     /// A table.
     Table(Table),
-    /// A chart, with its numbers in a table that can be opened.
+    /// A chart, with its numbers in a collapsed table.
     Chart(Box<Chart>),
-    /// A chart of bars, with its numbers in a table that can be opened.
+    /// A bar chart, with its numbers in a collapsed table.
     Bars(Box<Bars>),
-    /// A drawing in files beside the page, loaded when it comes into view.
+    /// A drawing in files next to the page, loaded when it comes into view.
     Picture(Picture),
     /// Questions, each with its answer and a small drawing.
     Answers(Vec<Answer>),
-    /// Sentences that hold or do not.
+    /// Statements that hold or do not hold.
     Verdicts(Vec<Verdict>),
-    /// Something to type or to copy.
+    /// Text to type or copy.
     Code(String),
-    /// Links side by side: words and a relative address.
+    /// Links side by side: text and relative address.
     Links(Vec<(String, String)>),
-    /// What opens when its summary is chosen.
+    /// A summary and blocks that it expands to.
     Details(String, Vec<Block>),
 }
 
 /// A key figure.
 #[derive(Clone, Debug, Default)]
 pub struct Card {
-    /// What it is.
+    /// Label.
     pub label: String,
-    /// The figure with its unit.
+    /// Value with its unit.
     pub value: String,
-    /// A remark beneath: an interval, a comparison. May be empty.
+    /// Remark below, such as an interval or a comparison. May be empty.
     pub remark: String,
 }
 
-/// A drawing in files beside the page.
+/// A drawing in files next to the page.
 #[derive(Clone, Debug, Default)]
 pub struct Picture {
-    /// The drawing in words, for readers who cannot see it.
+    /// Description for readers who cannot see the drawing.
     pub description: String,
     /// Relative address of the file for wide screens.
     pub wide: String,
@@ -116,63 +115,63 @@ pub struct Picture {
 /// A question and its answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The question.
+    /// Question.
     pub question: String,
-    /// The answer in one sentence.
+    /// Answer in one sentence.
     pub sentence: String,
-    /// What the answer was read from, drawn small.
+    /// Data of the answer, as a small plot.
     pub plot: Option<Plot>,
-    /// Words and address of the section with the details.
+    /// Text and address of the section with the details.
     pub source: (String, String),
 }
 
-/// A sentence and whether it holds.
+/// A statement and its result.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// Whether it holds.
+    /// Result.
     pub state: State,
-    /// The sentence, with its numbers.
+    /// Statement, with its numbers.
     pub sentence: String,
-    /// The reason why it does not hold; may be empty.
+    /// Reason of a negative result; may be empty.
     pub reason: String,
 }
 
 /// A table with a heading row.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// What it shows; may be empty.
+    /// Caption; may be empty.
     pub caption: String,
-    /// The heading row.
+    /// Heading row.
     pub head: Vec<String>,
-    /// The rows.
+    /// Rows.
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// How a cell's words stand in it.
+/// Alignment of a cell's text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Align {
-    /// At the left: words.
+    /// Left: text.
     #[default]
     Left,
-    /// At the right, in figures of equal width: numbers.
+    /// Right, with digits of equal width: numbers.
     Right,
 }
 
 /// A cell of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
-    /// What it says.
+    /// Text.
     pub words: String,
-    /// On which side.
+    /// Alignment.
     pub align: Align,
-    /// Where it leads, as a relative address.
+    /// Relative address of a link.
     pub link: Option<String>,
-    /// How it stands; shown before the words.
+    /// State, shown before the text.
     pub state: Option<State>,
 }
 
 impl Cell {
-    /// Words.
+    /// Creates a cell with text.
     pub fn text(words: impl Into<String>) -> Self {
         Self {
             words: words.into(),
@@ -180,7 +179,7 @@ impl Cell {
         }
     }
 
-    /// A number, already printed.
+    /// Creates a cell with a formatted number.
     pub fn number(words: impl Into<String>) -> Self {
         Self {
             align: Align::Right,
@@ -188,7 +187,7 @@ impl Cell {
         }
     }
 
-    /// A state.
+    /// Creates a cell with a state.
     pub fn state(state: State) -> Self {
         Self {
             state: Some(state),
@@ -196,7 +195,7 @@ impl Cell {
         }
     }
 
-    /// The same cell as a link.
+    /// Makes the cell a link.
     pub fn link(mut self, address: impl Into<String>) -> Self {
         self.link = Some(address.into());
         self
@@ -204,7 +203,7 @@ impl Cell {
 }
 
 impl Table {
-    /// A table without rows.
+    /// Creates a table without rows.
     pub fn new<T: Into<String>>(head: impl IntoIterator<Item = T>) -> Self {
         Self {
             head: head.into_iter().map(Into::into).collect(),
@@ -214,7 +213,7 @@ impl Table {
 }
 
 impl Section {
-    /// A section without content.
+    /// Creates a section without content.
     pub fn new(title: impl Into<String>) -> Self {
         Self {
             title: title.into(),
@@ -222,7 +221,7 @@ impl Section {
         }
     }
 
-    /// The address of this section within its page, when no other has the same title.
+    /// Anchor of this section within its page, if no other section has the same title.
     pub fn anchor(&self) -> String {
         format!("#{}", markup::slug(&self.title))
     }
