@@ -1,4 +1,4 @@
-//! One piece of the request path, so many times: for counting instructions.
+//! One piece of the request path, repeated, for counting instructions.
 //!
 //! `cargo run --release -p posthaste-wsqos --example cost -- scan|fields|POLICY TIMES`
 

@@ -1,4 +1,4 @@
-//! What admitting a request costs, by the ground on which it enters.
+//! Cost of an admission, by its reason.
 //!
 //! `cargo run --release -p posthaste-wsqos --example market -- [TIMES]`
 
@@ -35,7 +35,7 @@ fn main() {
         most,
         ..Ask::default()
     };
-    // The first takes the one quote that there is capacity for.
+    // The first request gets the only quote within the capacity.
     let (_, token) = market
         .admit(at, &ask, true)
         .ok()
@@ -81,7 +81,7 @@ fn main() {
     quotes(times, currency, most);
 }
 
-/// The same request again and again.
+/// Repeats the same request.
 fn repeat(market: &mut Market, times: u64, what: &str, ask: &Ask<'_>) {
     let begun = time::Instant::now();
     for number in 0..times {
@@ -92,7 +92,7 @@ fn repeat(market: &mut Market, times: u64, what: &str, ask: &Ask<'_>) {
     println!("{what}: {each} ns");
 }
 
-/// New clients, each of whom is given a quote.
+/// New clients that each get a quote.
 fn quotes(times: u64, currency: Currency, most: Option<Money>) {
     let begun = time::Instant::now();
     let mut given = 0u64;

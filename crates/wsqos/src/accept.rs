@@ -1,29 +1,28 @@
-//! `Accept-Encoding` as RFC 9110, section 12.5.3 has it: which codings a client takes, and how gladly.
+//! `Accept-Encoding` (RFC 9110, section 12.5.3): the codings that a client accepts, with their weights.
 //!
-//! One pass over the field's lines, no allocation. A member that is malformed counts as not acceptable
-//! and is counted; it never widens what the others allow. A coding that is listed twice has the lower of
-//! its weights.
+//! One pass over the field's lines, without allocation. A malformed member is counted, makes its coding not acceptable
+//! and never widens the other members. A coding that is listed twice gets the lower of its weights.
 
 use crate::field::{self, split};
 use crate::step::{Coding, Codings};
 
-/// The largest weight: weights are whole thousandths, as the field can write them.
+/// Largest weight. Weights are whole thousandths, as the field can write them.
 pub const FULL: u16 = 1000;
 
-/// What a client takes.
+/// The codings that a client accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accept {
     present: bool,
     listed: [Option<u16>; Coding::ALL.len()],
     identity: Option<u16>,
     any: Option<u16>,
-    /// A coding is welcome that is not one of ours.
+    /// The client accepts a coding that is not one of ours.
     others: bool,
     malformed: u16,
 }
 
 impl Accept {
-    /// Reads the field's lines, in their order; none where the request has no such field.
+    /// Reads the field's lines in order. No lines mean that the request has no such field.
     pub fn read<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut accept = Self::default();
         for line in lines {
@@ -37,7 +36,7 @@ impl Accept {
 
     fn take(&mut self, member: &[u8]) {
         if member.is_empty() {
-            return; // RFC 9110, section 5.6.1: empty members are passed over.
+            return; // RFC 9110, section 5.6.1: empty members are ignored.
         }
         let mut parts = split(member, b';');
         let name = parts.next().unwrap_or_default();
@@ -48,7 +47,7 @@ impl Accept {
         };
         let (Some(weight), true) = (weight, field::is_token(name)) else {
             self.malformed = self.malformed.saturating_add(1);
-            // What was meant is unknown, but not that it was meant gladly.
+            // The intended weight is unknown. A malformed member never widens acceptance.
             if let Some(coding) = Coding::of(name) {
                 self.listed[coding as usize] = Some(0);
             }
@@ -66,21 +65,21 @@ impl Accept {
         *slot = Some(slot.map_or(weight, |earlier| earlier.min(weight)));
     }
 
-    /// Whether the request had the field.
+    /// Returns true if the request had the field.
     pub const fn is_present(&self) -> bool {
         self.present
     }
 
-    /// How gladly the client takes `coding`: 0 (not at all) to 1000.
+    /// Weight of `coding`: 0 (not acceptable) to 1000.
     ///
-    /// Without the field it is 0. RFC 9110 would allow any coding then, but clients without the field
-    /// are most often such as cannot decode one.
+    /// Returns 0 without the field. RFC 9110 would allow any coding then, but most clients without the field cannot
+    /// decode any.
     pub fn quality(&self, coding: Coding) -> u16 {
         let listed = self.listed[coding as usize];
         listed.or(self.any).unwrap_or(0)
     }
 
-    /// How gladly it takes the reply as it is: 1000 unless the field says otherwise.
+    /// Weight of the unchanged reply: 1000 unless the field says otherwise.
     pub fn identity(&self) -> u16 {
         match (self.identity, self.any) {
             (Some(weight), _) => weight,
@@ -89,10 +88,10 @@ impl Accept {
         }
     }
 
-    /// Whether it wants no coding: the field is there and welcomes none (`identity`, an empty field,
-    /// `gzip;q=0`), or ranks `identity` above each one it names.
+    /// Returns true if the client wants no coding: the field is present and accepts none (`identity`, an empty field,
+    /// `gzip;q=0`), or ranks `identity` above each coding that it names.
     ///
-    /// A field in which something could not be read refuses nothing.
+    /// A field with a malformed member and no accepted coding refuses nothing.
     pub fn refuses(&self) -> bool {
         let best = self.best_weight();
         let plain_first = best > 0 && !self.others && self.identity.is_some_and(|q| q > best);
@@ -100,13 +99,13 @@ impl Accept {
         self.present && (plain_first || welcomes_none)
     }
 
-    /// Whether it wants a coding and nothing else: `identity;q=0`, or `*;q=0` without a word on identity,
-    /// beside a coding that is welcome.
+    /// Returns true if the client accepts only coded replies: `identity;q=0`, or `*;q=0` without `identity`, together
+    /// with an accepted coding.
     pub fn demands(&self) -> bool {
         self.present && self.identity() == 0 && self.best_weight() > 0
     }
 
-    /// Those of `offered` that it takes most gladly; empty where it takes none.
+    /// Codings of `offered` with the highest weight. Empty if the client accepts none of them.
     pub fn best(&self, offered: Codings) -> Codings {
         let mut best = (0, Codings::default());
         for coding in Coding::ALL.into_iter().filter(|c| offered.has(*c)) {
@@ -121,7 +120,7 @@ impl Accept {
         best.1
     }
 
-    /// Members that could not be read.
+    /// Number of malformed members.
     pub const fn malformed(&self) -> u16 {
         self.malformed
     }
@@ -132,7 +131,7 @@ impl Accept {
     }
 }
 
-/// `q=` and a weight (RFC 9110, section 12.4.2): 0 or 1 with at most three decimals.
+/// Reads `q=` and a weight (RFC 9110, section 12.4.2): 0 or 1 with at most three decimals.
 fn read_weight(parameter: &[u8]) -> Option<u16> {
     let [b'q' | b'Q', b'=', whole @ (b'0' | b'1'), rest @ ..] = parameter else {
         return None;

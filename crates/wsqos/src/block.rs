@@ -1,33 +1,36 @@
-//! What a `WSQoSSoapHeader` says of the network and of the offer that was chosen, read while it streams by.
+//! Reads network priorities and the selected offer from a streamed `WSQoSSoapHeader`.
 //!
-//! Only the way to the priorities is followed, `WSQoSSoapHeader/qosInfo/transportQoSPriorities`, and to the offer's name,
-//! `WSQoSSoapHeader/selectedOffer`, its text or its attribute `name`; the first of
-//! each, the block in one of the namespaces of WS-QoS and what is in it in one of them or in none. The first
-//! value of a priority counts; one that is no whole number from 0 to 10 states nothing and is told.
+//! Two elements are read, the first of each:
+//!
+//! - the priorities in `WSQoSSoapHeader/qosInfo/transportQoSPriorities`
+//! - the offer's name in `WSQoSSoapHeader/selectedOffer`, as text or in the attribute `name`
+//!
+//! The block itself must be in one of the namespaces of WS-QoS, its descendants in one of them or in none. The first
+//! value of a priority counts. A value that is not a whole number from 0 to 10 states nothing and is reported.
 
 use crate::qos::{Custom, Priorities, Priority, bounds};
 use crate::scope::{Meaning, attribute};
 use crate::word::Word;
 
-/// The names on the way, by their depth in the envelope.
+/// Names on the path to the priorities, by depth in the envelope.
 const WAY: [(usize, &[u8]); 3] = [
     (3, b"WSQoSSoapHeader"),
     (4, b"qosInfo"),
     (5, b"transportQoSPriorities"),
 ];
 
-/// The chosen offer, by its depth.
+/// Element with the selected offer, by depth.
 const SELECTED: (usize, &[u8]) = (4, b"selectedOffer");
 
-/// Where the priorities themselves are.
+/// Depth of the priorities.
 const LAST: usize = 6;
 
-/// Reads the first block of a header.
+/// Reader of the first block of a header.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
-    /// The depth of the innermost element on the way that is open; 0 outside.
+    /// Depth of the innermost open element on the path; 0 outside.
     open: usize,
-    /// The depth of the outermost element on the way that is over, or 0: no other follows there.
+    /// Depth of the outermost element on the path that has ended, or 0. No other is read at that depth.
     over: usize,
     value: Option<(Place, Word)>,
     priorities: Priorities,
@@ -35,7 +38,7 @@ pub(crate) struct Block {
     is_unread: bool,
 }
 
-/// What is open whose text matters: a priority, or the chosen offer.
+/// Open element with relevant text: a priority or the selected offer.
 #[derive(Debug)]
 enum Place {
     Delay,
@@ -46,17 +49,17 @@ enum Place {
         name: String,
         ontology: String,
     },
-    /// None of them: the chosen offer.
+    /// The selected offer.
     Selected,
 }
 
 impl Block {
-    /// Whether an element that starts at `depth` may be one on the way.
+    /// Returns true if an element that starts at `depth` may be on the path.
     pub(crate) fn wants(&self, depth: usize) -> bool {
         self.open > 0 && depth == self.open + 1 && depth <= LAST
     }
 
-    /// Takes the start of an element of that meaning and local name.
+    /// Handles the start of an element.
     pub(crate) fn start(&mut self, depth: usize, meaning: Meaning, local: &[u8], inner: &[u8]) {
         let ours = match meaning {
             Meaning::WsQos => true,
@@ -83,12 +86,12 @@ impl Block {
         }
     }
 
-    /// What is open, where its text matters.
+    /// Text of the open element, if it is relevant.
     pub(crate) fn word(&mut self) -> Option<&mut Word> {
         self.value.as_mut().map(|(_, word)| word)
     }
 
-    /// Takes the end of an element.
+    /// Handles the end of an element.
     pub(crate) fn end(&mut self, depth: usize) {
         if depth == 0 || depth != self.open {
             return;
@@ -135,24 +138,24 @@ impl Block {
         place.get_or_insert(value);
     }
 
-    /// What was stated.
+    /// The stated priorities.
     pub(crate) fn priorities(&self) -> &Priorities {
         &self.priorities
     }
 
-    /// The name of the chosen offer.
+    /// Name of the selected offer.
     pub(crate) fn selected(&self) -> Option<&str> {
         self.selected.as_deref()
     }
 
-    /// Whether something stood in a priority that could not be read.
+    /// Returns true if a priority could not be read.
     pub(crate) fn is_unread(&self) -> bool {
         self.is_unread
     }
 }
 
 impl Place {
-    /// The priority of that name; a custom one has its own two names, as they are written.
+    /// The priority with this element name. A custom priority needs the attributes `name` and `ontology`.
     fn of(local: &[u8], inner: &[u8]) -> Option<Self> {
         let text = |name: &[u8]| {
             let value = attribute(inner, name).filter(|value| value.len() <= bounds::TEXT)?;

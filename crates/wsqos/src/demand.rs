@@ -1,83 +1,83 @@
-//! How much compressing the server can afford: from how busy it is, without the answer disturbing the question.
+//! Load controller: how much CPU time optional compression may use.
 //!
-//! A gate that closes when the server is busy sees it less busy at once, opens, and closes again: that is
-//! why gates on measured load flap. Here what optional compression costs is taken out of the measured
-//! load first. What is left does not depend on the decisions, and two things follow from it:
-//! the [`Outlook::allowance`], the processor time that optional compression may take so that everything
-//! together stays just under the threshold, and whether demand is high ([`Gate`]), which is asked of the
-//! load as it would be if all optional replies were compressed.
+//! A rule that stops compressing at a busy threshold oscillates, because stopping lowers the measured load at once.
+//! This controller first subtracts the cost of optional compression from the measured load. The rest does not depend on
+//! the decisions. Two results follow from it:
 //!
-//! One controller for each thing that has a busy share of its own. Reading clocks and counters is the
-//! caller's, a few times a second and off the path of requests.
+//! - [`Outlook::allowance`]: the CPU time for optional compression that keeps the total just under the threshold
+//! - [`Gate`]: high demand, judged by the load that would result if all optional replies were compressed
+//!
+//! Each resource with its own busy share needs its own controller. The caller reads clocks and counters, a few times a
+//! second and outside the path of requests.
 
 use posthaste_units::{Instant, Ratio, Span};
 
-/// When demand is high.
+/// Bounds of high demand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Threshold {
-    /// Above this busy share demand is high, and up to this optional compression may fill the server:
-    /// 80 % in the papers.
+    /// Busy share above which demand is high, and up to which optional compression may load the server: 80 % in the
+    /// papers.
     pub high: Ratio,
-    /// Below this busy share it is no longer high: 70 % by default.
+    /// Busy share below which demand is no longer high: 70 % by default.
     pub low: Ratio,
-    /// Shortest time between two changes: 5 s by default.
+    /// Minimum time between two changes: 5 s by default.
     pub dwell: Span,
 }
 
-/// What was measured since the last sample. Work is what [`Purse`](crate::Purse) counts.
+/// Measurements since the last sample. Work is counted by [`Purse`](crate::Purse).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// When.
+    /// Time of the sample.
     pub at: Instant,
-    /// Share of the time since the last sample in which the thing that is protected ran or waited for a
-    /// processor, 0 to 1, the mean over its processors.
+    /// Share of the time since the last sample in which the protected resource ran or waited for a processor, 0 to 1.
+    /// Mean over its processors.
     pub busy: f64,
     /// Optional work until now.
     pub work: Work,
 }
 
-/// Processor time of optional compression, counted from the beginning.
+/// CPU time of optional compression, counted from the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// What it would have cost to compress every reply whose client left it open, by its cheapest step.
+    /// Cost if every optional reply had been compressed with its cheapest step.
     pub wanted: Span,
-    /// What compressing some of them has cost; zero where that does not show in the busy share, as when
-    /// another machine's is watched.
+    /// Cost of the optional replies that were compressed. Zero if it does not show in the busy share, as for the load
+    /// of another machine.
     pub spent: Span,
 }
 
-/// What the controller says until the next sample. Small enough to be copied to every thread.
+/// Load estimate until the next sample. Small enough to be copied to every thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outlook {
-    /// Processors' time that optional compression may take: seconds per second, over all processors.
+    /// CPU time for optional compression, in seconds per second over all processors.
     pub allowance: f32,
-    /// The allowance over what compressing every optional reply by its cheapest step would take. Below 1
-    /// not all can be compressed; well above it, there is room for dearer steps.
+    /// Allowance divided by the cost of compressing every optional reply with its cheapest step. Below 1 not all can be
+    /// compressed. Well above 1, more expensive steps are possible.
     pub plenty: f32,
     /// Smoothed busy share, 0 to 1.
     pub busy: f32,
     /// Demand is high.
     pub is_high: bool,
-    /// Something was measured: the rest is not just what there is before that.
+    /// False until something was measured. The other fields are then only defaults.
     pub is_known: bool,
 }
 
-/// From samples to an outlook.
+/// Load controller: turns samples into a load estimate.
 #[derive(Clone, Debug)]
 pub struct Demand {
     threshold: Threshold,
     processors: f64,
     last: Option<Sample>,
-    /// Samples that counted were taken.
+    /// At least one sample was used.
     is_settled: bool,
-    /// Shares of the processors, smoothed: what is left for optional compression, and what it would take.
+    /// Smoothed shares of the processors: available for optional compression, and wanted by it.
     room: f64,
     wanted: f64,
     busy: f64,
     gate: Gate,
 }
 
-/// Two states with hysteresis, and at most one change in a [`Threshold::dwell`].
+/// Two states with hysteresis and at most one change per [`Threshold::dwell`].
 #[derive(Clone, Debug)]
 pub struct Gate {
     threshold: Threshold,
@@ -85,22 +85,22 @@ pub struct Gate {
     changed: Option<Instant>,
 }
 
-/// How far below the threshold the controller aims: room for what smoothing lets through.
+/// Distance between the threshold and the controller's target: a margin for errors of the smoothing.
 const MARGIN: f64 = 0.01;
 
-/// Memory of the smoothing, as the time constant of an exponential.
+/// Time constant of the exponential smoothing.
 const MEMORY: Span = Span::from_secs(1);
 
-/// A sample above this counts whole where it lowers the allowance: a queue is building up, and the
-/// measured share says less than the truth because it cannot pass 1.
+/// A sample above this busy share is not smoothed if it lowers the allowance: a queue is building up, and the measured
+/// share is too low because it cannot exceed 1.
 const ALARM: f64 = 0.97;
 
-/// Samples that come sooner are too noisy to be used: counters advance in steps.
+/// Minimum time between two samples. Shorter intervals are too noisy, because counters advance in steps.
 const SHORTEST: Span = Span::from_millis(20);
 
 impl Default for Threshold {
     fn default() -> Self {
-        // As a share that is written in per cent is read.
+        // Equals the value that is read from a percentage.
         let share = |percent: f64| Ratio::new(percent * 0.01).unwrap_or_default();
         Self {
             high: share(80.0),
@@ -111,7 +111,7 @@ impl Default for Threshold {
 }
 
 impl Outlook {
-    /// Nothing is known yet: no optional compression. The first sample ends it.
+    /// Nothing is known yet and no optional compression is allowed. Replaced at the first measurement.
     pub const UNKNOWN: Self = Self {
         allowance: 0.0,
         plenty: 0.0,
@@ -122,7 +122,7 @@ impl Outlook {
 }
 
 impl Demand {
-    /// A controller of something that has so many processors, at least a little of one.
+    /// Creates a controller for a resource with `processors` processors, at least 0.01.
     pub fn new(threshold: Threshold, processors: f64) -> Self {
         Self {
             threshold,
@@ -136,7 +136,8 @@ impl Demand {
         }
     }
 
-    /// Takes a sample. The first begins the count; one within 20 ms of the last is passed over.
+    /// Adds a sample and returns the new estimate. The first sample only starts the count. A sample within 20 ms of the
+    /// last is ignored.
     pub fn push(&mut self, sample: Sample) -> Outlook {
         let Some(last) = self.last else {
             self.last = Some(sample);
@@ -157,7 +158,7 @@ impl Demand {
         let spent = share(sample.work.spent, last.work.spent).min(busy);
         let wanted = share(sample.work.wanted, last.work.wanted);
         let room = self.threshold.high.get() - MARGIN - (busy - spent);
-        // The first counts whole: there is nothing yet that it could be weighed against.
+        // The first measurement has full weight, because there is no earlier one.
         let weight = match std::mem::replace(&mut self.is_settled, true) {
             true => 1.0 - (-seconds / MEMORY.as_secs_f64()).exp(),
             false => 1.0,
@@ -172,7 +173,7 @@ impl Demand {
         self.outlook()
     }
 
-    /// What follows from the samples so far.
+    /// The estimate from the samples so far.
     pub fn outlook(&self) -> Outlook {
         let room = self.room.max(0.0);
         Outlook {
@@ -186,7 +187,7 @@ impl Demand {
 }
 
 impl Gate {
-    /// Demand begins low.
+    /// Starts with low demand.
     pub const fn new(threshold: Threshold) -> Self {
         Self {
             threshold,
@@ -195,7 +196,7 @@ impl Gate {
         }
     }
 
-    /// Takes a load, as a share that may pass 1; whether demand is high from now on.
+    /// Adds a load, as a share that may exceed 1. Returns true if demand is now high.
     pub fn push(&mut self, now: Instant, load: f64) -> bool {
         let crossed = match self.is_high {
             true => load < self.threshold.low.get(),
@@ -209,7 +210,7 @@ impl Gate {
         self.is_high
     }
 
-    /// Whether demand is high.
+    /// Returns true if demand is high.
     pub const fn is_high(&self) -> bool {
         self.is_high
     }

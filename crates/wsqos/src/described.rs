@@ -1,9 +1,9 @@
-//! What a service's description says about compression: the wish that holds for calls that state none.
+//! Compression preferences in a service's description: defaults for calls that state none.
 //!
-//! The papers left it open how a WSDL could carry the options. Here the element of the SOAP header stands
-//! in a binding, for all its operations, or in one of them:
-//! `<x:compression xmlns:x="urn:posthaste:wsqos">if-possible</x:compression>`. Its presence also tells a
-//! client that it may state a wish of its own, and where.
+//! The papers leave open how a WSDL carries the options. Here the element of the SOAP header stands in a binding, for
+//! all its operations, or in one operation: `<x:compression xmlns:x="urn:posthaste:wsqos">if-possible</x:compression>`.
+//! Its presence also tells a client that it may state a preference of its own, with the same element in the SOAP
+//! header.
 
 use std::collections::HashMap;
 
@@ -15,13 +15,13 @@ use crate::wish::Wish;
 /// Default wishes by the action of an operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Described {
-    /// None where operations of one action differ.
+    /// `None` if operations with the same action differ.
     wishes: HashMap<String, Option<Wish>>,
     unknown: usize,
 }
 
 impl Described {
-    /// What `description` states; what stands at an operation counts before what stands at its binding.
+    /// Reads `description`. A preference at an operation takes precedence over one at its binding.
     pub fn of(description: &Description) -> Self {
         let mut described = Self::default();
         let ports = description.services.iter().flat_map(|s| &s.ports);
@@ -37,13 +37,13 @@ impl Described {
         described
     }
 
-    /// The wish for calls of the operation with this action (SOAPAction in SOAP 1.1, the parameter
-    /// `action` in 1.2); none where none is stated, or where operations that share it differ.
+    /// Preference for calls of the operation with this action (SOAPAction in SOAP 1.1, the parameter `action` in 1.2).
+    /// `None` if none is stated or operations with this action differ.
     pub fn wish(&self, action: &str) -> Option<Wish> {
         self.wishes.get(action).copied().flatten()
     }
 
-    /// Elements of ours whose words are none of the three; they state nothing.
+    /// Number of our elements with an unknown word. They state nothing.
     pub const fn unknown(&self) -> usize {
         self.unknown
     }

@@ -1,10 +1,9 @@
-//! The papers' own way: only what the SOAP Body holds is compressed.
+//! The papers' own format: only the content of the SOAP Body is compressed.
 //!
-//! For clients whose toolkit cannot decode content and whose program can. They ask for it with
-//! `form="body"` in their header block. What stood in the Body stands in one element then, compressed and
-//! in base64: `<packed xmlns="urn:posthaste:wsqos" coding="gzip">...</packed>`. Everything around it stays
-//! byte by byte, so that what is unpacked in its place has the namespaces it had. Base64 costs a third of
-//! what compressing leaves.
+//! For clients with a toolkit that cannot decode content and a program that can. They request it with `form="body"` in
+//! their header block. The content of the Body is then replaced by one element with the compressed content in base64:
+//! `<packed xmlns="urn:posthaste:wsqos" coding="gzip">...</packed>`. Everything around it is kept byte by byte, so that
+//! the unpacked content has its original namespaces. Base64 adds a third to the compressed size.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,20 +13,20 @@ use posthaste_soap::Limits;
 use crate::scan::{HeadScan, NAMESPACE, Search, Seen};
 use crate::step::Coding;
 
-/// A whole SOAP message, taken apart at its Body.
+/// A whole SOAP message, split at its Body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope<'a> {
-    /// Up to and with the Body's start tag.
+    /// Bytes up to the end of the Body's start tag.
     pub before: &'a [u8],
-    /// What the Body holds.
+    /// Content of the Body.
     pub content: &'a [u8],
-    /// From the Body's end tag on.
+    /// Bytes from the Body's end tag on.
     pub after: &'a [u8],
 }
 
 impl<'a> Envelope<'a> {
-    /// Takes a message apart; none where it is no SOAP, has an empty Body, more before its Body than
-    /// `limits` allows, or anything but blanks beside the last two end tags.
+    /// Splits a message. Returns `None` if it is not SOAP, its Body is empty, more precedes its Body than `limits`
+    /// allows, or anything but white space follows one of the last two end tags.
     pub fn parts(message: &'a [u8], limits: &Limits) -> Option<Self> {
         let mut scan = HeadScan::new(limits);
         let mut rest = message;
@@ -50,7 +49,7 @@ impl<'a> Envelope<'a> {
         })
     }
 
-    /// The message with `coded` in place of what the Body held.
+    /// The message with `coded` in place of the content of the Body.
     pub fn packed(&self, coding: Coding, coded: &[u8]) -> Vec<u8> {
         let open = format!(
             "<p:packed xmlns:p=\"{NAMESPACE}\" coding=\"{}\">",
@@ -67,16 +66,16 @@ impl<'a> Envelope<'a> {
         parts.concat()
     }
 
-    /// About how long a message comes out whose content compresses to so many bytes.
+    /// Approximate length of a message with compressed content of `coded` bytes.
     pub(crate) const fn packed_length(coded: u64) -> u64 {
         coded.saturating_add(coded / 3).saturating_add(AROUND)
     }
 }
 
-/// Bytes of an envelope and of the element around what is packed, about.
+/// Approximate size of an envelope and the element around the compressed content, in bytes.
 const AROUND: u64 = 350;
 
-/// What follows the start tag of the Body, which comes next but for comments.
+/// Skips comments and the Body's start tag. Returns `None` if another tag follows.
 fn to_body<'a>(scan: &mut HeadScan, mut rest: &'a [u8]) -> Option<&'a [u8]> {
     loop {
         rest = &rest[memchr(b'<', rest)?..];
@@ -88,7 +87,7 @@ fn to_body<'a>(scan: &mut HeadScan, mut rest: &'a [u8]) -> Option<&'a [u8]> {
     }
 }
 
-/// Where the end tag of an element called `local` begins, behind which are only blanks.
+/// Position of the end tag of `local`, if only white space follows it.
 fn last_end_tag(text: &[u8], local: &[u8]) -> Option<usize> {
     let text = text.trim_ascii_end();
     let start = memrchr(b'<', text)?;

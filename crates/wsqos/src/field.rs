@@ -1,8 +1,8 @@
-//! The few rules that HTTP's list fields share (RFC 9110, section 5.6).
+//! Syntax shared by HTTP's list fields (RFC 9110, section 5.6).
 
 use memchr::memchr2;
 
-/// The parts of `text` between separators that stand outside quotation marks, without blanks around them.
+/// Splits `text` at separators outside quotation marks and trims the parts.
 pub(crate) fn split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -13,7 +13,7 @@ pub(crate) fn split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Where the first `separator` outside quotation marks stands; the length of `text` where there is none.
+/// Position of the first `separator` outside quotation marks, or the length of `text`.
 fn outside_quotes(text: &[u8], separator: u8) -> usize {
     let (mut at, mut quoted) = (0, false);
     while let Some(found) = memchr2(if quoted { b'\\' } else { separator }, b'"', &text[at..]) {
@@ -31,14 +31,14 @@ fn outside_quotes(text: &[u8], separator: u8) -> usize {
     text.len()
 }
 
-/// RFC 9110, section 5.6.2.
+/// Returns true for a token (RFC 9110, section 5.6.2).
 pub(crate) fn is_token(text: &[u8]) -> bool {
     let is_tchar = |b: &u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(b);
     !text.is_empty() && text.iter().all(is_tchar)
 }
 
-/// What `name=value` or `name="value"` holds, blanks around the sign allowed; the value is empty where
-/// there is none. Quoted pairs stay as they are written.
+/// Splits `name=value` or `name="value"`, with white space allowed around the sign. The value is empty if there is
+/// none. Quoted pairs are not unescaped.
 pub(crate) fn pair(text: &[u8]) -> (&[u8], &[u8]) {
     let Some(at) = memchr::memchr(b'=', text) else {
         return (text, b"");

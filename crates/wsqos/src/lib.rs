@@ -1,22 +1,22 @@
-//! What a client wishes, what a server can afford, and which replies are compressed.
+//! Compression policy, offers and admission, as calculations without I/O.
 //!
-//! A gateway uses it in this order. Of a request: [`HeadScan`] reads the SOAP header while the body streams
-//! by, [`Accept`], [`Prefer`] and [`saves_data`] the HTTP fields, and [`Preference::of`] says whose word
-//! counts, [`Described`] among them for what the service's WSDL says. Of a reply: [`Reply`] holds what its
-//! head says, and [`Policy::decide`] answers with a step, a [`Form`] and a [`Reason`]; [`Envelope`] is for the
-//! form in which only the SOAP Body is compressed. Beside the path of requests: [`Demand`] turns samples of
-//! the load into an [`Outlook`], and [`Prices`] learns what each [`Step`] costs.
+//! A gateway uses the compression part in this order:
 //!
-//! How its packets are marked is decided beside that: [`Marks::decide`].
+//! 1. Request: [`HeadScan`] reads the SOAP header of the streamed body. [`Accept`], [`Prefer`] and [`saves_data`] read
+//!    the HTTP fields. [`Described`] holds the defaults of the service's WSDL. [`Preference::of`] decides between them.
+//! 2. Reply: [`Reply`] holds the relevant part of its head. [`Policy::decide`] returns a step, a [`Form`] and a
+//!    [`Reason`]. [`Envelope`] implements the form that compresses only the SOAP Body.
+//! 3. Outside the path of requests: [`Demand`], the load controller, turns samples of the load into an [`Outlook`].
+//!    [`Prices`], the cost model, learns the cost of each [`Step`].
 //!
-//! [`qos`] is the other half: what servers offer and clients ask for, and whether the one is enough for the
-//! other; [`index`] finds the cheapest that is.
+//! Other parts:
 //!
-//! [`market`] is how a service protects itself by its price: controllers, quotes, and limits for those who want
-//! none.
+//! - [`Marks::decide`] selects the DSCP mark of a reply.
+//! - [`qos`] contains offers, requirements and their comparison. [`index`] finds the cheapest adequate offer.
+//! - [`market`] protects a service by prices and quotes, or by limits without prices.
 //!
-//! Nothing here reads a clock, a counter or a socket, and nothing compresses: times and measurements are
-//! arguments, and the codecs are the gateway's.
+//! Nothing here reads a clock, a counter or a socket, and nothing compresses. Times and measurements are arguments. The
+//! codecs belong to the gateway.
 
 mod accept;
 mod block;

@@ -1,31 +1,30 @@
-//! A client's line as the kernel knows it, and how long a reply takes over it.
+//! A client's network path as the kernel sees it, and the transfer time of a reply over it.
 //!
-//! Slow start is in view: a short reply over a long line costs round trips, not bandwidth, and saves
-//! none by being made shorter within one window. Losses, other traffic and the time the client takes to
-//! unpack are not known here.
+//! The model includes slow start: a short reply over a long path costs round trips and not bandwidth, and a smaller
+//! reply within the same window saves none. Losses, cross traffic and the client's decompression time are not modelled.
 
 use posthaste_units::{BitRate, Size, Span};
 
-/// Bytes of content in a segment, of the usual 1,500 in a packet.
+/// Payload bytes of a segment in the usual packet of 1,500.
 const SEGMENT: u64 = 1448;
 
-/// What TCP_INFO says of a connection.
+/// Values of TCP_INFO for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The client's delivery rate.
+    /// Delivery rate to the client.
     pub rate: BitRate,
-    /// The smoothed round-trip time.
+    /// Smoothed round-trip time.
     pub rtt: Span,
-    /// The congestion window in bytes: [`Line::FIRST_WINDOW`] on a new connection.
+    /// Congestion window in bytes: [`Line::FIRST_WINDOW`] on a new connection.
     pub window: Size,
 }
 
 impl Line {
-    /// Ten segments, with which a connection begins (RFC 6928).
+    /// Initial window: ten segments (RFC 6928).
     pub const FIRST_WINDOW: Size = Size::from_bytes(10 * SEGMENT);
 
-    /// From the first byte's departure to the last byte's, the window doubling in each round trip until
-    /// it covers the line.
+    /// Time between the departures of the first and the last byte. The window doubles in each round trip until it
+    /// covers the path.
     pub fn time(&self, bytes: Size) -> Span {
         let (rate, rtt) = (self.rate.as_bytes_f64(), self.rtt.as_secs_f64());
         let mut left = bytes.as_bytes() as f64;

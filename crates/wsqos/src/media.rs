@@ -1,26 +1,26 @@
-//! Which media types are worth compressing, by a table of names.
+//! Table of compressible media types.
 //!
-//! Text and what is written as text: yes. What carries a compression of its own (images, sound, film,
-//! archives, fonts in WOFF) or frames of its own (gRPC): no. What is not known is left as it is, since
-//! an unknown type more often than not is an archive or a picture under its own name.
+//! Text formats are compressible. Types with their own compression (images, sound, video, archives, fonts in WOFF) or
+//! their own framing (gRPC) are not. Unknown types are not compressed, because most of them are archives or pictures
+//! under a name of their own.
 
 use crate::field::split;
 
-/// What compression would do to a media type.
+/// Effect of compression on a media type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Media {
-    /// It gets smaller.
+    /// Compressible.
     Text,
-    /// It gets smaller, and is what SOAP comes as: `text/xml`, `application/soap+xml`.
+    /// Compressible SOAP: `text/xml`, `application/soap+xml`.
     Soap,
-    /// Events that must leave one by one: `text/event-stream`.
+    /// Events that must be sent one by one: `text/event-stream`.
     Events,
-    /// It does not get smaller, or is not known.
+    /// Not compressible, or unknown.
     #[default]
     Other,
 }
 
-/// Types below `application`, `font`, `image` and `model` that are text or as loose as text.
+/// Types below `application`, `font`, `image` and `model` that are text or as compressible as text.
 const TEXT: &[&str] = &[
     "application/atom+xml",
     "application/dns-json",
@@ -50,11 +50,11 @@ const TEXT: &[&str] = &[
     "image/x-icon",
 ];
 
-/// Endings of types that say what they are written in (RFC 6839, RFC 8081, RFC 9512).
+/// Suffixes of types that name their syntax (RFC 6839, RFC 8081, RFC 9512).
 const SUFFIXES: &[&str] = &["+json", "+json-seq", "+xml", "+yaml", "+cbor", "+wasm"];
 
 impl Media {
-    /// What a `Content-Type` field stands for; [`Media::Other`] where there is none.
+    /// Classifies a `Content-Type` field. Returns [`Media::Other`] without one.
     pub fn of(content_type: Option<&[u8]>) -> Self {
         let Some(essence) = content_type.and_then(|field| split(field, b';').next()) else {
             return Self::Other;

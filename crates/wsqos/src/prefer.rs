@@ -1,35 +1,36 @@
-//! `Prefer` (RFC 7240) and `Save-Data`: what a client says over HTTP beside `Accept-Encoding`.
+//! `Prefer` (RFC 7240) and `Save-Data`: preferences in HTTP fields other than `Accept-Encoding`.
 //!
-//! Four preferences are ours: `compression=never|always|if-possible` and `mark=af11`, by its name or number,
-//! and `compression-reason` and `mark-reason`, which ask for `Compression-Decision` and `Mark-Decision` in the reply. As RFC 7240 says, the first of a name counts, and what is not
-//! understood is passed over; a value of ours that is not understood is counted.
+//! - `compression=never|always|if-possible`, and `mark=af11`, by name or number
+//! - `compression-reason` and `mark-reason`: request `Compression-Decision` and `Mark-Decision` in the reply
+//!
+//! As in RFC 7240, the first of each name counts and unknown preferences are ignored. Our unknown values are flagged.
 
 use posthaste_units::Dscp;
 
 use crate::field::{pair, split};
 use crate::wish::Wish;
 
-/// What a request's `Prefer` lines say that matters here.
+/// The supported preferences in a request's `Prefer` lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prefer {
-    /// `compression=...`; none where it is not there or has another value.
+    /// `compression=...`; `None` if absent or with an unknown value.
     pub compression: Option<Wish>,
-    /// `compression-reason`: the client wants to know why.
+    /// `compression-reason`: the client requests the reason of the compression decision.
     pub reason: bool,
-    /// `mark=...`; none where it is not there or names no code point.
+    /// `mark=...`; `None` if absent or not a code point.
     pub mark: Option<Dscp>,
-    /// `mark-reason`: the client wants to know how its reply is marked, and why.
+    /// `mark-reason`: the client requests its reply's mark and the reason.
     pub mark_reason: bool,
-    /// `compression` or `mark` has a value that is none of theirs.
+    /// `compression` or `mark` has an unknown value.
     pub unknown: bool,
 }
 
 impl Prefer {
-    /// Reads the field's lines, in their order.
+    /// Reads the field's lines in order.
     pub fn read<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let (mut prefer, mut seen, mut marked) = (Self::default(), false, false);
         for preference in lines.into_iter().flat_map(|line| split(line, b',')) {
-            // Parameters of a preference follow a semicolon; ours have none.
+            // Parameters of a preference follow a semicolon. Ours have none.
             let first = split(preference, b';').next().unwrap_or_default();
             let (name, value) = pair(first);
             if name.eq_ignore_ascii_case(b"compression-reason") {
@@ -54,7 +55,8 @@ fn mark(value: &[u8]) -> Option<Dscp> {
     std::str::from_utf8(value).ok()?.parse().ok()
 }
 
-/// Whether a `Save-Data` line says `on` (the Save-Data API, section 4: a list of tokens, `on` alone defined).
+/// Returns true if a `Save-Data` line contains `on` (the Save-Data API, section 4: a list of tokens, `on` alone
+/// defined).
 pub fn saves_data<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> bool {
     lines
         .into_iter()

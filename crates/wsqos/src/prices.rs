@@ -1,39 +1,38 @@
-//! What a step costs and what it saves, by the size of the reply: assumed at first, then learned.
+//! Cost model: CPU time and output size of each step by size of the reply, assumed at first, then learned.
 //!
-//! The table to begin with was measured on SOAP replies of four sizes. After that the gateway reports
-//! each reply that it compressed ([`Prices::learn`]), and what was learned replaces what was assumed, size
-//! class by size class. How much faster or slower this machine is than that of the table is learned from
-//! all of them together and applied to classes not seen yet. One report moves a price by a bounded amount:
-//! a thread that lost its processor in the middle must not make a coding look unaffordable.
+//! The initial table was measured on SOAP replies of four sizes. The gateway then reports compressed replies
+//! ([`Prices::learn`]), which replace the assumed values in their size class. All reports together also determine the
+//! speed of this machine relative to that of the table, which applies to classes without a report. One report changes a
+//! cost by a bounded amount, so that a preempted thread does not make a coding look unaffordable.
 
 use posthaste_units::{Size, Span};
 
 use crate::step::{STEPS, Step};
 
-/// How long a reply is taken to be whose length is not known in advance.
+/// Assumed length of a reply with an unknown length.
 pub const UNKNOWN_LENGTH: Size = Size::from_bytes(16 << 10);
 
-/// Classes of size: each twice the one before, the first up to 1 KiB, the last from 512 KiB.
+/// Size classes: each twice the one before, the first up to 1 KiB, the last from 512 KiB.
 const CLASSES: usize = 11;
 
-/// A report counts one part in so many once the class has been seen that often.
+/// Maximum number of reports in an average: a later report has a weight of 1/32.
 const MEMORY: f32 = 32.0;
 
-/// Of so many replies of a settled class one is measured: reading the clock of a thread is a system call of 0.4 µs, twice
-/// for each reply. A prime: replies that take turns all have theirs.
+/// One reply in seven of a converged class is measured, because reading the thread's CPU clock is a system call of
+/// 0.4 µs, twice per reply. A prime, so that alternating kinds of replies are all measured.
 const MEASURE_EVERY: u8 = 7;
 
-/// A report counts as at most so many times the present price, and no less than its inverse.
+/// Maximum factor between a report and the current cost, in both directions.
 const LEAP: f32 = 4.0;
 
-/// Least nanoseconds per byte: what a clock too coarse to see it would report as nothing.
+/// Minimum in nanoseconds per byte. A coarse clock could report 0.
 const LEAST: f32 = 0.05;
 
 /// Sizes at which the table was measured: the bookshop's replies, and the beginning of one.
 const MEASURED: [f32; 4] = [1024.0, 3489.0, 16_169.0, 50_327.0];
 
-/// Microseconds and bytes out at those sizes, for each step: libdeflate, zstd and brotli with their state
-/// reused, the least of 600 runs.
+/// Microseconds and output bytes at those sizes, for each step. Measured with libdeflate, zstd and brotli with reused
+/// state; the minimum of 600 runs.
 const TABLE: [[(f32, f32); 4]; STEPS.len()] = [
     [
         (6.5, 659.0),
@@ -73,37 +72,37 @@ const TABLE: [[(f32, f32); 4]; STEPS.len()] = [
     ],
 ];
 
-/// What a step would cost and give for one reply.
+/// Expected cost of a step for one reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
-    /// Processor time.
+    /// CPU time.
     pub cpu: Span,
-    /// Bytes that come out.
+    /// Output bytes.
     pub out: Size,
 }
 
-/// Prices of every step. One per thread needs no lock; it takes about 1 kB.
+/// Cost model of all steps. One per thread needs no lock and takes about 1 kB.
 #[derive(Clone, Debug)]
 pub struct Prices {
     cells: [[Cell; CLASSES]; STEPS.len()],
-    /// This machine's time over that of the table.
+    /// This machine's CPU time divided by that of the table.
     slowness: f32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Cell {
-    /// Nanoseconds per byte in.
+    /// Nanoseconds per input byte.
     per_byte: f32,
-    /// Bytes out per byte in.
+    /// Output bytes per input byte.
     ratio: f32,
-    /// Reports so far, up to [`MEMORY`]; none means that the table still holds.
+    /// Reports so far, up to [`MEMORY`]. 0 means that the table applies.
     seen: f32,
-    /// Replies since one was measured, once that is enough.
+    /// Replies since the last measured one, once the class has converged.
     booked: u8,
 }
 
 impl Prices {
-    /// What `step` would cost for a reply of this length, and how long it would come out.
+    /// Expected CPU time and output size of `step` for a reply of this length.
     pub fn of(&self, step: Step, length: Size) -> Estimate {
         let bytes = length.as_bytes() as f32;
         let cell = &self.cells[step.index()][class(length)];
@@ -114,11 +113,11 @@ impl Prices {
         }
     }
 
-    /// At what a reply is booked without being measured; none if it is to be measured and reported.
+    /// Returns the CPU time to charge without a measurement, or `None` if the reply must be measured and reported.
     ///
-    /// To look at the processor's clock takes 0.4 µs before and after, a tenth of what compressing a short
-    /// reply takes. So a class that was reported often enough for one more to change little is measured only
-    /// now and then: as often as keeps up with a machine that gets slower.
+    /// Reading the thread's CPU clock takes 0.4 µs before and after, a tenth of the compression of a short reply. A
+    /// class with enough reports is therefore measured only occasionally, often enough to follow a machine that gets
+    /// slower.
     pub fn settled(&mut self, step: Step, length: Size) -> Option<Span> {
         let price = self.of(step, length).cpu;
         let cell = &mut self.cells[step.index()][class(length)];
@@ -129,7 +128,7 @@ impl Prices {
         (cell.booked > 0).then_some(price)
     }
 
-    /// Takes notice that `step` made `out` of `length` in `cpu` of processor time.
+    /// Reports that `step` compressed `length` to `out` in `cpu` of CPU time.
     pub fn learn(&mut self, step: Step, length: Size, out: Size, cpu: Span) {
         if length.as_bytes() == 0 {
             return;
@@ -147,13 +146,13 @@ impl Prices {
         cell.per_byte = expected + (observed - expected) / cell.seen;
         let ratio = (out.as_bytes() as f32 / bytes).clamp(1e-4, 2.0);
         cell.ratio += (ratio - cell.ratio) / cell.seen;
-        // A machine is so many times slower, whatever it compresses.
+        // The ratio of speeds is the same for every step.
         self.slowness += (observed / assumed - self.slowness) / MEMORY;
     }
 }
 
 impl Default for Prices {
-    /// The table's prices.
+    /// The costs of the table.
     fn default() -> Self {
         let row = |step: Step| std::array::from_fn(|class| start(step, class));
         Self {
@@ -168,8 +167,8 @@ fn class(length: Size) -> usize {
     doublings.min(CLASSES - 1)
 }
 
-/// The table's price in the middle of a class: straight lines between what was measured, and the
-/// proportions of the nearest beyond it.
+/// The table's cost in the middle of a class: linear interpolation between the measured sizes, and proportional
+/// extrapolation from the nearest one outside them.
 fn start(step: Step, class: usize) -> Cell {
     let bytes = 768.0 * (1u32 << class) as f32;
     let row = &TABLE[step.index()];
@@ -244,7 +243,7 @@ mod tests {
             (3900..=4001).contains(&learned.out.as_bytes()),
             "{learned:?}"
         );
-        // A machine nearly three times slower is that for what it has not compressed yet.
+        // A machine nearly three times slower is that for replies that it has not compressed yet.
         let other = prices.of(Step::Gzip1, size(3366));
         assert!(
             (22.0..40.0).contains(&other.cpu.as_micros_f64()),
@@ -297,7 +296,7 @@ mod tests {
 
     #[test]
     fn replies_that_take_turns_are_all_measured() {
-        // The first two are of one class.
+        // The first two are in one class.
         let kinds = [16_000, 12_000, 3000];
         let mut prices = Prices::default();
         let mut measured = [0; 3];

@@ -1,9 +1,9 @@
-//! Who gets what can be afforded: a purse that fills with the allowance and pays for optional replies.
+//! CPU token bucket: filled at the rate of the allowance, pays for optional compression.
 //!
-//! An allowance of processor time, not a share of replies: when twice as many requests come, each gets
-//! half the chance at once, before any sample has shown it, and long replies pay for their length. Paying
-//! is even: one reply in so many, no dice and no bursts. A purse may be overdrawn by one reply, whose time
-//! it then saves up, so that replies dearer than a purse ever holds have their turn, too.
+//! A budget of CPU time, not a share of replies. When the request rate doubles, each reply gets half the chance at
+//! once, before any sample shows it. Long replies are charged by their cost. Accepted replies are spread evenly,
+//! without random numbers and bursts. The bucket may be overdrawn by one reply and saves up for it afterwards, so that
+//! replies that cost more than a full bucket are compressed, too.
 
 use posthaste_units::{Instant, Span};
 
@@ -11,38 +11,38 @@ use crate::demand::{Outlook, Work};
 use crate::reason::Reason;
 use crate::wish::Wish;
 
-/// A purse holds at most what comes in within this time: it bounds the burst of compressing that a lull
-/// saves up, and with it what others wait behind it.
+/// Capacity of the bucket, as filling time. It bounds the burst of compression after a pause, and with it the delay of
+/// other replies.
 const HOLDS: Span = Span::from_millis(50);
 
-/// The part that is kept for clients who said "if possible": who said nothing comes after them.
+/// Part of the capacity reserved for clients that said "if possible". Clients without a preference get only the rest.
 const KEPT: f64 = 0.25;
 
-/// What is paid in advance for one reply at most; the rest of a long one is paid as it is spent.
+/// Maximum amount reserved in advance for one reply. The rest of a long one is charged as it is used.
 const ADVANCE: Span = Span::from_millis(10);
 
-/// Deepest debt: a reply of a gigabyte must not shut out all others for long after it.
+/// Maximum debt. A reply of a gigabyte must not stop all other compression for long.
 const DEBT: Span = Span::from_millis(200);
 
-/// A purse stays shut while its thread has been busy without a pause for so long, or for twenty times the
-/// price of the reply: what has piled up is served plain first. Samples come too seldom to see it.
+/// A bucket pays nothing if its thread has been busy without a pause for longer than this, or for longer than twenty
+/// times the cost of the reply. The backlog is sent uncompressed first. Samples are too rare to detect a backlog.
 const BACKLOG: Span = Span::from_millis(20);
 const BACKLOG_IN_PRICES: u64 = 20;
 
-/// One thread's purse.
+/// CPU token bucket of one thread.
 #[derive(Clone, Debug)]
 pub struct Purse {
-    /// Nanoseconds of processor time; below zero it is in debt.
+    /// Nanoseconds of CPU time; negative while in debt.
     holds: f64,
-    /// What it holds at most, as of the last filling.
+    /// Capacity as of the last filling.
     most: f64,
-    /// This purse's part of the allowance, 0 to 1.
+    /// This bucket's share of the allowance, 0 to 1.
     part: f64,
     filled: Option<Instant>,
     work: Work,
 }
 
-/// What was paid for a reply and what it took so far.
+/// CPU reservation for a reply and the CPU time used so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bill {
     paid: Span,
@@ -50,7 +50,7 @@ pub struct Bill {
 }
 
 impl Purse {
-    /// An empty purse, one of `purses` that share the allowance evenly.
+    /// Creates an empty bucket, one of `purses` that share the allowance evenly.
     pub fn new(purses: usize) -> Self {
         Self {
             holds: 0.0,
@@ -61,12 +61,12 @@ impl Purse {
         }
     }
 
-    /// Optional work so far, for [`Sample::work`](crate::Sample::work): the sum over all purses.
+    /// Optional work so far. [`Sample::work`](crate::Sample::work) is the sum over all buckets.
     pub const fn work(&self) -> Work {
         self.work
     }
 
-    /// Takes in what has come since the last time.
+    /// Adds the allowance since the last call.
     pub(crate) fn fill(&mut self, now: Instant, outlook: &Outlook) {
         let income = f64::from(outlook.allowance) * self.part;
         let passed = self.filled.map_or(HOLDS, |filled| now.since(filled));
@@ -75,16 +75,16 @@ impl Purse {
         self.holds = (self.holds + income * passed.as_nanos() as f64).min(self.most);
     }
 
-    /// How full the purse is for clients with this wish, 0 to 1; it pays above 0.
+    /// Fill level for clients with this preference, 0 to 1. The bucket pays if it is above 0.
     pub(crate) fn fullness(&self, wish: Wish) -> f64 {
         let kept = if wish == Wish::Unstated { KEPT } else { 0.0 };
         let full = self.holds / self.most.max(1.0);
         ((full - kept) / (1.0 - kept)).max(0.0)
     }
 
-    /// Pays for a reply whose client left it open, out of a purse just filled; the reason where it does not.
+    /// Reserves CPU time for an optional reply, or returns the reason against it. Call [`Purse::fill`] before.
     ///
-    /// `cheapest` is what the reply's cheapest step would take, `price` that of the step that is meant.
+    /// `cheapest` is the cost of the reply's cheapest step, `price` that of the chosen step.
     pub(crate) fn pay(
         &mut self,
         wish: Wish,
@@ -108,7 +108,7 @@ impl Purse {
         })
     }
 
-    /// Takes notice of processor time spent on a reply that was paid for, as often as is convenient.
+    /// Charges CPU time used for a reply with a reservation. May be called repeatedly.
     pub fn spend(&mut self, bill: &mut Bill, time: Span) {
         let before = bill.spent.max(bill.paid);
         bill.spent += time;
@@ -117,7 +117,7 @@ impl Purse {
         self.holds = (self.holds - beyond).max(-(DEBT.as_nanos() as f64));
     }
 
-    /// Ends a reply: what it did not take is given back.
+    /// Ends a reply and returns the unused part of its reservation to the bucket.
     pub fn close(&mut self, bill: Bill) {
         self.holds += bill.paid.saturating_sub(bill.spent).as_nanos() as f64;
     }

@@ -1,36 +1,35 @@
-//! Why a reply was compressed or left as it is: one closed list with stable names.
+//! Reasons of compression decisions: a closed list with stable names.
 //!
-//! The names are labels of metrics and what `Compression-Decision` says; they do not change. A new
-//! reason is a row here.
+//! The names are labels of metrics and values of `Compression-Decision`. They do not change. A new reason is a new row.
 
 use std::fmt;
 
-/// Why a decision fell as it did.
+/// Reason of a compression decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// Compressed: the client asked for it.
     Asked,
-    /// Compressed: the client left it open and the server can afford it.
+    /// Compressed: the reply is optional and CPU time is available.
     Affordable,
-    /// Compressed: the client's line is slow enough for it to arrive earlier.
+    /// Compressed: the client's link is slow enough for it to arrive earlier.
     SavesTime,
-    /// Compressed: the client left it open, and the result was at hand.
+    /// Compressed: the reply is optional and the result was cached.
     Cached,
-    /// Compressed: the policy compresses whatever may be.
+    /// Compressed: the policy compresses all eligible replies.
     PolicyAlways,
     /// Plain: the client refused.
     Refused,
-    /// Plain: no coding that the client takes is on offer.
+    /// Plain: no available coding is acceptable to the client.
     NotAcceptable,
-    /// Plain: the client takes only what its SOAP Body holds compressed, and the reply cannot be taken apart.
+    /// Plain: the client accepts only a compressed SOAP Body, and the reply has none that can be separated.
     NoEnvelope,
-    /// Plain: the client left it open and the demand is high.
+    /// Plain: the reply is optional and demand is high.
     DemandHigh,
-    /// Plain: the client left it open and the demand is not known yet, or cannot be.
+    /// Plain: the reply is optional and the demand is not known yet or cannot be measured.
     DemandUnknown,
-    /// Plain: the client left it open and work has piled up on this thread.
+    /// Plain: the reply is optional and this thread has a backlog.
     Backlog,
-    /// Plain: on the client's line compressing takes longer than it saves.
+    /// Plain: compression takes longer than it saves on the client's link.
     SavesNoTime,
     /// Plain: the policy compresses nothing.
     PolicyNever,
@@ -40,15 +39,15 @@ pub enum Reason {
     Head,
     /// Plain: a status without content.
     NoContent,
-    /// Plain: a part of a whole (206, Content-Range).
+    /// Plain: a partial reply (206, Content-Range).
     Range,
-    /// Plain: it has a coding already.
+    /// Plain: the reply has a content coding already.
     AlreadyCoded,
-    /// Plain: Cache-Control says no-transform.
+    /// Plain: Cache-Control contains no-transform.
     NoTransform,
-    /// Plain: a digest or a signature holds for the content as it is.
+    /// Plain: a digest or a signature covers the unchanged content.
     Sealed,
-    /// Plain: a media type that does not get smaller.
+    /// Plain: the media type is not compressible.
     MediaType,
     /// Plain: an event stream.
     Events,
@@ -56,7 +55,7 @@ pub enum Reason {
     TooSmall,
 }
 
-/// Every reason, those of compressing first.
+/// Every reason, those of compression first.
 pub const REASONS: [Reason; 23] = [
     Reason::Asked,
     Reason::Affordable,
@@ -113,7 +112,7 @@ impl Reason {
         }
     }
 
-    /// Whether the reply was compressed.
+    /// Returns true if the reply was compressed.
     pub const fn compresses(self) -> bool {
         matches!(
             self,
@@ -121,7 +120,7 @@ impl Reason {
         )
     }
 
-    /// Its place in [`REASONS`].
+    /// Its position in [`REASONS`].
     pub const fn index(self) -> usize {
         self as usize
     }

@@ -1,8 +1,7 @@
-//! What of a reply matters, and the rules that no policy can lift.
+//! The relevant parts of a reply, and rules against compression that apply to every policy.
 //!
-//! All rules about leaving a reply alone stand in [`Reply::obstacle`], in the order in which they are
-//! asked, each with its reason. How headers change once a reply is transformed (Vary, a weak ETag, no
-//! Content-Length) is the gateway's: it happens after the decision.
+//! [`Reply::obstacle`] contains all of these rules in order, each with its reason. Later header changes of a compressed
+//! reply (Vary, a weak ETag, no Content-Length) belong to the gateway.
 
 use posthaste_units::Size;
 
@@ -10,37 +9,37 @@ use crate::field::split;
 use crate::media::Media;
 use crate::reason::Reason;
 
-/// What the head of a reply says.
+/// Relevant parts of a reply's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The request's method was HEAD, so that no content follows.
+    /// The reply is to HEAD, so no content follows.
     pub to_head: bool,
-    /// The status code.
+    /// Status code.
     pub status: u16,
-    /// Bytes of the content, where the head says so.
+    /// Content length in bytes, if stated.
     pub length: Option<Size>,
-    /// What the content is, by its Content-Type.
+    /// Media type, from Content-Type.
     pub media: Media,
-    /// It has a Content-Encoding other than identity ([`is_coded`]).
+    /// The reply has a Content-Encoding other than identity ([`is_coded`]).
     pub is_coded: bool,
-    /// Cache-Control says no-transform ([`forbids_transform`]).
+    /// Cache-Control contains no-transform ([`forbids_transform`]).
     pub no_transform: bool,
-    /// It has a Content-Range.
+    /// The reply has a Content-Range.
     pub is_range: bool,
-    /// It carries a digest or a signature of the content as it is: Content-Digest or Repr-Digest
-    /// (RFC 9530), Digest, Content-MD5, Signature (RFC 9421).
+    /// The reply has a digest or a signature of the unchanged content: Content-Digest or Repr-Digest (RFC 9530),
+    /// Digest, Content-MD5, Signature (RFC 9421).
     pub is_sealed: bool,
 }
 
-/// What a route lets happen to its replies.
+/// Compression rules of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Shorter replies stay as they are. 512 B by default: a coding costs up to a hundred bytes of
-    /// headers and dictionaries to begin with, and both forms fit one packet.
+    /// Minimum length for compression, 512 B by default. A coding adds up to a hundred bytes of headers and
+    /// dictionaries, and below this length both forms fit in one packet.
     pub least: Size,
-    /// Whether event streams may be compressed: right only where each event is flushed. Off by default.
+    /// Permits compressed event streams. Correct only if each event is flushed. Off by default.
     pub events: bool,
-    /// Whether the route has opted out, as one must that shows secrets beside what an attacker chose
+    /// The route has opted out. Needed for replies that contain secrets together with text chosen by an attacker
     /// (BREACH). Off by default.
     pub opted_out: bool,
 }
@@ -56,7 +55,7 @@ impl Default for Rules {
 }
 
 impl Reply {
-    /// Why this reply must stay as it is, whatever the client wishes; none where it may be compressed.
+    /// Returns the reason why this reply must not be compressed at any preference, if there is one.
     pub fn obstacle(&self, rules: &Rules) -> Option<Reason> {
         let short = self.length.is_some_and(|length| length < rules.least);
         let obstacles = [
@@ -77,19 +76,18 @@ impl Reply {
     }
 }
 
-/// Informational replies, No Content, Reset Content, Not Modified (RFC 9110, sections 15.2 to 15.4), and
-/// whatever is no status of a reply.
+/// Returns true for informational replies, 204, 205, 304 (RFC 9110, sections 15.2 to 15.4) and values below 100.
 const fn has_no_content(status: u16) -> bool {
     matches!(status, 0..=199 | 204 | 205 | 304)
 }
 
-/// Whether Cache-Control lines hold `no-transform` (RFC 9111, section 5.2.2.6).
+/// Returns true if Cache-Control lines contain `no-transform` (RFC 9111, section 5.2.2.6).
 pub fn forbids_transform<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> bool {
     let mut directives = lines.into_iter().flat_map(|line| split(line, b','));
     directives.any(|directive| directive.eq_ignore_ascii_case(b"no-transform"))
 }
 
-/// Whether Content-Encoding lines name a coding; `identity`, which should not be sent, is none.
+/// Returns true if Content-Encoding lines name a coding other than `identity`, which should not be sent.
 pub fn is_coded<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> bool {
     let mut codings = lines.into_iter().flat_map(|line| split(line, b','));
     codings.any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"))

@@ -1,14 +1,14 @@
-//! The SOAP header of a message that streams by: which version it is, and what it says about compression.
+//! Streaming scan of a SOAP header: the SOAP version, and the client's statements about compression.
 //!
-//! Fed with pieces cut anywhere; it stops where the Header ends, or where the Body begins without one, and
-//! looks at nothing behind that. A piece is read in place; only a tag that is cut is kept until its end
-//! comes. Nothing is changed, held up or checked for the service behind: elements deeper than header blocks
-//! are counted and not read, but for the priorities and the offer of a [`Block`]. It is no place to be lenient in one thing: a DOCTYPE ends it (R1008).
+//! Accepts pieces of any size. Stops at the end of the Header, or at the start of the Body if there is no Header. Reads
+//! a piece in place and buffers only an incomplete tag. The message is neither changed nor delayed nor validated for
+//! the service: elements below header blocks are counted and not read, except for the priorities and the offer of a
+//! [`Block`]. A DOCTYPE ends the scan (R1008).
 //!
-//! The element is a header block of its own, beside `WSQoSSoapHeader`:
-//! `<compression xmlns="urn:posthaste:wsqos">always</compression>`, with one of the three words of
-//! [`Wish::of`]. It must not say mustUnderstand, for the service behind does not know it. The first one counts.
-//! `form="body"` asks for [`Form::Body`]; another word there, or as the wish, states nothing.
+//! The preference is a header block of its own, a sibling of `WSQoSSoapHeader`:
+//! `<compression xmlns="urn:posthaste:wsqos">always</compression>`, with one of the three words of [`Wish::of`]. It
+//! must not have mustUnderstand, because the service does not know it. The first one counts. `form="body"` requests
+//! [`Form::Body`]. An unknown form or word states nothing.
 
 use memchr::{memchr, memchr3};
 use posthaste_soap::{Limits, Version};
@@ -19,67 +19,67 @@ use crate::scope::{Meaning, Scope, attribute};
 use crate::wish::{Form, Wish};
 use crate::word::Word;
 
-/// The namespace of what posthaste adds to SOAP and WSDL.
+/// Namespace of posthaste's extensions of SOAP and WSDL.
 pub const NAMESPACE: &str = "urn:posthaste:wsqos";
 
-/// The local name of the header block.
+/// Local name of the header block.
 pub const COMPRESSION: &str = "compression";
 
-/// What has been seen of a message.
+/// Result of a scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Seen {
-    /// The header is not over yet; at the end of a message: it was cut off in its header.
+    /// The header is incomplete. At the end of a message: it was truncated in its header.
     #[default]
     Unfinished,
     /// The header of an envelope.
     Soap {
-        /// By the envelope's namespace.
+        /// Version, from the envelope's namespace.
         version: Version,
-        /// What the header block says; none where there is no block, or another word in it.
+        /// Preference in the header block; `None` without a block or with an unknown word.
         wish: Option<Wish>,
-        /// In which form it wants its reply.
+        /// Requested form of the reply.
         form: Form,
-        /// There is a header block with another word in it.
+        /// A header block has an unknown word.
         is_unknown: bool,
     },
-    /// No SOAP: not XML, or another root element.
+    /// Not SOAP: not XML, or another root element.
     NotSoap,
-    /// A DOCTYPE, which SOAP forbids.
+    /// A DOCTYPE. SOAP forbids it.
     Doctype,
-    /// UTF-16, which is not read here, or a declaration of it.
+    /// UTF-16 or a declaration of it. UTF-16 is not supported.
     Encoding,
     /// More bytes, levels or declarations before the Body than [`Limits`] allows.
     TooMuch,
 }
 
-/// Reads the header of one message.
+/// Scanner for the header of one message.
 #[derive(Debug)]
 pub struct HeadScan {
     limits: Limits,
     seen: Seen,
-    /// Bytes that were fed.
+    /// Number of bytes scanned.
     fed: usize,
-    /// A tag, comment or section whose end has not come, from its `<` on.
+    /// An incomplete tag, comment or section, from its `<` on.
     cut: Vec<u8>,
     search: Search,
     depth: usize,
     scope: Scope,
     version: Version,
-    /// The element open at depth 2 is the Header.
+    /// The open element at depth 2 is the Header.
     in_header: bool,
-    /// The element open at depth 3 is ours, with this word in it so far.
+    /// Text so far of our open element at depth 3.
     word: Option<Word>,
     block: Block,
     form: Form,
-    /// What our first block says; the inner is none where that is another word.
+    /// Preference in our first block; the inner option is `None` for an unknown word.
     wish: Option<Option<Wish>>,
-    /// Bytes of a byte order mark that have come.
+    /// Number of byte order mark bytes seen.
     mark: usize,
-    /// Brackets at the end of the text so far, two at most.
+    /// Number of closing brackets at the end of the text so far, two at most.
     brackets: usize,
 }
 
-/// How far the end of a tag has been searched for.
+/// Progress of the search for the end of a tag.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
     from: usize,
@@ -89,7 +89,7 @@ pub(crate) struct Search {
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
 impl Seen {
-    /// In which form a reply is wanted.
+    /// Requested form of the reply.
     pub const fn form(self) -> Form {
         match self {
             Self::Soap { form, .. } => form,
@@ -97,7 +97,7 @@ impl Seen {
         }
     }
 
-    /// What the header block says.
+    /// Preference in the header block.
     pub const fn wish(self) -> Option<Wish> {
         match self {
             Self::Soap { wish, .. } => wish,
@@ -105,7 +105,7 @@ impl Seen {
         }
     }
 
-    /// The names that there are, in the order of [`Seen::index`].
+    /// All names, in the order of [`Seen::index`].
     pub const NAMES: [&'static str; 7] = [
         "soap",
         "unknown-word",
@@ -121,7 +121,7 @@ impl Seen {
         Self::NAMES[self.index()]
     }
 
-    /// Its place in [`Seen::NAMES`].
+    /// Its position in [`Seen::NAMES`].
     pub const fn index(self) -> usize {
         match self {
             Self::Soap {
@@ -138,8 +138,8 @@ impl Seen {
 }
 
 impl HeadScan {
-    /// A scan that reads at most [`Limits::header`] bytes and [`Limits::depth`] levels, and keeps no more
-    /// declarations than [`Limits::namespaces`] of one element and [`Limits::scope`] in all.
+    /// Creates a scanner. It reads at most [`Limits::header`] bytes and [`Limits::depth`] levels, and keeps at most
+    /// [`Limits::namespaces`] declarations of one element and [`Limits::scope`] in total.
     pub fn new(limits: &Limits) -> Self {
         Self {
             limits: *limits,
@@ -160,7 +160,7 @@ impl HeadScan {
         }
     }
 
-    /// Takes the next piece of the message; whether it wants more.
+    /// Scans the next piece of the message. Returns true if more is needed.
     pub fn feed(&mut self, piece: &[u8]) -> bool {
         let room = self.limits.header.saturating_sub(self.fed);
         let mut rest = &piece[..piece.len().min(room)];
@@ -177,38 +177,38 @@ impl HeadScan {
         self.wants_more()
     }
 
-    /// Whether the header is not over.
+    /// Returns true if the header is incomplete.
     pub fn wants_more(&self) -> bool {
         self.seen == Seen::Unfinished
     }
 
-    /// What was seen so far.
+    /// The result so far.
     pub const fn seen(&self) -> Seen {
         self.seen
     }
 
-    /// What the header's `transportQoSPriorities` state; none where they state nothing. See [`Block`].
+    /// Priorities in the header's `transportQoSPriorities`; `None` if they state none. See [`Block`].
     pub fn priorities(&self) -> Option<&Priorities> {
         let stated = self.block.priorities();
         (*stated != Priorities::default()).then_some(stated)
     }
 
-    /// The offer that the header selects, by its name; none where none is named in up to 96 bytes. See [`Block`].
+    /// Name of the offer that the header selects; `None` without a name of up to 96 bytes. See [`Block`].
     pub fn selected(&self) -> Option<&str> {
         self.block.selected()
     }
 
-    /// Whether a priority could not be read.
+    /// Returns true if a priority was invalid.
     pub fn has_unread_priority(&self) -> bool {
         self.block.is_unread()
     }
 
-    /// Whether it ended at the end of the Header, and not at the beginning of the Body.
+    /// Returns true if the scan ended at the end of the Header, and not at the start of the Body.
     pub(crate) const fn ended_before_body(&self) -> bool {
         self.in_header
     }
 
-    /// Whether a tag that follows the Header is the Body's.
+    /// Returns true if a tag after the Header is that of the Body.
     pub(crate) fn is_body(&mut self, tag: &[u8]) -> bool {
         self.scope.leave(2);
         let inner = tag
@@ -218,7 +218,7 @@ impl HeadScan {
         found == Some((Meaning::Soap(self.version), b"Body".as_slice()))
     }
 
-    /// Reads text and one tag off the front of `rest`; what is left.
+    /// Scans text and one tag at the start of `rest`. Returns the remainder.
     pub(crate) fn read<'a>(&mut self, rest: &'a [u8]) -> &'a [u8] {
         let start = memchr(b'<', rest).unwrap_or(rest.len());
         let (text, rest) = rest.split_at(start);
@@ -240,7 +240,7 @@ impl HeadScan {
         }
     }
 
-    /// Goes on with the tag that was cut, up to the next `>`; what is left.
+    /// Continues an incomplete tag up to the next `>`. Returns the remainder.
     fn read_on<'a>(&mut self, rest: &'a [u8]) -> &'a [u8] {
         let end = memchr(b'>', rest).map_or(rest.len(), |at| at + 1);
         let (more, rest) = rest.split_at(end);
@@ -254,12 +254,12 @@ impl HeadScan {
         rest
     }
 
-    /// The word in which the text is that comes.
+    /// The open element with relevant text.
     fn word(&mut self) -> Option<&mut Word> {
         self.word.as_mut().or_else(|| self.block.word())
     }
 
-    /// Takes text as it is written. The end of a section, without its beginning, makes it no XML (XML 1.0, section 2.4).
+    /// Handles text before decoding. `]]>` outside a section is not XML (XML 1.0, section 2.4).
     fn characters(&mut self, text: &[u8]) {
         let mut from = 0;
         while let Some(at) = memchr(b'>', &text[from..]) {
@@ -300,7 +300,7 @@ impl HeadScan {
         }
     }
 
-    /// Takes what stands from a `<` to its end.
+    /// Handles a tag, comment, section or declaration.
     fn tag(&mut self, tag: &[u8]) {
         match tag {
             [b'<', b'/', ..] => self.end(),
@@ -400,8 +400,8 @@ impl HeadScan {
 }
 
 impl Search {
-    /// Where what begins with `<` ends; none where the end has not come. The next call may bring more of
-    /// the same, and goes on where this one stopped.
+    /// Position after the end of the markup at the start of `tag`; `None` if incomplete. The next call may pass the
+    /// same markup with more bytes and continues the search.
     pub(crate) fn end(&mut self, tag: &[u8]) -> Option<usize> {
         let end = match tag.get(1)? {
             b'!' | b'?' => self.end_of_section(tag),
@@ -455,7 +455,8 @@ impl Search {
     }
 }
 
-/// Whether an XML declaration says UTF-16. What is read here is not, or it would not have been read so far.
+/// Returns true if an XML declaration names UTF-16. The text itself is not UTF-16, or it would not have been read so
+/// far.
 fn says_utf16(declaration: &[u8]) -> bool {
     let encoding = attribute(declaration, b"encoding").filter(|_| declaration.starts_with(b"xml"));
     let start = encoding.and_then(|encoding| encoding.get(..b"utf-16".len()));

@@ -1,7 +1,6 @@
-//! Which namespace a prefix means, as far as what stands in header blocks: six levels of declarations.
+//! Namespace declarations in scope, down to header blocks and their priorities: six levels.
 //!
-//! Only whether a namespace is one that matters is kept of its name. A namespace that is written with
-//! character references is not recognised.
+//! Only the relevant namespaces are distinguished. A namespace written with character references is not recognised.
 
 use memchr::memchr;
 use posthaste_soap::{Limits, Version};
@@ -9,26 +8,26 @@ use posthaste_soap::{Limits, Version};
 use crate::qos::NAMESPACES;
 use crate::scan::NAMESPACE;
 
-/// What a namespace stands for.
+/// Meaning of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// A SOAP envelope.
     Soap(Version),
-    /// Ours.
+    /// posthaste's extensions.
     Posthaste,
     /// WS-QoS, by either of its names.
     WsQos,
     /// No namespace.
     Nothing,
-    /// None of these, or a prefix that nobody declared.
+    /// Any other namespace, or an undeclared prefix.
     Other,
 }
 
-/// The declarations in force.
+/// The declarations in scope.
 #[derive(Debug)]
 pub(crate) struct Scope {
     bindings: Vec<Binding>,
-    /// The prefixes, one behind the other.
+    /// The prefixes, concatenated.
     prefixes: Vec<u8>,
     of_one: usize,
     in_all: usize,
@@ -37,7 +36,7 @@ pub(crate) struct Scope {
 #[derive(Debug)]
 struct Binding {
     depth: usize,
-    /// Where its prefix begins; it ends where the next begins.
+    /// Start of its prefix, which ends at the start of the next.
     start: usize,
     meaning: Meaning,
 }
@@ -52,8 +51,8 @@ impl Scope {
         }
     }
 
-    /// Takes the declarations of the tag `inner` at `depth`; what its namespace means and its local name.
-    /// None where there are more declarations than allowed.
+    /// Adds the declarations of the tag `inner` at `depth`. Returns the meaning of its namespace and its local name, or
+    /// `None` if there are too many declarations.
     pub(crate) fn enter<'a>(
         &mut self,
         depth: usize,
@@ -85,7 +84,7 @@ impl Scope {
         Some((self.lookup(prefix), local))
     }
 
-    /// Drops the declarations of the element at `depth` that ends.
+    /// Removes the declarations of the element at `depth`, which ends.
     pub(crate) fn leave(&mut self, depth: usize) {
         while let Some(last) = self.bindings.pop_if(|last| last.depth == depth) {
             self.prefixes.truncate(last.start);
@@ -121,14 +120,14 @@ fn meaning(namespace: &[u8]) -> Meaning {
     }
 }
 
-/// The value of the attribute that is written as `name` in the tag `inner`.
+/// Value of the attribute with the literal name `name` in the tag `inner`.
 pub(crate) fn attribute<'a>(inner: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let end = inner.iter().position(u8::is_ascii_whitespace)?;
     let mut attributes = Attributes(&inner[end..]);
     attributes.find_map(|(found, value)| (found == name).then_some(value))
 }
 
-/// The attributes of a tag, their values as they are written; it ends where they are none.
+/// Attributes of a tag, with their values not decoded. Stops at a syntax error.
 struct Attributes<'a>(&'a [u8]);
 
 impl<'a> Iterator for Attributes<'a> {

@@ -1,8 +1,8 @@
-//! What a reply can be compressed with: codings, their tokens, and the steps of effort of each.
+//! Compression steps: codings, their tokens, and levels of effort.
 //!
-//! A step is one row of [`STEPS`], and everything that is kept by step (prices, menus, counters) is an
-//! array over it. Another level is another row. `deflate` is not among the codings: half the world reads
-//! it as zlib and the other half as a bare stream, and nobody who has it lacks gzip.
+//! A step is one row of [`STEPS`]. Data per step (costs, menus, counters) is an array over it, so a new level is a new
+//! row. `deflate` is absent: half of the implementations read it as zlib and the other half as a raw stream, and every
+//! client that supports it supports gzip.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ use thiserror::Error;
 pub enum Coding {
     /// gzip, RFC 1952.
     Gzip,
-    /// Zstandard, RFC 8878; a window of at most 8 MiB (RFC 9659).
+    /// Zstandard, RFC 8878. The window is at most 8 MiB (RFC 9659).
     Zstd,
     /// Brotli, RFC 7932.
     Brotli,
@@ -68,7 +68,7 @@ pub const STEPS: [Step; 6] = [
 #[error("there is no step {0:?}: write one of {list}", list = STEPS.map(Step::name).join(", "))]
 pub struct UnknownStep(pub String);
 
-/// The steps that are on offer, in the server's order of preference: at most one of each.
+/// The available steps, in the server's order of preference, without duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Menu {
     steps: [Step; STEPS.len()],
@@ -79,7 +79,7 @@ impl Coding {
     /// Every coding.
     pub const ALL: [Self; 3] = [Self::Gzip, Self::Zstd, Self::Brotli];
 
-    /// What stands in `Content-Encoding`, in lower case.
+    /// Its token in `Content-Encoding`, in lower case.
     pub const fn token(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
@@ -88,8 +88,8 @@ impl Coding {
         }
     }
 
-    /// The coding that a token in `Accept-Encoding` or `Content-Encoding` means, in any case;
-    /// `x-gzip` is gzip (RFC 9110, section 8.4.1.3).
+    /// The coding of a token in `Accept-Encoding` or `Content-Encoding`, ignoring case. `x-gzip` is gzip (RFC 9110,
+    /// section 8.4.1.3).
     pub fn of(token: &[u8]) -> Option<Self> {
         if token.eq_ignore_ascii_case(b"x-gzip") {
             return Some(Self::Gzip);
@@ -100,7 +100,7 @@ impl Coding {
 }
 
 impl Codings {
-    /// All of them.
+    /// All codings.
     pub const ALL: Self = Self(7);
 
     /// This set and `coding`.
@@ -109,12 +109,12 @@ impl Codings {
         Self(self.0 | 1 << coding as u8)
     }
 
-    /// Whether `coding` is in it.
+    /// Returns true if the set contains `coding`.
     pub const fn has(self, coding: Coding) -> bool {
         self.0 & 1 << coding as u8 != 0
     }
 
-    /// Whether none is.
+    /// Returns true if the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -127,7 +127,7 @@ impl Steps {
         Self(self.0 | 1 << step.index())
     }
 
-    /// Whether `step` is in it.
+    /// Returns true if the set contains `step`.
     pub const fn has(self, step: Step) -> bool {
         self.0 & 1 << step.index() != 0
     }
@@ -153,7 +153,7 @@ impl Step {
         }
     }
 
-    /// Its name in configurations and metrics, as `zstd-1`.
+    /// Its name in configurations and metrics, such as `zstd-1`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Gzip1 => "gzip-1",
@@ -165,7 +165,7 @@ impl Step {
         }
     }
 
-    /// Its place in [`STEPS`].
+    /// Its position in [`STEPS`].
     pub const fn index(self) -> usize {
         self as usize
     }
@@ -187,7 +187,7 @@ impl fmt::Display for Step {
 }
 
 impl Menu {
-    /// These steps in this order; one that is repeated counts where it stands first.
+    /// Creates a menu in this order. Of repeated steps, the first counts.
     pub fn new(steps: &[Step]) -> Self {
         let mut menu = Self {
             steps: STEPS,
@@ -215,7 +215,7 @@ impl Menu {
 }
 
 impl Default for Menu {
-    /// All steps, those first that save most bytes for their time: Zstandard, then gzip, then Brotli.
+    /// All steps, those that save most bytes for their time first: Zstandard, then gzip, then Brotli.
     fn default() -> Self {
         Self::new(&[
             Step::Zstd1,

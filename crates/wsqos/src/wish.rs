@@ -1,8 +1,8 @@
-//! What a client wishes of compression, and whose word counts where several were said.
+//! Compression preference of a client, and the precedence of its sources.
 //!
-//! The papers give a client three options in its request: do not compress, compress, compress if
-//! possible ("Performance Considerations for Mobile Web Services", section 5). Who says none of them has
-//! stated nothing, which the policies treat as "if possible" but which is counted apart.
+//! The papers give a client three options in its request: do not compress, compress, compress if possible ("Performance
+//! Considerations for Mobile Web Services", section 5). A client without any of them has stated no preference. Policies
+//! treat that as "if possible", and it is counted separately.
 
 use std::fmt;
 
@@ -27,23 +27,23 @@ pub enum Wish {
     Unstated,
 }
 
-/// In which form a reply is compressed.
+/// Form of a compressed reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// The whole content, as HTTP has it: Content-Encoding.
+    /// The whole content, as in HTTP: Content-Encoding.
     #[default]
     Content,
-    /// What the SOAP Body holds, as the papers have it, for clients that cannot decode content: see
+    /// The content of the SOAP Body, as in the papers, for clients that cannot decode content. See
     /// [`Envelope`](crate::Envelope).
     Body,
 }
 
-/// Where a wish was stated, in the order in which the places count.
+/// Source of a preference, in order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// The `compression` header block of the request's SOAP envelope.
     SoapHeader,
-    /// `Accept-Encoding` that refuses every coding, or the plain reply.
+    /// `Accept-Encoding` that refuses every coding, or the uncompressed reply.
     AcceptEncoding,
     /// `Prefer: compression=...`.
     Prefer,
@@ -55,27 +55,27 @@ pub enum Origin {
     Route,
 }
 
-/// A wish and where it was stated.
+/// A preference and its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Preference {
-    /// What is wished.
+    /// The preference.
     pub wish: Wish,
-    /// Where that was found.
+    /// Its source.
     pub origin: Origin,
 }
 
 impl Wish {
-    /// Every wish.
+    /// Every preference.
     pub const ALL: [Self; 4] = [Self::Never, Self::Always, Self::IfPossible, Self::Unstated];
 
-    /// The three words that a client can say, in any case; none for anything else.
+    /// Parses one of the three words that a client can state, ignoring case.
     pub fn of(word: &[u8]) -> Option<Self> {
         let said = [Self::Never, Self::Always, Self::IfPossible];
         said.into_iter()
             .find(|wish| word.eq_ignore_ascii_case(wish.name().as_bytes()))
     }
 
-    /// Its name: what a client says, and the label of metrics.
+    /// Its name: the word of a client and the label of metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Never => "never",
@@ -87,7 +87,7 @@ impl Wish {
 }
 
 impl Form {
-    /// The two words of the attribute `form`, in lower case; none for anything else.
+    /// Parses one of the two words of the attribute `form`, in lower case.
     pub fn of(word: &[u8]) -> Option<Self> {
         match word {
             b"content" => Some(Self::Content),
@@ -98,7 +98,7 @@ impl Form {
 }
 
 impl Origin {
-    /// Every origin, in the order in which they count.
+    /// Every origin, in order of precedence.
     pub const ALL: [Self; 6] = [
         Self::SoapHeader,
         Self::AcceptEncoding,
@@ -122,10 +122,10 @@ impl Origin {
 }
 
 impl Preference {
-    /// Puts what was said in order: the SOAP header, a refusal or a demand in `Accept-Encoding`,
-    /// `Prefer`, `Save-Data`, what the service's description says, the default of the route.
+    /// Applies the order of precedence: the SOAP header, a refusal or a demand in `Accept-Encoding`, `Prefer`,
+    /// `Save-Data`, the service's description, the route's default.
     ///
-    /// A coding in `Accept-Encoding` alone states no wish: every browser and every library sends it.
+    /// An accepted coding in `Accept-Encoding` alone states no preference, because every browser and library sends it.
     pub fn of(
         soap: Option<Wish>,
         accept: &Accept,
@@ -158,9 +158,8 @@ impl Preference {
 
     /// The codings to choose from: those of `offered` that the client ranks highest.
     ///
-    /// What a SOAP Body holds is compressed by gzip, whatever HTTP's fields say of whole contents.
-    /// A client that asks for compression and has no Accept-Encoding is given gzip, which whoever asks
-    /// can read; one that does not ask is given none.
+    /// A SOAP Body is compressed with gzip, regardless of HTTP's fields, which concern whole contents. A client without
+    /// Accept-Encoding gets gzip if it asks for compression, because every such client can read it, and none otherwise.
     pub fn codings(&self, form: Form, accept: &Accept, offered: Codings) -> Codings {
         let asks = matches!(self.wish, Wish::Always | Wish::IfPossible)
             && !matches!(self.origin, Origin::Wsdl | Origin::Route);
@@ -174,8 +173,8 @@ impl Preference {
         }
     }
 
-    /// Whether the client leaves it to the server whether its reply is compressed: it neither asks for that nor refuses it, and
-    /// takes one of the codings that are `offered`. Who cannot take any has left nothing open.
+    /// Returns true if the client leaves compression to the server: it neither asks for it nor refuses it, and accepts
+    /// one of the `offered` codings.
     pub fn is_open(&self, form: Form, accept: &Accept, offered: Codings) -> bool {
         let has_choice = matches!(self.wish, Wish::IfPossible | Wish::Unstated);
         has_choice && !self.codings(form, accept, offered).is_empty()

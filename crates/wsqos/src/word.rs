@@ -1,6 +1,6 @@
-//! The text of an element as it streams by: its beginning, as much as a word or a name needs.
+//! Start of an element's text in a stream, long enough for a word or a name.
 
-/// The beginning of a text without the blanks around it.
+/// Trimmed start of a text.
 #[derive(Debug)]
 pub(crate) struct Word {
     bytes: [u8; LONGEST],
@@ -8,7 +8,7 @@ pub(crate) struct Word {
     is_other: bool,
 }
 
-/// The longest text that is read, in bytes.
+/// Maximum length of the text, in bytes.
 const LONGEST: usize = 96;
 
 impl Default for Word {
@@ -22,7 +22,7 @@ impl Default for Word {
 }
 
 impl Word {
-    /// Takes more of the text.
+    /// Appends text.
     pub(crate) fn push(&mut self, text: &[u8]) {
         for byte in text {
             let is_blank = byte.is_ascii_whitespace();
@@ -35,12 +35,12 @@ impl Word {
         }
     }
 
-    /// It is no word: an element stands in it, or what it belongs to is not understood.
+    /// Marks the text as invalid: it contains an element, or its element is not understood.
     pub(crate) fn spoil(&mut self) {
         self.is_other = true;
     }
 
-    /// The word; none where there is more than one can be.
+    /// The text; `None` if it is too long or invalid.
     pub(crate) fn read(&self) -> Option<&[u8]> {
         (!self.is_other).then(|| self.bytes[..self.len].trim_ascii_end())
     }

@@ -1,8 +1,8 @@
-//! Coarse codes of what is offered and wanted: 16 bits each, more is better, 0 where nothing is offered.
+//! Coarse codes of offered and wanted values: 16 bits each, a higher code is better, 0 if nothing is stated.
 //!
-//! Each code grows with what it stands for and never falls, so that what is good enough has a code that is at
-//! least the wanted one's. The reverse need not hold: a code keeps some three digits. For an offer with
-//! operations it is the best of them: one of them may be what is asked for.
+//! Codes are monotonic: a value that meets a requirement has at least its code. The reverse need not hold, because a
+//! code keeps about three digits. An offer with operations gets the best code of all of them, because a requirement may
+//! concern only one.
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
@@ -10,14 +10,13 @@ use posthaste_units::{Rate, Ratio, Span};
 
 use crate::qos::{Contract, Custom, Definition, Info, Priority, Requires, Term};
 
-/// What has a code.
+/// Number of coded values.
 pub(super) const COLUMNS: usize = 8;
 
-/// The codes of an offer, or the least that is wanted; 0 asks for nothing.
+/// Codes of an offer, or minimum codes of a requirement. 0 in a requirement requires nothing.
 pub(super) type Codes = [u16; COLUMNS];
 
-/// The best of everything that `definition` states, for an offer; the strictest, for a requirement. Both are
-/// the greatest code.
+/// Greatest code of each value in `definition`: the best of an offer, the strictest of a requirement.
 pub(super) fn codes(definition: &Definition) -> Codes {
     let operations = definition.operations.values().map(of_info);
     operations.fold(of_info(&definition.default), |a, b| {
@@ -39,7 +38,7 @@ fn of_info(info: &Info) -> Codes {
     ]
 }
 
-/// The exponent and the first eight binary digits of a number that is not negative.
+/// Exponent and first eight binary digits of a number that is not negative.
 fn digits(number: f32) -> u16 {
     (number.to_bits() >> 15) as u16
 }
@@ -60,10 +59,10 @@ fn priority(priority: Priority) -> u16 {
     u16::from(*Priority::RANGE.end() - priority.get()) + 1
 }
 
-/// The names that an offer has or a requirement cannot do without, a bit for each; several may share a bit.
+/// Names that an offer states or a requirement needs, one bit each. Several names may share a bit.
 pub(super) type Bits = u64;
 
-/// A bit for each name that an offer states.
+/// One bit for each name that an offer states.
 pub(super) fn stated(definition: &Definition) -> Bits {
     let infos = definition.operations.values().chain([&definition.default]);
     let infos = infos.fold(0, |bits, info| {
@@ -74,7 +73,7 @@ pub(super) fn stated(definition: &Definition) -> Bits {
     contracts.fold(infos, |bits, more| bits | more)
 }
 
-/// A bit for each name without which no offer is enough. Of several of which one is enough, none is needed.
+/// One bit for each name that an adequate offer must state. A list of several with `Requires::One` needs none of them.
 pub(super) fn needed(wanted: &Definition) -> Bits {
     let is_needed = |requires, of: usize| match requires {
         Requires::None => false,
@@ -127,7 +126,7 @@ fn of_parties(contract: &Contract) -> Bits {
 }
 
 fn bit(name: &impl Hash) -> Bits {
-    // The same in every run: nobody gains from names that share a bit but a slower lookup of their own.
+    // The hash is the same in every run. Names chosen to share a bit only slow down the lookups of their author.
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
     1 << (hasher.finish() % u64::from(Bits::BITS))

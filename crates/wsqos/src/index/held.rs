@@ -1,4 +1,4 @@
-//! Counts of the offers that there are, and limits on them.
+//! Counts of offers and limits on them.
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
@@ -7,37 +7,37 @@ use thiserror::Error;
 
 use crate::qos::Offer;
 
-/// Limits on the offers that are held.
+/// Maximum numbers of offers, and their memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// In all.
+    /// In total.
     pub offers: usize,
     /// For one type of interface.
     pub per_type: usize,
     /// Of one provider.
     pub per_provider: usize,
-    /// Memory of all, in bytes, about ([`Offer::bytes`]).
+    /// Approximate memory of all offers, in bytes ([`Offer::bytes`]).
     pub bytes: usize,
 }
 
-/// More offers than may be held.
+/// A limit of [`Limits`] is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Full {
-    /// In all.
+    /// Number of all offers.
     #[error("there are {0} offers, as many as may be")]
     Offers(usize),
-    /// For one type of interface.
+    /// Number of offers for one type of interface.
     #[error("there are {0} offers for this type, as many as may be")]
     Type(usize),
-    /// Of one provider.
+    /// Number of offers of one provider.
     #[error("there are {0} offers of this provider, as many as may be")]
     Provider(usize),
-    /// In memory.
+    /// Memory of all offers, in bytes.
     #[error("there is no room for the offer: all may take {0} bytes of memory")]
     Bytes(usize),
 }
 
-/// Counts of offers, by type and by provider.
+/// Counts of offers by type and by provider.
 #[derive(Clone, Debug, Default)]
 pub struct Held {
     all: Counts,
@@ -45,7 +45,7 @@ pub struct Held {
     providers: HashMap<Box<str>, usize>,
 }
 
-/// Counts that matter for an offer.
+/// The counts that the limits on one offer concern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     offers: usize,
@@ -55,7 +55,7 @@ pub struct Counts {
 }
 
 impl Full {
-    /// The name of the limit in [`Limits`].
+    /// Name of the limit, as in [`Limits`].
     pub const fn limit(&self) -> &'static str {
         match self {
             Self::Offers(_) => "offers",
@@ -78,7 +78,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Refuses one more offer of so many `bytes` where there is no room beside `counts`.
+    /// Fails if one more offer of `bytes` bytes would exceed a limit, given `counts`.
     pub fn admit(&self, counts: &Counts, bytes: usize) -> Result<(), Full> {
         if counts.of_provider >= self.per_provider {
             return Err(Full::Provider(self.per_provider));
@@ -97,7 +97,7 @@ impl Limits {
 }
 
 impl Held {
-    /// The counts that matter for an offer of `provider` for the interface `kind`.
+    /// The counts for an offer of `provider` for the interface `kind`.
     pub fn counts(&self, kind: &str, provider: &str) -> Counts {
         let of = |counts: &HashMap<Box<str>, usize>, name| counts.get(name).copied();
         Counts {
@@ -112,7 +112,7 @@ impl Held {
         self.all.offers
     }
 
-    /// One more, of so many bytes.
+    /// Counts one more offer of `bytes` bytes.
     pub fn add(&mut self, kind: &str, provider: &str, bytes: usize) {
         self.all.offers += 1;
         self.all.bytes += bytes;
@@ -124,7 +124,7 @@ impl Held {
         }
     }
 
-    /// One less.
+    /// Removes one offer of `bytes` bytes from the counts.
     pub fn remove(&mut self, kind: &str, provider: &str, bytes: usize) {
         self.all.offers -= 1;
         self.all.bytes -= bytes;
@@ -140,7 +140,7 @@ impl Held {
 }
 
 impl Counts {
-    /// Without one offer of so many bytes, which is among them.
+    /// The counts without one offer of `bytes` bytes, which must be among them.
     #[must_use]
     pub const fn without(self, bytes: usize) -> Self {
         Self {
@@ -161,11 +161,11 @@ impl AddAssign for Counts {
     }
 }
 
-/// Bytes that any offer takes in the index: its row, its codes, its numbers, its part of the tables.
+/// Bytes of any offer in the index: its row, codes and numbers, and its part of the tables.
 const ROW: usize = 240;
 
 impl Offer {
-    /// The memory that it takes in an index, in bytes, about.
+    /// Approximate memory in an index, in bytes.
     pub fn bytes(&self) -> usize {
         let endpoint = self.endpoint.as_ref().map_or(0, String::len);
         ROW + self.name.len() + endpoint + self.qos.bytes()

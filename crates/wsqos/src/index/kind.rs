@@ -1,4 +1,4 @@
-//! The offers of one type of interface, in the order in which they are preferred.
+//! The offers of one type of interface, in order of preference.
 
 use std::cmp::Reverse;
 
@@ -10,27 +10,26 @@ use super::names::{Id, Names};
 use super::plain::Kept;
 use crate::qos::{Definition, Offer, World, is_adequate};
 
-/// Offers that are looked at together.
+/// Number of offers that are filtered together.
 const CHUNK: usize = 64;
-/// Of which so many fit into what is tested at once.
+/// Number of offers in one vector operation.
 const LANES: usize = 8;
 
-/// Rows, and columns about them: the same place is the same offer.
+/// Rows and columns: the same position is the same offer.
 #[derive(Debug, Default)]
 pub(super) struct Kind {
-    /// In millionths of the base currency.
+    /// Prices in millionths of the base currency.
     prices: Vec<u64>,
     columns: [Vec<u16>; COLUMNS],
     stated: Vec<Bits>,
     rows: Vec<Row>,
-    /// No offer ends before.
+    /// No offer expires before this time.
     holds_until: Option<Timestamp>,
 }
 
-/// Where an offer stands: it has this place for as long as it stays as it is.
+/// Sort key of an offer. It stays the same as long as the offer is unchanged.
 pub(super) type Place = (u64, Reverse<Timestamp>, Id, Id);
 
-/// An offer.
 #[derive(Debug)]
 pub(super) struct Row {
     provider: Id,
@@ -47,7 +46,7 @@ impl Kind {
         &self.rows
     }
 
-    /// Adds an offer at its place; the same provider has none of this name.
+    /// Inserts an offer in order. The provider must not have another offer of this name.
     pub(super) fn insert(&mut self, price: u64, provider: Id, name: Id, offer: &Offer) {
         let key = (price, Reverse(offer.expires), provider, name);
         let (low, high) = self.equally_dear(price);
@@ -55,7 +54,7 @@ impl Kind {
         self.insert_at(low + before, price, provider, name, offer);
     }
 
-    /// Adds an offer anywhere: [`Kind::sort`] brings it to its place.
+    /// Adds an offer at the end. Call [`Kind::sort`] afterwards.
     pub(super) fn push(&mut self, price: u64, provider: Id, name: Id, offer: &Offer) {
         self.insert_at(self.len(), price, provider, name, offer);
     }
@@ -94,7 +93,7 @@ impl Kind {
             .collect();
     }
 
-    /// Forgets an offer: what it was, if it was there.
+    /// Removes an offer and returns it if it was there.
     pub(super) fn remove(&mut self, provider: Id, name: Id) -> Option<Row> {
         let place = self.place(provider, name)?;
         self.prices.remove(place);
@@ -105,7 +104,7 @@ impl Kind {
         Some(self.rows.remove(place))
     }
 
-    /// Those behind `after`, in order, each with its place in the order.
+    /// The offers after the sort key `after`, in order, with their sort keys.
     pub(super) fn rows_after(&self, after: Option<Place>) -> impl Iterator<Item = (Place, &Row)> {
         let place = |index: usize| self.rows[index].key(self.prices[index]);
         let (mut low, mut high) = (0, self.len());
@@ -119,7 +118,7 @@ impl Kind {
         (low..self.len()).map(move |index| (place(index), &self.rows[index]))
     }
 
-    /// A provider's offer of this name.
+    /// The provider's offer of this name.
     pub(super) fn get(&self, provider: Id, name: Id) -> Option<&Row> {
         Some(&self.rows[self.place(provider, name)?])
     }
@@ -129,7 +128,7 @@ impl Kind {
         self.rows.iter().position(is_it)
     }
 
-    /// Drops what has expired, and calls `dropped` with each.
+    /// Removes expired offers and calls `dropped` with each.
     pub(super) fn expire(&mut self, now: Timestamp, mut dropped: impl FnMut(&Row)) {
         if self.holds_until.is_none_or(|ends| ends > now) {
             return;
@@ -153,7 +152,7 @@ impl Kind {
         self.holds_until = self.rows.iter().map(|row| row.kept.expires()).min();
     }
 
-    /// The offers that are enough for `wanted`, in order.
+    /// The adequate offers for `wanted`, in order.
     pub(super) fn adequate<'k, 'w>(
         &'k self,
         wanted: &'w Definition,
@@ -162,7 +161,7 @@ impl Kind {
         let affordable = match wanted.price.map(|most| world.rates.in_base(most)) {
             None => self.len(),
             Some(Some(most)) => self.prices.partition_point(|price| *price <= most),
-            // Nobody can say what is at most as dear.
+            // The exchange rate of the currency is unknown, so no price can be compared with it.
             Some(None) => 0,
         };
         let least = code::codes(wanted);
@@ -178,7 +177,7 @@ impl Kind {
             .filter(move |row| is_adequate(&row.kept.offer(), wanted, &world))
     }
 
-    /// The places from `from` to `to`, at most a chunk, whose codes are at least `least`.
+    /// The positions in `from..to`, at most a chunk, with codes of at least `least`.
     fn passing(&self, from: usize, to: usize, least: &Codes) -> Places {
         let mut passes = [u16::MAX; CHUNK];
         for (column, &least) in self.columns.iter().zip(least) {
@@ -204,7 +203,7 @@ impl Kind {
         Places { from, bits }
     }
 
-    /// The places of offers of one price.
+    /// The range of offers with this price.
     fn equally_dear(&self, price: u64) -> (usize, usize) {
         let low = self.prices.partition_point(|other| *other < price);
         let high = self.prices.partition_point(|other| *other <= price);
@@ -213,7 +212,7 @@ impl Kind {
 }
 
 impl Row {
-    /// Its names are used once less.
+    /// Releases the row's names.
     pub(super) fn release(&self, names: &mut Names) {
         names.release(self.provider);
         names.release(self.name);
@@ -231,7 +230,7 @@ impl Row {
         }
     }
 
-    /// The order: of equal prices the one that holds longest, and of those always the same.
+    /// Sort key: price, then the latest expiry. The names make the order unique.
     fn key(&self, price: u64) -> Place {
         (
             price,
@@ -242,7 +241,7 @@ impl Row {
     }
 }
 
-/// Places in a chunk, by a bit each.
+/// Positions in a chunk, one bit each.
 struct Places {
     from: usize,
     bits: u64,

@@ -1,13 +1,12 @@
-//! Finding the cheapest adequate offer among many, touching little.
+//! Search index: finds the cheapest adequate offer among many.
 //!
-//! Offers of one type of interface stand in the order in which they are preferred: by price, of equal prices
-//! the one that holds longest. A lookup cuts them off at the price that may be paid and walks from the
-//! cheapest on, but looks at columns of coarse codes first ([`code`]), eight offers at a time: what a code says
-//! cannot be enough is not. Only what passes is compared as [`is_adequate`] does, so the answer is that of a
-//! plain walk through all of them, always.
+//! The offers of one type of interface are sorted by price, then by latest expiry. A lookup ends at the maximum price.
+//! It starts at the cheapest offer and first compares columns of coarse codes ([`code`]), eight offers at a time. A
+//! code can only exclude offers that are not adequate. The remaining offers are compared with [`is_adequate`], so the
+//! result always equals that of a linear search.
 //!
-//! Whoever has many offers has plain ones: numbers, priorities and a price. Those are kept in 72 bytes
-//! ([`plain`]); the others as they are.
+//! Large collections mostly hold plain offers: numbers, priorities and a price. These are stored in 72 bytes
+//! ([`plain`]), all others unchanged.
 
 mod code;
 mod held;
@@ -25,18 +24,18 @@ use self::kind::{Kind, Row};
 use self::names::Names;
 use crate::qos::{Currency, Definition, Offer, Ontologies, Rates, World};
 
-/// Offers by the type of interface that they are for.
+/// Offers by type of interface.
 #[derive(Debug)]
 pub struct Index {
     rates: Rates,
     ontologies: Ontologies,
     kinds: HashMap<Box<str>, Kind>,
-    /// Of providers and of offers: each is kept once.
+    /// Names of providers and offers, each stored once.
     names: Names,
     held: Held,
 }
 
-/// An offer, and whose it is.
+/// An offer and its provider.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found<'i> {
     /// The provider.
@@ -45,17 +44,17 @@ pub struct Found<'i> {
     pub offer: Offer,
 }
 
-/// How far [`Index::page`] has come.
+/// Position of [`Index::page`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor(kind::Place);
 
-/// Why an offer cannot be found by its price.
+/// Reason for the rejection of an offer: its price cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PutError {
-    /// It has none.
+    /// The offer has no price.
     #[error("an offer has a price")]
     NoPrice,
-    /// Nobody has said what its currency is worth.
+    /// The exchange rate of the currency is unknown.
     #[error(
         "nobody has said what 1 {0} is worth: offer in another currency, or add it to the broker's rates"
     )]
@@ -69,7 +68,7 @@ impl AsRef<Offer> for Found<'_> {
 }
 
 impl Index {
-    /// An empty one; `rates` and `ontologies` are what offers are compared in.
+    /// Creates an empty index. Offers are compared with these `rates` and `ontologies`.
     pub fn new(rates: Rates, ontologies: Ontologies) -> Self {
         Self {
             rates,
@@ -80,17 +79,17 @@ impl Index {
         }
     }
 
-    /// How many offers there are, expired ones that have not been dropped yet among them.
+    /// Number of offers, including expired ones that are not yet removed.
     pub const fn len(&self) -> usize {
         self.held.offers()
     }
 
-    /// The same by type and by provider.
+    /// Counts by type and by provider.
     pub const fn held(&self) -> &Held {
         &self.held
     }
 
-    /// Refuses an offer for which `limits` leave no room, neither beside the others nor in place of the one of its name.
+    /// Fails if `limits` allow the offer neither as an additional one nor in place of the one with its name.
     pub fn admits(
         &self,
         limits: &Limits,
@@ -100,7 +99,7 @@ impl Index {
     ) -> Result<(), Full> {
         let (counts, bytes) = (self.held.counts(kind, provider), offer.bytes());
         let admitted = limits.admit(&counts, bytes);
-        // To look for it takes longer.
+        // The search for a replaced offer is slower and done only if needed.
         match admitted
             .is_err()
             .then(|| self.get(kind, provider, &offer.name))
@@ -110,13 +109,13 @@ impl Index {
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no offers.
     pub fn is_empty(&self) -> bool {
         self.kinds.is_empty()
     }
 
-    /// Takes an offer for the interface `kind`, in place of the provider's last one of this name; whether
-    /// there was one.
+    /// Adds an offer for the interface `kind`, or replaces the provider's offer of this name. Returns true if it
+    /// replaced one.
     pub fn put(&mut self, kind: &str, provider: &str, offer: &Offer) -> Result<bool, PutError> {
         let price = self.price(offer)?;
         let replaced = self.remove(kind, provider, &offer.name);
@@ -127,8 +126,8 @@ impl Index {
         Ok(replaced)
     }
 
-    /// Takes many offers of one interface, none of which is there: it sorts once, where [`Index::put`] moves
-    /// half of what is there for each. What cannot be taken goes to `refused`.
+    /// Adds many offers of one interface, none of which is in the index. Sorts once, while each [`Index::put`] moves
+    /// half of the existing offers. Calls `refused` with each offer that has no comparable price.
     pub fn fill<'o>(
         &mut self,
         kind: &str,
@@ -150,7 +149,7 @@ impl Index {
         }
     }
 
-    /// Forgets an offer; whether it was there.
+    /// Removes an offer. Returns true if it was there.
     pub fn remove(&mut self, kind: &str, provider: &str, name: &str) -> bool {
         let Some(found) = self.kinds.get_mut(kind) else {
             return false;
@@ -167,7 +166,7 @@ impl Index {
         true
     }
 
-    /// Drops what has expired; how many offers that were.
+    /// Removes expired offers and returns their number.
     pub fn expire(&mut self, now: Timestamp) -> usize {
         let (names, held) = (&mut self.names, &mut self.held);
         let before = held.offers();
@@ -178,12 +177,12 @@ impl Index {
         before - held.offers()
     }
 
-    /// The first adequate offer for the interface `kind`: the cheapest.
+    /// The cheapest adequate offer for the interface `kind`.
     pub fn best(&self, kind: &str, wanted: &Definition, now: Timestamp) -> Option<Found<'_>> {
         self.adequate(kind, wanted, now).next()
     }
 
-    /// Every adequate offer for the interface `kind`, the cheapest first.
+    /// The adequate offers for the interface `kind`, the cheapest first.
     pub fn adequate<'i, 'w>(
         &'i self,
         kind: &str,
@@ -196,34 +195,34 @@ impl Index {
             .map(|row| row.found(&self.names))
     }
 
-    /// A provider's offer of this name for the interface `kind`, expired or not.
+    /// The provider's offer of this name for the interface `kind`, expired or not.
     pub fn get(&self, kind: &str, provider: &str, name: &str) -> Option<Offer> {
         let ids = self.names.find(provider).zip(self.names.find(name))?;
         let row = self.kinds.get(kind)?.get(ids.0, ids.1)?;
         Some(row.found(&self.names).offer)
     }
 
-    /// The interfaces for which there are offers, in no order.
+    /// The interfaces with offers, in no order.
     pub fn kinds(&self) -> impl Iterator<Item = &str> {
         self.kinds.keys().map(|kind| &**kind)
     }
 
-    /// Why an offer could not be taken, if so.
+    /// Fails if the offer cannot be added.
     pub fn check(&self, offer: &Offer) -> Result<(), PutError> {
         self.price(offer).map(drop)
     }
 
-    /// An empty one that compares as this one does.
+    /// An empty index with the same rates and ontologies.
     pub fn emptied(&self) -> Self {
         Self::new(self.rates.clone(), self.ontologies.clone())
     }
 
-    /// Every offer for the interface `kind`, the cheapest first, adequate or not, expired or not.
+    /// Every offer for the interface `kind`, the cheapest first, including inadequate and expired ones.
     pub fn offers<'i>(&'i self, kind: &str) -> impl Iterator<Item = Found<'i>> + use<'i> {
         self.offers_from(kind, 0)
     }
 
-    /// The same, from the place `first` on; what stands before it costs nothing.
+    /// The same, from position `first` on. Skipped offers cost no time.
     pub fn offers_from<'i>(
         &'i self,
         kind: &str,
@@ -234,8 +233,8 @@ impl Index {
         rows.map(|row| row.found(&self.names))
     }
 
-    /// At most `most` offers for the interface `kind` behind a cursor, and the cursor behind them if there may be
-    /// more. Between two pages offers may come and go: those that stay as they are come once.
+    /// At most `most` offers for the interface `kind` after a cursor, and the next cursor if there may be more. Offers
+    /// may change between two pages. Each offer that stays unchanged appears exactly once.
     pub fn page(
         &self,
         kind: &str,
@@ -256,12 +255,12 @@ impl Index {
         (page, last.filter(|_| full))
     }
 
-    /// How many offers there are for the interface `kind`, expired ones that have not been dropped yet among them.
+    /// Number of offers for the interface `kind`, including expired ones that are not yet removed.
     pub fn len_of(&self, kind: &str) -> usize {
         self.kinds.get(kind).map_or(0, Kind::len)
     }
 
-    /// What offers are compared in at the time `now`.
+    /// The context for comparisons at the time `now`.
     pub const fn world(&self, now: Timestamp) -> World<'_> {
         World {
             now,
@@ -284,7 +283,7 @@ impl Index {
     }
 }
 
-/// An offer for the interface `kind` is no more.
+/// Releases the names of a removed offer for the interface `kind` and updates the counts.
 fn forget(kind: &str, row: &Row, names: &mut Names, held: &mut Held) {
     let found = row.found(names);
     held.remove(kind, found.provider, found.offer.bytes());

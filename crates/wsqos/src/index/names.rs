@@ -1,22 +1,22 @@
-//! Names, each kept once for as long as it is used.
+//! Reference-counted names, each stored once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A name's number.
+/// Number of a name.
 pub(super) type Id = u32;
 
 /// The names in use.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     ids: HashMap<Arc<str>, Id>,
-    /// By number; how often each is used. What is used no more gives its number back.
+    /// Names and their reference counts, by number. An unused name releases its number.
     names: Vec<(Arc<str>, u32)>,
     free: Vec<Id>,
 }
 
 impl Names {
-    /// The number of a name, used once more.
+    /// Returns the number of a name and counts one more use.
     pub(super) fn keep(&mut self, name: &str) -> Id {
         if let Some(id) = self.find(name) {
             self.names[id as usize].1 += 1;
@@ -37,12 +37,12 @@ impl Names {
         id
     }
 
-    /// The number of a name that is in use.
+    /// The number of a name in use.
     pub(super) fn find(&self, name: &str) -> Option<Id> {
         self.ids.get(name).copied()
     }
 
-    /// It is used once less.
+    /// Counts one use fewer.
     pub(super) fn release(&mut self, id: Id) {
         let (name, uses) = &mut self.names[id as usize];
         *uses -= 1;
@@ -53,7 +53,7 @@ impl Names {
         }
     }
 
-    /// The name of a number.
+    /// The name with this number.
     pub(super) fn name(&self, id: Id) -> &str {
         &self.names[id as usize].0
     }

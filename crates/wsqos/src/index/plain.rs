@@ -1,4 +1,4 @@
-//! Offers in little room.
+//! Compact storage of offers.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use crate::qos::{Definition, Info, Money, Offer, Priorities, Priority, Server};
 /// An offer without its name.
 #[derive(Debug)]
 pub(super) enum Kept {
-    /// One that states numbers, priorities and a price, and nothing for single operations.
+    /// An offer with only numbers, priorities and a price, and nothing for single operations.
     Plain(Box<Plain>),
-    /// Any other.
+    /// Any other offer.
     Whole(Box<Definition>, Timestamp),
-    /// Either, with where the service is called.
+    /// Either of these, with the service's URL.
     Placed(Box<(Kept, Box<str>)>),
 }
 
-/// What a plain offer states: what of it, by a bit each, and how much. What is not stated is 0.
+/// Values of a plain offer. `stated` has one bit for each stated value; the others are 0.
 #[derive(Debug)]
 pub(super) struct Plain {
     pub(super) expires: Timestamp,
@@ -75,7 +75,7 @@ impl Kept {
 }
 
 impl Plain {
-    /// `None` where there is more to say than numbers, priorities and a price.
+    /// Returns `None` if `qos` contains more than numbers, priorities and a price.
     fn of(qos: &Definition, expires: Timestamp) -> Option<Self> {
         let Info {
             server,

@@ -1,12 +1,11 @@
-//! Whether a request may enter, and at what price.
+//! Admission by price: decides if a request is admitted, and at what price.
 //!
-//! A quote that holds comes first, whatever the price and the load are. Without one a request enters where
-//! its sender accepts the present price and there is room; it pays that price, which is never more than it
-//! accepted. What it accepted is `most` where it says so, else the price of the offer it selected, else
-//! nothing.
+//! A valid quote admits its request at any load, unless it costs more than the request accepts. Without one, a request
+//! is admitted if it accepts the current price and there is capacity. It pays the current price, which is never more
+//! than it accepted. The accepted price is `most` if stated, otherwise the price of the selected offer, otherwise none.
 //!
-//! What the present price is depends on the request alone: on whether it leaves compression to the server. So a
-//! quote at the lower price is none for a request that does not.
+//! The current price depends on the request alone: on its choice to leave compression to the server or not. A quote at
+//! the lower price is therefore invalid for a request that does not leave it to the server.
 
 use std::fmt;
 
@@ -17,77 +16,77 @@ use super::ledger::Unpaid;
 use super::quote::Quote;
 use crate::qos::Money;
 
-/// What a request says of itself.
+/// The statements of a request about its price.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ask<'a> {
-    /// Who sends it: a name that its sender cannot choose, such as an address or an account.
+    /// Client, by a name that it cannot choose, such as an address or an account.
     pub client: &'a str,
-    /// The name of the offer that it has selected.
+    /// Name of the selected offer.
     pub selected: Option<&'a str>,
-    /// The price that it accepts at most.
+    /// Maximum price that the request accepts.
     pub most: Option<Money>,
-    /// The token of its quote.
+    /// Token of its quote.
     pub token: Option<&'a str>,
-    /// The rate of the quote that it would like, in requests per second.
+    /// Requested rate of a new quote, in requests per second.
     pub rate: Option<f64>,
-    /// It leaves it to the server whether its reply is compressed.
+    /// The request leaves compression of its reply to the server.
     pub open: bool,
 }
 
-/// A request that enters.
+/// An admitted request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Admitted {
-    /// What it costs.
+    /// Price of the request.
     pub price: Money,
-    /// A new quote for its sender, with its token.
+    /// New quote for the client, with its token.
     pub quote: Option<(Quote, String)>,
-    /// On what ground it enters.
+    /// Reason for the admission.
     pub by: By,
 }
 
-/// On what ground a request enters.
+/// Reason for an admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum By {
-    /// Its quote.
+    /// A valid quote.
     Quote,
-    /// The present price, which it accepts.
+    /// The request accepts the current price.
     Offer,
-    /// It accepts no price, or that of an offer that has ended, and the price is 0.
+    /// The price is 0, and the request accepts no price or that of an expired offer.
     Free,
 }
 
-/// A request that does not enter.
+/// A rejected request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Why.
+    /// Reason for the rejection.
     pub why: Why,
-    /// What it would have to accept now.
+    /// Current price, which the request would have to accept.
     pub current: Money,
 }
 
-/// Why a request does not enter.
+/// Reason for a rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Why {
-    /// It accepts less than the present price.
+    /// The request accepts less than the current price.
     TooCheap,
-    /// The offer that it selected, or its quote, has ended, and it accepts nothing else.
+    /// The selected offer or the quote has expired, and the request accepts nothing else.
     Expired,
-    /// Its quote was not given to it.
+    /// The quote was not issued to this client.
     Forged,
-    /// It comes sooner than its quote's rate allows, and accepts nothing else.
+    /// Requests arrive faster than the quote's rate, and the request accepts nothing else.
     Overused,
-    /// It accepts the price, but there is no room.
+    /// The request accepts the price, but there is no capacity.
     Full,
-    /// It states no price, and the price is not 0.
+    /// The request states no price, and the price is not 0.
     NoOffer,
-    /// It states a price in another currency.
+    /// The request states a price in another currency.
     OtherCurrency,
-    /// Its quote, or the offer that it selected, is for requests that leave compression to the server, and it accepts
+    /// The quote or the selected offer is for requests that leave compression to the server, and the request accepts
     /// nothing else.
     NotOpen,
 }
 
-/// Every reason for a refusal.
+/// Every reason for a rejection.
 pub const REFUSALS: [Why; 8] = [
     Why::TooCheap,
     Why::Expired,
@@ -100,7 +99,7 @@ pub const REFUSALS: [Why; 8] = [
 ];
 
 impl Why {
-    /// Its name, a label of metrics.
+    /// Its name as a label of metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::TooCheap => "too-cheap",
@@ -114,7 +113,7 @@ impl Why {
         }
     }
 
-    /// Its place in [`REFUSALS`].
+    /// Its position in [`REFUSALS`].
     pub const fn index(self) -> usize {
         self as usize
     }
@@ -127,7 +126,7 @@ impl fmt::Display for Why {
 }
 
 impl By {
-    /// Its name, a label of metrics.
+    /// Its name as a label of metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Quote => "quote",
@@ -138,8 +137,8 @@ impl By {
 }
 
 impl Market {
-    /// Whether a request may enter. `room`: fewer requests are in service than the limit; only a quote
-    /// passes without it.
+    /// Admits or rejects a request. `room` is true if fewer requests are in service than the limit; only a quote admits
+    /// a request without it.
     pub fn admit(&mut self, now: Instant, ask: &Ask<'_>, room: bool) -> Result<Admitted, Refused> {
         self.enter(now, ask, room).map_err(|why| Refused {
             why,
@@ -177,7 +176,8 @@ impl Market {
         })
     }
 
-    /// The price of its quote, if it shows one that costs no more than it accepts, or why that does not pay.
+    /// Price of the shown quote, or the reason why it is not valid. `None` if no quote is shown or it costs more than
+    /// the request accepts.
     fn by_quote(&mut self, now: Instant, ask: &Ask<'_>) -> Result<Option<Result<Money, Why>>, Why> {
         let Some(token) = ask.token else {
             return Ok(None);
@@ -203,7 +203,7 @@ impl Market {
         Ok(Some(paid.map(|()| price)))
     }
 
-    /// Whether it accepts the present price.
+    /// Decides on admission at the current price.
     fn by_offer(&self, now: Instant, ask: &Ask<'_>) -> Result<By, Why> {
         let price = self.current(ask.open).price.micros();
         let selected = ask.selected.map(|name| self.offers.selected(name, now));
@@ -221,8 +221,8 @@ impl Market {
         }
     }
 
-    /// A quote at the present price, for who can make use of one: a request that states neither price nor
-    /// rate would not know what to do with it.
+    /// Issues a quote at the current price. A request that was admitted free and states no rate gets none, because it
+    /// would not use it.
     fn quote(&mut self, now: Instant, ask: &Ask<'_>, by: By) -> Option<(Quote, String)> {
         if by == By::Free && ask.rate.is_none() {
             return None;

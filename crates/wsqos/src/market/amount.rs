@@ -1,4 +1,4 @@
-//! An amount in the market's currency, as configurations write it: "0.10".
+//! An amount in the market's currency, as written in configurations: "0.10".
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,28 +8,28 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::qos::{Currency, Money, MoneyError};
 
-/// An amount whose currency is known from elsewhere; in whole millionths, never negative.
+/// An amount without its currency, in whole millionths, never negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Amount(u64);
 
-/// Largest amount: below 10^12 whole units, as [`Money`] has it.
+/// Maximum amount: below 10^12 whole units, as in [`Money`].
 const MOST: u64 = 1_000_000_000_000_000_000 - 1;
 
 impl Amount {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self(0);
 
-    /// So many millionths; beyond 10^12 whole units, the largest amount there is.
+    /// Creates an amount of `micros` millionths. Saturates below 10^12 whole units.
     pub const fn from_micros(micros: u64) -> Self {
         Self(if micros > MOST { MOST } else { micros })
     }
 
-    /// Millionths.
+    /// The amount in millionths.
     pub const fn micros(self) -> u64 {
         self.0
     }
 
-    /// So much of a currency.
+    /// The amount as money of a currency.
     pub fn of(self, currency: Currency) -> Money {
         Money::from_micros(self.0, currency).expect("an amount is within what money can be")
     }

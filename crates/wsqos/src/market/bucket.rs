@@ -1,21 +1,21 @@
-//! A rate limit without prices: requests an interval apart, a few of them at once.
+//! A rate limit without prices: a token bucket.
 //!
-//! The generic cell rate algorithm (ITU-T I.371): one point in time is all the state there is, the time
-//! at which the next request would be due if all came evenly.
+//! Uses the generic cell rate algorithm (ITU-T I.371). Its only state is the due time of the next request if all
+//! requests arrived at equal intervals.
 
 use posthaste_units::{Instant, Span};
 
-/// Admits at most `rate` requests per second in the long run, and `burst` at once.
+/// Admits at most `rate` requests per second in the long run and `burst` at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
     interval: Span,
-    /// How much earlier than due a request may come.
+    /// Permitted time between arrival and due time.
     tolerance: Span,
     due: Instant,
 }
 
 impl Bucket {
-    /// A full bucket. A `burst` of 0 counts as 1; a rate of 0 admits one request and no more.
+    /// Creates a full bucket. A `burst` of 0 counts as 1. A rate of 0 admits one request only.
     pub fn new(rate: f64, burst: u32) -> Self {
         let interval = match rate > 0.0 {
             true => Span::from_secs_f64(1.0 / rate),
@@ -23,13 +23,13 @@ impl Bucket {
         };
         Self {
             interval,
-            // Half of all time at most: what is due never (it saturates there) is never within it.
+            // At most half of the time range, so that a due time that saturated at infinity is never within it.
             tolerance: (interval * u64::from(burst.max(1) - 1)).min(Span::MAX / 2),
             due: Instant::ORIGIN,
         }
     }
 
-    /// Takes one request; where it comes too early, in how much time it would not.
+    /// Admits one request. Fails with the time to wait if it arrives too early.
     pub fn take(&mut self, now: Instant) -> Result<(), Span> {
         let early = self.due.since(now);
         if early > self.tolerance {

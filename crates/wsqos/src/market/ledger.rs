@@ -1,8 +1,8 @@
-//! What is quoted, to whom, and what has been used of it: never more than the service can do.
+//! Issued quotes and their use. A quote is issued only if the sum of all quoted rates stays within the capacity.
 //!
-//! Quotes live equally long, so they end in the order in which they were given: a queue holds them all, a
-//! quote's number says where in it. A client has one quote at a time: one that throws its quotes away
-//! cannot use up what others could be promised.
+//! All quotes have the same lifetime, so they end in the order of issue. A queue holds them, and the number of a quote
+//! gives its position. A client has one quote at a time, so that a client that discards its quotes cannot use up the
+//! capacity of others.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use super::bucket::Bucket;
 use super::offers::Published;
 use super::quote::{LONGEST_CLIENT, Quote};
 
-/// Quotes that live at the same time, at most: 64 Ki.
+/// Maximum number of live quotes: 64 Ki.
 const MOST_QUOTES: usize = 1 << 16;
 
-/// Rates are summed in whole millionths of a request per second, so that no sum drifts.
+/// Rates are summed in whole millionths of a request per second, so that the sum does not drift.
 const MICROS: f64 = 1e6;
 
-/// All quotes that live.
+/// All live quotes.
 #[derive(Debug)]
 pub struct Ledger {
     life: Span,
     burst: u32,
     capacity: u64,
     quoted: u64,
-    /// The number of the quote in front.
+    /// Number of the first quote in the queue.
     first: u64,
     quotes: VecDeque<Entry>,
     clients: HashSet<Arc<str>>,
@@ -40,18 +40,18 @@ struct Entry {
     uses: Bucket,
 }
 
-/// Why a quote does not pay for a request.
+/// Reason why a quote does not admit a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unpaid {
-    /// It came sooner than the quote's rate allows.
+    /// Requests arrive faster than the quote's rate.
     Overused,
-    /// The quote has ended.
+    /// The quote has expired.
     Expired,
 }
 
 impl Ledger {
-    /// An empty ledger of quotes that live so long, admit `burst` requests at once (at least 1), and add up
-    /// to `capacity` requests per second at most.
+    /// Creates an empty ledger. Quotes have the lifetime `life`, admit `burst` requests at once (at least 1), and add
+    /// up to `capacity` requests per second at most.
     pub fn new(life: Span, burst: u32, capacity: f64) -> Self {
         Self {
             life,
@@ -64,13 +64,13 @@ impl Ledger {
         }
     }
 
-    /// What may be quoted from now on. What has been quoted already stays so.
+    /// Sets the capacity for new quotes. Existing quotes stay valid.
     pub fn set_capacity(&mut self, capacity: f64) {
         self.capacity = whole(capacity);
     }
 
-    /// Quotes what an offer says to a client whose request is just let in, which is its first use; `None` where it has a
-    /// quote already, its name is too long, or there is no capacity left.
+    /// Issues a quote at the terms of an offer to a client with a request that was just admitted, which is the first
+    /// use. Returns `None` if the client has a quote already, its name is too long, or no capacity is left.
     pub fn give(
         &mut self,
         now: Instant,
@@ -123,7 +123,7 @@ impl Ledger {
         entry.uses.take(now).map_err(|_| Unpaid::Overused)
     }
 
-    /// Requests per second that are quoted.
+    /// Sum of the live quotes' rates, in requests per second.
     pub fn quoted(&mut self, now: Instant) -> f64 {
         self.expire(now);
         self.quoted as f64 / MICROS
@@ -140,7 +140,7 @@ impl Ledger {
     }
 }
 
-/// Negative and NaN become zero.
+/// Millionths of `rate`. Negative and NaN become zero.
 fn whole(rate: f64) -> u64 {
     (rate * MICROS) as u64
 }

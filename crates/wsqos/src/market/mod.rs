@@ -1,16 +1,19 @@
-//! A service protects itself by its price: offers follow the load, quotes bind, and a request enters at a
-//! price that its sender accepted, or not at all.
+//! Admission by price: offers follow the load, quotes bind, and a request is admitted at a price that its client
+//! accepted, or rejected.
 //!
-//! A gateway holds one [`Market`] for what it protects. A few times a second it says what it has seen
-//! ([`Market::observe`]), a controller moves the price ([`controller`]), and the offer that follows is
-//! published. Before a request goes in it asks ([`Market::admit`]). A request that enters at the present price
-//! is handed a [`Quote`] while capacity is left to be promised ([`Ledger`]): until it ends, its client is let
-//! in at its rate and its price, whatever the price and the load are by then. A request that leaves it to the server
-//! whether its reply is compressed pays less, by [`Terms::discount`]. What was promised is held
-//! against what was delivered by a [`Monitor`]. [`Limit`] and [`Bucket`] protect without a price.
+//! A gateway holds one [`Market`] per protected resource:
 //!
-//! Time is the monotonic clock of the process that quotes. No time of day decides anything: a clock that is
-//! set changes nothing, and a token is worth nothing to another process or after a restart.
+//! 1. It reports measurements a few times a second ([`Market::observe`]). A controller ([`controller`]) moves the price
+//!    and the resulting offer is published.
+//! 2. It asks for admission before it forwards a request ([`Market::admit`]).
+//! 3. A request that is admitted at the current price gets a [`Quote`] while uncommitted capacity is left ([`Ledger`]).
+//!    Until the quote ends, its client is admitted at its rate and price, at any current price and load.
+//!
+//! A request that leaves compression of its reply to the server pays less, by [`Terms::discount`]. A [`Monitor`]
+//! compares promises with deliveries. [`Limit`] and [`Bucket`] protect without prices.
+//!
+//! Time is the monotonic clock of the process that issues the quotes. Setting the time of day has no effect. A token is
+//! invalid in another process or after a restart.
 
 mod admission;
 mod amount;
@@ -43,32 +46,32 @@ use crate::qos::{Currency, Money};
 use offers::Offers;
 use parameter::{positive, within};
 
-/// On what terms a market trades.
+/// Configuration of a market.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Terms {
-    /// What an offer's name begins with: "standard" makes "standard@0.30".
+    /// Prefix of offer names: "standard" makes "standard@0.30".
     pub offer: String,
-    /// Of every price.
+    /// Currency of every price.
     pub currency: Currency,
-    /// Who moves the price.
+    /// Controller of the price.
     pub controller: Controller,
-    /// What a request pays less that leaves compression to the server, as a share of the price: none by default, and
-    /// nine tenths at most, so that a price still moves those who have it.
+    /// Share of the price that a request saves if it leaves compression to the server: 0 by default, 90 % at most, so
+    /// that the price still has an effect on such requests.
     pub discount: Ratio,
-    /// How long an offer and a quote live: 2 s by default.
+    /// Lifetime of offers and quotes: 2 s by default.
     pub life: Span,
-    /// A quote's rate in requests per second, where a client asks for none: 1 by default.
+    /// Default rate of a quote, in requests per second: 1 by default.
     pub rate: f64,
-    /// The highest rate that a client may ask for: 10 by default.
+    /// Maximum rate that a client may request: 10 by default.
     pub most_rate: f64,
-    /// Requests that a quote admits at once, after which they are an interval of its rate apart: 2 by
-    /// default, so that one that comes a little early is not refused.
+    /// Requests that a quote admits at once: 2 by default, so that a slightly early request is not rejected. Later ones
+    /// must keep the interval of the rate.
     pub burst: u32,
-    /// What may be quoted in all, in requests per second; `None` takes what is observed.
+    /// Maximum sum of quoted rates, in requests per second. `None` uses the observed capacity.
     pub capacity: Option<f64>,
 }
 
-/// Prices, offers and quotes of one service. Every call takes a microsecond or so.
+/// Prices, offers and quotes of one service. Each call takes about a microsecond.
 #[derive(Debug)]
 pub struct Market {
     terms: Terms,
@@ -94,7 +97,7 @@ impl Terms {
         }
     }
 
-    /// Whether they make sense together, the controller's parameters among them.
+    /// Fails if the terms or the controller's parameters contradict each other.
     pub fn check(&self) -> Result<(), WrongParameter> {
         positive("life", !self.life.is_zero())?;
         positive("rate", self.rate > 0.0)?;
@@ -110,8 +113,8 @@ impl Terms {
 }
 
 impl Market {
-    /// A market at its lowest price, with nothing quoted yet. Where the terms name no capacity, nothing is
-    /// quoted before the first observation.
+    /// Creates a market at price 0, without quotes. If the terms state no capacity, nothing is quoted before the first
+    /// observation.
     pub fn new(terms: Terms, key: Key) -> Self {
         let pricing = Pricing::new(terms.controller.clone(), terms.currency);
         let offers = Offers::new(&terms.offer, pricing.price(), terms.life, terms.discount);
@@ -126,8 +129,8 @@ impl Market {
         }
     }
 
-    /// Takes a sample, and how many requests per second the service can do; the offers to publish, in the
-    /// place of all that were, where they have changed or those that are published have lived half their life.
+    /// Adds a sample and the service's capacity in requests per second. Returns the offers to publish in place of all
+    /// earlier ones. Empty unless the price has changed or half the lifetime of the published offers is over.
     pub fn observe(&mut self, seen: Observed, capacity: f64) -> &[Published] {
         self.ledger
             .set_capacity(self.terms.capacity.unwrap_or(capacity));
@@ -135,23 +138,23 @@ impl Market {
         self.offers.set(price, seen.at)
     }
 
-    /// The offer that holds now, for requests that leave compression to the server (`open`) or for all others; one and
-    /// the same where there is no discount.
+    /// The current offer for requests that leave compression to the server (`open`) or for all others. Without a
+    /// discount both are the same.
     pub fn current(&self, open: bool) -> &Published {
         self.offers.current(open)
     }
 
-    /// What the offer is called on which a request pays this price.
+    /// Name of the offer at which a request pays this price.
     pub fn offer_at(&self, price: Money, open: bool) -> String {
         self.offers.name(price, open)
     }
 
-    /// Whether the price moves up and down again and again: how often it has turned since the start.
+    /// Number of price reversals since the start. A high count shows that the price oscillates.
     pub const fn turns(&self) -> u64 {
         self.pricing.turns()
     }
 
-    /// Requests per second promised to clients by quotes that live.
+    /// Sum of the live quotes' rates, in requests per second.
     pub fn quoted(&mut self, now: Instant) -> f64 {
         self.ledger.quoted(now)
     }

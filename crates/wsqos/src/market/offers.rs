@@ -1,8 +1,8 @@
-//! Which offers are out in the world: those that hold now, and those before them that have not ended yet.
+//! The offers in use: the current ones, and earlier ones that have not expired.
 //!
-//! There is one price. Where those pay less who leave compression to the server, what they pay follows from it, and
-//! there are two offers, which change together. An offer's name holds its price, so that what a client has
-//! selected says what it was ready to pay.
+//! There is one price. With a discount for requests that leave compression to the server, there are two offers, and
+//! both follow from that price and change together. The name of an offer contains its price, so a selected name states
+//! the price that the client accepts.
 
 use std::collections::HashMap;
 
@@ -12,39 +12,38 @@ use super::Amount;
 use crate::qos::{Money, Protocols, Requires, Term};
 use crate::scan::NAMESPACE;
 
-/// An offer as it is published.
+/// An offer as published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Published {
-    /// Its name, one for each price: "standard@0.30", or "standard-open@0.24".
+    /// Its name, one per price: "standard@0.30", or "standard-open@0.24".
     pub name: String,
-    /// What a request costs.
+    /// Price of a request.
     pub price: Money,
-    /// How long it holds from when it is published.
+    /// Lifetime, from its publication.
     pub life: Span,
-    /// Only requests that leave compression to the server have it.
+    /// Valid only for requests that leave compression to the server.
     pub open: bool,
 }
 
-/// The present offers and those that may still be selected.
+/// The current offers and those that may still be selected.
 #[derive(Debug)]
 pub(super) struct Offers {
     base: String,
-    /// Of the price, in millionths.
+    /// Discount in millionths of the price.
     discount: u64,
     life: Span,
     price: Money,
-    /// The one for every request; behind it, where there is a discount, the one for those that leave compression to
-    /// the server.
+    /// The offer for every request. With a discount, a second one for requests that leave compression to the server.
     present: Vec<Published>,
-    /// When the present ones were last handed out to be published; never, before the first sample.
+    /// Time of the last publication of the current offers. `None` before the first sample.
     published: Option<Instant>,
-    /// Those before them and when they end, by name. Two at most for each price within a life.
+    /// Earlier offers by name, with their end. At most two per price within a lifetime.
     ending: HashMap<String, (Published, Instant)>,
 }
 
 impl Published {
-    /// What it asks of a client, in words that a broker matches: it has to state the protocol `open-compression`, by
-    /// which it leaves compression to the server.
+    /// Condition on the client, in the vocabulary of a broker: it must state the protocol `open-compression` and so
+    /// leave compression to the server.
     pub fn condition(&self) -> Option<Protocols> {
         self.open.then(|| Protocols {
             protocols: vec![Term {
@@ -90,13 +89,13 @@ impl Offers {
         kinds.collect()
     }
 
-    /// The present offer for requests that leave compression to the server, or for all others.
+    /// The current offer for requests that leave compression to the server, or for all others.
     pub(super) fn current(&self, open: bool) -> &Published {
         let last = if open { self.present.len() - 1 } else { 0 };
         &self.present[last]
     }
 
-    /// What a request of this kind pays at a price. A part of a millionth counts whole: only a price of 0 comes to 0.
+    /// Price for a request of this kind. Rounded up to a millionth, so only a price of 0 becomes 0.
     pub(super) fn due(&self, price: Money, open: bool) -> Money {
         let micros = u128::from(price.micros());
         let less = micros * u128::from(self.discount) / 1_000_000;
@@ -104,7 +103,7 @@ impl Offers {
         Amount::from_micros(due as u64).of(price.currency())
     }
 
-    /// What the offer is called on which a request of this kind pays so much.
+    /// Name of the offer at which a request of this kind pays this price.
     pub(super) fn name(&self, price: Money, open: bool) -> String {
         let kind = if open && self.discount > 0 {
             "-open"
@@ -114,7 +113,7 @@ impl Offers {
         format!("{}{kind}@{}", self.base, price.amount())
     }
 
-    /// Makes this the price; the offers to publish, where they must be.
+    /// Sets the price. Returns the offers to publish, if any.
     pub(super) fn set(&mut self, price: Money, now: Instant) -> &[Published] {
         self.ending.retain(|_, (_, until)| *until > now);
         if price != self.price {
@@ -136,7 +135,7 @@ impl Offers {
         &self.present
     }
 
-    /// The offer that a client has selected by this name; `None` where it is none of ours or has ended.
+    /// The offer that a client has selected by this name. `None` if it is unknown or has expired.
     pub(super) fn selected(&self, name: &str, now: Instant) -> Option<&Published> {
         let present = self.present.iter().find(|offer| offer.name == name);
         present.or_else(|| {

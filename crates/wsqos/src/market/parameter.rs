@@ -1,40 +1,40 @@
-//! Parameters that nothing could work with, named before anything starts.
+//! Validation of parameters before the start.
 
 use posthaste_units::Ratio;
 use thiserror::Error;
 
-/// Why something cannot work with its parameters.
+/// Reason why parameters are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum WrongParameter {
-    /// Bounds that are the wrong way round.
+    /// Bounds in the wrong order.
     #[error("low must not be above high: {low} is more than {high}")]
     Bounds {
-        /// As configured.
+        /// The configured value.
         low: Ratio,
-        /// As configured.
+        /// The configured value.
         high: Ratio,
     },
-    /// It must be more than zero.
+    /// The value must be positive.
     #[error("{0} must be more than zero")]
     Zero(&'static str),
-    /// It must lie within bounds.
+    /// The value must lie within bounds.
     #[error("{name} must be a number from {least} to {most}")]
     Range {
-        /// Which.
+        /// Name of the parameter.
         name: &'static str,
-        /// At least.
+        /// Minimum.
         least: f64,
-        /// At most.
+        /// Maximum.
         most: f64,
     },
 }
 
-/// That a comparison with zero has come out well.
+/// Fails with [`WrongParameter::Zero`] unless `is` holds.
 pub(super) fn positive(name: &'static str, is: bool) -> Result<(), WrongParameter> {
     is.then_some(()).ok_or(WrongParameter::Zero(name))
 }
 
-/// That a number lies within bounds.
+/// Fails with [`WrongParameter::Range`] unless `number` lies within the bounds.
 pub(super) fn within(
     name: &'static str,
     number: f64,

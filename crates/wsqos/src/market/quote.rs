@@ -1,8 +1,8 @@
-//! A quote: a price for one client, at a rate, until a point in time; and the token that proves it.
+//! A quote: a price for one client, at a rate, until a point in time, with a signed token.
 //!
-//! A token is what the quote says and a code over it and the client's name (HMAC-SHA256, RFC 2104), in
-//! base64url without padding. The name itself is not in it: whoever shows the token is known from
-//! elsewhere, and a token shown by another is as good as a forged one.
+//! A token consists of the quote and a message authentication code over the quote and the client's name (HMAC-SHA256,
+//! RFC 2104), in base64url without padding. It does not contain the name. The client must be identified by other means,
+//! and a token shown by another client counts as forged.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,34 +13,34 @@ use thiserror::Error;
 
 use crate::qos::{Currency, Money};
 
-/// Longest name of a client that is given quotes, in bytes.
+/// Maximum length of a client's name in a quote, in bytes.
 pub(super) const LONGEST_CLIENT: usize = 256;
 
-/// What a quote says, in bytes: number, millionths, currency, rate, end, for which requests.
+/// Bytes of the quote in a token: number, millionths, currency, rate, end, open or not.
 const SAID: usize = 8 + 8 + 3 + 8 + 8 + 1;
-/// Of the code, all.
+/// Bytes of the authentication code, not truncated.
 const CODE: usize = 32;
-/// Every token is so long, in characters.
+/// Length of every token, in characters.
 pub const TOKEN_LENGTH: usize = ((SAID + CODE) * 4).div_ceil(3);
 
 /// A price for one client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quote {
-    /// Which: no two quotes of a ledger have the same.
+    /// Number, unique within a ledger.
     pub number: u64,
-    /// To whom.
+    /// The client.
     pub client: String,
-    /// What a request costs.
+    /// Price of a request.
     pub price: Money,
-    /// Only for requests that leave compression to the server.
+    /// Valid only for requests that leave compression to the server.
     pub open: bool,
     /// Requests per second.
     pub rate: f64,
-    /// When it ends, by the clock of the process that gave it.
+    /// End, on the monotonic clock of the process that issued it.
     pub until: Instant,
 }
 
-/// What quotes are signed with. Keep it secret, and draw another at each start.
+/// Key that signs quotes. Keep it secret, and generate a new one at each start.
 #[derive(Clone)]
 pub struct Key(Hmac<Sha256>);
 
@@ -52,9 +52,9 @@ pub struct Key(Hmac<Sha256>);
 pub struct Forged;
 
 impl Key {
-    /// A key of 32 random bytes.
+    /// Creates a key from 32 random bytes.
     pub fn new(bytes: &[u8; 32]) -> Self {
-        // A key shorter than SHA-256's block is filled up with zeros (RFC 2104, section 2).
+        // RFC 2104, section 2: a key shorter than SHA-256's block is padded with zeros.
         let mut block = [0; 64];
         block[..bytes.len()].copy_from_slice(bytes);
         Self(Hmac::new(&block.into()))
@@ -70,7 +70,7 @@ impl Key {
         URL_SAFE_NO_PAD.encode(token)
     }
 
-    /// The quote of a token that `client` shows. The code is compared in constant time.
+    /// Verifies a token shown by `client` and returns its quote. The code is compared in constant time.
     pub fn read(&self, token: &str, client: &str) -> Result<Quote, Forged> {
         let mut bytes = [0; SAID + CODE];
         match URL_SAFE_NO_PAD.decode_slice(token, &mut bytes) {

@@ -1,15 +1,18 @@
-//! How a reply's packets are marked: what a client asks of the network, as a DiffServ code point.
+//! DSCP marks of replies: the treatment that a client requests from the network.
 //!
-//! [`Marks::decide`] goes through the places where somebody may have said it, and the first that says
-//! something counts: the request's SOAP header, `Prefer: mark=...`, the offer on which it was let in, the
-//! route's own mark, the HTTP field `Priority`. Priorities become a mark by a [`Table`], an urgency by
-//! another. Who asks from outside gets no mark but those that are allowed; what an offer promises and a route
-//! says is the provider's own word.
+//! [`Marks::decide`] uses the first source with a permitted mark:
 //!
-//! What a request says of itself comes before what was bought for all requests alike: a client whose offer
-//! promises little delay can still send work that may wait.
+//! 1. the request's SOAP header
+//! 2. `Prefer: mark=...`
+//! 3. the offer at which the request was admitted
+//! 4. the route's own mark
+//! 5. the HTTP field `Priority`
 //!
-//! `Priority` comes last because browsers send it with every request; a route that has a mark means it.
+//! A [`Table`] maps priorities to a mark, [`Urgencies`] map an urgency. Clients get only permitted marks. Offers and
+//! routes are the provider's own statement and get any.
+//!
+//! The request comes before the offer, because a client with a low-delay offer can still send work that may wait.
+//! `Priority` comes last, because browsers send it with every request, while a route's mark is deliberate.
 
 mod table;
 mod urgency;
@@ -23,23 +26,23 @@ pub use urgency::{Urgencies, Urgency};
 
 use crate::qos::Priorities;
 
-/// By what replies are marked.
+/// Rules for the marks of replies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marks {
     table: Table,
     urgencies: Urgencies,
-    /// A bit for each code point.
+    /// Permitted marks, one bit for each code point.
     allowed: u64,
 }
 
-/// What was said about the mark of a reply.
+/// The statements about the mark of a reply.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked<'a> {
-    /// What the request's SOAP header states; none where it states no priority.
+    /// Priorities in the request's SOAP header; `None` if it states none.
     pub soap: Option<&'a Priorities>,
     /// `Prefer: mark=...`.
     pub prefer: Option<Dscp>,
-    /// What the offer promises on which the request was let in.
+    /// Priorities promised by the offer at which the request was admitted.
     pub offer: Option<&'a Priorities>,
     /// The route's own mark.
     pub route: Option<Dscp>,
@@ -47,37 +50,37 @@ pub struct Asked<'a> {
     pub urgency: Option<Urgency>,
 }
 
-/// Where a mark comes from, in the order in which the places count.
+/// Source of a mark, in order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MarkOrigin {
     /// `transportQoSPriorities` in the request's SOAP header.
     SoapHeader,
     /// `Prefer: mark=...`.
     Prefer,
-    /// The offer on which the request was let in.
+    /// The offer at which the request was admitted.
     Offer,
     /// The route.
     Route,
     /// `Priority` (RFC 9218).
     Priority,
-    /// Nobody said anything, or nothing that is allowed.
+    /// No source states a permitted mark.
     Unasked,
 }
 
-/// A reply's mark.
+/// Mark of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// The code point.
     pub dscp: Dscp,
-    /// Who asked for it.
+    /// Source of the mark.
     pub origin: MarkOrigin,
-    /// Somebody asked for a mark that is not allowed and was passed over.
+    /// A requested mark was not permitted and was ignored.
     pub denied: bool,
 }
 
 impl Marks {
-    /// `allowed` holds the marks that may be asked for; none stands for every mark that `table` and
-    /// `urgencies` can give. The default mark always may.
+    /// Creates the rules. `allowed` lists the marks that clients may request; `None` permits every mark of `table` and
+    /// `urgencies`. The default mark is always permitted.
     pub fn new(table: Table, urgencies: Urgencies, allowed: Option<&[Dscp]>) -> Self {
         let bits = |marks: &[Dscp]| marks.iter().fold(1, |bits, mark| bits | bit(*mark));
         let allowed = match allowed {
@@ -138,7 +141,7 @@ fn bit(mark: Dscp) -> u64 {
 }
 
 impl MarkOrigin {
-    /// Every origin, in the order in which they count.
+    /// Every origin, in order of precedence.
     pub const ALL: [Self; 6] = [
         Self::SoapHeader,
         Self::Prefer,
@@ -200,7 +203,7 @@ mod tests {
             asked.soap = None
         });
         expect(Dscp::AF11, MarkOrigin::Prefer, |asked| asked.prefer = None);
-        // Stated, and nothing that a rule is about.
+        // The offer states priorities, but no rule matches them.
         expect(Dscp::DEFAULT, MarkOrigin::Offer, |asked| asked.offer = None);
         expect(Dscp::CS6, MarkOrigin::Route, |asked| asked.route = None);
         expect(Dscp::LE, MarkOrigin::Priority, |asked| asked.urgency = None);

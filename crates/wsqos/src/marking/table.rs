@@ -1,7 +1,7 @@
-//! Which priorities become which mark: rules in order, the first that holds decides.
+//! Rules that map priorities to a mark: the first matching rule decides.
 //!
-//! A priority is a number from 0, which matters most, to 10. A rule holds where each priority that it names
-//! is stated and in the rule's range. Where none holds, the reply has the default mark.
+//! A priority is a number from 0 (most important) to 10. A rule matches if each priority that it names is stated and
+//! within the rule's range. Without a match, the reply gets the default mark.
 
 use std::fmt;
 use std::str::FromStr;
@@ -39,7 +39,7 @@ pub struct Rule {
     pub mark: Dscp,
 }
 
-/// Priorities from the one to the other, both included: `0..2`, or `5` alone.
+/// Range of priorities, both ends included: `0..2`, or `5` alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range(Priority, Priority);
 
@@ -49,24 +49,26 @@ pub struct Range(Priority, Priority);
 pub struct UnknownRange(String);
 
 impl Table {
-    /// The mark for what was stated.
+    /// The mark for the stated priorities.
     pub fn mark(&self, stated: &Priorities) -> Dscp {
         let rule = self.0.iter().find(|rule| rule.holds(stated));
         rule.map_or(Dscp::DEFAULT, |rule| rule.mark)
     }
 
-    /// Its rules in their order.
+    /// The rules in order.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
         self.0.iter()
     }
 }
 
 impl Default for Table {
-    /// By the service classes of RFC 4594. Delay and jitter as little as possible is what telephony asks
-    /// for: EF (section 4.1). Who waits for an answer has low-latency data: AF2 (4.7). Who moves much, or
-    /// wants little of it lost, high-throughput data: AF1 (4.8); its first code point is the thesis's 0x0A.
-    /// What matters less is the first to be dropped within its class (RFC 2597). Neither delay nor
-    /// throughput matters to background work: LE (RFC 8622).
+    /// Rules after the service classes of RFC 4594:
+    ///
+    /// - Least delay and jitter: telephony, EF (section 4.1).
+    /// - Little delay: low-latency data, AF2 (section 4.7).
+    /// - High throughput or little loss: high-throughput data, AF1 (section 4.8). AF11 is the thesis's 0x0A.
+    /// - A lower priority within these classes: a higher drop precedence (RFC 2597).
+    /// - Neither delay nor throughput important: background work, LE (RFC 8622).
     fn default() -> Self {
         let rule = |mark| Rule {
             delay: None,
@@ -199,7 +201,7 @@ impl<'de> Deserialize<'de> for Range {
 mod tests {
     use super::*;
 
-    /// Delay, jitter, throughput, loss.
+    /// Priorities of delay, jitter, throughput and packet loss.
     fn stated(values: [Option<u8>; 4]) -> Priorities {
         let [delay, jitter, throughput, packet_loss] =
             values.map(|value| Priority::new(value.unwrap_or(u8::MAX)));

@@ -1,4 +1,4 @@
-//! `Priority` (RFC 9218): how urgent a client says that a reply is.
+//! `Priority` (RFC 9218): the urgency of a reply, as stated by the client.
 
 use posthaste_units::Dscp;
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::field::{pair, split};
 
-/// 0, the most urgent, to 7, which is for background work.
+/// Urgency from 0, the most urgent, to 7, for background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Urgency(u8);
 
@@ -17,17 +17,17 @@ pub struct Urgency(u8);
 pub struct Urgencies([Dscp; 8]);
 
 impl Urgency {
-    /// What a `Priority` without an urgency means (section 4.1).
+    /// Urgency of a `Priority` field without one (section 4.1).
     const UNSAID: Self = Self(3);
 
-    /// None above 7.
+    /// Returns `None` above 7.
     pub fn new(value: u8) -> Option<Self> {
         (value <= 7).then_some(Self(value))
     }
 
-    /// Reads the field's lines: `u=1, i`. None where there is no field; the last urgency counts (RFC 8941,
-    /// section 3.2), what is none is passed over (RFC 9218, section 4). Whether the reply can be used in pieces
-    /// (`i`) says nothing about the network.
+    /// Reads the field's lines, such as `u=1, i`. Returns `None` without a field. The last urgency counts (RFC 8941,
+    /// section 3.2). Invalid ones are ignored (RFC 9218, section 4), and so is `i` (incremental), which does not
+    /// concern the network.
     pub fn read<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
         let members = lines.into_iter().flat_map(|line| split(line, b','));
         members.fold(None, |urgency, member| {
@@ -46,15 +46,15 @@ impl Urgencies {
         self.0[usize::from(urgency.0)]
     }
 
-    /// All of them, the most urgent first.
+    /// The marks, the most urgent first.
     pub fn marks(&self) -> &[Dscp] {
         &self.0
     }
 }
 
 impl Default for Urgencies {
-    /// What somebody waits for before anything can be shown is low-latency data (RFC 4594, section 4.7), 3 is
-    /// what is asked for without a word and stays unmarked, 7 is background work (RFC 8622).
+    /// Urgencies 0 to 2 are low-latency data (RFC 4594, section 4.7). 3 is the default of unspecific requests and stays
+    /// unmarked. 7 is background work (RFC 8622).
     fn default() -> Self {
         let (high, usual) = (Dscp::AF21, Dscp::DEFAULT);
         Self([high, high, Dscp::AF22, usual, usual, usual, usual, Dscp::LE])

@@ -1,4 +1,4 @@
-//! `always`: what other proxies do with gzip on. The menu's first step, whatever it costs.
+//! `always`: uses the menu's first step at any cost, as other proxies do with gzip on.
 
 use super::{Decision, Question};
 use crate::reason::Reason;

@@ -1,17 +1,17 @@
-//! `ladder`: `threshold` with better steps while there is plenty, and the cheapest when there is not.
+//! `ladder`: `threshold` with more effort while CPU time is plentiful, and the cheapest step otherwise.
 //!
-//! Which step can be afforded is asked of what the cheapest would take for everybody, which does not
-//! depend on the step that is taken: climbing never makes the ladder shorter.
+//! The affordable effort follows from the cost of the cheapest step for all replies. That cost does not depend on the
+//! chosen step, so choosing a higher step does not reduce the affordable effort.
 
 use super::{Choice, Decision, Question};
 use crate::purse::Purse;
 use crate::reason::Reason;
 
-/// The part of the allowance that dearer steps may fill: beyond it, replies would go plain so that others
-/// are a little smaller.
+/// Part of the allowance that more expensive steps may use. Beyond it, some replies would stay uncompressed so that
+/// others are a little smaller.
 const FILL: f64 = 0.8;
 
-/// A dearer step must leave at most this part of the bytes of a cheaper one.
+/// Maximum size of the result of a more expensive step, relative to a cheaper one.
 const WORTH: f64 = 0.97;
 
 pub(super) fn choose(question: &Question<'_>, purse: &mut Purse) -> Decision {

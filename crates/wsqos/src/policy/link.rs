@@ -1,10 +1,9 @@
-//! `link`: compress where the reply arrives earlier for it, with the step that makes it arrive earliest.
+//! `link`: compresses if the reply then arrives earlier, with the step that makes it arrive earliest.
 //!
-//! Arriving takes the processor's time at its present price and the line's time for what is left. The
-//! price is the time itself over the idle share, 1/(1 - busy): the mean wait in a queue grows so. For
-//! clients that leave it open it rises further as the purse empties, so that what can be afforded goes
-//! where it saves most: it settles where those who find it worth its price take just what comes in.
-//! Where the kernel does not know the line yet, it is [`threshold`](super::threshold).
+//! The arrival time is the CPU time, weighted, plus the transfer time of the result. The weight is 1/(1 - busy),
+//! because the mean wait in a queue grows like that. For optional replies the weight also rises as the token bucket
+//! empties, so that CPU time goes to the replies that gain most. It settles at the weight at which demand equals the
+//! allowance. Without data about the client's path, the policy is [`threshold`](super::threshold).
 
 use posthaste_units::{Size, Span};
 
@@ -14,7 +13,7 @@ use crate::purse::Purse;
 use crate::reason::Reason;
 use crate::wish::Wish;
 
-/// A processor that is busier, and a purse that is emptier, raise the price no further.
+/// Lower bound of the idle share and of the bucket's fill level. It limits the weight.
 const LEAST: f64 = 0.01;
 
 pub(super) fn choose(question: &Question<'_>, purse: &mut Purse) -> Decision {
@@ -27,7 +26,7 @@ pub(super) fn choose(question: &Question<'_>, purse: &mut Purse) -> Decision {
         Wish::Always => 1.0,
         wish => purse.fullness(wish).max(LEAST),
     };
-    // What is at hand takes no time to make.
+    // Cached results cost no CPU time.
     let cpu = |choice: &Choice| match question.is_at_hand(choice) {
         true => Span::ZERO,
         false => choice.cpu,

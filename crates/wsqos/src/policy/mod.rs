@@ -1,8 +1,8 @@
-//! Compress this reply, and how? Policies by name, each one function from a question to a choice.
+//! Compression policies by name, each a function from a question to a choice.
 //!
-//! [`Policy::decide`] asks in this order: may the reply be transformed at all, did the client refuse, is
-//! there a coding that both know; only then the policy. A policy knows nothing of the others and keeps
-//! nothing: what is remembered lies in [`Purse`], [`Prices`] and the [`Outlook`], which all share.
+//! [`Policy::decide`] checks in this order: the reply may be transformed, the client did not refuse, and both share a
+//! coding. Only then it calls the policy. Policies are independent and stateless. The state is in [`Purse`] (CPU token
+//! bucket), [`Prices`] (cost model) and [`Outlook`] (load estimate), which all policies share.
 
 mod always;
 mod ladder;
@@ -29,7 +29,7 @@ use crate::reply::{Reply, Rules};
 use crate::step::{Codings, Menu, Step, Steps};
 use crate::wish::{Form, Preference, Wish};
 
-/// How a gateway decides.
+/// Rule that decides about compression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, JsonSchema)]
 #[schemars(rename_all = "lowercase", inline)]
 pub enum Policy {
@@ -60,51 +60,51 @@ pub const POLICIES: [Policy; 5] = [
 #[error("there is no policy {0:?}: write one of {list}", list = POLICIES.map(Policy::name).join(", "))]
 pub struct UnknownPolicy(pub String);
 
-/// All that a decision depends on.
+/// The inputs of a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// When it is asked.
+    /// Time of the decision.
     pub now: Instant,
-    /// What the client wishes.
+    /// The client's preference.
     pub preference: Preference,
-    /// In which form it wants the reply, where its SOAP header says so.
+    /// The form that the client's SOAP header requests.
     pub form: Form,
-    /// Which codings it takes.
+    /// The codings that the client accepts.
     pub accept: Accept,
     /// The reply's head.
     pub reply: Reply,
     /// The route's rules.
     pub rules: &'a Rules,
-    /// The steps on offer.
+    /// The available steps.
     pub menu: &'a Menu,
-    /// The steps whose result for this very reply is at hand, so that it costs nothing.
+    /// The steps with a cached result for this reply, at no cost.
     pub at_hand: Steps,
-    /// What can be afforded.
+    /// The load estimate.
     pub outlook: Outlook,
-    /// How long the deciding thread has been busy without a pause, which bounds what waits behind this
-    /// reply; zero where nobody measures it.
+    /// Time that the deciding thread has been busy without a pause, an upper bound on the work queued behind this
+    /// reply. Zero if not measured.
     pub backlog: Span,
-    /// The client's line, where the kernel knows it.
+    /// The client's network path, if the kernel knows it.
     pub line: Option<Line>,
-    /// What each step costs and saves.
+    /// The cost model.
     pub prices: &'a Prices,
 }
 
-/// What becomes of a reply.
+/// Decision about a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// How it is compressed; none leaves it as it is.
+    /// Compression step; `None` leaves the reply unchanged.
     pub step: Option<Step>,
-    /// In which form.
+    /// Form of compression.
     pub form: Form,
-    /// Why.
+    /// Reason of the decision.
     pub reason: Reason,
-    /// What was paid for it, where the client had left it open and a policy watches the demand: the
-    /// gateway reports what it spends, and closes it.
+    /// CPU reservation, if the reply was optional and the policy depends on the load. The gateway reports the CPU time
+    /// that it uses and closes the reservation.
     pub bill: Option<Bill>,
 }
 
-/// A step that the client takes, with what it would cost and give here.
+/// A step that the client accepts, with its cost and result size for this reply.
 #[derive(Clone, Copy, Debug)]
 struct Choice {
     step: Step,
@@ -124,7 +124,7 @@ impl Policy {
         }
     }
 
-    /// Decides about one reply. Optional replies are paid for out of `purse`.
+    /// Decides about one reply. Optional replies are charged to `purse`.
     pub fn decide(self, question: &Question<'_>, purse: &mut Purse) -> Decision {
         if let Some(reason) = question.obstacle() {
             return Decision::plain(reason);
@@ -167,7 +167,7 @@ impl Decision {
 }
 
 impl Question<'_> {
-    /// What stands before every policy: the reply's own rules, a refusal, no coding in common.
+    /// Obstacle before every policy: the reply's own rules, a refusal, or no common coding.
     pub fn obstacle(&self) -> Option<Reason> {
         if let Some(reason) = self.reply.obstacle(self.rules) {
             return Some(reason);
@@ -178,8 +178,8 @@ impl Question<'_> {
         self.codings().is_empty().then_some(Reason::NotAcceptable)
     }
 
-    /// The form that is possible: the Body alone only of an envelope that is no fault, so that whoever
-    /// answers for the client need not unpack it to see that the call failed.
+    /// The possible form. The Body alone is compressed only in a SOAP reply with status 200. A fault stays readable,
+    /// so that the client's SOAP library need not unpack it to detect the failed call.
     fn form(&self) -> Form {
         let reply = &self.reply;
         match reply.media == Media::Soap && reply.status == 200 {
@@ -220,8 +220,8 @@ impl Question<'_> {
         self.reply.length.unwrap_or(UNKNOWN_LENGTH)
     }
 
-    /// Takes `choice` for a client that asks; for one that leaves it open, if it is at hand or the purse pays for
-    /// it. What the purse does not pay for may be at hand by another step.
+    /// Uses `choice` if the client asks for compression. If it leaves it open, uses `choice` only if it is cached or
+    /// the bucket has CPU time for it. Otherwise uses a cached result of another step, if any.
     fn settle(
         &self,
         choice: Choice,
@@ -251,7 +251,7 @@ impl Question<'_> {
         }
     }
 
-    /// Whether there is nothing to compute: what is kept are contents, not Bodies.
+    /// Returns true for a cached result. Only contents are cached, not Bodies.
     fn is_at_hand(&self, choice: &Choice) -> bool {
         self.form() == Form::Content && self.at_hand.has(choice.step)
     }

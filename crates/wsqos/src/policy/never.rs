@@ -1,4 +1,4 @@
-//! `never`: the plain path, to compare with and to switch to.
+//! `never`: no compression, for comparison and as a fallback.
 
 use super::Decision;
 use crate::reason::Reason;

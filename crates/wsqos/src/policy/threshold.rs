@@ -1,8 +1,8 @@
 //! `threshold`: the papers' rule ("Performance Considerations for Mobile Web Services", section 5).
 //!
-//! At low demand all are compressed who did not refuse, at high demand only those who asked. The papers
-//! switch between the two; here the purse lets through as many of the others as fit under the threshold.
-//! The step is the menu's first.
+//! Low demand: compresses for all clients that do not refuse. High demand: compresses only for those that ask. The
+//! papers switch between the two. Here the CPU token bucket admits as many of the optional replies as fit under the
+//! threshold. The step is the menu's first.
 
 use super::{Decision, Question};
 use crate::purse::Purse;

@@ -1,7 +1,7 @@
-//! How much one document, offer or requirement may hold, however it was written.
+//! Limits on the size of a document, offer or requirement in any format.
 //!
-//! Comparing an offer with a requirement takes time in proportion to both: what cannot be compared in
-//! microseconds is refused when it comes, and not found out by the one who asks.
+//! The comparison of an offer with a requirement takes time in proportion to both. One that cannot be compared in
+//! microseconds is rejected on arrival, instead of slowing down lookups.
 
 use thiserror::Error;
 
@@ -9,22 +9,22 @@ use super::definition::{Custom, Definition, Info, Protocols, Term};
 use super::document::{Offer, Offers, Requirement};
 use super::ontology::Ontology;
 
-/// Bytes of a document.
+/// Maximum size of a document in bytes.
 pub const BYTES: usize = 1 << 20;
-/// Bytes of a name, a unit or a URL.
+/// Maximum length of a name, a unit or a URL in bytes.
 pub const TEXT: usize = 512;
-/// Offers of one document.
+/// Maximum number of offers in one document.
 pub const OFFERS: usize = 1_000;
-/// Documents that one includes.
+/// Maximum number of documents that one includes.
 pub const INCLUDES: usize = 16;
-/// Operations of a definition.
+/// Maximum number of operations in a definition.
 pub const OPERATIONS: usize = 128;
-/// Custom metrics, custom priorities, groups of protocols, protocols or parties of one group.
+/// Maximum number of custom metrics, custom priorities, groups of protocols, and protocols or parties of one group.
 pub const LIST: usize = 32;
-/// Names that an ontology defines, of each kind.
+/// Maximum number of names of each kind that an ontology defines.
 pub const TERMS: usize = 1_000;
 
-/// More than there may be of something.
+/// A limit is exceeded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{count} {what}: {most} at most")]
 pub struct Excess {

@@ -1,7 +1,7 @@
-//! A statement of quality: of a service's servers, its network, its security, its contract and its price.
+//! Quality-of-service definition: a service's servers, network, security, contract and price.
 //!
-//! The names are those of the WS-QoS schema, in XML as in JSON. What is not stated is `None` and not a number:
-//! an offer that says nothing of its processing time has promised none.
+//! The names are those of the WS-QoS schema, in XML and in JSON. A value that is not stated is `None`, not a number: an
+//! offer without a processing time promises none.
 
 use std::collections::BTreeMap;
 
@@ -11,26 +11,26 @@ use serde::{Deserialize, Serialize};
 
 use super::money::Money;
 
-/// What an offer promises or a requirement asks for.
+/// The promises of an offer, or the needs of a requirement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Definition {
-    /// For every operation that is not named.
+    /// Values for every operation that is not named.
     #[serde(rename = "defaultQoSInfo")]
     pub default: Info,
-    /// By the name of a WSDL operation; what stands here counts before what stands in the default.
+    /// Values by name of a WSDL operation. They take precedence over the default.
     #[serde(
         rename = "operationQoSInfo",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub operations: BTreeMap<String, Info>,
-    /// Who watches over the contract, and how.
+    /// Monitoring of the contract.
     #[serde(
         rename = "contractAndMonitoring",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub contracts: Vec<Contract>,
-    /// Of an offer: what a call costs. Of a requirement: what it may cost at most.
+    /// Price of a call in an offer; maximum price in a requirement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Money>,
 }
@@ -39,10 +39,10 @@ pub struct Definition {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Info {
-    /// Of the servers.
+    /// Metrics of the servers.
     #[serde(rename = "serverQoSMetrics")]
     pub server: Server,
-    /// Of the network.
+    /// Priorities of the network.
     #[serde(rename = "transportQoSPriorities")]
     pub transport: Priorities,
     /// Protocols for security and transactions.
@@ -53,20 +53,20 @@ pub struct Info {
     pub security: Vec<Protocols>,
 }
 
-/// What servers do.
+/// Server metrics.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Server {
-    /// From a request's arrival to its reply, at most; in milliseconds as written.
+    /// Maximum time from a request's arrival to its reply. Written in milliseconds.
     #[serde(with = "milliseconds", skip_serializing_if = "Option::is_none")]
     pub processing_time: Option<Span>,
-    /// At least so many.
+    /// Minimum rate of requests per second.
     #[serde(with = "per_second", skip_serializing_if = "Option::is_none")]
     pub requests_per_second: Option<Rate>,
-    /// The share of requests that are answered well, at least.
+    /// Minimum share of requests that are answered well.
     #[serde(with = "share", skip_serializing_if = "Option::is_none")]
     pub reliability: Option<Ratio>,
-    /// The share of time in which the service can be reached, at least.
+    /// Minimum share of time in which the service can be reached.
     #[serde(with = "share", skip_serializing_if = "Option::is_none")]
     pub availability: Option<Ratio>,
     /// Metrics that an ontology defines.
@@ -74,20 +74,20 @@ pub struct Server {
     pub custom: Vec<Custom<Number>>,
 }
 
-/// What matters of the network, 0 to 10: an offer's number is enough where it is at most the one asked for.
+/// Network priorities, 0 to 10. An offered number is adequate if it is at most the required one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Priorities {
-    /// How long a packet takes.
+    /// Priority of a short packet delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Priority>,
-    /// How much that varies.
+    /// Priority of a small variation of the delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Priority>,
-    /// How much gets through.
+    /// Priority of a high throughput.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throughput: Option<Priority>,
-    /// How many get lost.
+    /// Priority of a low packet loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packet_loss: Option<Priority>,
     /// Priorities that an ontology defines.
@@ -95,51 +95,51 @@ pub struct Priorities {
     pub custom: Vec<Custom<Priority>>,
 }
 
-/// Protocols, and how many of them the other side must have.
+/// Protocols, and the number of them that the other side must have.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Protocols {
-    /// Which there are.
+    /// The supported protocols.
     #[serde(rename = "protocol")]
     pub protocols: Vec<Term>,
-    /// How many of them the other side must have.
+    /// Number of them that the other side must have.
     pub requires: Requires,
 }
 
-/// How a contract is watched: by which protocols, trusting whom.
+/// Monitoring of a contract: protocols and trusted parties.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Contract {
-    /// Which protocols there are.
+    /// The supported protocols.
     #[serde(rename = "protocol", skip_serializing_if = "Vec::is_empty")]
     pub protocols: Vec<Term>,
-    /// Whom this side trusts.
+    /// Parties that this side trusts.
     #[serde(rename = "trustedParty", skip_serializing_if = "Vec::is_empty")]
     pub parties: Vec<Party>,
-    /// How many of each the other side must have.
+    /// Number of each that the other side must have.
     pub requires: Requires,
 }
 
-/// How many of a list the other side must have.
+/// Number of list members that the other side must have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Requires {
-    /// None: the list says what this side has.
+    /// None. The list only states the members that this side has.
     #[default]
     None,
     /// At least one.
     One,
-    /// Every one.
+    /// All of them.
     All,
 }
 
-/// A name that an ontology defines; the same name in two ontologies is two things.
+/// A name that an ontology defines. The same name in two ontologies has two meanings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Term {
     /// The name.
     pub name: String,
-    /// The ontology's URL.
+    /// URL of the ontology.
     pub ontology: String,
 }
 
@@ -147,10 +147,10 @@ pub struct Term {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Party {
-    /// Its name, for people.
+    /// Name for readers.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Its address, by which it is known.
+    /// URL that identifies the party.
     pub url: String,
 }
 
@@ -178,7 +178,7 @@ pub struct Number(f64);
 pub struct Priority(u8);
 
 impl Definition {
-    /// The memory that it takes beside numbers, priorities and a price, in bytes, about.
+    /// Approximate memory in bytes, excluding numbers, priorities and a price.
     pub(crate) fn bytes(&self) -> usize {
         let info = |info: &Info| size_of::<Info>() + info.held();
         let operations = self.operations.iter();
@@ -190,13 +190,13 @@ impl Definition {
         });
         let operations = operations.map(|(name, own)| name.len() + info(own));
         let held = self.default.held() + operations.sum::<usize>() + contracts.sum::<usize>();
-        // Numbers, priorities and a price alone are kept in less.
+        // A definition with only numbers, priorities and a price has a compact form.
         held + if held == 0 { 0 } else { size_of::<Self>() }
     }
 }
 
 impl Info {
-    /// Bytes of what it refers to.
+    /// Bytes on the heap.
     fn held(&self) -> usize {
         let groups = self.security.iter();
         customs(&self.server.custom)
@@ -220,7 +220,7 @@ fn terms(terms: &[Term]) -> usize {
 }
 
 impl Number {
-    /// `None` where it is not finite.
+    /// Returns `None` unless the number is finite.
     pub fn new(value: f64) -> Option<Self> {
         value.is_finite().then_some(Self(value))
     }
@@ -232,10 +232,10 @@ impl Number {
 }
 
 impl Priority {
-    /// The least and the most there is.
+    /// Valid priorities.
     pub const RANGE: std::ops::RangeInclusive<u8> = 0..=10;
 
-    /// `None` outside [`Priority::RANGE`].
+    /// Returns `None` outside [`Priority::RANGE`].
     pub fn new(value: u8) -> Option<Self> {
         Self::RANGE.contains(&value).then_some(Self(value))
     }
@@ -275,7 +275,7 @@ impl From<Priority> for u8 {
 }
 
 impl<T> Custom<T> {
-    /// Whether this is a value of the same thing.
+    /// Returns true if both have the same name and ontology.
     pub fn is_of(&self, other: &Self) -> bool {
         self.name == other.name && self.ontology == other.ontology
     }
@@ -292,13 +292,13 @@ impl Requires {
     }
 }
 
-/// The longest processing time, in ms: ten days. Up to here every nanosecond has a number of its own.
+/// Maximum processing time in ms: ten days. Up to this value every nanosecond has a distinct number.
 const LONGEST: f64 = 864e6;
 
-/// What a processing time must be.
+/// Description of a valid processing time.
 pub(super) const MILLISECONDS: &str = "milliseconds, not negative, at most ten days";
 
-/// Milliseconds as a plain number.
+/// Converts milliseconds. Returns `None` outside 0 to ten days.
 pub(super) fn span_of_milliseconds(value: f64) -> Option<Span> {
     let nanos = (value * 1e6).round();
     (0.0..=LONGEST)

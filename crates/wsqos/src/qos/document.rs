@@ -1,4 +1,4 @@
-//! What a `.wsqos` file holds: an ontology, a requirement, or offers.
+//! Content of a `.wsqos` file: an ontology, a requirement, or offers.
 
 use jiff::Timestamp;
 use posthaste_soap::xml::Scanner;
@@ -12,51 +12,51 @@ use super::xml::{self, DocumentError};
 /// A document of the vocabulary.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Document {
-    /// What names mean.
+    /// Definitions of names.
     Ontology(Ontology),
-    /// What a client asks for.
+    /// The needs of a client.
     Requirement(Requirement),
-    /// What a provider promises.
+    /// The promises of a provider.
     Offers(Offers),
 }
 
-/// A provider's offers.
+/// Offers of one provider.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Offers {
-    /// URLs of documents with more of them; nothing here fetches them.
+    /// URLs of documents with more offers. Not fetched here.
     pub includes: Vec<String>,
     /// The offers.
     pub offers: Vec<Offer>,
 }
 
-/// A requirement: what an offer is compared with.
+/// Requirement of a client, compared with offers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Requirement {
-    /// Its name, for people; may be empty.
+    /// Name for readers; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// What it asks for.
+    /// The needed promises.
     pub qos: Definition,
 }
 
-/// An offer: a definition that holds until its end. It always has a price.
+/// An offer: a definition that holds until it expires. It always has a price.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Offer {
-    /// A class of service: Gold, Silver. One name stands once for a provider and an interface.
+    /// Class of service, such as Gold or Silver. Unique for a provider and an interface.
     pub name: String,
-    /// From this moment on it is no more.
+    /// End of validity. The offer is expired from this moment on.
     pub expires: Timestamp,
-    /// Where the service is called, if it says so: a URL.
+    /// URL of the service, if stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// What it promises.
+    /// The promises.
     pub qos: Definition,
 }
 
 impl Document {
-    /// Reads a document; also where it is the element that `scanner` has started last, as inside a WSDL.
+    /// Reads a document from the element that `scanner` has started last, which may be inside a WSDL.
     pub fn read_from(scanner: &mut Scanner<'_>) -> Result<Self, DocumentError> {
         let document = xml::read(scanner)?;
         document.check()?;
@@ -78,12 +78,12 @@ impl Document {
         out
     }
 
-    /// Appends the document's root element, for another document to hold it.
+    /// Appends the document's root element, for use inside another document.
     pub fn write_into(&self, out: &mut String) {
         xml::write(self, out);
     }
 
-    /// Whether everything is within [`bounds`].
+    /// Fails if a limit in [`bounds`] is exceeded.
     pub fn check(&self) -> Result<(), Excess> {
         match self {
             Self::Ontology(ontology) => bounds::ontology(ontology),
@@ -94,14 +94,14 @@ impl Document {
 }
 
 impl Offer {
-    /// Whether everything is within [`bounds`].
+    /// Fails if a limit in [`bounds`] is exceeded.
     pub fn check(&self) -> Result<(), Excess> {
         bounds::offer(self)
     }
 }
 
 impl Requirement {
-    /// Whether everything is within [`bounds`].
+    /// Fails if a limit in [`bounds`] is exceeded.
     pub fn check(&self) -> Result<(), Excess> {
         bounds::requirement(self)
     }

@@ -1,12 +1,12 @@
-//! WS-QoS: what offers promise, what requirements ask for, and whether the one is enough for the other.
+//! WS-QoS: offers, requirements and their comparison.
 //!
-//! A [`Definition`] says it for both: an [`Offer`] has a price and an end, a [`Requirement`] may have a price at most. Both are
-//! read from XML ([`Document::read`]) in the vocabulary of the WS-QoS schema, or from JSON (serde, the same
-//! names), strictly and within [`bounds`]. An [`Ontology`] says which way a custom metric is better, [`Rates`]
-//! what a currency is worth. [`objections`] says what speaks against an offer, [`is_adequate`] whether
-//! anything does, and [`Ranking`] which of several adequate offers is best.
+//! A [`Definition`] is the common part of both. An [`Offer`] adds an end and needs a price, a [`Requirement`] may state
+//! a maximum price. Both are read strictly and within [`bounds`], from XML in the vocabulary of the WS-QoS schema
+//! ([`Document::read`]) or from JSON (serde, the same names). An [`Ontology`] defines the better direction of a custom
+//! metric, [`Rates`] are exchange rates. [`objections`] lists the mismatches of an offer, [`is_adequate`] tests for
+//! any, and [`Ranking`] orders adequate offers.
 //!
-//! Where offers come from, how they are kept and found is a broker's.
+//! Sources, storage and search of offers belong to a broker.
 
 pub mod bounds;
 mod definition;

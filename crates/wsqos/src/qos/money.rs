@@ -1,6 +1,6 @@
-//! Prices: exact amounts in a currency, and what currencies are worth.
+//! Prices: exact amounts in a currency, and exchange rates.
 //!
-//! Amounts are whole millionths, so that 0.10 added ten times is 1 and nothing is ever NaN or negative.
+//! Amounts are whole millionths, so 0.10 added ten times is 1. No amount is NaN or negative.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,12 +10,12 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Millionths in one.
+/// Millionths in a unit.
 const MICROS: u64 = 1_000_000;
-/// Digits behind the point.
+/// Maximum number of decimals.
 const DIGITS: usize = 6;
 
-/// A currency's code of three capital letters (ISO 4217).
+/// Currency code of three capital letters (ISO 4217).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Currency([u8; 3]);
@@ -29,45 +29,45 @@ pub struct Money {
     currency: Currency,
 }
 
-/// What each currency is worth in one of them.
+/// Exchange rates to a base currency.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rates {
     base: Currency,
     worth: BTreeMap<Currency, f64>,
 }
 
-/// Why something is no price.
+/// Reason why a price or rate is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MoneyError {
-    /// No code of a currency.
+    /// Not a currency code.
     #[error("{0:?} is no currency: want three capital letters, as EUR")]
     Currency(String),
-    /// No amount.
+    /// Not an amount.
     #[error(
         "{0:?} is no amount: want a decimal number of at most {DIGITS} digits behind the point, not negative, below 10^12"
     )]
     Amount(String),
-    /// A worth that nothing can be computed with.
+    /// Exchange rate out of range.
     #[error("1 {0} must be worth more than 0 and less than 10^9")]
     Worth(Currency),
 }
 
-/// Largest amount, in whole units.
+/// Upper bound of amounts, exclusive, in whole units.
 const MOST: u64 = 1_000_000_000_000;
 
 impl Money {
-    /// So many millionths of a currency's unit; `None` from 10^12 units on.
+    /// Creates an amount of `micros` millionths. Returns `None` from 10^12 units on.
     pub fn from_micros(micros: u64, currency: Currency) -> Option<Self> {
         (micros < MOST * MICROS).then_some(Self { micros, currency })
     }
 
-    /// `amount`, as "0.40", in `currency`.
+    /// Parses `amount`, such as "0.40", in `currency`.
     pub fn new(amount: &str, currency: Currency) -> Result<Self, MoneyError> {
         let micros = micros(amount).ok_or_else(|| MoneyError::Amount(amount.to_owned()))?;
         Ok(Self { micros, currency })
     }
 
-    /// Millionths.
+    /// The amount in millionths.
     pub const fn micros(self) -> u64 {
         self.micros
     }
@@ -77,7 +77,7 @@ impl Money {
         self.currency
     }
 
-    /// The amount as it is written in a document.
+    /// The amount as written in a document.
     pub fn amount(self) -> String {
         decimal_text(self.micros)
     }
@@ -105,13 +105,13 @@ impl Currency {
 }
 
 impl Rates {
-    /// Only `base` is known.
+    /// Creates rates with `base` as the only known currency.
     pub fn new(base: Currency) -> Self {
         let worth = BTreeMap::from([(base, 1.0)]);
         Self { base, worth }
     }
 
-    /// 1 `currency` is worth so much of the base; that of the base itself stays 1.
+    /// Sets the worth of 1 `currency` in the base currency. That of the base itself stays 1.
     pub fn set(&mut self, currency: Currency, worth: f64) -> Result<(), MoneyError> {
         if !(worth > 0.0 && worth < 1e9) {
             return Err(MoneyError::Worth(currency));
@@ -122,20 +122,20 @@ impl Rates {
         Ok(())
     }
 
-    /// The currency in which the others are counted.
+    /// The base currency.
     pub const fn base(&self) -> Currency {
         self.base
     }
 
-    /// An amount in millionths of the base; `None` for a currency that nobody has told the worth of.
+    /// Converts an amount to millionths of the base currency. Returns `None` if the rate is unknown.
     ///
-    /// What costs more in one currency never costs less here, and equal amounts stay equal.
+    /// The conversion keeps the order of amounts in one currency, and equal amounts stay equal.
     pub fn in_base(&self, money: Money) -> Option<u64> {
         if money.currency == self.base {
             return Some(money.micros);
         }
         let worth = self.worth.get(&money.currency)?;
-        // Below 10^27: a cast would saturate at 1.8 * 10^19, which is more than any amount.
+        // Below 10^27: the cast would saturate at 1.8 * 10^19, which exceeds any amount.
         Some((money.micros as f64 * worth).round() as u64)
     }
 }
@@ -157,7 +157,7 @@ pub(crate) fn micros(text: &str) -> Option<u64> {
 
 pub(crate) fn decimal_text(micros: u64) -> String {
     let part = format!("{:0DIGITS$}", micros % MICROS);
-    // Two digits at least, as people write prices.
+    // At least two decimals, as usual for prices.
     let kept = part.trim_end_matches('0').len().max(2);
     format!("{}.{}", micros / MICROS, &part[..kept])
 }
@@ -193,7 +193,7 @@ impl fmt::Display for Currency {
     }
 }
 
-/// An amount and a currency, with or without a space between: "0.40 EUR".
+/// Parses an amount and a currency, with or without a space between them: "0.40 EUR".
 impl FromStr for Money {
     type Err = MoneyError;
 
@@ -210,7 +210,7 @@ impl fmt::Display for Money {
     }
 }
 
-/// JSON has the amount as a text, "0.40": a number there is a binary one in most programs.
+/// Amounts in JSON are strings, "0.40", because most programs read JSON numbers as binary ones.
 mod decimal {
     use serde::{Deserialize, Deserializer, Serializer};
 

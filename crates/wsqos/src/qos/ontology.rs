@@ -1,10 +1,10 @@
-//! Ontologies: what custom metrics, priorities and protocols mean.
+//! Ontologies: definitions of custom metrics, priorities and protocols.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-/// Whether more or less of a metric is better.
+/// Better direction of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Direction {
     /// More is better: `inc`.
@@ -15,16 +15,16 @@ pub enum Direction {
     Decreasing,
 }
 
-/// What a metric is.
+/// Definition of a metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metric {
-    /// Which way is better.
+    /// Better direction.
     pub direction: Direction,
-    /// What it is counted in.
+    /// Unit of the values.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
-    /// The percentile that a value is, where it is one: 0 to 100.
+    /// Percentile that a value represents, if any: 0 to 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percentile: Option<f64>,
 }
@@ -33,13 +33,13 @@ pub struct Metric {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ontology {
-    /// By name.
+    /// Metrics by name.
     #[serde(rename = "metricDefinition")]
     pub metrics: BTreeMap<String, Metric>,
-    /// By name.
+    /// Names of priorities.
     #[serde(rename = "priorityDefinition")]
     pub priorities: BTreeSet<String>,
-    /// By name.
+    /// Names of protocols.
     #[serde(rename = "protocolDefinition")]
     pub protocols: BTreeSet<String>,
 }

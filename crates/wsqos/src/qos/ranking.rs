@@ -1,4 +1,4 @@
-//! Which of several adequate offers is best.
+//! Order of adequate offers.
 
 use std::cmp::Ordering;
 
@@ -7,42 +7,42 @@ use serde::{Deserialize, Serialize};
 use super::document::Offer;
 use super::matching::World;
 
-/// How to choose among adequate offers.
+/// Rule to choose among adequate offers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ranking {
-    /// The cheapest, as in the thesis; of equal prices the one that holds longest.
+    /// The cheapest, as in the thesis. Of equal prices, the one with the latest expiry.
     #[default]
     Cheapest,
-    /// The best by weighted sum, each metric counted from the worst to the best offer there is.
+    /// The best weighted sum, with each metric scaled from the worst to the best of the offers.
     Weighted(Weights),
-    /// All to which no other is better in one thing and as good in all others; the cheapest first.
+    /// All offers that no other dominates (better in one metric, at least as good in all others), the cheapest first.
     Skyline,
 }
 
-/// What counts how much; only their ratios matter.
+/// Weights of the metrics. Only their ratios matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Weights {
-    /// Of a low price.
+    /// Weight of a low price.
     pub price: f64,
-    /// Of a short processing time.
+    /// Weight of a short processing time.
     pub processing_time: f64,
-    /// Of many requests per second.
+    /// Weight of many requests per second.
     pub requests_per_second: f64,
-    /// Of reliability.
+    /// Weight of the reliability.
     pub reliability: f64,
-    /// Of availability.
+    /// Weight of the availability.
     pub availability: f64,
 }
 
-/// How good an offer is in each thing: more is better, and what is not stated is worst.
+/// Values of an offer by metric. More is better, and a value that is not stated is worst.
 type Merits = [f64; 5];
 
 impl Ranking {
-    /// The best of `offers` first; with [`Ranking::Skyline`] only those that nothing surpasses.
+    /// Orders `offers`, the best first. [`Ranking::Skyline`] keeps only offers that are not dominated.
     ///
-    /// It is stable: of equals the first stays first.
+    /// The order is stable: equal offers keep their order.
     pub fn rank<'o, T: AsRef<Offer>>(&self, offers: &'o [T], world: &World<'_>) -> Vec<&'o T> {
         let mut ranked: Vec<(&T, Merits)> = offers
             .iter()

@@ -1,4 +1,4 @@
-//! The priorities of a `WSQoSSoapHeader`: what is found, what only looks like one, and that cuts change nothing.
+//! Priorities of a `WSQoSSoapHeader`: valid ones, similar elements, and messages cut into pieces.
 
 use posthaste_soap::{Limits, Version};
 use posthaste_wsqos::HeadScan;
@@ -13,7 +13,7 @@ fn envelope(header: &str) -> String {
     )
 }
 
-/// A block with this in its `qosInfo`.
+/// A block with `info` in its `qosInfo`.
 fn block(info: &str) -> String {
     format!(
         "<q:WSQoSSoapHeader><qosInfo>{info}</qosInfo><selectedOffer>Gold</selectedOffer></q:WSQoSSoapHeader>"
@@ -26,7 +26,7 @@ fn transport(priorities: &str) -> String {
     ))
 }
 
-/// What is stated, and whether something could not be read.
+/// The stated priorities, and true if one was invalid.
 fn read(header: &str) -> (Option<Priorities>, bool) {
     let mut scan = HeadScan::new(&Limits::default());
     scan.feed(envelope(header).as_bytes());
@@ -157,10 +157,10 @@ fn cuts_change_nothing() {
     }
 }
 
-/// The offer that is selected.
+/// The selected offer.
 fn selected(header: &str) -> Option<String> {
     let mut scan = HeadScan::new(&Limits::default());
-    // Cuts change nothing.
+    // Pieces of one byte must give the same result.
     for byte in envelope(header).bytes() {
         scan.feed(&[byte]);
     }

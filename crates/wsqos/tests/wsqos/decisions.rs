@@ -1,4 +1,4 @@
-//! Decisions: what holds for any question, and what each policy makes of a good one.
+//! Decisions: properties of every question, and the choice of each policy.
 
 use posthaste_units::{BitRate, Instant, Size, Span};
 use posthaste_wsqos::{
@@ -8,7 +8,7 @@ use posthaste_wsqos::{
 };
 use proptest::prelude::*;
 
-/// Plenty for everybody.
+/// Enough CPU time for all replies.
 const IDLE: Outlook = Outlook {
     allowance: 0.79,
     plenty: 1e6,
@@ -28,7 +28,7 @@ const BOOK: Reply = Reply {
     is_sealed: false,
 };
 
-/// A question that only waits for its policy; each test changes what it is about.
+/// A question that depends only on its policy. Each test changes one aspect.
 #[derive(Debug)]
 struct Case {
     wish: Wish,
@@ -86,7 +86,7 @@ impl Case {
         policy.decide(&question, purse)
     }
 
-    /// What becomes of it, as a step and a reason.
+    /// The decision as a step and a reason.
     fn of(&self, policy: Policy) -> (Option<Step>, Reason) {
         let decision = self.decide(policy);
         (decision.step, decision.reason)
@@ -128,7 +128,7 @@ fn high_demand_leaves_the_askers() {
         case.wish = Wish::Always;
         let (step, reason) = case.of(policy);
         assert_eq!(reason, Reason::Asked, "{policy}");
-        // The cheapest of this length, where a policy looks at prices.
+        // The cheapest of this length for a policy that looks at costs.
         let expected = if policy == Policy::Ladder {
             Step::Gzip1
         } else {
@@ -143,7 +143,7 @@ fn high_demand_leaves_the_askers() {
     assert_eq!(held_up.of(Policy::Threshold), (None, Reason::Backlog));
 }
 
-/// Those of all steps.
+/// The set of wanted steps.
 fn steps(wanted: impl Fn(Step) -> bool) -> Steps {
     let steps = STEPS.into_iter().filter(|step| wanted(*step));
     steps.fold(Steps::default(), Steps::with)
@@ -164,16 +164,16 @@ fn what_is_at_hand_costs_nothing() {
         ..Case::default()
     };
     for policy in [Policy::Threshold, Policy::Ladder] {
-        // Whatever is busy, and by the step that there is where the one that would be taken is not.
+        // The cached step is used at any load, also if the policy would prefer another one.
         for step in [Step::Zstd1, Step::Brotli5] {
             let cached = (Some(step), Reason::Cached);
             assert_eq!(at_hand(step, spent).of(policy), cached, "{policy}");
         }
     }
-    // With plenty the better step is made though a worse one is at hand.
+    // With enough CPU time, a better step is computed although a worse one is cached.
     let better = (Some(Step::Brotli5), Reason::Affordable);
     assert_eq!(at_hand(Step::Zstd1, IDLE).of(Policy::Ladder), better);
-    // Nobody gets what he does not take or does not want.
+    // A cached result is not used if the client does not accept or want it.
     let case = Case {
         accept: Some("gzip"),
         ..at_hand(Step::Zstd1, spent)
@@ -185,7 +185,7 @@ fn what_is_at_hand_costs_nothing() {
     };
     assert_eq!(case.of(Policy::Threshold), (None, Reason::Refused));
     assert_eq!(at_hand(Step::Zstd1, IDLE).of(Policy::Never).0, None);
-    // A Body by itself is not what is kept.
+    // A Body alone is not cached.
     let mut case = Case {
         form: Form::Body,
         ..at_hand(Step::Gzip1, spent)
@@ -232,7 +232,7 @@ fn a_body_is_packed_by_gzip_for_clients_that_cannot_decode_content() {
     let packed = case.decide(Policy::Ladder);
     assert_eq!(packed.form, Form::Body);
     assert_eq!(packed.step.map(Step::coding), Some(Coding::Gzip));
-    // A fault is left for the toolkit to see, and a page has no Body.
+    // A fault stays readable for the toolkit, and a page has no Body.
     case.reply.status = 500;
     assert_eq!(case.of(Policy::Ladder), (None, Reason::NotAcceptable));
     case.reply = BOOK;
@@ -265,7 +265,7 @@ fn a_line_decides_what_arrives_earlier() {
         }
         .of(Policy::Link)
     };
-    // 10 kB less take 2 s on GPRS: the best step is worth its time, and any load is worth it.
+    // 10 kB less take 2 s on GPRS: the best step is worth its time at any load.
     assert_eq!(
         of(line(40_200, 1300), 0.0),
         (Some(Step::Brotli5), Reason::SavesTime)
@@ -284,7 +284,7 @@ fn a_line_decides_what_arrives_earlier() {
         of(line(1_000_000_000, 0), 0.79),
         (None, Reason::SavesNoTime)
     );
-    // What is at hand costs nothing, however busy the processor is.
+    // A cached result costs nothing at any load.
     let busy = Case {
         line: line(1_000_000_000, 0),
         outlook: Outlook { busy: 0.79, ..IDLE },
@@ -292,7 +292,7 @@ fn a_line_decides_what_arrives_earlier() {
         ..Case::default()
     };
     assert_eq!(busy.of(Policy::Link), (Some(Step::Gzip1), Reason::Cached));
-    // Fast and long: one window instead of two saves a round trip.
+    // High rate and long round trip: one window instead of two saves a round trip.
     assert_eq!(of(line(10_000_000_000, 50), 0.79).1, Reason::SavesTime);
 }
 
@@ -308,12 +308,12 @@ fn names_of_policies_are_read_back() {
     );
 }
 
-/// What became of many replies in turn.
+/// Results of many replies.
 #[derive(Default)]
 struct Tally {
     replies: u64,
     compressed: u64,
-    /// The longest row of compressed replies after the first second.
+    /// The longest run of compressed replies after the first second.
     row: u64,
     now_in_row: u64,
 }
@@ -333,7 +333,7 @@ impl Tally {
     }
 }
 
-/// A reply every 100 µs for ten seconds to the clients in turn, out of one purse; and the purse.
+/// Sends a reply every 100 µs for ten seconds to the clients in turn, all from one bucket. Returns the bucket, too.
 fn in_turn(policy: Policy, clients: &[Case]) -> (Vec<Tally>, Purse) {
     let mut purse = Purse::new(1);
     let mut tallies: Vec<Tally> = clients.iter().map(|_| Tally::default()).collect();
@@ -352,7 +352,7 @@ fn in_turn(policy: Policy, clients: &[Case]) -> (Vec<Tally>, Purse) {
     (tallies, purse)
 }
 
-/// A fifth of the processor for clients that leave it open.
+/// 20 % of the processor for optional replies.
 const SCARCE: Outlook = Outlook {
     allowance: 0.2,
     plenty: 0.5,
@@ -383,8 +383,8 @@ fn the_purse_pays_what_comes_in_and_evenly() {
     assert_eq!(purse.work().spent, times(tallies[0].compressed));
 }
 
-/// Four threads on four processors under one controller, each half busy with plain replies and asked to
-/// compress as much as it could do in all of its time.
+/// Four threads on four processors under one controller. Each is half busy with plain replies and has enough optional
+/// replies to compress all the time.
 #[test]
 fn threads_share_an_allowance() {
     let mut purses: Vec<Purse> = (0..4).map(|_| Purse::new(4)).collect();
@@ -571,7 +571,7 @@ proptest! {
         }
     }
 
-    /// Whoever asks is compressed whenever it can be, by every policy but `never`.
+    /// A client that asks gets compression whenever it is possible, by every policy but `never`.
     #[test]
     fn an_asker_is_never_left_out(mut case in question()) {
         case.wish = Wish::Always;
@@ -582,7 +582,7 @@ proptest! {
         }
     }
 
-    /// The more there is, the smaller a reply comes out.
+    /// More CPU time gives smaller replies.
     #[test]
     fn the_ladder_is_climbed_upwards(plenty in 0.0f32..50.0, more in 1.0f32..5.0, bytes in 512u64..200_000) {
         let out = |plenty: f32| {

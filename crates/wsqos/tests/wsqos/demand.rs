@@ -1,4 +1,4 @@
-//! The controller against a server: what it promises about shares, load, queues and changes of state.
+//! The load controller with a server: shares, load, queues and changes of state.
 
 use posthaste_units::{Instant, Seed, Span};
 use posthaste_wsqos::{Demand, Gate, Outlook, Policy, Sample, Threshold, Work};
@@ -6,10 +6,10 @@ use proptest::prelude::*;
 
 use crate::server::{Server, World};
 
-/// Long enough for the controller to have settled.
+/// Time after which the controller has settled.
 const SETTLED: Span = Span::from_secs(4);
 
-/// Load by load, 1 being what the server could do if it compressed every reply.
+/// Loads, relative to the server's capacity when it compresses every reply.
 const LOADS: [f64; 9] = [0.2, 0.5, 0.7, 0.9, 1.1, 1.5, 2.0, 2.5, 3.0];
 
 #[test]
@@ -20,7 +20,7 @@ fn demand_is_known_as_soon_as_something_was_measured() {
         let (busy, work) = (0.1, Work::default());
         demand.push(Sample { at, busy, work })
     };
-    // It begins the count; what comes too soon says nothing.
+    // The first sample starts the count, and one that comes too soon is ignored.
     assert_eq!([push(0), push(10)], [Outlook::UNKNOWN; 2]);
     let outlook = push(200);
     assert!(outlook.is_known && outlook.allowance > 0.6, "{outlook:?}");
@@ -68,7 +68,7 @@ fn a_leap_of_the_load_is_met_before_a_queue_builds_up() {
         });
         let capacity = server.capacity();
         server.run(capacity * 0.3, SETTLED);
-        // Half as much again as compressing everything could do, out of the blue.
+        // A sudden load of 1.5 times the capacity when all replies are compressed.
         let leap = server.run(capacity * 1.5, Span::from_secs(2));
         println!("leap {slowness}: {}", leap.p99());
         assert!(leap.p99() < Span::from_millis(bound), "{:?}", leap.p99());
@@ -80,7 +80,7 @@ fn a_leap_of_the_load_is_met_before_a_queue_builds_up() {
             "{} of {fits}",
             after.share()
         );
-        // And back: within a second or two all are compressed again.
+        // And back: within a second or two all replies are compressed again.
         server.run(capacity * 0.3, Span::from_secs(2));
         let calm = server.run(capacity * 0.3, Span::from_secs(5));
         assert!(calm.share() > 0.99, "{}", calm.share());
@@ -120,7 +120,7 @@ fn at_saturation_next_to_nothing_is_lost_to_compression() {
         };
         let mut server = Server::new(world);
         server.run(server.capacity() * 0.3, SETTLED);
-        // The first second, in which it finds out, counts too.
+        // Includes the first second, in which the controller adapts.
         let seen = server.saturate(Span::from_secs(10));
         let plain = 10.0 / server.plain();
         let throughput = seen.replies as f64 / plain;
@@ -151,7 +151,7 @@ fn the_ladder_takes_better_steps_while_there_is_plenty() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// Steady load with noise of any kind: no flapping, and the server stays below its threshold.
+    /// Steady load with any noise: the state does not oscillate, and the server stays below its threshold.
     #[test]
     fn a_steady_load_changes_the_state_at_most_once_in_five_seconds(
         load in 0.1f64..2.5,

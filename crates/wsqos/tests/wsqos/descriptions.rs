@@ -1,9 +1,9 @@
-//! Wishes in descriptions: at a binding, at an operation, misspelt, and in conflict.
+//! Preferences in descriptions: at a binding, at an operation, misspelt, and in conflict.
 
 use posthaste_soap::wsdl;
 use posthaste_wsqos::{Described, Wish};
 
-/// A service with the operations `A` and `B`; what stands in its binding, and in the binding of each.
+/// A service with the operations `A` and `B`, with this content in its binding and in the binding of each.
 fn described(binding: &str, a: &str, b: &str, actions: [&str; 2]) -> Described {
     let [first, second] = actions;
     let document = format!(

@@ -1,4 +1,4 @@
-//! Taking a message apart at its Body, and putting it together with the Body packed.
+//! Splits messages at the Body and joins them with a packed Body.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -80,7 +80,7 @@ proptest! {
 
         let envelope = Envelope::parts(text.as_bytes(), &Limits::default()).unwrap();
         let packed = String::from_utf8(envelope.packed(Coding::Gzip, &coded)).unwrap();
-        // Read whole by soap's scanner, the Body holds our element and in it the words.
+        // Read by soap's scanner, the Body contains our element, which contains the words.
         let limits = Limits::default();
         let mut scanner = Scanner::new(&packed, &limits);
         let mut text = None;

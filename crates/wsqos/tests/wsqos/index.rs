@@ -1,4 +1,4 @@
-//! The index answers as a plain walk through all offers does, whatever was put, taken and forgotten before.
+//! The index gives the same results as a linear search, after any sequence of operations.
 
 use jiff::Timestamp;
 use posthaste_wsqos::index::{Index, PutError};
@@ -11,14 +11,14 @@ use super::qos::made::{Known, any_offer, at, currency, definition, euros, offer}
 const KINDS: [&str; 2] = ["books", "weather"];
 const PROVIDERS: [&str; 3] = ["ada", "bob", "eve"];
 
-/// What is done to an index.
+/// An operation on an index.
 #[derive(Clone, Debug)]
 enum Act {
     Put(usize, usize, Box<Offer>),
     Remove(usize, usize, String),
     Expire(Timestamp),
     Ask(usize, Box<Definition>, Timestamp),
-    /// For a part of what one of the offers promises, by a bit for each thing.
+    /// Asks for a part of the promises of one of the offers, one bit for each promise.
     AskFor(usize, u16, Timestamp),
 }
 
@@ -44,7 +44,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Those parts of `promised` whose bits are set.
+/// The parts of `promised` with their bit set.
 fn part_of(promised: &Definition, bits: u16) -> Definition {
     let mut wanted = promised.clone();
     let mut places = 0..;
@@ -74,7 +74,7 @@ fn forget(plainly: &mut Plainly, kind: usize, provider: usize, name: &str) -> bo
     plainly.len() < before
 }
 
-/// Prices and names of what is adequate, by walking through all of it.
+/// Prices and names of the adequate offers, from a linear search.
 fn walk<'o>(
     plainly: &'o Plainly,
     kind: usize,
@@ -106,7 +106,7 @@ fn check(index: &Index, plainly: &Plainly, kind: usize, wanted: &Definition, now
         found.is_sorted_by_key(|found| key(&found.offer)),
         "in the order of preference"
     );
-    // Offers of one price that end together may come in any order.
+    // The order of offers with the same price and expiry is not defined.
     found.sort_by(|a, b| {
         let names = (a.provider, &a.offer.name).cmp(&(b.provider, &b.offer.name));
         key(&a.offer).cmp(&key(&b.offer)).then(names)
@@ -209,7 +209,7 @@ proptest! {
             told.extend(page.into_iter().map(|found| found.offer.name));
             let Some(last) = last else { break };
             after = Some(last);
-            // Between two pages one offer goes, or gets the lowest price.
+            // Between two pages one offer is removed, or gets the lowest price.
             if let Some((i, goes)) = acts.next().filter(|(i, _)| *i < offers.len()) {
                 match goes {
                     true => drop(index.remove("books", "ada", &i.to_string())),

@@ -1,4 +1,4 @@
-//! The room's promises, asked for from outside.
+//! Integration tests of the crate's public interface.
 
 mod blocks;
 mod decisions;

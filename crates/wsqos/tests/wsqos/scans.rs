@@ -1,4 +1,4 @@
-//! The header scan: what it finds, where it stops, and that cuts change nothing.
+//! The header scan: results, end of the scan, and messages cut into pieces.
 
 use posthaste_soap::xml::{Name, Scanner, Token, XmlError};
 use posthaste_soap::{Limits, Version};
@@ -161,7 +161,7 @@ fn it_stops_at_the_body_and_at_its_limits() {
     assert_eq!(scan(&declared(65)), Seen::TooMuch, "64 declarations");
 }
 
-/// Feeds `text` in pieces that end at these places; what was seen, and whether anything was wanted after it.
+/// A section end without a section start is not XML.
 #[test]
 fn the_end_of_a_section_without_its_beginning_is_no_xml() {
     let block = |text: &str| envelope(&format!("<a xmlns='urn:a'>{text}</a>"));
@@ -215,7 +215,7 @@ fn in_pieces(text: &[u8], cuts: &[usize], limits: &Limits) -> Seen {
     scan.seen()
 }
 
-/// Bits of envelopes, valid and not, that meet in any order.
+/// Parts of envelopes, valid and invalid, to be combined in any order.
 const BITS: &[&str] = &[
     "<?xml version=\"1.0\"?>",
     "<s:Envelope xmlns:s=\"http://schemas.xmlsoap.org/soap/envelope/\">",
@@ -258,7 +258,7 @@ proptest! {
     }
 }
 
-/// What the room's own scan must say of a document that the whole scanner of `soap` accepts.
+/// The expected result of this crate's scan for a document that the full scanner of `soap` accepts.
 fn oracle(text: &str) -> Result<Seen, XmlError> {
     let limits = Limits::default();
     let mut whole = Scanner::new(text, &limits);
@@ -311,7 +311,7 @@ fn child<'a>(scanner: &mut Scanner<'a>) -> Result<Option<Name<'a>>, XmlError> {
     }
 }
 
-/// Elements, comments, sections and text inside one another, with namespaces that shadow.
+/// Nested elements, comments, sections and text, with namespaces that shadow others.
 fn content() -> impl Strategy<Value = String> {
     let leaf = prop::sample::select(vec![
         "always",

@@ -1,8 +1,8 @@
-//! A server in virtual time: one processor, a queue, replies that may be compressed, and the room's own
-//! controller, purse and policy deciding which.
+//! A server in virtual time: one processor, a queue, and optional compression decided by this crate's load controller,
+//! CPU token bucket and policy.
 //!
-//! It measures itself as a gateway does: a sample every 100 to 250 ms, with an error, that takes effect one
-//! sample later. What comes out can be held against what queueing theory says must.
+//! It measures itself as a gateway does: a sample every 100 to 250 ms, with an error, takes effect one sample later.
+//! The results can be compared with queueing theory.
 
 use posthaste_units::{Instant, Seed, Size, Span, Stream};
 use posthaste_wsqos::{
@@ -11,16 +11,16 @@ use posthaste_wsqos::{
 };
 use rand_distr::{Distribution as _, Exp1, Normal};
 
-/// A world to run a policy in.
+/// Configuration of a simulation.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) policy: Policy,
-    /// Processor time of a reply without compression.
+    /// CPU time of a reply without compression.
     pub(crate) plain: Span,
-    /// Truth over table: how much dearer compressing is here than the prices assume at first.
+    /// Factor between the real CPU time of compression and the initial cost model.
     pub(crate) slowness: f64,
     pub(crate) length: Size,
-    /// Shares of clients that ask for compression and that refuse it; the others leave it open.
+    /// Shares of clients that ask for compression and that refuse it. The others leave it open.
     pub(crate) asking: f64,
     pub(crate) refusing: f64,
     /// Standard error of a sample of the busy share.
@@ -43,7 +43,7 @@ impl Default for World {
     }
 }
 
-/// What was seen in a stretch of time.
+/// Observations over an interval of time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stretch {
     pub(crate) replies: usize,
@@ -86,11 +86,11 @@ pub(crate) struct Server {
     coming: Outlook,
     purse: Purse,
     prices: Prices,
-    /// When the processor is through with what was given to it.
+    /// Time at which the processor has finished all accepted work.
     free: Instant,
-    /// When it last had nothing to do.
+    /// End of its last idle time.
     paused: Instant,
-    /// Until when the samples have seen.
+    /// Time up to which busy time has been counted.
     clock: Instant,
     sampled: Instant,
     next_sample: Instant,
@@ -124,23 +124,23 @@ impl Server {
         server
     }
 
-    /// What compressing one reply by the menu's first step takes here.
+    /// CPU time of compressing one reply with the menu's first step.
     pub(crate) fn compressing(&self) -> Span {
         let assumed = Prices::default().of(Step::Zstd1, self.world.length).cpu;
         Span::from_secs_f64(assumed.as_secs_f64() * self.world.slowness)
     }
 
-    /// Requests a second at which compressing every reply takes all of the processor.
+    /// Requests per second at which compressing every reply uses the whole processor.
     pub(crate) fn capacity(&self) -> f64 {
         1.0 / (self.world.plain + self.compressing()).as_secs_f64()
     }
 
-    /// Seconds of processor time of a plain reply.
+    /// Seconds of CPU time of an uncompressed reply.
     pub(crate) fn plain(&self) -> f64 {
         self.world.plain.as_secs_f64()
     }
 
-    /// The busy share at `rate` when nothing optional is compressed.
+    /// The busy share at `rate` without optional compression.
     pub(crate) fn unavoidable(&self, rate: f64) -> f64 {
         rate * (self.plain() + self.world.asking * self.compressing().as_secs_f64())
     }
@@ -152,7 +152,7 @@ impl Server {
         ((0.8 - self.unavoidable(rate)) / all).clamp(0.0, 1.0)
     }
 
-    /// Serves clients that ask again as soon as they are answered, for so long; what was seen.
+    /// Serves clients that send the next request after each reply, for `length`. Returns the observations.
     pub(crate) fn saturate(&mut self, length: Span) -> Stretch {
         self.seen = Stretch::default();
         let end = self.free + length;
@@ -165,7 +165,7 @@ impl Server {
         seen
     }
 
-    /// Serves Poisson arrivals at `rate` a second for so long; what was seen in that time.
+    /// Serves Poisson arrivals at `rate` per second for `length`. Returns the observations of that time.
     pub(crate) fn run(&mut self, rate: f64, length: Span) -> Stretch {
         self.seen = Stretch::default();
         let (begin, end) = (self.arrival, self.arrival + length.as_secs_f64());
@@ -272,7 +272,7 @@ impl Server {
         }
     }
 
-    /// Time passes up to `until`, the processor busy or not; samples fall where they fall.
+    /// Advances time to `until`, with the processor busy or idle, and takes the samples that are due.
     fn pass(&mut self, until: Instant, busy: bool) {
         while self.next_sample <= until {
             let stretch = self.next_sample.since(self.clock);

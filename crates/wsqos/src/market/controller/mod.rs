@@ -1,7 +1,7 @@
-//! Who moves the price: controllers by name, each from samples to an amount.
+//! Price controllers by name: each turns samples into an amount.
 //!
-//! A controller knows its own parameters and its own past and nothing of offers, quotes or clients. Its
-//! parameters are what a configuration says beside `policy = "..."`.
+//! A controller knows its own parameters and history, and nothing about offers, quotes or clients. Its parameters stand
+//! next to `policy = "..."` in the configuration.
 
 mod proportional_integral;
 mod rajomon;
@@ -20,14 +20,14 @@ pub use proportional_integral::ProportionalIntegral;
 pub use rajomon::Rajomon;
 pub use steps::Steps;
 
-/// What was seen of the thing that is protected since the last sample.
+/// Measurements of the protected resource since the last sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observed {
-    /// When.
+    /// Time of the sample.
     pub at: Instant,
-    /// Share of the time since the last sample in which it was busy, 0 to 1; what is not finite counts as 1.
+    /// Busy share since the last sample, 0 to 1. A value that is not finite counts as 1.
     pub busy: f64,
-    /// How long requests wait before they are worked on, as last measured; zero where nobody measures it.
+    /// Last measured queueing delay of requests; zero if not measured.
     pub delay: Span,
 }
 
@@ -43,7 +43,7 @@ pub enum Controller {
     Rajomon(Rajomon),
 }
 
-/// A controller at work.
+/// A price controller in operation.
 #[derive(Clone, Debug)]
 pub struct Pricing {
     running: Running,
@@ -76,7 +76,7 @@ impl Controller {
         }
     }
 
-    /// Whether its parameters make sense together.
+    /// Fails if its parameters contradict each other.
     pub fn check(&self) -> Result<(), WrongParameter> {
         match self {
             Self::Steps(steps) => steps.check(),
@@ -87,7 +87,7 @@ impl Controller {
 }
 
 impl Pricing {
-    /// Begins at a price of 0.
+    /// Starts at a price of 0.
     pub fn new(controller: Controller, currency: Currency) -> Self {
         Self {
             running: match controller {
@@ -104,8 +104,8 @@ impl Pricing {
         }
     }
 
-    /// Takes a sample; the price from now on. The first begins the count, and one that is not later than
-    /// the last is passed over.
+    /// Adds a sample and returns the new price. The first sample only starts the count. A sample that is not later than
+    /// the last is ignored.
     pub fn push(&mut self, seen: Observed) -> Money {
         let busy = match seen.busy.is_finite() {
             true => seen.busy.clamp(0.0, 1.0),
@@ -125,26 +125,25 @@ impl Pricing {
         self.price()
     }
 
-    /// The price.
+    /// The current price.
     pub fn price(&self) -> Money {
         self.price.of(self.currency)
     }
 
-    /// How often the price has gone down after going up, or up after going down: a price that oscillates
-    /// is to be seen.
+    /// Number of reversals of the price, up to down or down to up. A high count shows that the price oscillates.
     pub const fn turns(&self) -> u64 {
         self.turns
     }
 }
 
-/// That there is a price besides none: what is off by less than a part of a tick moves nothing.
+/// Fails if `tick` is larger than `most`: no price above 0 would be possible then.
 fn ticks(tick: Amount, most: Amount) -> Result<(), WrongParameter> {
     let units = |amount: Amount| amount.micros() as f64 / 1e6;
     within("tick", units(tick), 1e-6, units(most))
 }
 
-/// Moves only where the wanted price is well off the present one, and then to a whole number of ticks: a
-/// price that hovers between two ticks stays on one of them.
+/// Rounds `wanted` to a whole number of ticks if it differs from `present` by at least 0.75 ticks. Otherwise returns
+/// `present`, so that a price between two ticks does not alternate.
 fn quantised(wanted: f64, present: Amount, tick: Amount) -> Amount {
     let tick = tick.micros().max(1) as f64;
     if (wanted - present.micros() as f64).abs() < 0.75 * tick {

@@ -1,12 +1,12 @@
-//! `proportional-integral`: the busy share is held at a target, from a signal of fractions of a second.
+//! `proportional-integral`: holds the busy share at a target, from signals of fractions of a second.
 //!
-//! A busy share cannot pass 1, so twice too much looks like a little too much. What tells them apart is
-//! the queue: the time that requests wait beyond what is allowed counts as error, too. A correction begins
-//! where the error leaves a band and goes on until it is gone, and the price moves by whole ticks, so that a
-//! steady load has a still price. What moves it is the change of the error and the error itself, added to
-//! the price, which stays within 0 and the highest: there is nothing to unwind when the load turns. The
-//! nearer the highest price, the larger the part of those who are left that a tick turns away, so the gains
-//! shrink with the distance to it.
+//! The busy share cannot exceed 1, so a small and a large overload look alike. The queueing delay tells them apart:
+//! delay beyond the permitted value counts as error, too. A correction starts when the error leaves a band and ends
+//! when the error crosses zero. The price moves in whole ticks, so a steady load has a steady price.
+//!
+//! The change of the error and the error itself are added to the price, which stays between 0 and `most`, so there is
+//! no integral windup. Near `most` each tick drives away a larger part of the remaining clients, so the gains shrink
+//! with the distance to it.
 
 use posthaste_units::{Instant, Ratio, Span};
 use schemars::JsonSchema;
@@ -66,7 +66,7 @@ impl ProportionalIntegral {
         within("integral", self.integral, 0.0, 100.0)
     }
 
-    /// How far off, -1 to 1: the busy share's distance from the target, and what requests wait too long.
+    /// Error, -1 to 1: distance of the busy share from the target, plus the excess of the queueing delay.
     fn error(&self, busy: f64, delay: f64) -> f64 {
         let allowed = self.delay.as_secs_f64().max(1e-9);
         let late = ((delay - allowed) / allowed).clamp(0.0, 1.0);
@@ -74,21 +74,21 @@ impl ProportionalIntegral {
     }
 }
 
-/// Nearer to the highest price than this the gains shrink no further: the way down must stay open.
+/// Minimum factor of the gains near the maximum price. The price must be able to fall again.
 const LEAST_GAIN: f64 = 0.2;
 
-/// The controller at work.
+/// The controller in operation.
 #[derive(Clone, Debug)]
 pub(super) struct Running {
     parameters: ProportionalIntegral,
     last: Option<Instant>,
-    /// Smoothed: busy share, and waiting in seconds.
+    /// Smoothed busy share and queueing delay in seconds.
     busy: f64,
     delay: f64,
     error: f64,
-    /// Whether the error has left the band and not yet come to zero.
+    /// The error has left the band and has not crossed zero since.
     corrects: bool,
-    /// The price before it is brought to ticks, as a share of the highest.
+    /// Price before rounding to ticks, as a share of the maximum.
     share: f64,
     price: Amount,
 }
@@ -113,7 +113,7 @@ impl Running {
             return self.price;
         };
         self.last = Some(seen.at);
-        // A process that was stopped for a while has one sample for it, which must not count for the whole.
+        // A process that was stopped has one sample for the whole pause. It must not count for all of it.
         let seconds = seen.at.since(last).as_secs_f64().min(1.0);
         let memory = self.parameters.memory.as_secs_f64().max(1e-9);
         let weight = 1.0 - (-seconds / memory).exp();
@@ -126,7 +126,7 @@ impl Running {
         self.price
     }
 
-    /// Moves the price: by what the error has changed, and by what it is.
+    /// Moves the price by the change of the error and by the error.
     fn correct(&mut self, error: f64, seconds: f64) {
         let before = std::mem::replace(&mut self.error, error);
         let has_crossed = error * before <= 0.0;

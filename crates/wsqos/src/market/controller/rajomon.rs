@@ -1,11 +1,13 @@
 //! `rajomon`: after RAJOMON (Xing et al., NSDI 2025), for comparison.
 //!
-//! Theirs, of the paper and its published implementation: the signal is the queueing delay alone, looked at
-//! every 10 ms; above a threshold the price rises in proportion to the excess; prices and what clients
-//! hold are counted in tokens. There the step is 1 token for 10 ms of excess, the threshold is set for each
-//! service, and a price goes down by 1 token at a time (in its simplest rule) or in proportion (in another).
-//! Ours: money for tokens, the amounts, a highest price, and the threshold's default. Chains of services
-//! and prices for each operation are not here.
+//! From the paper and its published implementation:
+//!
+//! - The signal is the queueing delay alone, read every 10 ms.
+//! - Above a threshold the price rises in proportion to the excess. The step is 1 token for 10 ms of excess.
+//! - Each service has its threshold. A price falls by 1 token at a time (simplest rule) or in proportion (another).
+//!
+//! Changed here: money instead of tokens, the amounts, a maximum price, and the default threshold. Chains of services
+//! and prices per operation are absent.
 
 use posthaste_units::{Instant, Span};
 use schemars::JsonSchema;
@@ -58,12 +60,12 @@ impl Rajomon {
     }
 }
 
-/// The controller at work.
+/// The controller in operation.
 #[derive(Clone, Debug)]
 pub(super) struct Running {
     parameters: Rajomon,
     last: Option<Instant>,
-    /// Before it is brought to ticks, in millionths.
+    /// Price before rounding to ticks, in millionths.
     exact: f64,
     price: Amount,
 }

@@ -1,12 +1,11 @@
 //! `steps`: the thesis's controller (WS-QoS, section 7.4).
 //!
-//! The mean busy share of 30 s, a step of 0.10 up above 80 % and down below 70 %, never below 0. A mean of
-//! half a minute answers late, so the price goes on climbing when the load has fallen already, and comes
-//! down the same way: it oscillates, as the thesis's own figures show.
+//! Uses the mean busy share of 30 s. The price rises by 0.10 above 80 %, falls by 0.10 below 70 % and never falls below
+//! 0. A mean of half a minute is late: the price still rises after the load has fallen, and falls late, too. It
+//! oscillates, as the thesis's own figures show.
 //!
-//! The thesis does not state the time between two steps. In its figure 70 the price passes 0.10, 0.40 and 0.50
-//! within 20 s, which is a step in about 5 s. Part II of the thesis states 50 % for the lower bound. It has no
-//! maximum price.
+//! The thesis does not state the time between two steps. In its figure 70 the price passes 0.10, 0.40 and 0.50 within
+//! 20 s, which is a step in about 5 s. Part II of the thesis states 50 % for the lower bound. It has no maximum price.
 
 use posthaste_units::{Instant, Ratio, Span};
 use schemars::JsonSchema;
@@ -65,13 +64,13 @@ impl Steps {
     }
 }
 
-/// The controller at work.
+/// The controller in operation.
 #[derive(Clone, Debug)]
 pub(super) struct Running {
     steps: Steps,
     window: Window,
     last: Option<Instant>,
-    /// When the last step was, or the first sample.
+    /// Time of the last step, or of the first sample.
     stepped: Instant,
     price: u64,
 }

@@ -1,13 +1,13 @@
-//! The mean of the last so many seconds, in bounded memory however often samples come.
+//! Moving average over a time window, in bounded memory at any rate of samples.
 
 use std::collections::VecDeque;
 
 use posthaste_units::{Instant, Span};
 
-/// Into how many slices a window is cut: what leaves it leaves by the slice.
+/// Slices of a window. Old values are removed one slice at a time.
 const SLICES: u64 = 60;
 
-/// Samples that were weighed by the time for which they stand.
+/// Samples, weighted by the time that they cover.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     length: Span,
@@ -29,7 +29,7 @@ impl Window {
         }
     }
 
-    /// Takes a value that held for `passed` until `now`; the mean over the window.
+    /// Adds a value that held for `passed` until `now`. Returns the mean over the window.
     pub(super) fn push(&mut self, now: Instant, passed: Span, value: f64) -> f64 {
         let seconds = passed.as_secs_f64();
         match self.slices.back_mut() {

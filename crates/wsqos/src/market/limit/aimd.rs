@@ -1,4 +1,4 @@
-//! `aimd`: additive increase, multiplicative decrease, as TCP's congestion avoidance (RFC 5681).
+//! `aimd`: additive increase, multiplicative decrease, as in TCP's congestion avoidance (RFC 5681).
 
 use posthaste_units::{Ratio, Span};
 use schemars::JsonSchema;

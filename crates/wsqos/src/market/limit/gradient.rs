@@ -1,11 +1,11 @@
-//! `gradient`: the latency of now against that of no queue, after Netflix's `gradient2`.
+//! `gradient`: compares the current latency with the latency without a queue, after Netflix's `gradient2`.
 //!
-//! From there: the rule `limit * gradient + queue`, smoothed, with the gradient between 0.5 and 1, the
-//! tolerance, their defaults, that latencies are averaged, and that a limit that is not needed does not
-//! grow. Ours: what the latency is compared with. There it is an average of a long time, which in an overload
-//! that lasts comes to count the queue as usual, and the limit grows without end. Here, as in Envoy's
-//! adaptive concurrency, the limit is a quarter for a moment now and then, and what replies take then is
-//! the latency without a queue.
+//! From `gradient2`: the rule `limit * gradient + queue` with smoothing, the gradient between 0.5 and 1, the tolerance,
+//! their defaults, the averaging of latencies, and no growth of an unused limit.
+//!
+//! Changed here: the reference latency. `gradient2` uses a long-term average, which in a lasting overload includes the
+//! queue, so that the limit grows without bound. Here, as in Envoy's adaptive concurrency, the limit is briefly reduced
+//! to a quarter from time to time. The latency during this probe is the latency without a queue.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,25 +51,25 @@ impl Gradient {
     }
 }
 
-/// A probe is given up after so many rounds in which it did not come to be.
+/// Maximum number of rounds in which a probe waits for the queue to drain.
 const PATIENCE: u32 = 10;
 
-/// The limit at work.
+/// The limit in operation.
 #[derive(Clone, Debug)]
 pub(super) struct Running {
     gradient: Gradient,
-    /// Latency without a queue, in seconds; none before the first round.
+    /// Latency without a queue, in seconds; `None` before the first round.
     alone: Option<f64>,
     stage: Stage,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// So many rounds since the last probe.
+    /// Rounds since the last probe.
     Working(u32),
-    /// The limit is a quarter of what it was; requests from before are still in service.
+    /// The limit is reduced to a quarter; earlier requests are still in service.
     Draining { before: f64, rounds: u32 },
-    /// And this round they are not.
+    /// This round measures the latency without a queue.
     Probing(f64),
 }
 
@@ -102,8 +102,8 @@ impl Running {
                 self.alone = Some(alone);
                 self.weigh(alone, mean, round, limit)
             }
-            // As long as more are in service than the limit allows, they are from before, or the caller
-            // lets some pass: then nothing can be learned.
+            // While more requests are in service than the limit allows, they are earlier ones or the caller admits some
+            // above the limit. Nothing can be measured then.
             Stage::Draining { before, rounds } => {
                 let is_drained = f64::from(round.in_flight) <= limit;
                 self.stage = match is_drained {
@@ -122,7 +122,7 @@ impl Running {
             }
             Stage::Probing(before) => {
                 self.stage = Stage::Working(0);
-                // Half of what was known: one round alone is too noisy.
+                // Half of the previous value is kept, because a single round is too noisy.
                 self.alone = self.alone.map(|alone| (alone + mean) / 2.0);
                 before
             }

@@ -1,8 +1,7 @@
-//! How many requests may be in service at once: limits that find out, by name.
+//! Adaptive limits on the requests in service, by name.
 //!
-//! No prices here, for who wants plain protection. A limit learns from replies alone, round by round: a
-//! round is as many replies as the limit allows at once, ten at least, so that a round sees what the last
-//! change has done. Refusing what is above it is the caller's.
+//! Protection without prices. A limit uses only replies, in rounds. A round has as many replies as the limit allows at
+//! once, at least ten, so that it shows the effect of the last change. The caller rejects the requests above the limit.
 
 mod aimd;
 mod gradient;
@@ -26,7 +25,7 @@ pub enum Limiter {
     Aimd(Aimd),
 }
 
-/// A limit at work.
+/// An adaptive limit in operation.
 #[derive(Clone, Debug)]
 pub struct Limit {
     limiter: Running,
@@ -42,17 +41,17 @@ enum Running {
     Aimd(Aimd),
 }
 
-/// The replies since the last change.
+/// The replies since the last change of the limit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     served: Latencies,
     failed: Latencies,
     longest: Span,
-    /// The most requests that were in service when a reply came.
+    /// Maximum number of requests in service when a reply arrived.
     in_flight: u32,
 }
 
-/// How long some replies took.
+/// Count and sum of latencies.
 #[derive(Clone, Copy, Debug, Default)]
 struct Latencies {
     count: u32,
@@ -75,7 +74,7 @@ impl Limiter {
         }
     }
 
-    /// Whether its parameters make sense together.
+    /// Fails if its parameters contradict each other.
     pub fn check(&self) -> Result<(), WrongParameter> {
         match self {
             Self::Gradient(gradient) => gradient.check(),
@@ -84,12 +83,11 @@ impl Limiter {
     }
 }
 
-/// Shortest round, in replies.
+/// Minimum length of a round, in replies.
 const ROUND: u32 = 10;
 
 impl Limit {
-    /// Begins at `least`, and never leaves `least` to `most`. A `least` of 0 counts as 1, a `most` below
-    /// it as the same.
+    /// Starts at `least` and stays within `least` to `most`. A `least` of 0 counts as 1, a `most` below it as `least`.
     pub fn new(limiter: Limiter, least: u32, most: u32) -> Self {
         let least = least.max(1);
         Self {
@@ -104,8 +102,8 @@ impl Limit {
         }
     }
 
-    /// Takes a reply: how long it took from when its request went in, how many were in service then,
-    /// itself included, and whether it failed.
+    /// Adds a reply: its latency since admission, the requests in service at that time, itself included, and its
+    /// failure.
     pub fn push(&mut self, latency: Span, in_flight: u32, failed: bool) {
         let round = &mut self.round;
         match failed {
@@ -125,21 +123,20 @@ impl Limit {
         self.now = wanted.clamp(f64::from(self.least), f64::from(self.most));
     }
 
-    /// Requests that may be in service at once.
+    /// Current maximum number of requests in service.
     pub const fn now(&self) -> u32 {
         self.now as u32
     }
 }
 
 impl Round {
-    /// Whether the limit was made use of: where it was not, the replies say nothing of a higher one.
+    /// Returns true if the limit was at least half used. Otherwise the replies say nothing about a higher limit.
     fn was_needed(&self, limit: f64) -> bool {
         f64::from(self.in_flight) >= limit / 2.0
     }
 
-    /// Mean latency in seconds, where a reply usually takes `usual` if none has been served in this round. Failures
-    /// that are quicker than what is served do not say that a queue has become shorter; those that are slower have
-    /// waited in it.
+    /// Mean latency in seconds. `usual` replaces the mean of the served replies if there are none. Failures count at
+    /// least as long as served replies: fast ones do not show a shorter queue, slow ones have waited in it.
     fn mean(&self, usual: Option<f64>) -> Option<f64> {
         let Self { served, failed, .. } = self;
         let usual = served.mean().or(usual)?;

@@ -1,8 +1,8 @@
-//! What was promised against what was delivered: per offer and per client, with a verdict.
+//! Compares promises with deliveries, per offer and per client, with a verdict.
 //!
-//! Counts of the present window and the one before it, no latencies kept: a promised processing time needs
-//! to know only how many requests took longer. A share is judged with the certainty that its count allows
-//! (Wilson's interval), so that a verdict is never a matter of a handful of requests ([`report`]).
+//! Keeps counts of the current and the previous window, and no latencies: a promised processing time needs only the
+//! number of slower requests. Shares are judged by Wilson's interval, so a handful of requests never decides a verdict
+//! ([`report`]).
 
 mod report;
 
@@ -14,35 +14,35 @@ pub use report::{Delivery, Judged, PROCESSING_TIME, REQUESTS_PER_SECOND, Report,
 
 use super::quote::LONGEST_CLIENT;
 
-/// What an offer promises. What is `None` is not judged.
+/// The promises of an offer. `None` is not judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Promise {
-    /// From a request's arrival to its reply, at most, for the [`Monitor`]'s share of the requests.
+    /// Maximum time from a request's arrival to its reply, for the [`Monitor`]'s share of the requests.
     pub processing_time: Option<Span>,
-    /// At least so many requests per second are served to those who ask for so many.
+    /// Minimum rate of served requests per second, for clients that send at least that many.
     pub rate: Option<f64>,
-    /// The share of requests let in that are answered well, at least.
+    /// Minimum share of the admitted requests that end well.
     pub reliability: Option<Ratio>,
-    /// The share of requests that are let in, at least.
+    /// Minimum share of the requests that are admitted.
     pub availability: Option<Ratio>,
 }
 
-/// Offers that are watched, at most.
+/// Maximum number of monitored offers.
 const MOST_OFFERS: usize = 256;
-/// Clients that are watched, at most, those of all offers together: whoever looks goes through all of them.
+/// Maximum number of monitored clients of all offers together. [`Monitor::clients`] visits all of them.
 const MOST_CLIENTS: usize = 16_384;
 
-/// Counts what is delivered on each offer, and to each client on it.
+/// Counts deliveries on each offer, and to each client on it.
 #[derive(Debug)]
 pub struct Monitor {
     window: Span,
-    /// The share of requests that must keep the processing time.
+    /// Share of requests that must meet the processing time.
     share: f64,
     began: Instant,
-    /// Whether a window came before this one.
+    /// A window precedes the current one.
     has_past: bool,
     offers: HashMap<String, Offer>,
-    /// Those of all offers.
+    /// Number of monitored clients of all offers.
     clients: usize,
     unwatched: u64,
 }
@@ -50,7 +50,7 @@ pub struct Monitor {
 #[derive(Debug, Default)]
 struct Offer {
     promise: Promise,
-    /// Since it was first promised.
+    /// Counts since the first promise.
     ever: Tally,
     all: Counts,
     clients: HashMap<String, Counts>,
@@ -63,7 +63,7 @@ struct Counts {
 }
 
 impl Monitor {
-    /// Watches in windows of this length; `share` of the requests must keep a promised processing time.
+    /// Creates a monitor with windows of this length. `share` of the requests must meet a promised processing time.
     pub fn new(window: Span, share: Ratio, now: Instant) -> Self {
         Self {
             window,
@@ -76,8 +76,8 @@ impl Monitor {
         }
     }
 
-    /// Says what an offer promises from now on. A 257th takes the place of those of which two windows have seen
-    /// nothing; where there is none, it is not watched, and counted as such.
+    /// Sets the promise of an offer. At 256 offers, a new one first removes all offers without requests in two windows.
+    /// If that frees nothing, the new one is not monitored and counted in [`Monitor::unwatched`].
     pub fn promise(&mut self, now: Instant, offer: &str, promise: Promise) {
         self.turn(now);
         if self.offers.len() >= MOST_OFFERS && !self.offers.contains_key(offer) {
@@ -90,8 +90,8 @@ impl Monitor {
         self.offers.entry(offer.to_owned()).or_default().promise = promise;
     }
 
-    /// Counts a request of `client` on an offer. An offer that promised nothing is not watched; a client
-    /// beyond 16,384, or whose name is longer than 256 bytes, is counted for the offer alone.
+    /// Counts a request of `client` on an offer. An offer without a promise is not monitored. A client is counted for
+    /// the offer alone if its name exceeds 256 bytes or 16,384 clients are monitored already.
     pub fn record(&mut self, now: Instant, offer: &str, client: &str, delivery: Delivery) {
         self.turn(now);
         let Some(offer) = self.offers.get_mut(offer) else {
@@ -112,7 +112,7 @@ impl Monitor {
         }
     }
 
-    /// What was seen of an offer: of one client's requests, or of all. `None` where nothing is watched.
+    /// Report on an offer, for one client or for all. `None` if it is not monitored.
     pub fn report(&mut self, now: Instant, offer: &str, client: Option<&str>) -> Option<Report> {
         self.turn(now);
         let offer = self.offers.get(offer)?;
@@ -123,7 +123,7 @@ impl Monitor {
         Some(self.judge(now, offer, counts))
     }
 
-    /// What was seen of each client on each offer: offer, client, report. As many as 16,384.
+    /// Reports on each client of each offer, as offer, client, report. At most 16,384.
     pub fn clients(&mut self, now: Instant) -> impl Iterator<Item = (&str, &str, Report)> {
         self.turn(now);
         let monitor = &*self;
@@ -136,14 +136,14 @@ impl Monitor {
         })
     }
 
-    /// The offers that are watched, and all that was counted of each since it was first promised.
+    /// The monitored offers and their counts since the first promise.
     pub fn offers(&self) -> impl Iterator<Item = (&str, Tally)> {
         let offers = self.offers.iter();
         offers.map(|(name, offer)| (name.as_str(), offer.ever))
     }
 
-    /// Requests and promises that were not watched, because there were too many offers or clients, a client's
-    /// name was too long, or the offer had promised nothing.
+    /// Requests and promises that were not monitored: too many offers or clients, too long a client name, or no
+    /// promise.
     pub const fn unwatched(&self) -> u64 {
         self.unwatched
     }
@@ -159,8 +159,7 @@ impl Monitor {
         Report::of(seen, over, &offer.promise, self.share)
     }
 
-    /// Begins a new window where the present one has ended. Clients of which two windows have seen nothing
-    /// are forgotten.
+    /// Starts a new window if the current one has ended. Forgets clients without requests in two windows.
     fn turn(&mut self, now: Instant) {
         let passed = now.since(self.began);
         if passed < self.window {

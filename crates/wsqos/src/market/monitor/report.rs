@@ -1,76 +1,76 @@
-//! What was counted, and what it says of each promise.
+//! Counts of deliveries and their verdict on each promise.
 
 use posthaste_units::Span;
 
 use super::Promise;
 
-/// What a processing time is called in the vocabulary of offers.
+/// Name of a processing time in the vocabulary of offers.
 pub const PROCESSING_TIME: &str = "processingTime";
-/// What a rate is called there.
+/// Name of a request rate in the vocabulary of offers.
 pub const REQUESTS_PER_SECOND: &str = "requestsPerSecond";
 
-/// What became of a request.
+/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// Answered well, in so much time.
+    /// Served well, in this time.
     Served(Span),
-    /// Let in, and not answered well.
+    /// Admitted, but not served well.
     Failed,
-    /// Not let in.
+    /// Rejected.
     Refused,
 }
 
-/// How many requests ended how.
+/// Counts of requests by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Requests answered well.
+    /// Requests served well.
     pub served: u64,
-    /// Those of them that took longer than promised.
+    /// Requests served well, but later than promised.
     pub late: u64,
-    /// Requests let in and not answered well.
+    /// Requests admitted and not served well.
     pub failed: u64,
-    /// Requests not let in.
+    /// Requests rejected.
     pub refused: u64,
-    /// What those answered well took in all.
+    /// Sum of the times of the requests served well.
     pub time: Span,
 }
 
-/// Whether a promise was kept.
+/// Verdict on a promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was.
+    /// The promise was kept.
     Kept,
-    /// It was not.
+    /// The promise was broken.
     Broken,
-    /// Too few requests to say.
+    /// Too few requests for a verdict.
     Unknown,
 }
 
-/// One thing that can be promised.
+/// One promise and its delivery.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Judged {
-    /// What was promised, at least; `None` where nothing was.
+    /// Promised minimum; `None` without a promise.
     pub promised: Option<f64>,
-    /// What was delivered; `None` where no request shows it.
+    /// Delivered value; `None` without a request that shows it.
     pub delivered: Option<f64>,
-    /// Whether that is enough; `None` where nothing was promised.
+    /// Verdict; `None` without a promise.
     pub verdict: Option<Verdict>,
 }
 
-/// What was seen in the last one to two windows, and what it says of each promise.
+/// Counts of the last one to two windows and a verdict on each promise.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Report {
     /// The requests.
     pub seen: Tally,
-    /// Over how long.
+    /// Length of the observed time.
     pub over: Span,
-    /// The share of those answered well that kept the promised time.
+    /// Share of the requests served well that met the promised time.
     pub processing_time: Judged,
-    /// Requests answered well per second.
+    /// Requests served well, per second.
     pub rate: Judged,
-    /// The share of those let in that were answered well.
+    /// Share of the admitted requests that were served well.
     pub reliability: Judged,
-    /// The share that was let in.
+    /// Share of the requests that were admitted.
     pub availability: Judged,
 }
 
@@ -86,12 +86,12 @@ impl Verdict {
 }
 
 impl Tally {
-    /// All of them.
+    /// Number of all requests.
     pub const fn asked(&self) -> u64 {
         self.served + self.failed + self.refused
     }
 
-    /// How long those answered well took in the mean.
+    /// Mean time of the requests served well.
     pub fn mean(&self) -> Option<Span> {
         let mean = self.time.as_secs_f64() / self.served as f64;
         (self.served > 0).then(|| Span::from_secs_f64(mean))
@@ -121,7 +121,7 @@ impl Tally {
 }
 
 impl Report {
-    /// Holds what was `seen` in so long against a promise; `share` of the requests must keep its processing time.
+    /// Judges the counts `seen` over a time against a promise. `share` of the requests must meet the processing time.
     pub(super) fn of(seen: Tally, over: Span, promise: &Promise, share: f64) -> Self {
         let entered = seen.served + seen.failed;
         let processing_time = match promise.processing_time {
@@ -140,7 +140,7 @@ impl Report {
         }
     }
 
-    /// Everything that can be promised, by its name in the vocabulary of offers.
+    /// Every promise with its name in the vocabulary of offers.
     pub const fn judged(&self) -> [(&'static str, Judged); 4] {
         [
             (PROCESSING_TIME, self.processing_time),
@@ -150,7 +150,7 @@ impl Report {
         ]
     }
 
-    /// Whether any promise was broken.
+    /// Returns true if any promise was broken.
     pub fn is_broken(&self) -> bool {
         let mut verdicts = self.judged().into_iter();
         verdicts.any(|(_, judged)| judged.verdict == Some(Verdict::Broken))
@@ -181,11 +181,11 @@ impl Judged {
     }
 }
 
-/// Fewer requests are no ground for a verdict: Wilson's interval says too much of a handful.
+/// Minimum number of requests for a verdict. Wilson's interval is too confident below.
 const FEWEST: u64 = 20;
 
-/// Whether at least `least` of all are good, if `good` of `count` seen were: where 95 % certainty leaves
-/// it open, it is not known.
+/// Judges from `good` of `count` if the share of good requests is at least `least`. Returns [`Verdict::Unknown`] if a
+/// confidence of 95 % does not decide it.
 fn judge(good: u64, count: u64, least: f64) -> Verdict {
     if count < FEWEST {
         return Verdict::Unknown;

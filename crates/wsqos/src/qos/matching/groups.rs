@@ -1,4 +1,4 @@
-//! Lists of which the other side must have none, one or all: protocols and trusted parties, both ways.
+//! Comparison of lists of protocols and trusted parties, both ways. Each side requires none, one or all members.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ pub(super) struct Groups<'d> {
     client: Lists<'d>,
 }
 
-/// What one side has and requires.
+/// Members and requirements of one side.
 #[derive(Default)]
 struct Lists<'d> {
     protocols: Vec<(Requires, &'d [Term])>,
@@ -22,7 +22,7 @@ struct Lists<'d> {
 }
 
 impl<'d> Groups<'d> {
-    /// Security and transactions of an operation, with those of the default.
+    /// Security and transactions of an operation, together with those of the default.
     pub(super) fn of_security(
         operation: Option<&'d str>,
         offered: Effective<'d>,
@@ -69,7 +69,7 @@ impl<'d> Groups<'d> {
         self.one_way(Side::Provider, &self.provider, &self.client, object)
     }
 
-    /// What `by` requires of the other side.
+    /// Checks the requirements of side `by` on the other side.
     fn one_way(
         &self,
         by: Side,
@@ -126,7 +126,7 @@ impl<'d> Groups<'d> {
     }
 }
 
-/// Whether so many of a list are enough; of an empty list nothing can be lacking.
+/// Returns true if `there` of `of` members satisfy `requires`. An empty list lacks nothing.
 const fn is_met(requires: Requires, of: usize, there: usize) -> bool {
     match requires {
         Requires::None => true,

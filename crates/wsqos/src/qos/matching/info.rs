@@ -1,4 +1,4 @@
-//! One operation on both sides, or the default: metrics, priorities, security.
+//! Comparison of one operation, or of the default: metrics, priorities, security.
 
 use std::ops::ControlFlow;
 
@@ -8,7 +8,7 @@ use super::{Mismatch, Objector, World};
 use crate::qos::definition::{Custom, Definition, Info};
 use crate::qos::ontology::Direction;
 
-/// What holds for an operation: what is stated for it, and behind that the default.
+/// Effective values of an operation: its own, then the default.
 #[derive(Clone, Copy)]
 pub(super) struct Effective<'d> {
     own: Option<&'d Info>,
@@ -22,7 +22,7 @@ pub(super) struct Pair<'d> {
     wanted: Effective<'d>,
 }
 
-/// Which way is better, and how it is told.
+/// Direction of a bound.
 #[derive(Clone, Copy)]
 enum Bound {
     Most,
@@ -36,7 +36,7 @@ impl<'d> Effective<'d> {
         Self { own, default }
     }
 
-    /// Both places, the one that counts first.
+    /// The operation's values, then the default.
     pub(super) fn places(self) -> impl Iterator<Item = &'d Info> {
         self.own.into_iter().chain([self.default])
     }
@@ -45,7 +45,7 @@ impl<'d> Effective<'d> {
         self.places().find_map(get)
     }
 
-    /// Every custom value, those of the default only where the operation has none of the same name.
+    /// Every custom value. Those of the default only if the operation has none of the same name.
     fn customs<T: 'd>(
         self,
         get: fn(&Info) -> &Vec<Custom<T>>,

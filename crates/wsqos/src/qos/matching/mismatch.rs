@@ -1,4 +1,4 @@
-//! What speaks against an offer, for people.
+//! Mismatches between an offer and a requirement, as messages for users.
 
 use std::fmt;
 
@@ -9,44 +9,44 @@ use thiserror::Error;
 use crate::qos::definition::{Number, Priority, Requires, Term};
 use crate::qos::money::{Currency, Money};
 
-/// One thing that speaks against an offer.
+/// One reason why an offer is not adequate.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Mismatch<'d> {
-    /// Its end has come.
+    /// The offer has expired.
     #[error("expired at {0}")]
     Expired(Timestamp),
-    /// It costs too much.
+    /// The price is too high.
     #[error("price: {offered} offered, at most {most} wanted")]
     Price {
-        /// What it costs.
+        /// Price of the offer.
         offered: Money,
-        /// What it may.
+        /// Maximum price.
         most: Money,
     },
-    /// It does not say what it costs.
+    /// The offer has no price.
     #[error("price: none offered")]
     NoPrice,
-    /// Prices cannot be compared.
+    /// The prices cannot be compared.
     #[error("price: nobody has said what 1 {0} is worth")]
     Currency(Currency),
-    /// Something that is not good enough, or not offered.
+    /// A value is not good enough or not offered.
     #[error("{}{what}: {} offered, at {bound} {wanted} wanted", of(*operation), offered.map_or_else(|| "nothing".to_owned(), |offered| offered.to_string()))]
     Amount {
-        /// Of which operation; none for the default.
+        /// The operation; `None` for the default.
         operation: Option<&'d str>,
-        /// Of what.
+        /// Name of the value.
         what: &'d str,
-        /// What is offered, if anything.
+        /// The offered value, if any.
         offered: Option<Amount>,
         /// "most" or "least".
         bound: &'static str,
-        /// What is wanted.
+        /// The required value.
         wanted: Amount,
     },
-    /// A custom metric that no known ontology defines: which way is better is not known.
+    /// No known ontology defines this custom metric, so its better direction is unknown.
     #[error("{}{name}: the ontology {ontology} does not define it, or is not known", of(*operation))]
     Undefined {
-        /// Of which operation; none for the default.
+        /// The operation; `None` for the default.
         operation: Option<&'d str>,
         /// The metric.
         name: &'d str,
@@ -56,30 +56,30 @@ pub enum Mismatch<'d> {
     /// A side lacks protocols that the other requires.
     #[error("{}{} of the protocols {} required by the {by}, {} lacking", of(*operation), requires.word(), names(required), names(lacking))]
     Protocols {
-        /// Of which operation; none for the default, or for the contract.
+        /// The operation; `None` for the default or for the contract.
         operation: Option<&'d str>,
-        /// Who requires them.
+        /// The side with the requirement.
         by: Side,
-        /// How many.
+        /// Required number.
         requires: Requires,
-        /// Which it lists.
+        /// The protocols of the requirement.
         required: Vec<&'d Term>,
-        /// Which of them the other side does not have.
+        /// Those that the other side lacks.
         lacking: Vec<&'d Term>,
     },
-    /// A side does not trust whom the other requires.
+    /// A side does not trust the parties that the other requires.
     #[error("{} of the trusted parties {} required by the {by}", requires.word(), required.join(", "))]
     Parties {
-        /// Who requires them.
+        /// The side with the requirement.
         by: Side,
-        /// How many.
+        /// Required number.
         requires: Requires,
-        /// Their URLs.
+        /// URLs of the required parties.
         required: Vec<&'d str>,
     },
 }
 
-/// How much of something there is.
+/// A value in a mismatch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
     /// Time.
@@ -90,7 +90,7 @@ pub enum Amount {
     Share(Ratio),
     /// A transport priority.
     Priority(Priority),
-    /// What an ontology counts.
+    /// A number that an ontology defines.
     Number(Number),
 }
 
@@ -123,12 +123,12 @@ impl fmt::Display for Amount {
     }
 }
 
-/// One of the two that are compared.
+/// A side of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The one who offers.
+    /// The side with the offer.
     Provider,
-    /// The one who asks.
+    /// The side with the requirement.
     Client,
 }
 

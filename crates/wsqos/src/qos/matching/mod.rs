@@ -1,8 +1,8 @@
-//! Whether an offer is enough for a requirement, and what speaks against it.
+//! Comparison of an offer with a requirement.
 //!
-//! The rules are those of WS-QoS, with one difference, said in `docs/reference/offers.md`: what a requirement sets and an
-//! offer does not state does not match. There is one walk through both, [`compare`]; who wants one answer stops
-//! at the first objection, who wants all of them goes on.
+//! The rules are those of WS-QoS with one difference, described in `docs/reference/offers.md`: an offer does not match
+//! if it does not state a value that the requirement sets. [`compare`] visits both once and calls back with each
+//! mismatch. The callback decides whether to stop at the first or to continue.
 
 mod groups;
 mod info;
@@ -20,26 +20,26 @@ use super::document::Offer;
 use super::money::Rates;
 use super::ontology::Ontologies;
 
-/// What both sides are compared in.
+/// Context of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct World<'a> {
-    /// The time: an offer has expired at its end.
+    /// Current time. An offer has expired at its end.
     pub now: Timestamp,
-    /// What currencies are worth.
+    /// Exchange rates.
     pub rates: &'a Rates,
-    /// What custom metrics mean.
+    /// Definitions of custom metrics.
     pub ontologies: &'a Ontologies,
 }
 
-/// What is called with each objection.
+/// Callback for each mismatch.
 type Objector<'o, 'd> = &'o mut dyn FnMut(Mismatch<'d>) -> ControlFlow<()>;
 
-/// Whether `offer` is enough for `wanted`.
+/// Returns true if `offer` meets `wanted`.
 pub fn is_adequate(offer: &Offer, wanted: &Definition, world: &World<'_>) -> bool {
     compare(offer, wanted, world, &mut |_| ControlFlow::Break(())).is_continue()
 }
 
-/// All that speaks against `offer`; empty where it is enough for `wanted`.
+/// All mismatches of `offer`. Empty if it meets `wanted`.
 pub fn objections<'d>(
     offer: &'d Offer,
     wanted: &'d Definition,
@@ -53,7 +53,7 @@ pub fn objections<'d>(
     found
 }
 
-/// Calls `object` with what speaks against `offer`, one after the other, until there is no more or it says so.
+/// Calls `object` with each mismatch of `offer` until there are no more or `object` breaks.
 pub fn compare<'d>(
     offer: &'d Offer,
     wanted: &'d Definition,
@@ -64,7 +64,7 @@ pub fn compare<'d>(
         object(Mismatch::Expired(offer.expires))?;
     }
     price(offer, wanted, world, object)?;
-    // The default stands for every operation that is not named, on both sides.
+    // On both sides, the default applies to every operation that is not named.
     let offered = &offer.qos;
     Pair::of(None, offered, wanted).compare(world, object)?;
     for name in wanted.operations.keys() {

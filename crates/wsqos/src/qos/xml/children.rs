@@ -1,20 +1,20 @@
-//! Walking through elements: which children there are, and what their texts and attributes say.
+//! Access to the children, text and attributes of XML elements.
 
 use posthaste_soap::xml::{Scanner, Token};
 
 use super::{DocumentError, EXTENSION, NAMESPACES};
 
-/// Characters of a value that an error repeats.
+/// Maximum number of characters of a value in an error message.
 const QUOTED: usize = 60;
 
-/// An element that has been started, whose attributes can be asked for until it is entered.
+/// A started element. Its attributes are available until it is entered.
 pub(super) struct Element<'s, 'a> {
     scanner: &'s mut Scanner<'a>,
     name: String,
 }
 
 impl<'s, 'a> Element<'s, 'a> {
-    /// The element that `scanner` has started last, of the local name `name`.
+    /// The element that `scanner` has started last, with the local name `name`.
     pub(super) fn new(scanner: &'s mut Scanner<'a>, name: &str) -> Self {
         let name = name.to_owned();
         Self { scanner, name }
@@ -24,13 +24,13 @@ impl<'s, 'a> Element<'s, 'a> {
         &self.name
     }
 
-    /// The value of an attribute, without blanks around it.
+    /// Value of an attribute, trimmed.
     pub(super) fn attribute(&self, name: &'static str) -> Option<String> {
         let value = self.scanner.attribute(name)?;
         Some(value.trim().to_owned())
     }
 
-    /// The value of an attribute that must stand and say something.
+    /// Value of an attribute that must be present and not empty.
     pub(super) fn needed(&self, name: &'static str) -> Result<String, DocumentError> {
         let value = self.attribute(name).filter(|value| !value.is_empty());
         value.ok_or_else(|| self.missing(name))
@@ -51,7 +51,7 @@ impl<'s, 'a> Element<'s, 'a> {
         }
     }
 
-    /// Why a value of this element, or of one of its attributes, cannot be read.
+    /// Error for an invalid value of this element or of one of its attributes.
     pub(super) fn wrong(&self, attribute: &str, text: &str, wanted: &str) -> DocumentError {
         let at = if attribute.is_empty() { "" } else { "@" };
         DocumentError::Value {
@@ -62,8 +62,8 @@ impl<'s, 'a> Element<'s, 'a> {
         }
     }
 
-    /// Enters the element and calls `child` with each of its children, which it must read to its end; those
-    /// it answers `false` to are not `known`.
+    /// Enters the element and calls `child` with each child of a `known` name. `child` must read it to its end. Other
+    /// children and text are errors, except for extensions.
     pub(super) fn children(
         self,
         known: &[&'static str],
@@ -93,7 +93,7 @@ impl<'s, 'a> Element<'s, 'a> {
         }
     }
 
-    /// The element's text, read to its end.
+    /// Reads the element's text and its end.
     pub(super) fn text(self) -> Result<Value, DocumentError> {
         let position = self.scanner.position();
         let Some(text) = self.scanner.text()? else {
@@ -111,13 +111,13 @@ impl<'s, 'a> Element<'s, 'a> {
         })
     }
 
-    /// Reads past the element, which has no children.
+    /// Reads to the end of the element, which must have no children.
     pub(super) fn end(self) -> Result<(), DocumentError> {
         self.children(&[], |_, _| Ok(()))
     }
 }
 
-/// What an element says.
+/// Text of an element.
 pub(super) struct Value {
     inside: String,
     text: String,
@@ -125,7 +125,7 @@ pub(super) struct Value {
 }
 
 impl Value {
-    /// What `read` makes of it.
+    /// Converts the text with `read`.
     pub(super) fn read<T>(
         self,
         wanted: &str,
@@ -140,7 +140,7 @@ impl Value {
     }
 }
 
-/// The beginning of a text.
+/// The first characters of a text.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(QUOTED) {
         Some((end, _)) => format!("{}...", &text[..end]),

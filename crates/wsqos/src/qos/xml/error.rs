@@ -1,62 +1,62 @@
-//! Why a document was refused.
+//! Errors of reading a document.
 
 use posthaste_soap::xml::XmlError;
 use thiserror::Error;
 
 use crate::qos::bounds::Excess;
 
-/// Why a document was refused; where a byte is named, it is the one behind the element's tag.
+/// Reason why a document was rejected. Positions are of the byte after the element's tag.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DocumentError {
-    /// Not XML, or more of it than is allowed.
+    /// Not XML, or larger than the limits allow.
     #[error("{0}")]
     Xml(#[from] XmlError),
-    /// XML, and something else.
+    /// XML with another root element.
     #[error("the root element is {0:?}: want wsqos with one definition in it")]
     NotWsQos(String),
-    /// An element or text where none of that kind stands.
+    /// An unexpected element or text.
     #[error("byte {position}: {found} in {inside}: want {wanted}")]
     Unexpected {
-        /// What stands there.
+        /// The unexpected item.
         found: String,
-        /// In which element.
+        /// Name of the enclosing element.
         inside: String,
-        /// What may stand there.
+        /// Permitted items.
         wanted: String,
-        /// Where.
+        /// Byte position.
         position: usize,
     },
-    /// Something that stands once stands again.
+    /// A repeated item that may occur once.
     #[error("byte {position}: {what} stands twice")]
     Twice {
-        /// Which element or name.
+        /// The element or name.
         what: String,
-        /// Where.
+        /// Byte position.
         position: usize,
     },
-    /// An element or attribute that must stand does not.
+    /// A missing element or attribute.
     #[error("byte {position}: {inside} has no {what}")]
     Missing {
-        /// Which.
+        /// The missing item.
         what: &'static str,
-        /// In which element.
+        /// Name of the enclosing element.
         inside: String,
-        /// Where.
+        /// Byte position.
         position: usize,
     },
-    /// A value that cannot be read.
+    /// An invalid value.
     #[error("byte {position}: {inside} is {text:?}: want {wanted}")]
     Value {
         /// The element or attribute.
         inside: String,
-        /// What stands there.
+        /// The invalid value.
         text: String,
-        /// What may.
+        /// Description of valid values.
         wanted: String,
-        /// Where.
+        /// Byte position.
         position: usize,
     },
-    /// More than there may be of something.
+    /// A limit is exceeded.
     #[error("{0}")]
     TooMuch(#[from] Excess),
 }

@@ -1,4 +1,4 @@
-//! The vocabulary as XML.
+//! XML format of the vocabulary.
 
 mod children;
 mod error;
@@ -9,8 +9,8 @@ pub use error::DocumentError;
 pub(super) use read::{read, read_bytes};
 pub(super) use write::write;
 
-/// The namespaces in use; elements in none are read, too. The first is written.
+/// Accepted namespaces; elements in none are accepted, too. The first is written.
 pub const NAMESPACES: [&str; 2] = ["http://wsqos.org/", "http://www.wsqos.net/schemas/"];
 
-/// What may stand anywhere and is passed over: what others add.
+/// Element of foreign extensions. It may occur anywhere and is skipped.
 const EXTENSION: &str = "extension";

@@ -1,4 +1,4 @@
-//! Reading documents: strictly, in any order of elements, in either namespace or in none.
+//! Reader for documents: strict, with elements in any order, in either namespace or in none.
 
 use jiff::Timestamp;
 use posthaste_soap::Limits;
@@ -60,7 +60,7 @@ pub(crate) fn read(scanner: &mut Scanner<'_>) -> Read<Document> {
     document.ok_or(nothing)
 }
 
-/// Sets what stands once.
+/// Sets a value that may occur once.
 fn set<T>(place: &mut Option<T>, value: T, second: DocumentError) -> Read<()> {
     match place.replace(value) {
         None => Ok(()),
@@ -354,7 +354,7 @@ fn metric(element: &Element<'_, '_>) -> Read<Metric> {
     })
 }
 
-/// A decimal number as XML Schema writes it; the words that Rust reads as numbers are none here.
+/// Reads a decimal number as in XML Schema. Words that Rust would read as numbers are invalid.
 fn number(text: &str) -> Option<f64> {
     let is_number = |b: u8| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'+' | b'e' | b'E');
     text.bytes().all(is_number).then(|| text.parse().ok())?

@@ -1,4 +1,4 @@
-//! Writing documents, in the form that the schema's authors write: the root qualified, its children not.
+//! Writer for documents, in the form of the schema's authors: the root is qualified, its children are not.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ use crate::qos::definition::{
 use crate::qos::document::{Document, Requirement};
 use crate::qos::ontology::{Direction, Ontology};
 
-/// An XML document that grows.
+/// An XML document under construction.
 struct Writer<'o>(&'o mut String);
 
-/// Appends the root element, which may stand in any other: it says itself that its children are in no namespace.
+/// Appends the root element. It declares that its children are in no namespace, so any element may contain it.
 pub(crate) fn write(document: &Document, out: &mut String) {
     let mut to = Writer(out);
     to.within(

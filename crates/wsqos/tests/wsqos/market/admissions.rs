@@ -1,4 +1,4 @@
-//! What is published, who enters and why not.
+//! Published offers, admissions, and reasons for rejections.
 
 use posthaste_units::Span;
 use posthaste_wsqos::market::{Ask, By, Controller, Key, Market, Observed, Terms, Why};
@@ -6,7 +6,7 @@ use posthaste_wsqos::qos::{Money, Requires};
 
 use super::{at, eur, price};
 
-/// A market whose price moves by 0.10 at every observation, 10 ms apart.
+/// A market with a price that moves by 0.10 at every observation, 10 ms apart.
 fn nimble() -> Market {
     reducing("0%")
 }

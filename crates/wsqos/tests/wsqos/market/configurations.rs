@@ -1,4 +1,4 @@
-//! What configurations say of controllers and limits, and what they must not say.
+//! Valid and invalid configurations of controllers and limits.
 
 use posthaste_wsqos::market::{Controller, Limiter};
 

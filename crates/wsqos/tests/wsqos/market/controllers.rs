@@ -1,4 +1,4 @@
-//! Controllers against a plant: how soon they settle, how still they are, and the thesis's own shapes.
+//! Controllers with a plant: settling time, stability, and the shapes of the thesis.
 
 use posthaste_units::{Instant, Seed, Span};
 use posthaste_wsqos::market::controller::{ProportionalIntegral, Rajomon, Steps};
@@ -83,13 +83,13 @@ fn a_steady_load_has_a_still_price_and_with_steps_it_has_none() {
                 "{budgets:?} {load}: {still} and {stepped}"
             );
             assert!(still.sqrt() < 0.02, "{budgets:?} {load}: {}", still.sqrt());
-            // The mean of 30 s comes too late for steps of 5 s: up and down, and it shows.
+            // The mean of 30 s is too late for steps of 5 s, so the price visibly oscillates.
             assert!(turns >= 4, "{budgets:?} {load}: {turns} turns in 5 minutes");
         }
     }
 }
 
-/// An integral that is wound up would keep the price high, or at 0, for minutes.
+/// Integral windup would keep the price high, or at 0, for minutes.
 #[test]
 fn nothing_is_to_be_unwound() {
     let mut plant = Plant::new(World {
@@ -102,7 +102,7 @@ fn nothing_is_to_be_unwound() {
         Some(1.0),
         "nobody is kept away"
     );
-    // The queue of that minute has to be worked off first: 30 s of it.
+    // The queue of that minute takes 30 s to drain.
     let seen = plant.run(0.3, 90.0);
     let empty = seen
         .iter()
@@ -135,7 +135,7 @@ fn nothing_is_to_be_unwound() {
     );
 }
 
-/// The mean busy share of the 30 s before.
+/// The mean busy share of the preceding 30 s.
 fn mean_before(seen: &[Moment], place: usize) -> f64 {
     let from = seen[place].at - 30.0 + 1e-6;
     let first = seen.iter().position(|moment| moment.at > from).unwrap_or(0);
@@ -185,7 +185,7 @@ fn steps_draw_the_thesis_s_figures() {
         if change != 0.0 {
             assert!((change.abs() - 0.1).abs() < 1e-9, "a step of {change}");
             let mean = mean_before(seen, place);
-            // What leaves the window leaves it by the half second.
+            // Old values leave the window in slices of half a second.
             let fits = if change > 0.0 {
                 mean > 0.785
             } else {

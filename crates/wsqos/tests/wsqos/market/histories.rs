@@ -1,5 +1,5 @@
-//! Random histories of a market: every admission and refusal is held against a witness that writes down
-//! what was given, used and accepted, and knows nothing of how the market keeps its books.
+//! Random histories of a market. An independent model records issued, used and accepted quotes and checks every
+//! admission and rejection, without knowledge of the market's data structures.
 //!
 //! Some thousands by default; `POSTHASTE_HISTORIES=1000000` runs a million.
 
@@ -14,29 +14,29 @@ use super::{eur, price};
 
 const CLIENTS: [&str; 4] = ["ada", "grace", "edsger", "10.0.0.7"];
 const BURST: u32 = 2;
-/// In requests: what some dozens of intervals are off that are whole nanoseconds.
+/// Rounding error, in requests, of some dozens of intervals in whole nanoseconds.
 const SLACK: f64 = 1e-6;
 
-/// A quote as it was handed out, and when it was used; the first use is the request that it came with.
+/// An issued quote and the times of its use. The first use is the request that it came with.
 struct Given {
     quote: Quote,
     token: String,
     uses: Vec<Instant>,
 }
 
-/// What is to be expected of a request.
+/// Expected result of a request.
 struct Case {
-    /// The present price, and what of it this request would pay.
+    /// The current price, and the part of it that this request would pay.
     full: u64,
     present: u64,
     accepted: Option<u64>,
     is_forged: bool,
-    /// The quote that it shows, if it is its own, and what it would pay by it.
+    /// The shown quote, if it is the client's own, and the price that the request would pay by it.
     own: Option<usize>,
     quoted: Option<u64>,
     may_pay: bool,
     must_pay: bool,
-    /// Its quote, or the offer that it selects, is for those who leave compression to the server.
+    /// The quote or the selected offer is for requests that leave compression to the server.
     needs_open: bool,
 }
 
@@ -45,23 +45,23 @@ struct Witness {
     market: Market,
     now: Instant,
     capacity: f64,
-    /// The terms name the capacity: no observation changes it.
+    /// The terms state the capacity, so observations do not change it.
     is_fixed: bool,
     life: Span,
-    /// In percent.
+    /// Discount in percent.
     discount: u64,
     given: Vec<Given>,
-    /// Every offer that was ever published, and when it was last.
+    /// Every published offer and the time of its last publication.
     published: Vec<(Published, Instant)>,
     seen: Seen,
 }
 
-/// What has happened in a history.
+/// Events of a history.
 #[derive(Default)]
 struct Seen {
     quoted: usize,
     used: usize,
-    /// Requests that entered below the full price, by what they accepted and by a quote.
+    /// Requests admitted below the full price, by their accepted price and by a quote.
     reduced: [usize; 2],
     not_open: usize,
 }
@@ -79,7 +79,7 @@ impl Witness {
         };
         let terms = Terms {
             discount: Ratio::new(discount as f64 / 100.0).expect("a share"),
-            // Quick steps, so that a history of some seconds sees many prices.
+            // Quick steps, so that a history of some seconds has many prices.
             controller: Controller::Steps(Steps {
                 window: Span::from_millis(300),
                 period: Span::from_millis(100),
@@ -133,7 +133,7 @@ impl Witness {
         }
     }
 
-    /// What a request pays at a price, in millionths.
+    /// Price of a request, in millionths.
     fn due(&self, full: u64, open: bool) -> u64 {
         match open {
             true => full - full * self.discount / 100,
@@ -141,12 +141,12 @@ impl Witness {
         }
     }
 
-    /// A token to show: one that was given, to whomever, ever; sometimes damaged.
+    /// A token to show: any issued one, of any client, sometimes damaged.
     fn token(&mut self) -> Option<(usize, String, bool)> {
         if self.given.is_empty() || self.random.random_bool(0.3) {
             return None;
         }
-        // Most often one of the last, which may still live.
+        // Usually one of the latest, which may still be live.
         let back = self.random.random_range(0..self.given.len().min(6));
         let which = self.given.len() - 1 - back;
         let mut token = self.given[which].token.clone();
@@ -227,7 +227,7 @@ impl Witness {
         }
     }
 
-    /// What is to be expected of a request that shows the quote that was given so, or a damaged one.
+    /// The expected result of a request that shows this quote, possibly damaged.
     fn case(&self, ask: &Ask<'_>, shown: Option<(usize, bool)>) -> Case {
         let full = self.market.current(false).price.micros();
         let selected = ask.selected.and_then(|name| self.offer(name));
@@ -240,7 +240,7 @@ impl Witness {
             true => quote.price.micros(),
             false => self.due(quote.price.micros(), ask.open),
         });
-        // Within what the rounding of intervals comes to, a quote may pay and need not.
+        // Within the rounding error of intervals, a quote may or may not pay.
         let pays = |slack: f64| {
             own.is_some_and(|which| {
                 let given = &self.given[which];
@@ -321,7 +321,7 @@ impl Witness {
         }
     }
 
-    /// The offer that a selected name stands for while it holds.
+    /// The valid offer with this name.
     fn offer(&self, name: &str) -> Option<Published> {
         let present = [false, true].map(|open| self.market.current(open));
         if let Some(offer) = present.into_iter().find(|offer| offer.name == name) {
@@ -332,7 +332,7 @@ impl Witness {
         (self.now.since(*at) < self.life).then(|| offer.clone())
     }
 
-    /// Notes a new quote, and that there was capacity for it.
+    /// Records a new quote and checks the capacity.
     fn note(&mut self, ask: &Ask<'_>, present: u64, admitted: Admitted) {
         let Some((quote, token)) = admitted.quote else {
             return;
@@ -369,7 +369,7 @@ impl Witness {
 }
 
 impl Given {
-    /// Whether one more use now leaves, in every stretch of time, as many as the rate allows, and a burst.
+    /// Returns true if one more use now keeps the rate and the burst over every interval of time.
     fn allows(&self, now: Instant, slack: f64) -> bool {
         self.uses.iter().rev().enumerate().all(|(later, then)| {
             let uses = later as f64 + 2.0;
@@ -416,7 +416,7 @@ fn nobody_pays_too_much_and_no_quote_that_holds_is_refused() {
             }
         }
     }
-    // The histories are worth their name: quotes are given and used in them, at the lower price too.
+    // Checks the histories themselves: quotes are issued and used in them, also at the lower price.
     let times = histories as usize;
     let Seen {
         quoted,

@@ -1,4 +1,4 @@
-//! Adaptive limits against a service in virtual time: some workers, a queue before them, no prices.
+//! Adaptive limits with a service in virtual time: some workers, a queue before them, no prices.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -11,12 +11,12 @@ use rand_distr::{Distribution as _, Exp1};
 struct Service {
     limit: Limit,
     random: Stream,
-    /// Mean seconds of work in a request.
+    /// Mean service time in seconds.
     work: f64,
     now: f64,
-    /// When each worker is free.
+    /// Time at which each worker is free.
     free: BinaryHeap<Reverse<u64>>,
-    /// Requests in service: when each is answered, and how long it will have taken, in nanoseconds.
+    /// Requests in service: the time of each reply, and its latency, in nanoseconds.
     answers: BinaryHeap<Reverse<(u64, u64)>>,
 }
 
@@ -49,7 +49,7 @@ impl Service {
         Exp1.sample(&mut self.random)
     }
 
-    /// Requests at random, so many times what the service can do.
+    /// Sends requests at random times, at `load` times the capacity of the service.
     fn run(&mut self, load: f64, seconds: f64) -> Seen {
         let mut seen = Seen::default();
         let (rate, end) = (load * self.capacity(), self.now + seconds);
@@ -102,7 +102,7 @@ fn a_limit_keeps_goodput_and_latency_in_an_overload_that_lasts() {
         let name = limiter.name();
         let mut service = Service::new(limiter, 4, 0.01);
         service.run(0.5, 10.0);
-        // A minute, and the tenth: an average that takes the queue for usual would let it grow.
+        // The first minute and the tenth. A reference average that includes the queue would let the limit grow.
         for minute in [1, 10] {
             if minute > 1 {
                 service.run(5.0, 480.0);
@@ -135,7 +135,7 @@ fn a_gradient_finds_out_when_the_service_has_become_slower() {
     assert!(seen.highest <= 80, "{}", seen.highest);
 }
 
-/// They took no time, and say nothing of how long a reply takes without a queue.
+/// Such failures take no time and do not show the latency without a queue.
 #[test]
 fn quick_failures_leave_a_gradient_as_it_was() {
     let gradient = Gradient {
@@ -152,7 +152,7 @@ fn quick_failures_leave_a_gradient_as_it_was() {
     assert!(goodput > 0.95, "{goodput}");
 }
 
-/// A timeout for each: there is more in service than the service can do.
+/// Each failure is a timeout: more requests are in service than the service can handle.
 #[test]
 fn slow_failures_lower_a_gradient() {
     let mut limit = Limit::new(gradient(), 4, 100);
@@ -180,7 +180,7 @@ fn a_limit_that_is_not_needed_does_not_grow_and_never_leaves_its_bounds() {
     assert_eq!(Limit::new(gradient(), 0, 0).now(), 1);
 }
 
-/// Requests with a quote pass a limit: a probe that never sees few in service must end all the same.
+/// Requests with a quote pass a limit, so a probe that never sees few in service must still end.
 #[test]
 fn a_probe_gives_up() {
     let mut limit = Limit::new(gradient(), 1, 100);

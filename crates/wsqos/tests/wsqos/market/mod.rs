@@ -1,4 +1,4 @@
-//! What the market promises: in random histories, against plants, and by its parts.
+//! Tests of the market: random histories, plants, and single parts.
 
 mod admissions;
 mod configurations;

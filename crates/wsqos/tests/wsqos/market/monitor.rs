@@ -1,4 +1,4 @@
-//! What was promised against what was delivered.
+//! Comparison of promises with deliveries.
 
 use posthaste_units::{Ratio, Span};
 use posthaste_wsqos::market::{Delivery, Monitor, Promise, Tally, Verdict};
@@ -81,8 +81,8 @@ fn promises_kept_and_broken_are_told_apart() {
     assert_eq!(monitor.report(at(10_000), "silver", None), None);
 }
 
-/// The shares at which a verdict turns, from Wilson's interval worked out by hand: of 100, 98 are not
-/// enough to be sure of 95 % and 100 are, 91 may be chance and 89 are not.
+/// Shares at which a verdict changes, calculated by hand from Wilson's interval. Of 100, 98 are not enough for
+/// certainty of 95 % and 100 are, 91 may be chance and 89 are not.
 #[test]
 fn a_handful_of_requests_is_no_verdict() {
     let verdict = |good, late| {
@@ -219,7 +219,7 @@ fn a_monitor_is_bounded_and_says_what_it_leaves_out() {
         .report(at(0), "gold", None)
         .map(|report| report.seen.served);
     assert_eq!(served, Some(20_001));
-    // Two windows later there is room again, but not for a name of any length.
+    // Two windows later the monitor has capacity again, but still not for a long name.
     monitor.record(at(130_000), "gold", "new", GOOD);
     monitor.record(at(130_000), "gold", &long, GOOD);
     assert_eq!(monitor.clients(at(130_000)).count(), 1);

@@ -1,4 +1,4 @@
-//! The bucket and the ledger by themselves.
+//! The bucket and the ledger alone.
 
 use posthaste_units::{Instant, Span};
 use posthaste_wsqos::market::{Bucket, Ledger, Published, Quote, Unpaid};
@@ -37,8 +37,8 @@ fn a_bucket_of_no_rate_admits_one() {
 }
 
 proptest! {
-    /// However requests come, no stretch of time sees more than its rate and a burst, and one that waits
-    /// as long as it is told is let in.
+    /// At any arrivals, no interval of time admits more than its rate and a burst. A request that waits for the
+    /// returned time is admitted.
     #[test]
     fn a_bucket_keeps_its_rate(
         rate in 0.5f64..200.0,
@@ -115,7 +115,7 @@ fn a_ledger_knows_its_quotes() {
     assert_eq!(ledger.take(at(600), &later), Ok(()));
     assert_eq!(ledger.take(at(2000), &quote), Err(Unpaid::Expired));
     assert_eq!(ledger.take(at(2000), &later), Ok(()));
-    // Signed by the same key, and of another ledger's book.
+    // Signed by the same key, but from another ledger.
     let stranger = Quote {
         number: 77,
         ..later.clone()

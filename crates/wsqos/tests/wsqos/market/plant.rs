@@ -1,30 +1,30 @@
-//! A service in virtual time, with clients who pay what they can: one server, a queue, requests at random,
-//! each from somebody with a budget. Only the price keeps them away.
+//! A service in virtual time with clients that have budgets: one server, a queue, requests at random times. Only the
+//! price limits the load.
 
 use posthaste_units::{Instant, Seed, Span, Stream};
 use posthaste_wsqos::market::{Controller, Observed, Pricing};
 use rand::RngExt as _;
 use rand_distr::{Distribution as _, Exp1, LogNormal};
 
-/// What clients can pay.
+/// Distribution of the clients' budgets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Budgets {
-    /// Anything from 0 to 1, evenly.
+    /// Uniform from 0 to 1.
     Even,
-    /// Most of them little, a few much: median 0.25.
+    /// Mostly small, a few large: median 0.25.
     Skewed,
     /// The thesis's four clients: 0.10, 0.40, 0.50 and 0.70.
     Four,
-    /// Whatever it costs.
+    /// Unlimited.
     Rich,
 }
 
-/// What happens in a world.
+/// Configuration of a simulation.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) controller: Controller,
     pub(crate) budgets: Budgets,
-    /// How old the price is by which clients keep away; the server looks at the present one.
+    /// Age of the price that clients know. The server uses the current one.
     pub(crate) staleness: Span,
     /// Time between two samples.
     pub(crate) sample: Span,
@@ -32,13 +32,13 @@ pub(crate) struct World {
     pub(crate) seed: Seed,
 }
 
-/// One sample of what was seen.
+/// One sample of the observed values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub(crate) at: f64,
     pub(crate) busy: f64,
     pub(crate) price: f64,
-    /// Longest wait since the last, in seconds.
+    /// Maximum wait since the last sample, in seconds.
     pub(crate) wait: f64,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Plant {
     random: Stream,
     now: f64,
     free_at: f64,
-    /// Prices and from when they are known.
+    /// Prices and the times from which they are known.
     prices: Vec<(f64, f64)>,
     pub(crate) seen: Vec<Moment>,
 }
@@ -67,7 +67,7 @@ impl Plant {
         }
     }
 
-    /// Runs for so many seconds with requests that would make the server busy `load` times over.
+    /// Runs for some seconds with requests that would make the server busy `load` times over.
     pub(crate) fn run(&mut self, load: f64, seconds: f64) -> &[Moment] {
         let from = self.seen.len();
         let end = self.now + seconds;
@@ -122,7 +122,7 @@ impl Plant {
         self.pricing.turns()
     }
 
-    /// The price that clients know of.
+    /// The price that clients know at a time.
     fn known(&self, at: f64) -> f64 {
         let then = at - self.world.staleness.as_secs_f64();
         let known = self.prices.iter().rev().find(|(since, _)| *since <= then);
@@ -153,7 +153,7 @@ pub(crate) fn price_variance(moments: &[Moment]) -> f64 {
     squares.sum::<f64>() / moments.len() as f64
 }
 
-/// Seconds until the price stays within 0.05 of what it comes to: the mean of the last third.
+/// Seconds until the price stays within 0.05 of its final value, the mean of the last third.
 pub(crate) fn settling(moments: &[Moment]) -> f64 {
     let last = mean(&moments[moments.len() * 2 / 3..], |moment| moment.price);
     let outside = moments

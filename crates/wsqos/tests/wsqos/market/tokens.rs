@@ -1,4 +1,4 @@
-//! Tokens: what is signed, for whom, and that nothing else passes.
+//! Tokens: their content, their client, and the rejection of all others.
 
 use posthaste_units::Instant;
 use posthaste_wsqos::market::{Key, Quote, TOKEN_LENGTH};
@@ -65,7 +65,7 @@ fn a_token_with_any_bit_flipped_is_forged() {
     assert!(key.read(&format!("{token}="), "ada").is_err());
 }
 
-/// The code is HMAC-SHA256 over what is said and the client's name, so that it can be checked elsewhere.
+/// The code is HMAC-SHA256 over the quote and the client's name, so another implementation can check it.
 #[test]
 fn a_token_is_the_same_in_every_release() {
     let until = Instant::from_nanos(5);

@@ -1,5 +1,5 @@
-//! The whole market in an overload of five times: clients with budgets who ask, pay, keep their quotes and
-//! come back, one server, a limit on what waits.
+//! The whole market at five times its capacity: clients with budgets that pay, keep their quotes and return, one
+//! server, and a limit on the waiting requests.
 
 use posthaste_units::{Instant, Ratio, Seed, Span, Stream};
 use posthaste_wsqos::market::controller::ProportionalIntegral;
@@ -11,13 +11,13 @@ use super::{eur, price};
 
 const SERVICE: f64 = 0.002;
 const CLIENTS: usize = 500;
-/// Requests in service beyond which only a quote lets in.
+/// Requests in service above which only a quote admits.
 const ROOM: f64 = 16.0;
 
 struct Client {
     name: String,
     budget: u64,
-    /// Its quote's token and when it ends.
+    /// Token of its quote and the end of the quote.
     quote: Option<(String, Instant)>,
 }
 
@@ -94,7 +94,7 @@ impl Town {
         Instant::ORIGIN + Span::from_secs_f64(self.now)
     }
 
-    /// One request of somebody; how long it waits, if it enters.
+    /// One request of a random client. Returns its wait if it is admitted.
     fn ask(&mut self, seen: &mut Seen) -> Option<f64> {
         let (now, wait) = (self.at(), (self.free_at - self.now).max(0.0));
         let place = self.random.random_range(0..self.clients.len());
@@ -129,12 +129,12 @@ impl Town {
 }
 
 impl Seen {
-    /// Share of what the server can do.
+    /// Served requests as a share of the server's capacity.
     fn goodput(&self, seconds: f64) -> f64 {
         self.served as f64 * SERVICE / seconds
     }
 
-    /// With its own service.
+    /// 99th percentile of wait and service time.
     fn p99(&self) -> f64 {
         self.waits[self.waits.len() * 99 / 100] + SERVICE
     }
@@ -144,7 +144,7 @@ fn share(share: f64) -> Ratio {
     Ratio::new(share).expect("a share")
 }
 
-/// Judged one quote's life after the step, as everything promised before it is kept.
+/// Measured one lifetime of a quote after the load step, because all earlier quotes are kept.
 #[test]
 fn an_overload_of_five_times_is_served_to_those_who_pay_most() {
     let controller = ProportionalIntegral {
@@ -171,12 +171,12 @@ fn an_overload_of_five_times_is_served_to_those_who_pay_most() {
         seen.by_quote,
         seen.served
     );
-    // Nearly all who are refused are so by the price, before the limit has to.
+    // The price causes nearly all rejections, and the limit few.
     let [by_price, full] = [Why::TooCheap, Why::Full].map(|why| seen.refused[why.index()]);
     assert!(full * 10 < by_price, "{full} and {by_price}");
 }
 
-/// With the defaults there is room left: quotes are kept whatever the price, so more than the target comes in.
+/// The default target leaves reserve, because quotes are kept at any price and the load exceeds the target.
 #[test]
 fn by_default_some_of_the_service_stays_free() {
     let mut town = Town::new(ProportionalIntegral::default(), 0.75);

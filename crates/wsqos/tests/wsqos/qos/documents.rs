@@ -1,4 +1,4 @@
-//! Documents: what is written is read again, in every form in use; what is wrong is refused where it stands.
+//! Documents: round trips in every form in use, and positions of errors.
 
 use posthaste_soap::xml::{Scanner, Token};
 use posthaste_units::{Rate, Ratio, Span};

@@ -1,4 +1,4 @@
-//! Definitions, offers and ontologies, made at random and by hand.
+//! Definitions, offers and ontologies, random and fixed.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::option::of;
 use proptest::prelude::*;
 
-/// Where the names of tests are defined.
+/// URL of the tests' ontology.
 pub(crate) const ONTOLOGY: &str = "http://example.org/ontology";
 
 pub(crate) fn currency(code: &str) -> Currency {
@@ -44,7 +44,7 @@ pub(crate) fn custom<T>(name: &str, value: T) -> Custom<T> {
     }
 }
 
-/// A world in which "age" is better when less, "depth" when more, and 1 USD is worth 0.5 EUR.
+/// A context in which a lower "age" is better, a higher "depth" is better, and 1 USD is worth 0.5 EUR.
 pub(crate) struct Known {
     rates: Rates,
     ontologies: Ontologies,
@@ -72,7 +72,7 @@ impl Known {
         }
     }
 
-    /// An empty index of this world.
+    /// An empty index in this context.
     pub(crate) fn index(&self) -> Index {
         Index::new(self.rates.clone(), self.ontologies.clone())
     }
@@ -187,7 +187,7 @@ prop_compose! {
         name in "\\PC{1,8}", seconds in 0i64..4, endpoint in of("http://[a-z&<\"]{1,8}"), qos in definition(),
     ) -> Offer {
         Offer {
-            // What a document cannot hold at the ends of an attribute is no part of a name.
+            // Documents trim attributes, so names have no white space at their ends.
             name: format!("{}!", name.trim()),
             expires: Timestamp::from_second(1_767_225_599 + seconds).unwrap(),
             endpoint,

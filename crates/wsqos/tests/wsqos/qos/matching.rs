@@ -1,4 +1,4 @@
-//! The match: each rule alone, and against a plain second reading of the rules.
+//! Comparison of offers and requirements: each rule alone, and with a second, simple implementation of the rules.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::made::{Known, any_offer, at, custom, definition, euros, offer, term};
 
-/// An offer of everything, and a requirement that asks for just that.
+/// An offer that states everything, and a requirement for exactly that.
 fn pair() -> (Offer, Definition) {
     let mut qos = Definition {
         price: Some(euros("0.40")),
@@ -35,7 +35,7 @@ fn number(value: f64) -> Number {
     Number::new(value).unwrap()
 }
 
-/// What is said against the pair after `change`.
+/// Mismatches of the pair after `change`.
 fn against(change: impl FnOnce(&mut Offer, &mut Definition)) -> Vec<String> {
     let (mut offer, mut wanted) = pair();
     change(&mut offer, &mut wanted);
@@ -48,7 +48,7 @@ fn against(change: impl FnOnce(&mut Offer, &mut Definition)) -> Vec<String> {
     found.iter().map(ToString::to_string).collect()
 }
 
-/// A change, and what is then said against the offer.
+/// A change, and the resulting mismatch.
 type Rule = (fn(&mut Offer, &mut Definition), &'static str);
 
 #[test]
@@ -161,7 +161,7 @@ fn prices_are_compared_in_one_currency() {
         against(|o, _| o.qos.price = Some(money("0.80", "USD"))),
         [""; 0]
     );
-    // Who sets no price does not mind one that cannot be compared.
+    // Without a maximum price, a price that cannot be compared is no mismatch.
     let dear = |o: &mut Offer, w: &mut Definition| {
         (o.qos.price, w.price) = (Some(money("9", "XTS")), None);
     };
@@ -185,7 +185,7 @@ fn an_operation_has_the_default_behind_it() {
         w.operations.insert("Heavy".to_owned(), slow());
     };
     assert_eq!(against(allowed), [""; 0]);
-    // The requirement wants more of an operation that the offer does not name.
+    // The requirement sets more for an operation that the offer does not name.
     let wants_more = |_: &mut Offer, w: &mut Definition| {
         w.operations.insert("Quick".to_owned(), time_of(100));
     };
@@ -271,7 +271,7 @@ fn parties_are_known_by_their_address() {
     assert_eq!(against(renamed), [""; 0]);
 }
 
-/// The rules again, in the plainest way: join what holds for each operation, then compare.
+/// The rules again in a simple form: merge the values of each operation, then compare.
 fn plainly(offer: &Offer, wanted: &Definition, world: &World<'_>) -> bool {
     let price = match (wanted.price, offer.qos.price) {
         (None, _) => true,

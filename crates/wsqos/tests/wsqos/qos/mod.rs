@@ -1,4 +1,4 @@
-//! WS-QoS: documents, the match, the ranking.
+//! WS-QoS: documents, comparison, ranking.
 
 mod documents;
 pub(super) mod made;

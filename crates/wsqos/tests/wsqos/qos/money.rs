@@ -1,4 +1,4 @@
-//! Money: exact amounts, and comparing what is not in the same currency.
+//! Money: exact amounts, and comparison between currencies.
 
 use posthaste_wsqos::qos::{Money, Rates};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! The ranking: cheapest, weighted, and what nothing surpasses.
+//! Ranking: cheapest, weighted, and skyline.
 
 use posthaste_units::{Ratio, Span};
 use posthaste_wsqos::qos::{Definition, Offer, Ranking, Weights};
@@ -67,10 +67,10 @@ fn what_is_surpassed_is_not_in_the_skyline() {
     assert_eq!(names(&Ranking::Skyline, &three()), ["cheap", "quick"]);
 }
 
-/// Whether `a` is at least as good in all and better in one, read from the offers themselves.
+/// Returns true if `a` is at least as good in all values and better in one, read from the offers themselves.
 fn surpasses(a: &Offer, b: &Offer, price: impl Fn(&Offer) -> Option<u64>) -> bool {
     let (x, y) = (&a.qos.default.server, &b.qos.default.server);
-    // None is worst where less is better, and None is below Some where more is.
+    // `None` is the worst value if less is better. If more is better, it already sorts below `Some`.
     let less = |a: Option<f64>, b: Option<f64>| {
         let worst = f64::INFINITY;
         b.unwrap_or(worst).total_cmp(&a.unwrap_or(worst))
