@@ -1,25 +1,25 @@
-//! gzip taken off, one member after another (RFC 1952, section 2.2), in bounded work per byte.
+//! Decoder for gzip with several members (RFC 1952, section 2.2), with bounded work per byte.
 
 use std::io::{self, Write};
 
 use flate2::write::GzDecoder;
 
-/// A member takes a new decoder, some 40 µs, however short it is. This many may come at once...
+/// Number of members accepted at any length. Each needs a new decoder, some 40 µs, however short it is.
 const MEMBERS: u64 = 64;
 
-/// ...and one more with each of so many bytes. Writers of many members make them larger: bgzip's have up to 64 KiB.
+/// Bytes of input that permit one more member. Writers of many members use longer ones: bgzip's have up to 64 KiB.
 const BYTES_PER_MEMBER: u64 = 1024;
 
-/// A decoder of gzip that has several members.
+/// A decoder for gzip with several members.
 pub(crate) struct Members<W: Write> {
     member: GzDecoder<Lent<W>>,
-    /// Members begun.
+    /// Members started.
     count: u64,
-    /// Bytes taken.
+    /// Bytes consumed.
     taken: u64,
 }
 
-/// The caller's writer, which each member hands to the next.
+/// The caller's writer. Each member passes it to the next.
 struct Lent<W>(Option<W>);
 
 impl<W> Lent<W> {
@@ -60,7 +60,7 @@ impl<W: Write> Members<W> {
         Ok(())
     }
 
-    /// Bytes follow the end of a member: they are another.
+    /// Starts another member, because bytes follow the end of the last one.
     fn next_member(&mut self) -> io::Result<()> {
         self.member.try_finish()?;
         self.count += 1;
@@ -111,10 +111,10 @@ mod tests {
         assert!(decoded(&[&both[..], b"surplus"].concat()).is_err());
     }
 
-    /// As bgzip writes them: as many as there are, each of some size.
+    /// bgzip writes such members: any number of them, each of some size.
     #[test]
     fn many_members_are_decoded_and_many_short_ones_are_refused() {
-        // Hardly compressible, so that each is as long.
+        // Hardly compressible, so that the members have similar lengths.
         let mut state = 1_u32;
         let noise: Vec<u8> = (0..4 * BYTES_PER_MEMBER)
             .map(|_| {

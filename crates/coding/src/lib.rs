@@ -1,8 +1,7 @@
-//! Content codings taken off: gzip, Zstandard, Brotli, in whatever pieces they come.
+//! Decoders of the content codings gzip, Zstandard and Brotli, for input in pieces of any size.
 //!
-//! What comes of the bytes goes into a writer of the caller's, which keeps, counts or refuses it: a
-//! kilobyte of Brotli can become a gigabyte, and what is too much only the caller knows. Putting
-//! codings on is the gateway's alone.
+//! Decoded bytes go to a writer of the caller, which keeps, counts or refuses them. A kilobyte of Brotli can become a
+//! gigabyte, and only the caller knows the limit. Encoding belongs to the gateway.
 
 mod gzip;
 
@@ -14,18 +13,18 @@ use zstd::zstd_safe::DParameter;
 
 use crate::gzip::Members;
 
-/// The largest window of Zstandard that a receiver must support (RFC 9659): 2^23 B.
+/// Largest window of Zstandard that a receiver must support, as an exponent of 2 (RFC 9659): 2^23 B.
 const ZSTD_WINDOW: u32 = 23;
 
-/// The first seven bits of a Brotli stream with a large window, which the library reads: up to 1 GiB. As a content
-/// coding they are invalid (RFC 7932, section 9.1).
+/// First seven bits of a Brotli stream with a large window. The library reads such windows, up to 1 GiB, but they are
+/// invalid in a content coding (RFC 7932, section 9.1).
 const LARGE_WINDOW: u8 = 0x11;
 
-/// Handed on at a time, where the library asks for room.
+/// Size of an output buffer in bytes, where a library needs one.
 const BLOCK: usize = 16 << 10;
 
-/// Takes one coding off a body. It holds a window of what came of it: up to 32 KiB for gzip, 8 MiB for Zstandard and
-/// 16 MiB for Brotli, of which the writer may see nothing before the window is full or the piece is used up.
+/// Decoder for one coding of a body. It buffers a window of the output: up to 32 KiB for gzip, 8 MiB for Zstandard and
+/// 16 MiB for Brotli. The writer may get nothing before the window is full or the piece is consumed.
 pub struct Decoder<W: Write>(Kind<W>);
 
 enum Kind<W: Write> {
@@ -42,10 +41,10 @@ enum Kind<W: Write> {
 }
 
 impl<W: Write> Decoder<W> {
-    /// A decoder at the beginning of a body, and where what comes of it goes.
+    /// Creates a decoder at the start of a body that writes to `into`.
     ///
     /// # Errors
-    /// Where there is no memory for it.
+    /// No memory for it.
     pub fn new(coding: Coding, into: W) -> io::Result<Self> {
         Ok(Self(match coding {
             Coding::Gzip => Kind::Gzip(Box::new(Members::new(into))),
@@ -65,13 +64,13 @@ impl<W: Write> Decoder<W> {
         }))
     }
 
-    /// Takes the next piece. Not all that comes of it need have been written when this returns.
+    /// Decodes the next piece. Some of its output may be written later.
     ///
     /// # Errors
-    /// The piece is not in this coding, or what the writer says; nothing more can be taken then.
+    /// The piece is invalid in this coding, or the writer fails. The decoder is unusable afterwards.
     pub fn push(&mut self, piece: &[u8]) -> io::Result<()> {
         match &mut self.0 {
-            // Asked for what comes of nothing, the library expects another frame.
+            // The library would expect another frame if called without input.
             Kind::Zstd { .. } if piece.is_empty() => Ok(()),
             Kind::Gzip(members) => members.push(piece),
             Kind::Brotli {
@@ -107,10 +106,10 @@ impl<W: Write> Decoder<W> {
         }
     }
 
-    /// The body has ended: writes what is left.
+    /// Ends the body and writes the remaining output.
     ///
     /// # Errors
-    /// It ended before the coding says so, or what the writer says.
+    /// The body is truncated, or the writer fails.
     pub fn finish(&mut self) -> io::Result<()> {
         match &mut self.0 {
             Kind::Gzip(members) => members.finish(),
@@ -123,7 +122,7 @@ impl<W: Write> Decoder<W> {
         }
     }
 
-    /// Where what comes of it goes.
+    /// The writer.
     pub fn writer(&mut self) -> &mut W {
         match &mut self.0 {
             Kind::Gzip(members) => members.writer(),
@@ -168,7 +167,7 @@ mod tests {
         Ok(std::mem::take(decoder.writer()))
     }
 
-    /// Refuses all beyond so many bytes.
+    /// Fails after this many bytes.
     struct Least(usize);
 
     impl Write for Least {
@@ -209,7 +208,7 @@ mod tests {
         }
     }
 
-    /// A kilobyte that becomes 64 MiB costs no more than the writer takes.
+    /// A kilobyte that becomes 64 MiB costs no more than the writer accepts.
     #[test]
     fn a_writer_that_refuses_ends_it() {
         let zeros = vec![0; 64 << 20];
@@ -223,7 +222,7 @@ mod tests {
         }
     }
 
-    /// Each is an empty body; the library takes all of them.
+    /// Each is an empty body, valid for the library.
     #[test]
     fn brotlis_windows_end_at_16_mib() {
         let windows: [&[u8]; 4] = [&[0x06], &[0x81, 0x01], &[0xa1, 0x01], &[0x3f]];
