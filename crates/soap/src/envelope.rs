@@ -1,7 +1,7 @@
-//! Reading a request: version, header blocks, the Body's one child and its simple fields.
+//! Reads a request: version, header blocks, the Body's only child and its simple fields.
 //!
-//! One pass, no tree. The whole message is read before anything is handed out, so that a message that
-//! is wrong near its end has no effect. Header blocks are judged before the Body is (R1025).
+//! One pass, no tree. The whole message is read before anything is returned, so a message with an error near its end
+//! has no effect. Header blocks are checked before the Body (R1025).
 
 use std::borrow::Cow;
 
@@ -11,13 +11,13 @@ use crate::fault::{Code, Fault};
 use crate::limits::{Limit, Limits};
 use crate::xml::{Name, Scanner, Token, XmlError, shortened};
 
-/// Header blocks that a refusal names at most.
+/// Maximum number of header blocks in an error message.
 const NAMED: usize = 4;
 
-/// Characters of a value that a refusal quotes at most.
+/// Maximum number of quoted characters of a value in an error message.
 const QUOTED: usize = 40;
 
-/// A version of SOAP, known by its envelope's namespace.
+/// SOAP version, identified by the envelope's namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
     /// SOAP 1.1, W3C Note of May 2000.
@@ -31,9 +31,9 @@ pub enum Version {
 pub struct HeaderBlock<'a> {
     /// Its name.
     pub name: Name<'a>,
-    /// Whether the sender demands that it be understood.
+    /// The sender requires that the block is understood.
     pub must_understand: bool,
-    /// `actor` in SOAP 1.1, `role` in SOAP 1.2; `None` means the last receiver, this service.
+    /// `actor` in SOAP 1.1, `role` in SOAP 1.2. `None` means the ultimate receiver, this service.
     pub role: Option<Cow<'a, str>>,
 }
 
@@ -42,44 +42,44 @@ pub struct HeaderBlock<'a> {
 pub struct Field<'a> {
     /// Its name.
     pub name: Name<'a>,
-    /// Its text, or `None` when it has child elements.
+    /// Its text, or `None` if it has child elements.
     pub text: Option<Cow<'a, str>>,
 }
 
-/// A request that obeys every rule that can be checked without knowing the service.
+/// A request that obeys every rule that does not depend on the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
     /// The envelope's version.
     pub version: Version,
     /// The header blocks, in order.
     pub headers: Vec<HeaderBlock<'a>>,
-    /// The name of the Body's child, which says the operation.
+    /// Name of the Body's child, the operation.
     pub operation: Name<'a>,
     /// The children of that element, in order.
     pub fields: Vec<Field<'a>>,
 }
 
-/// Why a request was refused; [`Refusal::fault`] is the answer to it.
+/// Reason for the rejection of a request. [`Refusal::fault`] is the reply.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// Not XML, or more of it than is allowed.
+    /// Not XML, or larger than the limits allow.
     #[error("{0}")]
     Xml(#[from] XmlError),
-    /// The root is no envelope at all.
+    /// The root is not an envelope.
     #[error("the root element is {0:?}, not an Envelope")]
     NotAnEnvelope(String),
-    /// R1015: an envelope of an unknown version, or of another than the media type says.
+    /// R1015: an unknown version, or another one than that of the media type.
     #[error(
         "the envelope's namespace is {0:?}: send SOAP 1.1 as text/xml or SOAP 1.2 as application/soap+xml (R1015)"
     )]
     VersionMismatch(String),
-    /// R1027: mandatory header blocks that nobody here understands.
+    /// R1027: mandatory header blocks that the service does not understand.
     #[error("header blocks that must be understood are not: {0} (R1027)")]
     MustUnderstand(String),
-    /// R1013: another value than 0 or 1 (SOAP 1.2 also has true and false).
+    /// R1013: a value other than 0 or 1 (SOAP 1.2 also has true and false).
     #[error("mustUnderstand is {0:?}: write 0 or 1 (R1013)")]
     MustUnderstandValue(String),
-    /// R1011, or another element where Header or Body should be.
+    /// R1011, or another element in place of Header or Body.
     #[error(
         "{0:?} is not allowed here: an Envelope has one Header at most, then one Body and nothing after it (R1011)"
     )]
@@ -87,7 +87,7 @@ pub enum Refusal {
     /// There is no Body.
     #[error("the Envelope has no Body")]
     NoBody,
-    /// The Body has no child, so that no operation is named (R2201).
+    /// The Body has no child and therefore no operation (R2201).
     #[error("the Body is empty")]
     EmptyBody,
     /// The Body has more than one child (R2201, R2210).
@@ -107,14 +107,14 @@ impl Version {
         }
     }
 
-    /// The version whose envelope has `namespace`.
+    /// The version with the envelope namespace `namespace`.
     pub fn from_namespace(namespace: &str) -> Option<Self> {
         [Self::Soap11, Self::Soap12]
             .into_iter()
             .find(|version| version.namespace() == namespace)
     }
 
-    /// Whether a header block for `role` is for the last receiver, or for everyone on the way.
+    /// Returns true if a header block with this role is for the ultimate receiver or for every node.
     fn is_ours(self, role: Option<&str>) -> bool {
         match (self, role) {
             (_, None | Some("")) => true,
@@ -128,7 +128,7 @@ impl Version {
 }
 
 impl Refusal {
-    /// The fault that answers it.
+    /// The fault to reply with.
     pub fn fault(&self) -> Fault {
         let code = match self {
             Self::VersionMismatch(_) => Code::VersionMismatch,
@@ -142,8 +142,8 @@ impl Refusal {
 impl<'a> Request<'a> {
     /// Reads the envelope in `text`.
     ///
-    /// `expected` is the version that the media type announced. `understood` lists the header blocks
-    /// (namespace, local name) that the caller acts on; any other that is mandatory is refused.
+    /// `expected` is the version of the media type. `understood` lists the header blocks (namespace, local name) that
+    /// the caller handles. Any other mandatory block causes a rejection.
     pub fn read(
         text: &'a str,
         expected: Version,
@@ -187,8 +187,8 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// A scanner that has just started the first field called `local` of the envelope in `text`, which
-    /// [`Request::read`] has read; `None` where there is no such field.
+    /// A scanner that has just started the first field called `local` of the envelope in `text`. The envelope must be
+    /// one that [`Request::read`] has accepted. `None` without such a field.
     pub fn enter(text: &'a str, limits: &Limits, local: &str) -> Option<Scanner<'a>> {
         let mut scanner = Scanner::new(text, limits);
         // The envelope; its children up to Body; the operation; its children.
@@ -203,7 +203,7 @@ impl<'a> Request<'a> {
         Some(scanner)
     }
 
-    /// The text of the first field called `local`, in whichever namespace.
+    /// Text of the first field called `local`, in any namespace.
     pub fn field(&self, local: &str) -> Option<&str> {
         let found = self.fields.iter().find(|field| field.name.local == local)?;
         found.text.as_deref()
@@ -223,7 +223,7 @@ fn read_root(scanner: &mut Scanner<'_>, expected: Version) -> Result<Version, Re
     }
 }
 
-/// The next child element's name, or `None` at the end of the parent; blank text is passed over.
+/// Name of the next child element, or `None` at the end of the parent. White space is skipped.
 fn read_child<'a>(scanner: &mut Scanner<'a>) -> Result<Option<Name<'a>>, XmlError> {
     loop {
         match scanner.token()? {

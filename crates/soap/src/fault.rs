@@ -1,23 +1,23 @@
-//! Faults as WS-I Basic Profile wants them: four codes, never dotted (R1031), and only unqualified
-//! `faultcode`, `faultstring`, `faultactor` and `detail` in SOAP 1.1 (R1000, R1001).
+//! Faults that conform to WS-I Basic Profile: four codes, never dotted (R1031), and only unqualified `faultcode`,
+//! `faultstring`, `faultactor` and `detail` in SOAP 1.1 (R1000, R1001).
 
 use crate::Version;
 use crate::write;
 
-/// Who was at fault. SOAP 1.2 calls Client Sender and Server Receiver.
+/// Fault code. SOAP 1.2 calls Client Sender and Server Receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
-    /// The envelope is of another version than the service reads.
+    /// The service does not support the envelope's version.
     VersionMismatch,
     /// A header block with mustUnderstand was not understood.
     MustUnderstand,
-    /// The message is wrong: sending it again changes nothing.
+    /// The message is invalid. A repetition does not help.
     Client,
-    /// The service failed: the same message may succeed later.
+    /// The service failed. The same message may succeed later.
     Server,
 }
 
-/// One element of the service's own in a fault's detail, with simple children.
+/// Service-specific element in a fault's detail, with simple children.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detail {
     /// The element's namespace.
@@ -31,11 +31,11 @@ pub struct Detail {
 /// A fault to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Who was at fault.
+    /// Fault code.
     pub code: Code,
-    /// A sentence for a person, in English.
+    /// Message for users, in English.
     pub reason: String,
-    /// What a program may act on.
+    /// Details for programs.
     pub detail: Option<Detail>,
 }
 
@@ -63,8 +63,7 @@ impl Fault {
         }
     }
 
-    /// The HTTP status that goes with it: 500 (R1126), but 400 for a Sender in SOAP 1.2
-    /// (SOAP 1.2 part 2, table 20).
+    /// The HTTP status: 500 (R1126), but 400 for a Sender in SOAP 1.2 (SOAP 1.2 part 2, table 20).
     pub const fn status(&self, version: Version) -> u16 {
         match (version, self.code) {
             (Version::Soap12, Code::Client) => 400,
@@ -72,7 +71,7 @@ impl Fault {
         }
     }
 
-    /// The whole envelope that carries it.
+    /// The whole envelope with the fault.
     pub fn envelope(&self, version: Version) -> String {
         let mut out = String::with_capacity(640);
         let code = self.code.name(version);

@@ -1,12 +1,12 @@
-//! What SOAP asks of HTTP: the media type, SOAPAction, and the action parameter.
+//! SOAP's rules for HTTP: the media type, SOAPAction, and the action parameter.
 //!
-//! Pure rules over header values; which status follows is said with each error.
+//! Pure functions over header values. Each error has its HTTP status.
 
 use thiserror::Error;
 
 use crate::Version;
 
-/// Why a request's headers do not carry SOAP, with the status each deserves.
+/// Reason why a request's headers are invalid for SOAP, with an HTTP status.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HeaderError {
     /// 415: neither of the two media types.
@@ -25,17 +25,17 @@ pub enum HeaderError {
     Unquoted(String),
 }
 
-/// What a Content-Type field says.
+/// Content of a Content-Type field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaType<'a> {
-    /// The version that the media type belongs to.
+    /// SOAP version of the media type.
     pub version: Version,
     /// SOAP 1.2's `action` parameter.
     pub action: Option<&'a str>,
 }
 
 impl HeaderError {
-    /// The HTTP status to answer with.
+    /// The HTTP status of the reply.
     pub const fn status(&self) -> u16 {
         match self {
             Self::MediaType(_) | Self::Charset(_) => 415,
@@ -91,7 +91,7 @@ fn readable(charset: &str) -> bool {
         .any(|known| charset.eq_ignore_ascii_case(known))
 }
 
-/// Takes `name=value` or `name="value"` off the front of a list of parameters.
+/// Splits `name=value` or `name="value"` off the start of a parameter list.
 fn parameter(rest: &str) -> Option<(&str, &str, &str)> {
     let rest = rest.trim_start_matches([' ', '\t', ';']);
     let (name, value) = rest.split_once('=')?;

@@ -1,10 +1,9 @@
-//! SOAP 1.1 and 1.2 and WSDL 1.1 as pure functions over bytes: reading bounded, writing escaped.
+//! SOAP 1.1 and 1.2 and WSDL 1.1 as pure functions over bytes, with bounded reading and escaped writing.
 //!
-//! Nothing here opens a socket. A server reads a message in this order: [`http::media_type`] and
-//! [`http::soap_action`] judge the headers, [`xml::decode`] the bytes, [`Request::read`] the envelope;
-//! every refusal turns into the [`Fault`] that WS-I Basic Profile asks for. A client uses
-//! [`wsdl::read`] to make requests and [`reply::inspect`] to tell a fault from a reply.
-//! WS-Security, attachments, RPC style and SOAP encoding are not here.
+//! Nothing here opens a socket. A server reads a message in this order: [`http::media_type`] and [`http::soap_action`]
+//! check the headers, [`xml::decode`] the bytes, [`Request::read`] the envelope. Every rejection becomes the [`Fault`]
+//! that WS-I Basic Profile requires. A client uses [`wsdl::read`] to make requests and [`reply::inspect`] to tell a
+//! fault from a reply. WS-Security, attachments, RPC style and SOAP encoding are absent.
 
 mod envelope;
 mod fault;

@@ -1,25 +1,24 @@
-//! What a document may use before it is refused.
+//! Limits on the size and structure of a document.
 //!
-//! Limits are enforced while reading, so that the cost of a refusal is bounded by the limit and not
-//! by the document. The defaults suit requests; [`Limits::description`] suits WSDL files.
+//! Limits are enforced while reading, so the limit and not the document bounds the cost of a rejection. The defaults
+//! suit requests; [`Limits::description`] suits WSDL files.
 
 use std::fmt;
 
-/// Upper bounds of one document, and whether it may have instructions. Each bound is inclusive: one more is refused.
+/// Upper bounds of one document, and the permission of processing instructions. Each bound is inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of the whole document.
     pub total: usize,
-    /// Elements inside one another.
+    /// Nesting depth of elements.
     pub depth: usize,
     /// Attributes of one element, namespace declarations not counted.
     pub attributes: usize,
     /// Namespace declarations of one element.
     pub namespaces: usize,
-    /// Namespace declarations in scope at one place: what a prefix is searched among.
+    /// Namespace declarations in scope at one point. A prefix is searched among them.
     pub scope: usize,
-    /// Bytes of one element or attribute name, prefix included, and of one namespace: every element
-    /// in it repeats it.
+    /// Bytes of one element or attribute name with its prefix, and of one namespace, which every element in it repeats.
     pub name: usize,
     /// Bytes of one attribute value, or of the text of one element.
     pub text: usize,
@@ -27,8 +26,8 @@ pub struct Limits {
     pub header: usize,
     /// Child elements of a Body's first child that are kept as fields.
     pub fields: usize,
-    /// Whether processing instructions are passed over like comments, as a reader of what people publish wants it. They
-    /// are refused by default, as R1009 has it for messages.
+    /// Skips processing instructions like comments, as needed for published documents. By default they are rejected, as
+    /// R1009 requires for messages.
     pub instructions: bool,
 }
 
@@ -56,7 +55,7 @@ pub enum Limit {
 }
 
 impl Limits {
-    /// Limits for a description: 16 MiB in all and longer texts, since documentation is text.
+    /// Limits for a description: 16 MiB in total, and longer texts, because documentation is text.
     pub const fn description() -> Self {
         Self {
             total: 16 << 20,
@@ -82,7 +81,7 @@ impl Limits {
 }
 
 impl Default for Limits {
-    /// 1 MiB in all, 64 KiB before Body, depth 64, 128 attributes and 64 declarations per element.
+    /// 1 MiB in total, 64 KiB before Body, depth 64, 128 attributes and 64 declarations per element.
     fn default() -> Self {
         Self::request()
     }

@@ -1,34 +1,34 @@
-//! A cheap look at a reply: is it a fault, another envelope, or no SOAP at all?
+//! Fast inspection of a reply: a fault, another envelope, or not SOAP.
 //!
-//! For load generators: HTTP status 200 does not mean that a call succeeded. Reading stops at the first
-//! child of Body, so that the cost does not grow with the reply; only a fault is read on, to its reason.
+//! For load generators, because HTTP status 200 does not mean that a call succeeded. Reading stops at the first child
+//! of Body, so the cost does not grow with the reply. Only a fault is read further, up to its reason.
 
 use crate::Version;
 use crate::limits::Limits;
 use crate::xml::{Name, Scanner, Token, XmlError};
 
-/// How much of a reply is looked at: a longer SOAP header makes it [`Inspection::NotSoap`].
+/// Bytes of a reply that are inspected. A longer SOAP header gives [`Inspection::NotSoap`].
 const WINDOW: usize = 64 << 10;
 
-/// What a reply is.
+/// Result of an inspection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inspection {
-    /// An envelope whose Body holds something else than a fault.
+    /// An envelope without a fault in its Body.
     Reply(Version),
     /// An envelope with a fault.
     Fault {
         /// The envelope's version.
         version: Version,
-        /// The code without its prefix, as `Client` or `Sender`.
+        /// The code without its prefix, such as `Client` or `Sender`.
         code: String,
         /// The reason or faultstring.
         reason: String,
     },
-    /// Something else, and why it is.
+    /// Any other content, with the reason.
     NotSoap(String),
 }
 
-/// Looks at a reply's bytes. Never fails: what cannot be read is [`Inspection::NotSoap`].
+/// Inspects a reply's bytes. Never fails: invalid input gives [`Inspection::NotSoap`].
 pub fn inspect(bytes: &[u8]) -> Inspection {
     let limits = Limits {
         total: usize::MAX,
@@ -49,14 +49,14 @@ pub fn inspect(bytes: &[u8]) -> Inspection {
         // The window, or a truncated reply, may end inside a character.
         Err(error) => std::str::from_utf8(&window[..error.valid_up_to()]).unwrap_or_default(),
     };
-    // A mark of UTF-16 is no UTF-8.
+    // A UTF-16 declaration contradicts UTF-8.
     if !utf16 && crate::xml::declares_utf16(text) {
         return Inspection::NotSoap("it is UTF-8 and declared as UTF-16".to_owned());
     }
     look(&mut Scanner::new(text, &limits)).unwrap_or_else(|e| Inspection::NotSoap(e.to_string()))
 }
 
-/// As much of a window onto UTF-16 as ends with a whole character.
+/// Cuts UTF-16 input after the last whole character.
 fn whole_utf16(window: &[u8]) -> &[u8] {
     let even = window.len() & !1;
     let high = match (window[0], &window[..even]) {

@@ -1,11 +1,11 @@
-//! Writing envelopes: text is escaped here and nowhere else.
+//! Writer for envelopes. Text is escaped only here.
 
 use quick_xml::escape::{escape, partial_escape};
 
 use crate::Version;
 use crate::xml::is_char;
 
-/// Appends `text` as character data; what XML cannot hold becomes U+FFFD.
+/// Appends `text` as character data. Characters that XML forbids become U+FFFD.
 pub fn text(text: &str, out: &mut String) {
     if is_plain(text) {
         return out.push_str(text);
@@ -16,11 +16,11 @@ pub fn text(text: &str, out: &mut String) {
     }
 }
 
-/// Appends `value` as it may stand between double quotes.
+/// Appends `value` escaped for use between double quotes.
 pub fn attribute(value: &str, out: &mut String) {
     match value.chars().all(|c| is_char(c) && c >= ' ') {
         true => out.push_str(&escape(value)),
-        // A line end in an attribute would be read back as a space (XML 1.0 section 3.3.3).
+        // XML 1.0, section 3.3.3: a literal line end in an attribute would be read back as a space.
         false => {
             let kept = clean(value);
             let escaped = escape(kept.as_str()).replace('\n', "&#10;");
@@ -29,7 +29,7 @@ pub fn attribute(value: &str, out: &mut String) {
     }
 }
 
-/// Appends `<name>value</name>`; `name` is the caller's own and not checked.
+/// Appends `<name>value</name>`. `name` is not checked.
 pub fn element(name: &str, value: &str, out: &mut String) {
     out.push('<');
     out.push_str(name);
@@ -40,20 +40,20 @@ pub fn element(name: &str, value: &str, out: &mut String) {
     out.push('>');
 }
 
-/// Appends the XML declaration and everything before Body's children.
+/// Appends the XML declaration and everything before the Body's children.
 pub fn open(version: Version, out: &mut String) {
     out.push_str("<?xml version=\"1.0\" encoding=\"utf-8\"?><soap:Envelope xmlns:soap=\"");
     out.push_str(version.namespace());
     out.push_str("\"><soap:Body>");
 }
 
-/// Appends everything after Body's children.
+/// Appends everything after the Body's children.
 pub fn close(out: &mut String) {
     out.push_str("</soap:Body></soap:Envelope>");
 }
 
-/// Whether nothing in `text` needs a closer look: no mark-up, no control character, and no lead byte
-/// of U+FFFE and U+FFFF. No early exit, so that the compiler looks at many bytes at once.
+/// Returns true if `text` needs no escaping: no markup, no control character, and no lead byte of U+FFFE and U+FFFF. No
+/// early exit, so that the compiler can vectorise the loop.
 fn is_plain(text: &str) -> bool {
     let suspect = |b: u8| (b < b' ') | (b == b'<') | (b == b'>') | (b == b'&') | (b == 0xEF);
     !text.bytes().fold(false, |found, b| found | suspect(b))

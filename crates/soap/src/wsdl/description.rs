@@ -1,10 +1,10 @@
-//! What a caller knows of a service after reading its description, and how a request is made of it.
+//! A service's description as read by a client, and requests made from it.
 
 use thiserror::Error;
 
 use crate::{Version, write};
 
-/// A description, as far as it concerns SOAP.
+/// The SOAP part of a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     /// The services, in order; at least one has a port.
@@ -20,18 +20,18 @@ pub struct Described {
     pub ports: Vec<Port>,
 }
 
-/// An address at which a service is called in one version of SOAP.
+/// An address of a service for one version of SOAP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
     /// Its name.
     pub name: String,
-    /// Where to POST.
+    /// URL for POST requests.
     pub address: String,
     /// The version of its binding.
     pub version: Version,
-    /// What it offers.
+    /// The operations.
     pub operations: Vec<Operation>,
-    /// What its binding says in other namespaces.
+    /// Elements of its binding from other namespaces.
     pub extensions: Vec<Extension>,
 }
 
@@ -40,38 +40,37 @@ pub struct Port {
 pub struct Operation {
     /// Its name.
     pub name: String,
-    /// What the description says about it.
+    /// Documentation from the description.
     pub documentation: String,
     /// The version of its port.
     pub version: Version,
     /// The SOAPAction of SOAP 1.1, the action parameter of SOAP 1.2; often empty.
     pub action: String,
-    /// What it takes.
+    /// Content of a request.
     pub input: Input,
-    /// What the binding says of it in other namespaces.
+    /// Elements of the operation's binding from other namespaces.
     pub extensions: Vec<Extension>,
 }
 
-/// An element that WSDL and its SOAP bindings do not know and allow (WSDL 1.1, section 2.1.3), as far as
-/// it holds words alone.
+/// An extension element with only text, unknown to WSDL and its SOAP bindings (WSDL 1.1, section 2.1.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extension {
     /// Its namespace.
     pub namespace: String,
     /// Its local name.
     pub name: String,
-    /// Its words, without blanks around them.
+    /// Its text, trimmed.
     pub text: String,
 }
 
-/// What an operation takes.
+/// Content of an operation's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
     /// An empty Body.
     Empty,
     /// One element with fields.
     Wrapper(Wrapper),
-    /// Something that cannot be made here, and why.
+    /// Content that is not supported, with the reason.
     Unusable(String),
 }
 
@@ -84,7 +83,7 @@ pub struct Wrapper {
     pub name: String,
     /// Its children, in order.
     pub fields: Vec<Field>,
-    /// Whether the schema allows others (a choice, a group, a wildcard), which cannot be set.
+    /// The schema permits further children (a choice, a group, a wildcard). They cannot be set.
     pub open: bool,
 }
 
@@ -93,75 +92,75 @@ pub struct Wrapper {
 pub struct Field {
     /// Its name.
     pub name: String,
-    /// Its namespace where it is qualified (elementFormDefault, form, ref).
+    /// Its namespace if it is qualified (elementFormDefault, form, ref).
     pub namespace: Option<String>,
-    /// The local name of its simple type; `None` when it has a structure of its own.
+    /// Local name of its simple type; `None` if it has a structure of its own.
     pub kind: Option<String>,
-    /// Whether it may be left out (minOccurs 0).
+    /// The field may be omitted (minOccurs 0).
     pub optional: bool,
-    /// Whether `xsi:nil` stands for no value.
+    /// `xsi:nil` represents a missing value.
     pub nillable: bool,
-    /// Whether it may stand more than once.
+    /// The field may be repeated.
     pub many: bool,
 }
 
-/// Why an operation was not found.
+/// An operation was not found.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("there is no operation {asked:?}{}: there are {}", version.map(|v| format!(" for {v:?}")).unwrap_or_default(), known.join(", "))]
 pub struct FindError {
-    /// What was asked for.
+    /// The requested operation.
     pub asked: String,
-    /// The version asked for, if any.
+    /// The requested version, if any.
     pub version: Option<Version>,
-    /// The operations there are.
+    /// The existing operations.
     pub known: Vec<String>,
 }
 
-/// Why a request could not be made.
+/// Reason why a request could not be made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum EnvelopeError {
-    /// The operation cannot be called from here.
+    /// The operation is not supported.
     #[error("the operation {operation} cannot be called: {reason}")]
     Unusable {
-        /// Which operation.
+        /// The operation.
         operation: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A value for a field that is not there.
+    /// A value for an unknown field.
     #[error("{operation} has no field {field:?}: it takes {}", list(known))]
     Unknown {
-        /// Which operation.
+        /// The operation.
         operation: String,
-        /// The field asked for.
+        /// The requested field.
         field: String,
-        /// The fields there are.
+        /// The existing fields.
         known: Vec<String>,
     },
-    /// No value for a field that must have one.
+    /// A required field without a value.
     #[error("{operation} needs the field {field:?}: it takes {}", list(known))]
     Missing {
-        /// Which operation.
+        /// The operation.
         operation: String,
         /// The field without a value.
         field: String,
-        /// The fields there are.
+        /// The existing fields.
         known: Vec<String>,
     },
-    /// Two values for a field that stands once.
+    /// Two values for a field that may occur once.
     #[error("{operation} takes {field:?} once")]
     Twice {
-        /// Which operation.
+        /// The operation.
         operation: String,
         /// The field.
         field: String,
     },
-    /// A value for, or the need of, a field with a structure of its own.
+    /// A field with a structure of its own has a value or needs one.
     #[error(
         "the field {field:?} of {operation} is not a plain value: write the envelope into a file and send that"
     )]
     Structured {
-        /// Which operation.
+        /// The operation.
         operation: String,
         /// The field.
         field: String,
@@ -177,7 +176,7 @@ fn list(known: &[String]) -> String {
 }
 
 impl Description {
-    /// The first port that has `operation`, in `version` where one is given, else in SOAP 1.1 first.
+    /// The first port with `operation`, in `version` if given, otherwise in SOAP 1.1 first.
     pub fn find(
         &self,
         operation: &str,
@@ -210,7 +209,7 @@ impl Description {
 }
 
 impl Operation {
-    /// The names of the fields it takes, in order.
+    /// The names of its fields, in order.
     pub fn fields(&self) -> Vec<String> {
         match &self.input {
             Input::Wrapper(wrapper) => wrapper
@@ -222,7 +221,8 @@ impl Operation {
         }
     }
 
-    /// A request in `version` with `values` as (field, text), in any order; repeated where allowed.
+    /// A request in `version` with `values` as (field, text), in any order. A field may be repeated where the schema
+    /// allows it.
     pub fn envelope(
         &self,
         version: Version,
@@ -280,7 +280,7 @@ impl Operation {
             .map(|(_, v)| *v)
             .collect();
         let (operation, name) = (self.name.clone(), field.name.clone());
-        // A namespace of its own is declared where it is used.
+        // A different namespace is declared at the field.
         let (tag, declaration) = match &field.namespace {
             None => (name.clone(), String::new()),
             Some(namespace) if *namespace == wrapper.namespace => {

@@ -1,8 +1,8 @@
-//! Reading a description: collect what stands in the document, then link it.
+//! Reader for descriptions: collects the parts of a document, then links them.
 //!
-//! WSDL lets everything refer to everything by name, in any order, so this is two steps. Prefixes are
-//! resolved while they are in scope; what comes out holds only full names. Imports are not followed:
-//! nothing here opens a file or a socket. They are named where something is missing.
+//! Any part of WSDL may refer to any other by name, in any order, so two steps are needed. Prefixes are resolved while
+//! they are in scope, and the result contains only full names. Imports are not followed, because nothing here opens a
+//! file or a socket. Error messages about missing parts list them.
 
 use std::collections::HashMap;
 
@@ -15,16 +15,16 @@ use crate::Version;
 use crate::limits::{Limit, Limits};
 use crate::xml::{Scanner, Token, XmlError, decode};
 
-/// Bytes that the linked description may take, about: each port repeats its operations, and each
-/// operation the fields of its element.
+/// Approximate maximum size of the linked description, in bytes. Each port repeats its operations, and each operation
+/// the fields of its element.
 const LINKED: usize = 64 << 20;
 
 const WSDL20: &str = "http://www.w3.org/ns/wsdl";
 
-/// Why a description could not be read.
+/// Reason why a description could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReadError {
-    /// Not XML, or more of it than is allowed.
+    /// Not XML, or larger than the limits allow.
     #[error("{0}")]
     Xml(#[from] XmlError),
     /// WSDL 2.0.
@@ -35,17 +35,17 @@ pub enum ReadError {
         "the root element is {0:?}, not WSDL's definitions: is the address the one that ends in ?wsdl?"
     )]
     NotWsdl(String),
-    /// A reference to something that is not in the document.
+    /// A reference to a part that is not in the document.
     #[error("{what} {name} is not in this document{}", imported(imports))]
     Missing {
-        /// What is missing: a message, a binding.
+        /// Kind of the missing part: a message, a binding.
         what: &'static str,
         /// Its name.
         name: String,
-        /// The imports that may hold it, and were not followed.
+        /// The imports that were not followed and may contain it.
         imports: Vec<String>,
     },
-    /// Operations, ports and types that repeat one another beyond what memory should hold.
+    /// Operations, ports and types that repeat one another need too much memory.
     #[error("more than {LINKED} bytes once its ports, operations and types are put together")]
     TooMuch,
     /// No port with a SOAP binding.
@@ -63,7 +63,7 @@ fn imported(imports: &[String]) -> String {
     }
 }
 
-/// What stands in a document, not linked yet.
+/// Parts of a document before linking.
 #[derive(Default)]
 struct Parts {
     namespace: String,
@@ -109,7 +109,7 @@ struct RawPort {
     address: Option<String>,
 }
 
-/// Reads a WSDL 1.1 document within [`Limits::description`]; it may have processing instructions.
+/// Reads a WSDL 1.1 document within [`Limits::description`]. Processing instructions are permitted.
 pub fn read(bytes: &[u8]) -> Result<Description, ReadError> {
     let limits = Limits {
         instructions: true,
@@ -149,7 +149,7 @@ pub fn read(bytes: &[u8]) -> Result<Description, ReadError> {
     parts.link()
 }
 
-/// Calls `act` with each child of the element started last; `act` must read the child to its end.
+/// Calls `act` with each child of the element started last. `act` must read the child to its end.
 pub(super) fn each_child(
     scanner: &mut Scanner<'_>,
     mut act: impl FnMut(&mut Scanner<'_>, &str, &str) -> Result<(), XmlError>,
@@ -170,7 +170,7 @@ pub(super) fn attribute(scanner: &Scanner<'_>, name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// The namespace of what the element started last declares, bounded as any that is declared.
+/// Target namespace of the element started last, with the length limit of declared namespaces.
 pub(super) fn namespace(scanner: &Scanner<'_>, limits: &Limits) -> Result<String, XmlError> {
     let namespace = attribute(scanner, "targetNamespace");
     if namespace.len() > limits.name {
@@ -183,7 +183,7 @@ pub(super) fn namespace(scanner: &Scanner<'_>, limits: &Limits) -> Result<String
     Ok(namespace)
 }
 
-/// The full name that an attribute's value refers to; an unknown prefix stands for no namespace.
+/// Full name that an attribute's value refers to. An unknown prefix gives no namespace.
 pub(super) fn reference(scanner: &Scanner<'_>, name: &str) -> Option<QName> {
     let written = scanner.attribute(name)?.trim().to_owned();
     Some(match scanner.resolve(&written) {
@@ -320,12 +320,12 @@ fn read_bound(scanner: &mut Scanner<'_>) -> Result<Bound, XmlError> {
     Ok(bound)
 }
 
-/// Whether an element of this namespace is somebody's extension, and neither WSDL's nor SOAP's.
+/// Returns true for the namespace of an extension, which is neither WSDL's nor SOAP's.
 fn is_extension(namespace: &str) -> bool {
     !namespace.is_empty() && namespace != WSDL && version(namespace).is_none()
 }
 
-/// Keeps the element started last if it holds words alone.
+/// Keeps the element started last if it contains only text.
 fn read_extension(
     scanner: &mut Scanner<'_>,
     namespace: &str,
@@ -373,7 +373,7 @@ impl Parts {
         let mut room = LINKED;
         for (name, ports) in &self.services {
             let mut linked = Vec::new();
-            // A port without a SOAP address is one of HTTP GET or the like, and none of ours.
+            // A port without a SOAP address uses HTTP GET or another protocol and is ignored.
             for port in ports {
                 if let Some(address) = &port.address {
                     linked.push(self.port(port, address, &mut room)?);
@@ -398,7 +398,7 @@ impl Parts {
         let declared = self.port_types.get(&binding.port_type);
         let declared = declared.ok_or_else(|| self.missing("the port type", &binding.port_type))?;
         take(room, binding.operations.len() * size_of::<Bound>())?;
-        // The first of a name counts, so the last is put in first.
+        // The first of equal names counts, so it is inserted last.
         let bound: HashMap<&str, &Bound> = binding
             .operations
             .iter()
@@ -435,7 +435,7 @@ impl Parts {
         })
     }
 
-    /// What an operation takes. What cannot be made is no error until somebody asks for it.
+    /// Content of an operation's request. Unsupported content is an error only when a request is made.
     fn input(&self, operation: &Abstract, rpc: bool, encoded: bool) -> Result<Input, ReadError> {
         let unusable = |reason: String| Ok(Input::Unusable(reason));
         if rpc {
@@ -451,7 +451,7 @@ impl Parts {
             .messages
             .get(message)
             .ok_or_else(|| self.missing("the message", message))?;
-        // Other parts may travel as SOAP headers; the body's is by custom the first, or "parameters".
+        // Other parts may be SOAP headers. By convention, the body's part is the first, or called "parameters".
         let body = parts
             .iter()
             .find(|part| matches!(&*part.name, "parameters" | "body"));
@@ -479,20 +479,20 @@ impl Parts {
     }
 }
 
-/// Takes `bytes` from what is left for linking.
+/// Subtracts `bytes` from the remaining size for linking.
 fn take(room: &mut usize, bytes: usize) -> Result<(), ReadError> {
     *room = room.checked_sub(bytes).ok_or(ReadError::TooMuch)?;
     Ok(())
 }
 
-/// About how many bytes extensions hold.
+/// Approximate size of extensions in bytes.
 fn extensions_size(extensions: &[Extension]) -> usize {
     let words = |e: &Extension| e.namespace.len() + e.name.len() + e.text.len();
     let each = extensions.iter().map(|e| size_of::<Extension>() + words(e));
     each.sum()
 }
 
-/// About how many bytes an input holds beside itself.
+/// Approximate heap size of an input in bytes.
 fn size(input: &Input) -> usize {
     match input {
         Input::Empty => 0,

@@ -1,5 +1,5 @@
-//! As much of XML Schema as it takes to fill in a wrapper: global elements, named complex types,
-//! sequences and `all`, references and extensions. Everything else makes a field not simple.
+//! The part of XML Schema that is needed to fill in a wrapper: global elements, named complex types, sequences and
+//! `all`, references and extensions. Any other construct makes a field structured.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::xml::{Scanner, XmlError, is_name, shortened};
 /// Namespace and local name.
 pub(super) type QName = (String, String);
 
-/// How many extensions and references are followed: a longer chain is a loop.
+/// Maximum length of a chain of extensions and references. A longer one is a loop.
 const CHAIN: usize = 32;
 
 /// Every schema of a description.
@@ -21,17 +21,17 @@ pub(super) struct Schemas {
     elements: HashMap<QName, Declared>,
     complex: HashMap<QName, Content>,
     simple: HashSet<QName>,
-    /// Imports and includes, which are not followed.
+    /// Imports and includes, not followed.
     pub(super) imports: Vec<String>,
 }
 
 #[derive(Clone)]
 enum Declared {
-    /// `type="..."`; none means anyType.
+    /// `type="..."`; `None` means anyType.
     Typed(Option<QName>),
-    /// A complex type in place.
+    /// An inline complex type.
     Inline(Content),
-    /// A simple type in place.
+    /// An inline simple type.
     Simple,
 }
 
@@ -39,7 +39,7 @@ enum Declared {
 struct Content {
     base: Option<QName>,
     particles: Vec<Particle>,
-    /// A choice, a group or a wildcard is in it, so that the fields are not all there is.
+    /// Contains a choice, a group or a wildcard, so the fields are incomplete.
     open: bool,
 }
 
@@ -54,7 +54,7 @@ struct Particle {
     many: bool,
 }
 
-/// What holds for the whole of a schema.
+/// Properties of a whole schema.
 struct Frame {
     namespace: String,
     qualified: bool,
@@ -77,7 +77,7 @@ pub(super) fn read(
         let name = (frame.namespace.clone(), attribute(scanner, "name"));
         match local {
             "import" | "include" | "redefine" => {
-                // An import without a location names a schema that stands beside this one.
+                // An import without a location names another schema in this document.
                 if scanner.attribute("schemaLocation").is_some() {
                     schemas.imports.push(import(scanner));
                 }
@@ -126,7 +126,7 @@ fn read_content(scanner: &mut Scanner<'_>, frame: &Frame) -> Result<Content, Xml
     Ok(content)
 }
 
-/// Reads what may stand in a complex type, at any depth the scanner allows.
+/// Reads the content of a complex type, at any depth within the scanner's limit.
 fn read_particles(
     scanner: &mut Scanner<'_>,
     frame: &Frame,
@@ -171,7 +171,7 @@ fn read_particles(
 }
 
 impl Schemas {
-    /// The wrapper that `element` declares, or why a request cannot be made of it.
+    /// The wrapper that `element` declares, or the reason why no request can be made of it.
     pub(super) fn wrapper(&self, element: &QName) -> Result<Wrapper, String> {
         let show = |(namespace, local): &QName| format!("{{{namespace}}}{local}");
         let gone = |name: &QName| format!("the type {} is not in this document", show(name));

@@ -1,8 +1,10 @@
-//! Writing a description of one of our services.
+//! Writer for the descriptions of our services.
 //!
-//! Every operation is document/literal wrapped: its request is an element of its own name, its reply
-//! that name with `Response`, each the one part of its message (R2201, R2204, R2210), in a binding for
-//! SOAP 1.1 and one for 1.2, over HTTP (R2702), literal (R2706).
+//! Every operation is document/literal wrapped:
+//!
+//! - The request is an element with the operation's name, the reply one with `Response` appended.
+//! - Each is the only part of its message (R2201, R2204, R2210).
+//! - There is one binding for SOAP 1.1 and one for 1.2, over HTTP (R2702), literal (R2706).
 
 use std::fmt::Write as _;
 
@@ -13,17 +15,17 @@ use crate::write;
 /// A service to be described.
 #[derive(Clone, Debug)]
 pub struct Service {
-    /// An NCName; port types and bindings are named after it.
+    /// An NCName. Port types and bindings are named after it.
     pub name: &'static str,
-    /// The namespace of everything in it. An action is this, a slash and the operation.
+    /// Target namespace. An action is this, a slash and the operation.
     pub namespace: &'static str,
-    /// Words for the reader of the description.
+    /// Documentation.
     pub documentation: &'static str,
-    /// Operations, names unique (R2304).
+    /// Operations with unique names (R2304).
     pub operations: Vec<Offered>,
-    /// Named types that elements refer to by [`Kind::Record`].
+    /// Named types for [`Kind::Record`].
     pub records: Vec<Record>,
-    /// The one element that a fault's detail holds, by the name of its record.
+    /// Name of the record that is the only element of a fault's detail.
     pub fault: Option<&'static str>,
 }
 
@@ -32,13 +34,13 @@ pub struct Service {
 pub struct Offered {
     /// An NCName.
     pub name: &'static str,
-    /// What it does.
+    /// Documentation.
     pub documentation: &'static str,
-    /// The children of the request's wrapper.
+    /// Children of the request's wrapper.
     pub input: Vec<Element>,
-    /// The children of the reply's wrapper.
+    /// Children of the reply's wrapper.
     pub output: Vec<Element>,
-    /// What its bindings say of it in other namespaces; nobody is required to understand it.
+    /// Extension elements of its bindings from other namespaces. Clients need not understand them.
     pub extensions: Vec<Extension>,
 }
 
@@ -47,7 +49,7 @@ pub struct Offered {
 pub struct Record {
     /// An NCName.
     pub name: &'static str,
-    /// What it stands for.
+    /// Documentation.
     pub documentation: &'static str,
     /// Its children, in order.
     pub elements: Vec<Element>,
@@ -56,26 +58,26 @@ pub struct Record {
 /// A child element.
 #[derive(Clone, Debug)]
 pub struct Element {
-    /// An NCName; of no use for [`Kind::Any`].
+    /// An NCName; unused for [`Kind::Any`].
     pub name: &'static str,
-    /// What it holds.
+    /// Content type.
     pub kind: Kind,
-    /// Whether it may be left out.
+    /// The element may be omitted.
     pub optional: bool,
-    /// Whether it may stand more than once.
+    /// The element may be repeated.
     pub many: bool,
-    /// What it means.
+    /// Documentation.
     pub documentation: &'static str,
 }
 
-/// What an element holds.
+/// Content type of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A simple type of XML Schema, by its local name: `string`, `decimal`, `int`, `date`.
     Simple(&'static str),
     /// A [`Record`] by name.
     Record(&'static str),
-    /// One element of the given namespace, passed over by validation.
+    /// One element of the given namespace, skipped by validation.
     Any(&'static str),
 }
 
@@ -102,7 +104,7 @@ impl Service {
         format!("{}/{operation}", self.namespace)
     }
 
-    /// The WSDL document, in which both ports have `address`.
+    /// The WSDL document. Both ports have `address`.
     pub fn wsdl(&self, address: &str) -> String {
         let mut out = String::with_capacity(16 << 10);
         let _ = write!(
@@ -238,7 +240,7 @@ impl Service {
     }
 }
 
-/// The prefix of each binding's extension elements, and what its name ends in.
+/// Prefix of each binding's extension elements, and suffix of its name.
 const BINDINGS: [(&str, &str); 2] = [("soap", "Soap11"), ("soap12", "Soap12")];
 
 fn document(prefix: &str, words: &str, out: &mut String) {

@@ -1,50 +1,49 @@
-//! Markup: where each piece of a document begins and ends.
+//! Markup: the boundaries of the pieces of a document.
 //!
-//! Only what can be seen without looking back: that tags match, what prefixes mean and how much is
-//! allowed is the scanner's. Written here and not left to a crate because reading the envelope is most of
-//! what a SOAP reply costs beside a page: a whole request takes 7,500 instructions this way, 12,400 by
-//! way of quick-xml's events, and names are checked on the way. In the tests quick-xml is the oracle.
+//! Matching tags, namespaces and limits are the scanner's. No crate is used, because reading the envelope is most of
+//! the extra cost of a SOAP reply over a page: a whole request takes 7,500 instructions this way and 12,400 with
+//! quick-xml's events, and names are checked as well. The tests use quick-xml as the oracle.
 
 use memchr::{memchr, memchr_iter, memchr2, memmem};
 
 use super::text::{NAME, NAME_START, is};
 use super::{XmlError, malformed, shortened};
 
-/// A name as it is written.
+/// A name as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QName<'a> {
-    /// All of it.
+    /// The whole name.
     pub(super) written: &'a str,
-    /// Before the colon; empty where there is none.
+    /// Part before the colon; empty without one.
     pub(super) prefix: &'a str,
-    /// After it.
+    /// Part after the colon, or the whole name.
     pub(super) local: &'a str,
 }
 
 /// A piece of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
-    /// `<name`; the rest of the tag is for [`Markup::attribute`] and [`Markup::close`].
+    /// `<name`. [`Markup::attribute`] and [`Markup::close`] read the rest of the tag.
     Start(QName<'a>),
     /// `</name>`.
     End(&'a str),
-    /// Characters without mark-up and references.
+    /// Characters without markup and references.
     Text(&'a str),
-    /// What stands in a CDATA section.
+    /// Content of a CDATA section.
     CData(&'a str),
     /// `&name;`.
     Reference(&'a str),
-    /// What stands between `<?xml` and `?>`.
+    /// Text between `<?xml` and `?>`.
     Declaration(&'a str),
-    /// What stands between `<?` and `?>` otherwise.
+    /// Text between `<?` and `?>` of any other instruction.
     Instruction(&'a str),
     /// A comment.
     Comment,
-    /// There is no more.
+    /// End of the document.
     Eof,
 }
 
-/// A place in a document.
+/// A position in a document.
 pub(super) struct Markup<'a> {
     text: &'a str,
     at: usize,
@@ -55,7 +54,7 @@ impl<'a> Markup<'a> {
         Self { text, at: 0 }
     }
 
-    /// The byte after what was read last.
+    /// Position after the last piece.
     pub(super) fn position(&self) -> usize {
         self.at
     }
@@ -90,7 +89,7 @@ impl<'a> Markup<'a> {
         }
     }
 
-    /// The next attribute of the tag whose name was read, its value still raw; `None` where the tag ends.
+    /// The next attribute of the current tag, with its raw value; `None` at the end of the tag.
     pub(super) fn attribute(&mut self) -> Result<Option<(QName<'a>, &'a str)>, XmlError> {
         let from = self.at;
         self.space();
@@ -101,7 +100,7 @@ impl<'a> Markup<'a> {
         }
     }
 
-    /// Reads the end of a tag; whether it ends its element, too (`/>`).
+    /// Reads the end of a tag. Returns true if it also ends its element (`/>`).
     pub(super) fn close(&mut self) -> Result<bool, XmlError> {
         let empty = self.take("/");
         if self.take(">") {
@@ -126,7 +125,7 @@ impl<'a> Markup<'a> {
         self.at += rest.iter().position(|b| !blank(b)).unwrap_or(rest.len());
     }
 
-    /// Namespaces in XML 1.0, production 7, `QName`.
+    /// Reads a `QName` (Namespaces in XML 1.0, production 7).
     fn name(&mut self) -> Result<QName<'a>, XmlError> {
         let rest = self.rest();
         let first = plain_name(rest.as_bytes());
@@ -149,7 +148,7 @@ impl<'a> Markup<'a> {
         })
     }
 
-    /// `name="value"`, in either quotes.
+    /// Reads `name="value"`, in either quotes.
     fn pair(&mut self) -> Result<(QName<'a>, &'a str), XmlError> {
         let name = self.name()?;
         self.space();
@@ -181,10 +180,10 @@ impl<'a> Markup<'a> {
         }
     }
 
-    /// A comment, a CDATA section; nothing else is allowed that begins with an exclamation mark.
+    /// Reads a comment or a CDATA section. Nothing else may begin with an exclamation mark.
     fn declared(&mut self) -> Result<Piece<'a>, XmlError> {
         if self.take("<!--") {
-            // XML 1.0 section 2.5: two hyphens end a comment, and nothing but its end may hold them.
+            // XML 1.0, section 2.5: two hyphens may occur only at the end of a comment.
             let Some(length) = memmem::find(self.rest().as_bytes(), b"--") else {
                 return Err(malformed("a comment without an end", self.at));
             };
@@ -226,7 +225,7 @@ impl<'a> Markup<'a> {
     }
 }
 
-/// Bytes of the name without a colon that `bytes` begin with.
+/// Length of the name without a colon at the start of `bytes`.
 fn plain_name(bytes: &[u8]) -> usize {
     match bytes.first() {
         Some(first) if is(*first, NAME_START) => bytes

@@ -1,4 +1,4 @@
-//! The scanner: pieces of markup, checked against the limits and given their namespaces.
+//! The scanner: checks pieces of markup against the limits and resolves their namespaces.
 
 use std::borrow::Cow;
 
@@ -11,14 +11,14 @@ use crate::limits::{Limit, Limits};
 
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 
-/// Levels, declarations and attributes for which there is room at once: more than a usual request has.
+/// Initial capacity for levels and declarations: more than a usual request needs.
 const USUAL: usize = 8;
 
 /// Reads a document token by token.
 pub struct Scanner<'a> {
     markup: Markup<'a>,
     limits: Limits,
-    /// The names of the elements that are open, as they were written.
+    /// The names of the open elements, as written.
     open: Vec<&'a str>,
     /// The element started last ended in the same tag.
     empty: bool,
@@ -35,7 +35,7 @@ struct Binding<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// A scanner at the start of `text`, which [`decode`] made.
+    /// Creates a scanner at the start of `text`, the result of [`decode`].
     ///
     /// [`decode`]: super::decode
     pub fn new(text: &'a str, limits: &Limits) -> Self {
@@ -51,12 +51,12 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The byte after the last token.
+    /// Byte position after the last token.
     pub fn position(&self) -> usize {
         self.markup.position()
     }
 
-    /// Elements that are open.
+    /// Number of open elements.
     pub fn depth(&self) -> usize {
         self.open.len()
     }
@@ -66,22 +66,22 @@ impl<'a> Scanner<'a> {
         &self.attributes
     }
 
-    /// The value of the attribute `local` in no namespace, of the element started last.
+    /// Value of the attribute `local`, in no namespace, of the element started last.
     pub fn attribute(&self, local: &str) -> Option<&Cow<'a, str>> {
         let found = self.attributes.iter().find(|a| a.name.is("", local));
         found.map(|attribute| &attribute.value)
     }
 
-    /// Resolves a name written in a value, as `xsd:string`; the default namespace applies.
+    /// Resolves a qualified name in a value, such as `xsd:string`. The default namespace applies.
     pub fn resolve<'n>(&self, written: &'n str) -> Option<Name<'n>> {
         let (prefix, local) = written.split_once(':').unwrap_or(("", written));
         let namespace = Cow::Owned(self.lookup(prefix)?.into_owned());
         Some(Name { namespace, local })
     }
 
-    /// The next token; comments are passed over, and instructions where they may stand.
+    /// The next token. Skips comments, and instructions where they are permitted.
     pub fn token(&mut self) -> Result<Token<'a>, XmlError> {
-        // What the element ended last had declared was in force until now.
+        // The declarations of the element that ended last were in scope until now.
         let depth = self.open.len();
         while self.scope.last().is_some_and(|b| b.depth > depth) {
             self.scope.pop();
@@ -132,7 +132,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes over the rest of the element started last.
+    /// Skips the rest of the element started last.
     pub fn skip(&mut self) -> Result<(), XmlError> {
         let outside = self.depth().saturating_sub(1);
         while self.depth() > outside {
@@ -141,7 +141,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// The text of the element started last, up to its end; `None` when it has child elements.
+    /// Text of the element started last, read to its end. `None` if it has child elements.
     pub fn text(&mut self) -> Result<Option<Cow<'a, str>>, XmlError> {
         let mut text = Cow::Borrowed("");
         loop {
@@ -180,14 +180,14 @@ impl<'a> Scanner<'a> {
         self.read_attributes(from)?;
         self.empty = self.markup.close()?;
         self.attributes.clear();
-        // Nothing to sort in most tags; and the buffer stays for the next.
+        // Most tags have no attributes. The buffer is kept for the next tag.
         if !self.raw.is_empty() {
             self.resolve_attributes(from)?;
         }
         self.qualify(name, from).map(Token::Start)
     }
 
-    /// Sorts what stands in a tag into declarations (`scope`) and attributes (`raw`).
+    /// Splits the content of a tag into declarations (`scope`) and attributes (`raw`).
     fn read_attributes(&mut self, from: usize) -> Result<(), XmlError> {
         let outer = self.scope.len();
         while let Some((key, raw)) = self.markup.attribute()? {
@@ -207,7 +207,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Takes a declaration of the element being read; those before `outer` are of elements around it.
+    /// Adds a declaration of the current element. Those before `outer` belong to enclosing elements.
     fn declare(
         &mut self,
         prefix: &'a str,
@@ -234,7 +234,7 @@ impl<'a> Scanner<'a> {
         self.check(scope, Limit::Scope, self.limits.scope, position)
     }
 
-    /// Gives the attributes their namespaces, now that every declaration beside them was read.
+    /// Resolves the namespaces of attributes, after all declarations of the tag are known.
     fn resolve_attributes(&mut self, from: usize) -> Result<(), XmlError> {
         for (key, value) in std::mem::take(&mut self.raw) {
             let name = match key.prefix {
@@ -290,7 +290,7 @@ impl<'a> Scanner<'a> {
         if !is_text(raw) {
             return Err(malformed("a character that XML does not have", from));
         }
-        // XML 1.0 section 2.11: line ends are read as one line feed.
+        // XML 1.0, section 2.11: line ends are read as one line feed.
         Ok(Some(if raw.contains('\r') {
             Cow::Owned(raw.replace("\r\n", "\n").replace('\r', "\n"))
         } else {
@@ -298,7 +298,7 @@ impl<'a> Scanner<'a> {
         }))
     }
 
-    /// XML 1.0 section 2.6: a target, which is a name other than `xml`, and whatever follows a space behind it.
+    /// Checks the target, a name other than `xml`. Any text may follow it after white space (XML 1.0, section 2.6).
     fn instruction(&self, inner: &str, position: usize) -> Result<(), XmlError> {
         if !self.limits.instructions {
             return Err(XmlError::Instruction { position });
@@ -341,13 +341,13 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Whether characters have the end of a CDATA section among them, which they may not (XML 1.0, section 2.4).
+/// Returns true if the text contains `]]>`, which is not permitted (XML 1.0, section 2.4).
 fn ends_section(text: &str) -> bool {
     let text = text.as_bytes();
     memchr_iter(b'>', text).any(|at| text[..at].ends_with(b"]]"))
 }
 
-/// Whether a document that says it has this encoding is one that [`decode`](super::decode) reads.
+/// Returns true if [`decode`](super::decode) supports a document with this declared encoding.
 fn is_read(encoding: &str) -> bool {
     ["utf-8", "utf8", "utf-16", "us-ascii"]
         .iter()

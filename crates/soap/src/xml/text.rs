@@ -1,4 +1,4 @@
-//! Characters: from bytes to text, and from references to characters.
+//! Characters: decoding of bytes and of references.
 
 use std::borrow::Cow;
 
@@ -8,8 +8,8 @@ use super::markup::Markup;
 use super::{XmlError, malformed};
 use crate::limits::{Limit, Limits};
 
-/// Turns bytes into text: UTF-8, or UTF-16 with a byte order mark (R1012). UTF-8 that declares UTF-16 is refused: other
-/// readers take it for that.
+/// Decodes UTF-8, or UTF-16 with a byte order mark (R1012). UTF-8 that is declared as UTF-16 is rejected, because other
+/// readers would decode it as such.
 pub fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Cow<'a, str>, XmlError> {
     if bytes.len() > limits.total {
         return Err(XmlError::Limit {
@@ -45,7 +45,7 @@ pub fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Cow<'a, str>, XmlE
         .map_err(|_| wrong("these bytes are not UTF-16", 2))
 }
 
-/// Whether the XML declaration of a text that came as UTF-8 says UTF-16.
+/// Returns true if the XML declaration of a UTF-8 text names UTF-16.
 pub(crate) fn declares_utf16(text: &str) -> bool {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let inner = text
@@ -88,12 +88,12 @@ pub(super) fn reference<'a>(name: &'a str, position: usize) -> Result<Cow<'a, st
         .ok_or_else(unknown)
 }
 
-/// The beginning of `text`, at most so many characters: what an error may repeat of a document.
+/// The first `characters` characters of `text`, for error messages.
 pub(crate) fn shortened(text: &str, characters: usize) -> String {
     text.chars().take(characters).collect()
 }
 
-/// What a byte may be part of, looked up instead of compared: names and text are most of a document.
+/// Character classes of bytes. A table lookup is used, because names and text are most of a document.
 const KINDS: [u8; 256] = kinds();
 pub(super) const NAME_START: u8 = 1;
 pub(super) const NAME: u8 = 2;
@@ -115,38 +115,38 @@ const fn kinds() -> [u8; 256] {
     kinds
 }
 
-/// Whether `byte` is of this kind.
+/// Returns true if `byte` is in this class.
 pub(super) fn is(byte: u8, kind: u8) -> bool {
     KINDS[usize::from(byte)] & kind != 0
 }
 
-/// Whether this is a name without a prefix (Namespaces in XML 1.0, production 4, `NCName`); which
-/// characters beyond ASCII are letters is not looked up.
+/// Returns true for a name without a prefix (Namespaces in XML 1.0, production 4, `NCName`). Characters beyond ASCII
+/// are all accepted.
 pub(crate) fn is_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes.next().is_some_and(|first| is(first, NAME_START)) && bytes.all(|b| is(b, NAME))
 }
 
-/// Whether `wanted` holds for every byte. No early exit, so that the compiler looks at many bytes at once.
+/// Returns true if `wanted` holds for every byte. No early exit, so that the compiler can vectorise the loop.
 fn all(text: &str, wanted: impl Fn(u8) -> bool) -> bool {
     text.bytes().fold(true, |all, b| all & wanted(b))
 }
 
-/// Whether all of `text` are characters of XML.
+/// Returns true if all of `text` are characters of XML.
 pub(super) fn is_text(text: &str) -> bool {
-    // 0xEF leads U+FFFE and U+FFFF, which are no characters of XML, and many that are.
+    // 0xEF is the lead byte of U+FFFE and U+FFFF, which are not characters of XML, and of many valid ones.
     let plain = |b: u8| (b != 0xEF) & ((b >= b' ') | (b == b'\t') | (b == b'\r') | (b == b'\n'));
     all(text, plain) || text.chars().all(is_char)
 }
 
-/// XML 1.0 production 2, `Char`.
+/// Returns true for a character of XML 1.0 (production 2, `Char`).
 pub(crate) fn is_char(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
 }
 
-/// An attribute's value as it is meant (XML 1.0 section 3.3.3).
+/// Normalises an attribute's value (XML 1.0, section 3.3.3).
 pub(super) fn value(raw: &str, position: usize) -> Result<Cow<'_, str>, XmlError> {
-    // Most values are addresses: nothing in them needs a second look.
+    // Most values are addresses and need no normalisation.
     if all(raw, |b| {
         (b' '..=b'~').contains(&b) & (b != b'<') & (b != b'&')
     }) {

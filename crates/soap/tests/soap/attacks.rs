@@ -1,4 +1,4 @@
-//! Hostile documents: each is refused for its own reason, soon, and nothing panics.
+//! Hostile documents: each is rejected early and for its own reason, without a panic.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -114,7 +114,7 @@ fn depth_is_bounded() {
     assert!(read(&nested(61), V).is_ok());
     assert_eq!(limit(&nested(62)), Limit::Depth);
     assert_eq!(limit(&nested(100_000)), Limit::Depth);
-    // The same in a header, which is passed over.
+    // The same in a header, which is skipped.
     let header = envelope(V, &format!("<e:Header>{}", "<a>".repeat(200)));
     assert_eq!(limit(&header), Limit::Depth);
 }
@@ -171,7 +171,7 @@ fn a_namespace_is_bounded_like_a_name() {
     assert_eq!(limit(&ask(&long(200_000))), Limit::Name);
 }
 
-/// What a refusal quotes of a document is short, so that a fault is no burden to its sender.
+/// Quotations of a document are short, so that a fault does not burden its sender.
 #[test]
 fn refusals_do_not_repeat_the_document() {
     let long = "x".repeat(60_000);
@@ -260,7 +260,7 @@ fn drain(text: &str, limits: &Limits) {
     while !matches!(scanner.token(), Err(_) | Ok(Token::Eof)) {}
 }
 
-/// The worst found within the limits, a megabyte each: all must stay well under a second even unoptimised.
+/// The worst documents found within the limits, a megabyte each. All must stay well under a second even unoptimised.
 #[test]
 fn a_megabyte_of_the_worst_is_read_in_bounded_time() {
     let scope = (0..4).map(|n| {
@@ -282,7 +282,7 @@ fn a_megabyte_of_the_worst_is_read_in_bounded_time() {
         "<a b='&amp;".to_owned() + &"&amp;".repeat(200_000) + "'/>",
     ];
     for document in documents {
-        // A busy machine takes longer, but not each time.
+        // A busy machine may take longer, but not each time.
         let quick = (1..=5).any(|number| {
             let begin = Instant::now();
             drain(

@@ -1,4 +1,4 @@
-//! Descriptions: ours read back, and those of four toolkits read.
+//! Descriptions: round trips of ours, and examples from four toolkits.
 
 use posthaste_soap::wsdl::{
     self, Element, EnvelopeError, Extension, Input, Kind, Offered, ReadError, Record, Service,
@@ -200,7 +200,7 @@ fn gsoap_default_namespaces_and_an_rpc_operation_named_as_such() {
     assert!(refused.contains("rpc"), "{refused}");
 }
 
-/// A style sheet for people, say: R1009 is about messages.
+/// Style sheets, for example: R1009 is about messages only.
 #[test]
 fn instructions_are_passed_over() {
     let plain = one("urn:t", "E", "f");
@@ -286,7 +286,7 @@ fn a_type_that_extends_itself_ends() {
     assert!(matches!(&lend.input, Input::Unusable(reason) if reason.contains("extends itself")));
 }
 
-/// One operation whose request is the element `name` in `namespace`, with the field `field`.
+/// One operation with a request of the element `name` in `namespace`, with the field `field`.
 fn one(namespace: &str, name: &str, field: &str) -> String {
     let target = format!("targetNamespace='{namespace}'");
     let prefix = if namespace.is_empty() { "" } else { "t:" };
@@ -355,7 +355,7 @@ fn what_a_description_repeats_is_bounded() {
             ..
         }))
     ));
-    // Ports times operations times fields: a third of a megabyte that asks for gigabytes.
+    // Ports times operations times fields: a third of a megabyte that would need gigabytes.
     let times = |part: &str, n: usize| part.repeat(n);
     let document = one("urn:t", "E", "f")
         .replace(

@@ -1,4 +1,4 @@
-//! The room's promises, asked for from outside: each rule, each limit, other people's descriptions.
+//! Integration tests: each rule, each limit, and descriptions of other toolkits.
 
 mod attacks;
 mod descriptions;
@@ -7,7 +7,7 @@ mod requests;
 
 use posthaste_soap::{Limits, Refusal, Request, Version, xml};
 
-/// An envelope of `version` around what is between Envelope's tags.
+/// An envelope of `version` with `inside` between its tags.
 fn envelope(version: Version, inside: &str) -> String {
     format!(
         "<e:Envelope xmlns:e=\"{}\">{inside}</e:Envelope>",
@@ -15,7 +15,7 @@ fn envelope(version: Version, inside: &str) -> String {
     )
 }
 
-/// What reading `text` as `version` comes to: the operation's local name, or the refusal.
+/// Result of reading `text` as `version`: the operation's local name, or the refusal.
 fn read(text: &str, version: Version) -> Result<String, Refusal> {
     let limits = Limits::default();
     let text = xml::decode(text.as_bytes(), &limits)?;

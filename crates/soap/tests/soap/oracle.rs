@@ -1,4 +1,4 @@
-//! The scanner against quick-xml: what ours accepts, quick-xml accepts, and both read the same.
+//! The scanner compared with quick-xml: quick-xml accepts all documents that ours accepts, with the same content.
 
 use posthaste_soap::Limits;
 use posthaste_soap::xml::{Scanner, Token};
@@ -8,7 +8,7 @@ use quick_xml::events::Event;
 use quick_xml::name::ResolveResult;
 use quick_xml::reader::NsReader;
 
-/// What a reader says of a document, with pieces of text joined: where one ends is its own affair.
+/// Tokens of a document, with pieces of text joined, because readers may split text differently.
 #[derive(Debug, PartialEq)]
 enum Said {
     Start(String, String, Vec<(String, String, String)>),
@@ -59,7 +59,7 @@ fn namespace(resolved: &ResolveResult<'_>) -> Option<String> {
     }
 }
 
-/// Line ends as XML 1.0 section 2.11 wants them; quick-xml leaves that to its caller.
+/// Normalises line ends as in XML 1.0, section 2.11. quick-xml leaves that to its caller.
 fn lines(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
@@ -107,7 +107,7 @@ fn theirs(document: &str) -> Option<Vec<Said>> {
     }
 }
 
-/// Pieces from which documents are made; many of the results are well formed, more are almost so.
+/// Parts of documents. Many combinations are well formed, more are almost so.
 fn pieces() -> impl Strategy<Value = String> {
     prop_oneof![
         Just("<a>".to_owned()),
@@ -130,7 +130,7 @@ fn pieces() -> impl Strategy<Value = String> {
     ]
 }
 
-/// An element around children that are whole.
+/// A well-formed element with well-formed children.
 fn whole() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("<d xmlns='urn:d&amp;'/>".to_owned()),

@@ -141,7 +141,7 @@ fn r1015_another_namespace_is_a_version_mismatch() {
     let text = format!("<e:Envelope xmlns:e='urn:soap2'>{BODY}</e:Envelope>");
     let refusal = read(&text, Version::Soap11).unwrap_err();
     assert_eq!(code(&refusal), Code::VersionMismatch);
-    // An envelope of the other version than the media type says is one as well.
+    // An envelope of another version than that of the media type is a mismatch, too.
     let other = read(&envelope(Version::Soap12, BODY), Version::Soap11).unwrap_err();
     assert_eq!(code(&other), Code::VersionMismatch);
     let none = read("<html/>", Version::Soap11).unwrap_err();
@@ -162,7 +162,7 @@ fn r1025_and_r1027_mandatory_headers_are_understood_or_refused() {
         };
         let known = envelope(version, &(header("Known", "") + BODY));
         assert_eq!(read(&known, version).unwrap(), "Ask");
-        // Judged before the Body: what is wrong there does not matter any more (R1025).
+        // Checked before the Body: errors in the Body no longer matter (R1025).
         let unknown = envelope(
             version,
             &(header("Strange", "") + "<e:Body><Ask/></e:Body>"),
@@ -185,7 +185,7 @@ fn r1025_and_r1027_mandatory_headers_are_understood_or_refused() {
             "Ask",
             "it is for another"
         );
-        // The other version's attribute says nothing: the block is for us.
+        // The other version's attribute has no effect: the block is for us.
         let ours = elsewhere.replace(&format!(" e:{actor}="), &format!(" e:{foreign}="));
         assert_eq!(
             code(&read(&ours, version).unwrap_err()),
