@@ -1,4 +1,4 @@
-//! The speed of a line: bits per second as a whole number, so that link times are exact.
+//! Bit rates in whole bits per second, so that link times are exact.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -9,7 +9,7 @@ use crate::parse::{self, ParseError};
 const EXAMPLE: &str = "300kbit, 1.5Mbit, 1Gbit, 300kbit/s or 1024kbyte/s";
 const RANGE: &str =
     "from 1bit to 1000000Gbit (no bandwidth at all is not a rate: drop the packets instead)";
-/// Up to here a number of bits that is read as a float and multiplied by its unit stays exact: two
+/// Upper bound up to which a number of bits stays exact when it is read as a float and multiplied by its unit: two
 /// roundings of 2^-53 of it are less than half a bit.
 const LARGEST: u64 = 1_000_000_000_000_000;
 
@@ -75,7 +75,7 @@ fn out_of_range(text: &str) -> ParseError {
 }
 
 impl fmt::Display for BitRate {
-    /// The largest unit in which three decimals say it exactly.
+    /// Writes the largest unit that is exact with three decimals.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bits = self.as_bits();
         let (unit, factor) = match bits {
@@ -120,7 +120,7 @@ mod tests {
     fn refuses_with_the_remedy() {
         let refused = |text: &str| text.parse::<BitRate>().unwrap_err().to_string();
         assert!(refused("300").contains("no unit"));
-        // tc means bytes by it, everybody else bits.
+        // In tc the unit means bytes, elsewhere bits.
         assert!(refused("300kbps").contains("300kbit"));
         assert!(refused("0kbit").contains("drop the packets"));
         assert!(refused("99999999Gbit").contains("from 1bit"));

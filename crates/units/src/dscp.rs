@@ -1,4 +1,4 @@
-//! Code points of differentiated services: how a packet says what treatment it asks for.
+//! Code points of differentiated services: the requested treatment of a packet.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,12 +7,12 @@ use thiserror::Error;
 
 use crate::parse;
 
-/// The six bits of a differentiated services code point (RFC 2474): the upper six of IPv4's TOS
-/// byte and of IPv6's traffic class. Not the byte itself: AF11 is 0x0a, and 0x28 as a byte.
+/// The six bits of a differentiated services code point (RFC 2474): the upper six of IPv4's TOS byte and of IPv6's
+/// traffic class. Not the byte itself: AF11 is 0x0a, and 0x28 as a byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Dscp(u8);
 
-/// One table: constants, what is read, and what is printed.
+/// One table for the constants, parsing and printing.
 macro_rules! code_points {
     ($($constant:ident $name:literal $value:literal $about:literal)*) => {
         impl Dscp {
@@ -49,7 +49,7 @@ code_points! {
 }
 
 impl Dscp {
-    /// The code point of that number; `None` above 0x3f.
+    /// The code point with this number; `None` above 0x3f.
     pub const fn new(value: u8) -> Option<Self> {
         if value > 0x3f {
             return None;
@@ -62,19 +62,18 @@ impl Dscp {
         self.0
     }
 
-    /// What a TOS byte or a traffic class says; its two ECN bits are left aside.
+    /// Code point of a TOS byte or a traffic class. The two ECN bits are ignored.
     pub const fn of_traffic_class(byte: u8) -> Self {
         Self(byte >> 2)
     }
 
-    /// The TOS byte or traffic class that says it, as `IP_TOS` and `IPV6_TCLASS` take it; the
-    /// ECN bits are zero.
+    /// TOS byte or traffic class with this code point, for `IP_TOS` and `IPV6_TCLASS`. The ECN bits are zero.
     pub const fn traffic_class(self) -> u8 {
         self.0 << 2
     }
 }
 
-/// A text that names no code point.
+/// Text that is not a code point.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "{text:?} is not a DiffServ code point: write af11 to af43, cs0 to cs7, ef, va, le, default or a number up to 0x3f"
@@ -86,7 +85,7 @@ pub struct UnknownDscp {
 impl FromStr for Dscp {
     type Err = UnknownDscp;
 
-    /// A name in any case, or a number, decimal or after `0x`.
+    /// Parses a name in any case, or a number, decimal or after `0x`.
     fn from_str(text: &str) -> Result<Self, UnknownDscp> {
         let lower = text.trim().to_ascii_lowercase();
         let unknown = || UnknownDscp {
@@ -102,7 +101,7 @@ impl FromStr for Dscp {
             Some(digits) => (digits, 16),
             None => (lower.as_str(), 10),
         };
-        // The library's reading takes a sign as well.
+        // `from_str_radix` would accept a sign.
         if digits.starts_with('+') {
             return Err(unknown());
         }
@@ -112,7 +111,7 @@ impl FromStr for Dscp {
 }
 
 impl fmt::Display for Dscp {
-    /// The name in lower case, or the number as `0x2d`.
+    /// Writes the name in lower case, or the number such as `0x2d`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match NAMES.iter().find(|(_, dscp)| dscp == self) {
             Some((name, _)) => f.pad(name),

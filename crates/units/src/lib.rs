@@ -1,8 +1,8 @@
-//! Quantities as people write them and as the rooms compute with them.
+//! Quantities with units: types for parsing, printing and calculation.
 //!
-//! Every room above takes time, rate, size and share as one of these types, so that a
-//! millisecond is never mistaken for a second and a wrong unit is refused where it is typed.
-//! There is no clock here: an [`Instant`] is a number that some shell room has read.
+//! Every crate above uses these types for time, rate, size and share. A millisecond is then never mistaken for a
+//! second, and a wrong unit is rejected where it is entered. There is no clock here: an [`Instant`] is a number that
+//! another crate has read from a clock.
 
 mod bit_rate;
 mod dscp;

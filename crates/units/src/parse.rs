@@ -1,14 +1,14 @@
-//! Reading "10ms", "500/s", "2%": one number, one unit, nothing else.
+//! Parser for "10ms", "500/s", "2%": one number, one unit, nothing else.
 
 use thiserror::Error;
 
-/// Why a quantity could not be read; the text says what would have been accepted.
+/// Reason why a quantity could not be parsed. The message contains valid spellings.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ParseError {
     /// No number at the start.
     #[error("{text:?} does not start with a number: write {example}")]
     NoNumber {
-        /// What was given.
+        /// The input.
         text: String,
         /// One accepted spelling.
         example: &'static str,
@@ -16,25 +16,25 @@ pub enum ParseError {
     /// A number below zero.
     #[error("{text:?} is negative: write {example}")]
     Negative {
-        /// What was given.
+        /// The input.
         text: String,
         /// One accepted spelling.
         example: &'static str,
     },
-    /// A number, and no unit or one that is not known.
+    /// A number with a missing or unknown unit.
     #[error("{text:?} has {}: write {example}", unit_problem(unit))]
     Unit {
-        /// What was given.
+        /// The input.
         text: String,
-        /// The unit in it, empty when there was none.
+        /// The unit in the input, empty if there is none.
         unit: String,
         /// Accepted spellings.
         example: &'static str,
     },
-    /// A number outside what the quantity can hold.
+    /// A number outside the range of the quantity.
     #[error("{text:?} is out of range: {range}")]
     Range {
-        /// What was given.
+        /// The input.
         text: String,
         /// The limits in words.
         range: &'static str,
@@ -90,8 +90,8 @@ pub(crate) fn factor(
         })
 }
 
-/// Prints at most three decimals, below a tenth as many as show four digits, and no trailing zeros:
-/// what is small is not printed as nothing.
+/// Prints at most three decimals without trailing zeros. Values below 0.1 get four significant digits, so that a small
+/// value is not printed as zero.
 pub(crate) fn short(value: f64) -> String {
     let decimals = match value {
         small if small > 0.0 && small < 0.1 => 3 - small.log10().floor() as i32,
@@ -102,7 +102,7 @@ pub(crate) fn short(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// `Serialize` as the text that `FromStr` reads, and back.
+/// Implements `Serialize` and `Deserialize` as the text of `Display` and `FromStr`.
 macro_rules! serde_as_text {
     ($type:ty) => {
         parse::serde_as_text!($type, "a number and its unit in quotation marks");

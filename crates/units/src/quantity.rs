@@ -14,7 +14,7 @@ pub struct Rate(f64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Size(u64);
 
-/// A share of a whole, 0 to 1; people also write it as a percentage.
+/// A share of a whole, 0 to 1. Also written as a percentage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Ratio(f64);
 
@@ -30,7 +30,7 @@ impl Rate {
         ("/h", 1.0 / 3600.0),
     ];
 
-    /// `events` per second; `None` when negative or not finite.
+    /// `events` per second; `None` if negative or not finite.
     pub fn per_second(events: f64) -> Option<Self> {
         (events.is_finite() && events >= 0.0).then_some(Self(events))
     }
@@ -38,7 +38,7 @@ impl Rate {
     pub const fn as_per_second(self) -> f64 {
         self.0
     }
-    /// The time between two events at this rate; [`Span::MAX`] at rate zero.
+    /// Time between two events at this rate; [`Span::MAX`] at rate zero.
     pub fn interval(self) -> Span {
         Span::from_secs_f64(1.0 / self.0)
     }

@@ -1,7 +1,7 @@
-//! JSON Schema of the quantities that configurations hold: strings with a pattern and a description.
+//! JSON Schema of quantities in configurations: strings with a pattern and a description.
 //!
-//! The names appear in generated references as the types of keys. Patterns come from the tables of units that
-//! `FromStr` reads, so that an editor accepts the same spellings.
+//! The names appear in generated references as the types of keys. Patterns come from the tables of units that `FromStr`
+//! uses, so an editor accepts the same spellings.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::{Dscp, Rate, Ratio, Size, Span};
 
-/// A string that is described by `about` and matches `pattern`.
+/// A string with the description `about` that matches `pattern`.
 fn text(about: &str, pattern: &str) -> Schema {
     json_schema!({ "type": "string", "description": about, "pattern": pattern })
 }
@@ -24,7 +24,7 @@ fn quantity(about: &str, example: &str, units: &[(&str, f64)]) -> Schema {
     )
 }
 
-/// `JsonSchema` with a name and a schema.
+/// Implements `JsonSchema` with a name and a schema.
 macro_rules! schema {
     ($type:ty, $name:literal, $schema:expr) => {
         impl JsonSchema for $type {

@@ -1,7 +1,7 @@
-//! Randomness that can be had again.
+//! Repeatable randomness.
 //!
-//! A run has one seed. Everything random draws from a stream with a name of its own
-//! (`"arrivals"`, `"service"`), so that adding a draw in one place moves nothing in another.
+//! A run has one seed. Each random decision draws from a stream with its own name (`"arrivals"`, `"service"`), so an
+//! additional draw in one place changes nothing in another.
 
 use std::fmt;
 use std::num::ParseIntError;
@@ -10,26 +10,26 @@ use std::str::FromStr;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// A source of random numbers: the same for the same seed and name, in every release.
+/// Random number generator. The same seed and name give the same numbers in every release.
 pub type Stream = Xoshiro256PlusPlus;
 
-/// What makes a run repeatable.
+/// Seed that makes a run repeatable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct Seed(pub u64);
 
 impl Seed {
-    /// The stream called `name`.
+    /// The stream with this name.
     pub fn stream(self, name: &str) -> Stream {
         Stream::seed_from_u64(self.child(name).0)
     }
 
-    /// The seed of a part of the run called `name`, with streams of its own.
+    /// The seed of a part of the run with this name and its own streams.
     pub fn child(self, name: &str) -> Self {
         Self(spread(self.start(), name.as_bytes()))
     }
 
-    /// The seed of the `number`th of the parts called `name`: the child of both, a space between.
+    /// The seed of part `number` of the parts called `name`: the child of both, separated by a space.
     pub fn numbered(self, name: &str, number: u64) -> Self {
         let (mut digits, mut first, mut rest) = ([0; 20], 20, number);
         while first == 20 || rest > 0 {
@@ -46,8 +46,8 @@ impl Seed {
     }
 }
 
-/// FNV-1a, started from the seed: any well spread hash would do, but it must never change, and the
-/// standard library promises that of none.
+/// FNV-1a, started from the seed. Any well distributed hash would do, but it must never change, and the standard
+/// library guarantees that for none.
 fn spread(hash: u64, bytes: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(hash, step)
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(first(1, "arrivals"), first(1, "arrivals"));
         assert_ne!(first(1, "arrivals"), first(1, "service"));
         assert_ne!(first(1, "arrivals"), first(2, "arrivals"));
-        // Pinned: a new release must not change what an old seed meant.
+        // Pinned: a new release must not change the meaning of an old seed.
         assert_eq!(first(2003, "arrivals"), PINNED);
     }
 

@@ -14,9 +14,9 @@ const RANGE: &str = "at most 584 years";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(u64);
 
-/// A point in time: nanoseconds since an origin that the run's clock defines.
+/// A point in time: nanoseconds since the origin of the run's clock.
 ///
-/// Instants of different clocks must not be compared; nothing here can notice.
+/// Instants of different clocks must not be compared. This is not checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
@@ -35,7 +35,7 @@ impl Span {
         ("h", 3600e9),
     ];
 
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Self = Self(0);
     /// The longest span.
     pub const MAX: Self = Self(u64::MAX);
@@ -58,7 +58,7 @@ impl Span {
     }
     /// A span of `s` seconds; negative and NaN become zero, too large becomes [`Span::MAX`].
     pub fn from_secs_f64(s: f64) -> Self {
-        // Rounded half up, as `f64::round` does it, which is a call on processors of the base line.
+        // Rounds half up like `f64::round`, which is a function call on baseline processors.
         let ns = s * 1e9;
         let whole = ns as u64;
         Self(whole.saturating_add(u64::from(ns - whole as f64 >= 0.5)))
@@ -79,11 +79,11 @@ impl Span {
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
-    /// This span less `other`, zero where that would be negative.
+    /// This span minus `other`, at least zero.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
-    /// Whether this is no time at all.
+    /// Returns true for a span of zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
@@ -92,7 +92,7 @@ impl Span {
 impl Instant {
     /// The clock's origin.
     pub const ORIGIN: Self = Self(0);
-    /// Later than every other: "never".
+    /// Later than every other instant: "never".
     pub const FAR_FUTURE: Self = Self(u64::MAX);
 
     /// The point `ns` nanoseconds after the clock's origin.
@@ -103,7 +103,7 @@ impl Instant {
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
-    /// Time from `earlier` to here, zero where `earlier` is later.
+    /// Time from `earlier` to here, zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
@@ -194,7 +194,7 @@ impl FromStr for Span {
 }
 
 impl fmt::Display for Span {
-    /// The largest unit that leaves a number of at least one, with at most three decimals.
+    /// Writes the largest unit with a value of at least one, with at most three decimals.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = self.0 as f64;
         let (unit, factor) = match self.0 {
