@@ -1,9 +1,8 @@
-//! The share of values beyond a bound, and how far the values of a run depend on one another.
+//! Share of values beyond a bound, and the dependence between the values of a run.
 //!
-//! Rare values come in clusters: all requests that stood in one long queue exceed the bound together. The
-//! *dispersion* of a sum is its variance divided by the variance that as many independent values would give. It is
-//! taken from batch sums (`dependence`), once for the count of values beyond the bound and once for the sum of all
-//! values.
+//! Rare values come in clusters: all requests of one long queue exceed the bound together. The *dispersion* of a sum is
+//! its variance divided by the variance for the same number of independent values. It is calculated from batch sums
+//! (`dependence`): once for the count of values beyond the bound and once for the sum of all values.
 
 use posthaste_units::Span;
 
@@ -15,18 +14,18 @@ use crate::dependence::{Part, Uncertainty, ratio_uncertainty};
 pub struct Beyond {
     /// Values, known and censored.
     pub count: u64,
-    /// Values above the bound, to 0.1 % of it; censored values are.
+    /// Values above the bound, with a resolution of 0.1 %. Censored values count as above.
     pub beyond: u64,
-    /// Dispersion of `beyond`; `None` where the batches do not tell, or no value is beyond, or all are.
+    /// Dispersion of `beyond`. `None` if the batches are insufficient, or no value or every value is beyond.
     pub share_dispersion: Option<f64>,
-    /// Dispersion of the sum of all known values; `None` where the batches do not tell.
+    /// Dispersion of the sum of all known values. `None` if the batches are insufficient.
     pub mean_dispersion: Option<f64>,
-    /// Variance of the mean divided by its square; `None` as above.
+    /// Variance of the mean divided by its square. `None` as above.
     pub mean_relative_variance: Option<f64>,
 }
 
 impl Beyond {
-    /// The larger of both dispersions, at least 1; `None` where neither is known.
+    /// The larger of both dispersions, at least 1. `None` if neither is known.
     pub fn dispersion(&self) -> Option<f64> {
         let known = [self.share_dispersion, self.mean_dispersion];
         let largest = known.into_iter().flatten().reduce(f64::max);
@@ -74,7 +73,7 @@ impl Recorder {
     }
 }
 
-/// Sum of the parts' counts, and the ratio of their sums to it.
+/// Sum of the parts' counts, and the ratio of the sum of their sums to it.
 fn ratio(parts: &[Part]) -> (f64, f64) {
     let count: f64 = parts.iter().map(|part| part.count).sum();
     (
@@ -83,8 +82,8 @@ fn ratio(parts: &[Part]) -> (f64, f64) {
     )
 }
 
-/// The uncertainty of the ratio by batches that are long enough: where neighbours are too much alike, they are merged in
-/// pairs. Without it only runs in which the queue happened to forget quickly would count.
+/// Uncertainty of the ratio from sufficiently long batches. Neighbours with too strong a correlation are merged in
+/// pairs. Otherwise only runs with an accidentally short correlation of the queue would give a result.
 fn by_long_batches(parts: &[Part]) -> Option<Uncertainty> {
     let mut parts = parts.to_vec();
     while parts.len() > 1 {
@@ -107,7 +106,7 @@ fn share_dispersion(parts: &[Part]) -> Option<f64> {
     Some(found.variance * count / spread)
 }
 
-/// Relative variance of the mean, and its dispersion where the values differ; `squares` is the sum of their squares.
+/// Relative variance of the mean, and its dispersion if the values differ. `squares` is the sum of their squares.
 fn mean_dispersion(parts: &[Part], squares: f64) -> Option<(f64, Option<f64>)> {
     let (count, mean) = ratio(parts);
     let found = by_long_batches(parts).filter(|_| mean > 0.0)?;

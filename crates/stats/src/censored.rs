@@ -1,10 +1,9 @@
-//! Times of which some are known only by a lower bound: right-censored data.
+//! Times of which some have only a known lower bound: right-censored data.
 //!
-//! A request that was given up after 500 ms has no response time, only the knowledge that it would have been longer.
-//! To leave it out is the survivors' bias: the percentiles of an overloaded service would improve with every request
-//! that it does not answer. Here such a request counts, and it is longer than every known time. A percentile whose rank
-//! falls among the censored requests is not known; its lower bound is the percentile of the known times together with
-//! the times that were waited.
+//! A request that was abandoned after 500 ms has no response time, only a lower bound. Omitting it causes survivorship
+//! bias: the percentiles of an overloaded service would improve with every unanswered request. Here such a request
+//! counts as longer than every known time. A percentile with a rank among the censored requests is unknown. Its lower
+//! bound is the percentile of the known times together with the waiting times.
 
 use std::fmt;
 
@@ -12,20 +11,20 @@ use posthaste_units::Span;
 
 use crate::Histogram;
 
-/// A time that may be known only by a lower bound.
+/// A time or its lower bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Time {
     /// Measured.
     Known(Span),
-    /// Longer than this: the request was given up while it still waited.
+    /// Longer than this: the request was abandoned while it waited.
     Above(Span),
-    /// Longer than every bound: the request ended without a reply, however long one would have waited.
+    /// Longer than every bound: the request ended without a reply, so no waiting time would have been enough.
     Never,
 }
 
-/// A [`Histogram`] of known times together with the requests that have none.
+/// A [`Histogram`] of known times, and counts of the requests without a known time.
 ///
-/// Quantiles are of all values; [`Self::known`] is the distribution of the known times alone.
+/// Quantiles are of all values. [`Self::known`] is the distribution of the known times alone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CensoredHistogram {
     known: Histogram,
@@ -34,7 +33,7 @@ pub struct CensoredHistogram {
 }
 
 impl Time {
-    /// The time, where it was measured.
+    /// The time, if it was measured.
     pub fn known(self) -> Option<Span> {
         match self {
             Self::Known(time) => Some(time),
@@ -42,7 +41,7 @@ impl Time {
         }
     }
 
-    /// The largest time that this one is known to reach; `None` for [`Self::Never`].
+    /// Largest known lower bound; `None` for [`Self::Never`].
     pub fn lower_bound(self) -> Option<Span> {
         match self {
             Self::Known(time) | Self::Above(time) => Some(time),
@@ -72,7 +71,7 @@ impl CensoredHistogram {
         self.known.record(value);
     }
 
-    /// Counts a request without a time: one that was given up after `waited`, or one that ended without a reply (`None`).
+    /// Counts a request without a time: abandoned after `waited`, or ended without a reply (`None`).
     pub fn record_censored(&mut self, waited: Option<Span>) {
         match waited {
             Some(waited) => self.waited.record(waited),
@@ -92,22 +91,22 @@ impl CensoredHistogram {
         self.known.merge(other);
     }
 
-    /// All values, known and censored.
+    /// Number of all values, known and censored.
     pub fn count(&self) -> u64 {
         self.known.count() + self.censored()
     }
 
-    /// Values without a known time.
+    /// Number of values without a known time.
     pub fn censored(&self) -> u64 {
         self.waited.count() + self.never
     }
 
-    /// The known times alone: the survivors.
+    /// The known times alone.
     pub fn known(&self) -> &Histogram {
         &self.known
     }
 
-    /// The mean of all values, exact to the nanosecond; zero when empty.
+    /// Mean of all values, exact to the nanosecond; zero when empty.
     ///
     /// Its lower bound counts a request that ended without a reply as zero.
     pub fn mean(&self) -> Time {
@@ -128,9 +127,9 @@ impl CensoredHistogram {
         }
     }
 
-    /// The value that a share `quantile` (0 to 1) of all values do not exceed; zero when empty.
+    /// Value that a share `quantile` (0 to 1) of all values do not exceed; zero when empty.
     ///
-    /// To a thousandth, as [`Histogram::quantile`].
+    /// Resolution of a thousandth, as in [`Histogram::quantile`].
     pub fn quantile(&self, quantile: f64) -> Time {
         if self.censored() == 0 {
             return Time::Known(self.known.quantile(quantile));
@@ -150,9 +149,9 @@ impl CensoredHistogram {
     }
 }
 
-/// The value of this rank, from 1.
+/// The value with this rank, counted from 1.
 fn at_rank(values: &Histogram, rank: u64) -> Span {
-    // The middle of the rank's share of the whole: no rounding leads to a neighbour.
+    // The middle of the rank's share, so that rounding cannot reach a neighbour.
     values.quantile((rank as f64 - 0.5) / values.count() as f64)
 }
 
@@ -175,7 +174,7 @@ mod tests {
         all
     }
 
-    /// To the resolution of the bins.
+    /// Compares with the resolution of the bins.
     fn near(found: Option<Span>, millis: u64) -> bool {
         found.is_some_and(|found| (found.as_millis_f64() / millis as f64 - 1.0).abs() < 0.002)
     }
@@ -200,7 +199,7 @@ mod tests {
         assert_eq!(refused.quantile(0.99), Time::Never);
         assert_eq!(refused.quantile(0.99).to_string(), "no reply");
         assert!(near(refused.quantile(0.1).known(), 5));
-        // Waiting ends before refusal: the lower of two ranks has a bound, the higher none.
+        // Abandoned requests sort before those without a reply: the lower of two ranks has a bound, the higher none.
         let mixed = of(&[], &[500], 1);
         assert!(matches!(mixed.quantile(0.5), Time::Above(_)));
         assert_eq!(mixed.quantile(0.6), Time::Never);
@@ -208,7 +207,7 @@ mod tests {
 
     #[test]
     fn the_bound_counts_known_times_beyond_those_that_were_waited() {
-        // Aborted after 50 ms beside replies after 3 s: the third of four is at least the first reply.
+        // Abandoned after 50 ms, with replies after 3 s: the third of four is at least the first reply.
         let all = of(&[3_000, 3_000], &[50, 50], 0);
         assert!(near(all.quantile(0.5).known(), 3_000));
         assert!(near(all.quantile(0.75).lower_bound(), 3_000));

@@ -1,7 +1,7 @@
-//! The numbers of a censored distribution, in milliseconds.
+//! Statistics of a censored distribution, in milliseconds.
 //!
-//! In JSON a number that is not known is `null`. Where it falls among values without a known time, `lower_bounds` has
-//! it: with what it exceeds at least, or `null` where no wait would have been long enough. The other keys are those of
+//! In JSON an unknown number is `null`. If it falls among values without a known time, `lower_bounds` contains its
+//! lower bound, or `null` if no waiting time would have been enough. The other keys are those of
 //! [`Summary`](crate::Summary).
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CensoredHistogram, Estimate, Recorder, Statistic, Time};
 
-/// Fewer values say nothing of the 99.9th percentile: this many leave five beyond it.
+/// Minimum number of values for the 99.9th percentile. It leaves five values beyond.
 pub const FEWEST_FOR_P999: u64 = 5_000;
 
 /// A statistic of a censored distribution, in milliseconds.
@@ -22,7 +22,7 @@ pub enum Reading {
     Above(f64),
     /// Longer than every bound: it falls among requests that ended without a reply.
     Never,
-    /// Too few values to say.
+    /// Too few values.
     #[default]
     Unknown,
 }
@@ -31,16 +31,16 @@ pub enum Reading {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Document", into = "Document")]
 pub struct CensoredSummary {
-    /// All values.
+    /// Number of all values.
     pub count: u64,
-    /// Values with a known time.
+    /// Number of values with a known time.
     pub answered: u64,
     readings: [Reading; Statistic::ALL.len()],
     intervals: [Option<[Reading; 2]>; Statistic::ALL.len()],
 }
 
 impl Reading {
-    /// The number, where it is known.
+    /// The number, if known.
     pub fn known(self) -> Option<f64> {
         match self {
             Self::Known(ms) => Some(ms),
@@ -48,8 +48,8 @@ impl Reading {
         }
     }
 
-    /// The number for comparisons: infinite where it falls among values without a known time, `None` where nothing can
-    /// be said.
+    /// The number for comparisons: infinite if it falls among values without a known time, `None` if there are too few
+    /// values.
     pub fn or_infinite(self) -> Option<f64> {
         match self {
             Self::Known(ms) => Some(ms),
@@ -58,7 +58,7 @@ impl Reading {
         }
     }
 
-    /// The reading in words; `known` writes a number of milliseconds.
+    /// The reading as text. `known` formats a number of milliseconds.
     pub fn words(self, known: impl Fn(f64) -> String) -> String {
         match self {
             Self::Known(ms) => known(ms),
@@ -85,19 +85,19 @@ impl CensoredSummary {
         self.readings[statistic as usize]
     }
 
-    /// Its 95 % interval, where there is one; an upper end among values without a known time is no number.
+    /// Its 95 % interval, if there is one. An upper end may fall among values without a known time.
     pub fn interval(&self, statistic: Statistic) -> Option<[Reading; 2]> {
         self.intervals[statistic as usize]
     }
 
-    /// Whether some values have no known time.
+    /// Returns true if some values have no known time.
     pub fn is_censored(&self) -> bool {
         self.answered < self.count
     }
 }
 
 impl CensoredHistogram {
-    /// The numbers without intervals.
+    /// The statistics without intervals.
     pub fn summary(&self) -> CensoredSummary {
         let count = self.count();
         let reading = |statistic: Statistic| match statistic {
@@ -119,7 +119,7 @@ impl CensoredHistogram {
 }
 
 impl Recorder {
-    /// The numbers of all values, with intervals where the run is long enough for them.
+    /// The statistics of all values, with intervals if the run is long enough.
     pub fn censored_summary(&self) -> CensoredSummary {
         let interval = |estimate: Estimate| {
             let (low, high) = estimate.interval?;
@@ -135,7 +135,7 @@ impl Recorder {
     }
 }
 
-/// The summary as JSON has it.
+/// JSON form of the summary.
 #[derive(Default, Serialize, Deserialize)]
 struct Document {
     count: u64,
@@ -150,7 +150,7 @@ struct Document {
     max: Option<f64>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     lower_bounds: BTreeMap<String, Option<f64>>,
-    /// An end that is no number is `null`.
+    /// An unknown end is `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mean_interval: Option<[Option<f64>; 2]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -244,7 +244,7 @@ mod tests {
 
     use super::*;
 
-    /// One value a millisecond; of ten `unanswered` had been waited for 500 ms.
+    /// One value per millisecond. `unanswered` in ten were abandoned after 500 ms.
     fn recorder(count: u64, unanswered: u64) -> Recorder {
         let mut recorder = Recorder::new();
         for n in 0..count {

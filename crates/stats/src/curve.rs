@@ -1,11 +1,11 @@
-//! The rate at which a response curve crosses its bound, from trials at several rates.
+//! Fit of a response curve to trials at several rates, and the rate at which it crosses its bound.
 
 use statrs::distribution::{ChiSquared, ContinuousCDF as _, Normal, StudentsT};
 
-/// What is bounded.
+/// The bounded statistic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Law {
-    /// The share of requests beyond the bound, which may not reach `allowed`.
+    /// The share of requests beyond the bound, which must stay below `allowed`.
     Share {
         /// Above 0 and below 1.
         allowed: f64,
@@ -21,51 +21,51 @@ pub struct Observed {
     pub rate: f64,
     /// The share beyond the bound, or the mean as a multiple of its bound.
     pub level: f64,
-    /// How much it proves: independent requests that would prove as much, or the inverse of the mean's relative
+    /// Weight of the trial: an equivalent number of independent requests, or the inverse of the mean's relative
     /// variance.
     pub weight: f64,
 }
 
-/// A weak expectation of the slope: the curve goes to its end (a share of 1, an infinite mean) where the rate
-/// reaches the server's saturation.
+/// A weak prior for the slope: the curve reaches its end (a share of 1, an infinite mean) at the server's saturation
+/// rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Anchor {
     /// The rate of saturation.
     pub saturation: f64,
-    /// Standard deviation of the logarithm of the slope about what it gives.
+    /// Standard deviation of the logarithm of the slope around the expected value.
     pub spread: f64,
 }
 
 /// The fitted curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// Where it crosses the bound.
+    /// Rate at which it crosses the bound.
     pub rate: f64,
-    /// The ends of the 95 % interval, where there are any.
+    /// The ends of the 95 % interval, if any.
     pub interval: [Option<f64>; 2],
     /// Its slope.
     pub slope: f64,
-    /// The probability of points at least so far from the curve, were the curve right.
+    /// Probability of a deviation of the points at least this large if the curve is right.
     pub likelihood: f64,
-    /// By how much variances are larger than the weights say.
+    /// Factor between the real variances and those from the weights.
     pub inflation: f64,
 }
 
 const GOLDEN: f64 = 0.618_033_988_749_895;
-/// Degrees of freedom of Student's t for each independent request beyond the bound that the points expect at the
-/// crossing: with a handful of them the likelihood is not yet normal. Set by simulation (`cargo xtask bench
-/// find-virtual`).
+/// Degrees of freedom of Student's t per independent request beyond the bound that the points expect at the crossing.
+/// With a handful of them the likelihood is not yet normal. Set by simulation (`cargo xtask bench find-virtual`).
 const FREEDOM: f64 = 8.0;
-/// Intervals of a central quantile are widened by this factor, and these are the quantiles: the relaxation time of a queue
-/// is long beside the bound of a median, and batches within a trial do not show all of it. Without it 79 % of the
-/// intervals cover for the median of M/M/1 with services of 5 ms.
+/// Factor by which intervals of a central quantile are widened, and the minimum share of central quantiles. The
+/// relaxation time of a queue is long compared with the bound of a median, and batches within a trial do not show all
+/// of it. Without it 79 % of the intervals cover for the median of M/M/1 with services of 5 ms.
 const CENTRAL_WIDTH: f64 = 1.6;
 const CENTRAL: f64 = 0.1;
-/// Elasticities (the relative change of the share for a relative change of the rate) beyond these are not told apart.
+/// Range of elasticities (relative change of the share per relative change of the rate). Values outside are not
+/// distinguished.
 const FLATTEST: f64 = 0.05;
 const STEEPEST: f64 = 400.0;
 
-/// A curve to be fitted.
+/// A curve and the points to fit it to.
 #[derive(Clone, Debug)]
 pub struct Curve<'p> {
     points: &'p [Observed],
@@ -74,7 +74,7 @@ pub struct Curve<'p> {
 }
 
 impl<'p> Curve<'p> {
-    /// The curve through `points`.
+    /// A curve to be fitted to `points`.
     pub fn new(points: &'p [Observed], law: Law, anchor: Option<Anchor>) -> Self {
         Self {
             points,
@@ -146,7 +146,7 @@ impl<'p> Curve<'p> {
         (a * (c + prior) - b * b).max(1e-300)
     }
 
-    /// How far the curve's end is from the crossing on the linear scale.
+    /// Distance between the curve's end and the crossing on the linear scale.
     fn end(&self) -> f64 {
         match self.law {
             Law::Share { allowed } => -allowed.ln(),

@@ -1,43 +1,42 @@
-//! How far a mean over dependent values can be trusted: batch means.
+//! Uncertainty of a mean of dependent values: batch means.
 //!
-//! Successive response times resemble one another (they stood in the same queue), so a formula for
-//! independent values promises far too much. Over batches much longer than that memory the sums
-//! are nearly independent, and their spread shows the true uncertainty. Which mean is asked for,
-//! and what becomes of the answer, is `interval`'s matter.
+//! Successive response times are correlated, because the requests shared a queue. A formula for independent values
+//! gives far too narrow intervals. The sums over batches much longer than that correlation are nearly independent, and
+//! their spread shows the true uncertainty. `interval` chooses the mean and uses the result.
 
 use statrs::distribution::{ContinuousCDF as _, Normal, StudentsT};
 
-/// Fewer batches tell too little about their own spread.
+/// Minimum number of batches. Fewer say too little about their own spread.
 const FEWEST_BATCHES: usize = 16;
-/// Neighbouring batches more alike than this follow a trend, and no mean is being repeated.
+/// Maximum correlation of neighbouring batches. Beyond it, the run follows a trend and has no stable mean.
 const STRONGEST_CORRELATION: f64 = 0.8;
-/// Sums whose spread is below this part of them differ by rounding only.
+/// Relative spread of sums up to which they differ by rounding only.
 const ROUNDING: f64 = 1e-12;
 
-/// One batch's part in a ratio of sums.
+/// Contribution of one batch to a ratio of sums.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     pub(crate) sum: f64,
     pub(crate) count: f64,
 }
 
-/// What the batches say about the ratio of all sums to all counts.
+/// Uncertainty of the ratio of all sums to all counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Uncertainty {
-    /// Of the ratio, for as many values as the parts held.
+    /// Variance of the ratio, for the number of values in the parts.
     pub(crate) variance: f64,
     /// Student's t for a two-sided 95 % interval.
     pub(crate) student: f64,
 }
 
-/// The uncertainty of `sum of sums / sum of counts`; `None` where the parts are too few or follow
-/// a trend.
+/// Uncertainty of `sum of sums / sum of counts`; `None` if the parts are too few or follow a trend.
 ///
-/// A ratio estimator, because counts vary too: each batch's residual is its sum less what its count
-/// would give at the overall ratio (Cochran, Sampling Techniques, section 6.3). The residuals'
-/// spread is corrected for what neighbours still have in common by a first-order autoregressive
-/// model, as in N-Skart (Tafazzoli, Steiger and Wilson, 2011). Assumes: a stationary run, batches
-/// long enough for that model, residual sums near enough to normal for Student's t.
+/// A ratio estimator, because counts vary too: each batch's residual is its sum minus the value for its count at the
+/// overall ratio (Cochran, Sampling Techniques, section 6.3). The spread of the residuals is corrected for the
+/// remaining correlation of neighbours by a first-order autoregressive model, as in N-Skart (Tafazzoli, Steiger and
+/// Wilson, 2011).
+///
+/// Assumes a stationary run, batches long enough for that model, and residual sums that are nearly normal.
 pub(crate) fn ratio_uncertainty(parts: &[Part]) -> Option<Uncertainty> {
     let number = parts.len();
     if number < FEWEST_BATCHES {
@@ -59,7 +58,7 @@ pub(crate) fn ratio_uncertainty(parts: &[Part]) -> Option<Uncertainty> {
         });
     }
     let products: f64 = residuals.windows(2).map(|pair| pair[0] * pair[1]).sum();
-    // Residuals that add up to zero lean to -1/number among independent batches.
+    // Because residuals add up to zero, their correlation is biased by -1/number for independent batches.
     let correlation = (products / squares + 1.0 / number as f64).max(0.0);
     if correlation > STRONGEST_CORRELATION {
         return None;
@@ -71,9 +70,8 @@ pub(crate) fn ratio_uncertainty(parts: &[Part]) -> Option<Uncertainty> {
     })
 }
 
-/// How much larger Student's t is than the normal quantile it stands for, squared: divides an
-/// effective count whose estimate rests on few batches (Korn and Graubard, Survey Methodology 24,
-/// 1998).
+/// Square of the ratio of Student's t to the corresponding normal quantile. An effective count estimated from few
+/// batches is divided by it (Korn and Graubard, Survey Methodology 24, 1998).
 pub(crate) fn penalty(student: f64) -> f64 {
     (student / Normal::standard().inverse_cdf(0.975)).powi(2)
 }
@@ -94,7 +92,7 @@ mod tests {
 
     #[test]
     fn independent_batches_give_the_textbook_variance() {
-        // Squares of -1 and 1 that are neither alike nor opposed to their neighbours.
+        // Values of -1 and 1 without correlation between neighbours.
         let sums = [1.0, 1.0, -1.0, -1.0]
             .repeat(8)
             .into_iter()

@@ -1,35 +1,33 @@
-//! Whether arrivals are what they were meant to be.
+//! Tests of an arrival process against its plan.
 //!
-//! Takes the gaps between arrivals as a list, because these tests need all of them: they are for
-//! checking an instrument, not for running along with it.
+//! The tests need all gaps between arrivals as a list. They check an instrument and are not meant to run with it.
 
 use posthaste_units::Span;
 
-/// The Anderson-Darling test of one hypothesis that is known in full.
+/// Result of an Anderson-Darling test of one fully specified hypothesis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AndersonDarling {
-    /// A squared: about 1 on average when the hypothesis is true, above 2.492 in 5 of 100 samples.
+    /// A squared: about 1 on average if the hypothesis is true, above 2.492 in 5 of 100 samples.
     pub statistic: f64,
-    /// How often a true hypothesis gives a statistic as large.
+    /// Probability of a statistic at least this large under a true hypothesis.
     pub p_value: f64,
 }
 
-/// The correlation of each gap with the next.
+/// Correlation of each gap with the next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Correlation {
     /// -1 to 1.
     pub value: f64,
-    /// Independent gaps stay within plus or minus this in 95 of 100 samples.
+    /// Independent gaps stay within plus or minus this value in 95 of 100 samples.
     pub bound: f64,
 }
 
-/// Tests whether `gaps` are exponential with the known mean `mean` (case 0: nothing estimated).
+/// Tests if `gaps` are exponential with the known mean `mean` (case 0: nothing estimated).
 ///
-/// A gap of zero stands for one below half a nanosecond, the resolution of time. `None` when there
-/// are no gaps or the mean is zero. The p-value is that of Marsaglia and Marsaglia, "Evaluating the
-/// Anderson-Darling distribution", Journal of Statistical Software 9(2), 2004, with their
-/// correction for the sample's size: good to four digits after the point, so that smaller ones
-/// only say "very small".
+/// A gap of zero represents one below half a nanosecond, the resolution of time. Returns `None` without gaps or with a
+/// mean of zero. The p-value is that of Marsaglia and Marsaglia, "Evaluating the Anderson-Darling distribution",
+/// Journal of Statistical Software 9(2), 2004, with their correction for the sample size. It has four correct decimals,
+/// so smaller values mean only "very small".
 pub fn exponential_gaps(gaps: &[Span], mean: Span) -> Option<AndersonDarling> {
     if gaps.is_empty() || mean.is_zero() {
         return None;
@@ -57,18 +55,17 @@ pub fn exponential_gaps(gaps: &[Span], mean: Span) -> Option<AndersonDarling> {
     })
 }
 
-/// Standard deviation over mean: 0 for constant gaps, 1 for exponential ones.
+/// Standard deviation divided by the mean: 0 for constant gaps, 1 for exponential ones.
 ///
-/// `None` with fewer than two gaps or a mean of zero.
+/// Returns `None` with fewer than two gaps or a mean of zero.
 pub fn coefficient_of_variation(gaps: &[Span]) -> Option<f64> {
     let (mean, squares) = moments(gaps)?;
     (mean > 0.0).then(|| (squares / (gaps.len() - 1) as f64).sqrt() / mean)
 }
 
-/// The correlation of neighbouring gaps, with the bound of independence (1.96 over the root of
-/// their number).
+/// Correlation of neighbouring gaps, with the bound for independence (1.96 divided by the root of their number).
 ///
-/// `None` with fewer than two gaps, or when all are equal.
+/// Returns `None` with fewer than two gaps, or if all are equal.
 pub fn lag_one_correlation(gaps: &[Span]) -> Option<Correlation> {
     let (mean, squares) = moments(gaps)?;
     let products: f64 = gaps
@@ -81,7 +78,7 @@ pub fn lag_one_correlation(gaps: &[Span]) -> Option<Correlation> {
     })
 }
 
-/// The mean, and the sum of squared distances from it.
+/// The mean, and the sum of squared deviations from it.
 fn moments(gaps: &[Span]) -> Option<(f64, f64)> {
     if gaps.len() < 2 {
         return None;
@@ -91,7 +88,7 @@ fn moments(gaps: &[Span]) -> Option<(f64, f64)> {
     Some((mean, values().map(|value| (value - mean).powi(2)).sum()))
 }
 
-/// P(statistic < z) for a sample without end (`adinf` of the paper).
+/// P(statistic < z) for an infinite sample (`adinf` of the paper).
 fn limit_distribution(z: f64) -> f64 {
     if z <= 0.0 {
         0.0
@@ -106,7 +103,7 @@ fn limit_distribution(z: f64) -> f64 {
     }
 }
 
-/// What a finite sample adds to the limit's probability `x` (`errfix` of the paper).
+/// Correction of the limit's probability `x` for a finite sample (`errfix` of the paper).
 fn size_correction(number: f64, x: f64) -> f64 {
     let corner = 0.01265 + 0.1757 / number;
     if x > 0.8 {

@@ -1,8 +1,8 @@
 //! A histogram of times: any number of values in constant memory.
 //!
-//! The buckets are HdrHistogram's (three significant digits), and so is the log format, which
-//! every tool of the field reads. On top of the buckets stand the exact sum, smallest and largest
-//! value, so that mean and maximum carry no rounding. Order in time is the recorder's matter.
+//! The buckets are those of HdrHistogram (three significant digits), and so is the log format, a standard of many
+//! tools. The sum, minimum and maximum are stored separately, so mean and maximum have no rounding error. The order in
+//! time belongs to the recorder.
 
 use std::io::Write;
 
@@ -12,12 +12,12 @@ use hdrhistogram::serialization::interval_log::{
 };
 use posthaste_units::Span;
 
-/// Longer values are counted as this long: 2^44 ns, a little under five hours.
+/// Upper limit of values: 2^44 ns, a little under five hours. Longer values count as this.
 pub(crate) const LONGEST: u64 = 1 << 44;
 
-/// The values of one quantity, to a relative resolution of 1/1000; at most 290 kB.
+/// Values of one quantity, with a relative resolution of 1/1000; at most 290 kB.
 ///
-/// Values above 2^44 ns (4.9 h) are counted as 2^44 ns: none is lost.
+/// Values above 2^44 ns (4.9 h) are counted as 2^44 ns, so none is lost.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     bins: hdrhistogram::Histogram<u64>,
@@ -26,40 +26,40 @@ pub struct Histogram {
     max: u64,
 }
 
-/// One bin that holds something, for percentile curves.
+/// A non-empty bin, for percentile curves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
-    /// The longest value the bin stands for, never above the largest recorded.
+    /// Largest value of the bin, never above the largest recorded.
     pub value: Span,
-    /// Values in the bin.
+    /// Number of values in the bin.
     pub count: u64,
-    /// The share of all values that lie in this bin or below, 0 to 1.
+    /// Share of all values in this bin or below, 0 to 1.
     pub share: f64,
 }
 
-/// One line of an interval log: a histogram and the stretch of the run it covers.
+/// One line of an interval log: a histogram and the interval of the run that it covers.
 #[derive(Clone, Copy, Debug)]
 pub struct LogInterval<'a> {
-    /// Tells the line from others of the same stretch; without comma, space or line break.
+    /// Name that distinguishes the line from others of the same interval; without comma, space or line break.
     pub tag: &'a str,
-    /// When the stretch began, since the run's start.
+    /// Start of the interval, since the run's start.
     pub start: Span,
-    /// How long it was.
+    /// Length of the interval.
     pub length: Span,
-    /// What was recorded in it.
+    /// Values recorded in it.
     pub histogram: &'a Histogram,
 }
 
-/// Why a log could not be written.
+/// Error of writing a log.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The writer refused.
+    /// The writer failed.
     #[error("cannot write the histogram log: {0}")]
     Io(#[from] std::io::Error),
-    /// A tag that would break the line.
+    /// An invalid tag.
     #[error("histogram tag {0:?} must be without comma, space and line break")]
     Tag(String),
-    /// The format has no room for the counts (above 2^63).
+    /// The counts exceed the format's range (above 2^63).
     #[error("cannot encode the histogram of {0:?}: {1}")]
     Encode(String, String),
 }
@@ -78,7 +78,7 @@ impl Histogram {
         }
     }
 
-    /// Counts one value. Some nanoseconds; allocates only when a value is longer than any before.
+    /// Counts one value in some nanoseconds. Allocates only if a value is longer than any before.
     pub fn record(&mut self, value: Span) {
         let ns = value.as_nanos().min(LONGEST);
         self.bins.record(ns).expect("bins grow as far as LONGEST");
@@ -97,7 +97,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// Values recorded.
+    /// Number of recorded values.
     pub fn count(&self) -> u64 {
         self.bins.len()
     }
@@ -117,7 +117,7 @@ impl Histogram {
         Span::from_nanos(self.max)
     }
 
-    /// The value that a share `quantile` (0 to 1) of all values do not exceed; zero when empty.
+    /// Value that a share `quantile` (0 to 1) of all values do not exceed; zero when empty.
     ///
     /// It is the upper edge of its bin: at most 0.1 % above the true order statistic, never below.
     pub fn quantile(&self, quantile: f64) -> Span {
@@ -125,12 +125,12 @@ impl Histogram {
         Span::from_nanos(edge.clamp(self.min.min(self.max), self.max))
     }
 
-    /// Values above `value`, not counting those in its own bin (0.1 % wide).
+    /// Number of values above `value`, excluding those in its own bin (0.1 % wide).
     pub fn count_above(&self, value: Span) -> u64 {
         self.count_from(self.bins.next_non_equivalent(value.as_nanos()))
     }
 
-    /// The bins that hold something, from the shortest value up.
+    /// The non-empty bins, in ascending order.
     pub fn steps(&self) -> impl Iterator<Item = Step> + '_ {
         let total = self.count() as f64;
         let mut below = 0;
@@ -153,7 +153,7 @@ impl Histogram {
         }
     }
 
-    /// Values in bins that begin at or above `ns`.
+    /// Number of values in bins that begin at or above `ns`.
     pub(crate) fn count_from(&self, ns: u64) -> u64 {
         if ns > self.max {
             return 0;
@@ -177,20 +177,20 @@ impl Default for Histogram {
 }
 
 impl PartialEq for Histogram {
-    /// Whether both counted the same; how far the bins have grown does not matter.
+    /// Compares the recorded values and ignores the capacity of the bins.
     fn eq(&self, other: &Self) -> bool {
         (self.sum, self.min, self.max) == (other.sum, other.min, other.max)
             && self.steps().eq(other.steps())
     }
 }
 
-/// Writes an interval log (text, V2 compressed) that HdrHistogram's tools read.
+/// Writes an interval log (text, V2 compressed) for HdrHistogram's tools.
 ///
-/// Values are nanoseconds; the readable maximum of each line is in milliseconds. Times are since
-/// the run's start, which goes into a comment if anybody needs it: there is no clock here.
+/// Values are nanoseconds. The readable maximum of each line is in milliseconds. Times are relative to the run's start.
+/// A caller that needs the absolute start adds it as a comment, because there is no clock here.
 ///
 /// # Errors
-/// A tag that would break its line, counts that the format cannot hold, or what `out` says.
+/// An invalid tag, counts beyond the format's range, or a failure of `out`.
 pub fn write_log(
     out: &mut impl Write,
     comments: &[&str],

@@ -1,20 +1,18 @@
 //! 95 % intervals of means and quantiles from one run.
 //!
-//! What is assumed, and what follows from it:
-//! - The run is stationary: no warm-up left in it, no growing queue, no drift. Where batches follow
-//!   a trend there is no interval.
-//! - Batches (1/64 to 1/32 of the run) are long against the memory of the process. What little
-//!   neighbours still share is modelled as a first-order autoregression (`dependence`).
-//! - The last batch, and a first one that the run did not begin in, are incomplete: estimates use
-//!   their values, variances do not.
+//! Assumptions and their consequences:
+//! - The run is stationary: no warm-up, no growing queue, no drift. If batches follow a trend, there is no interval.
+//! - Batches (1/64 to 1/32 of the run) are long compared with the memory of the process. The remaining correlation of
+//!   neighbours is modelled as a first-order autoregression (`dependence`).
+//! - The last batch, and a first one that begins after the run's start, are incomplete: estimates use their values,
+//!   variances do not.
 //! - Times are positive and skewed, so the mean's interval is symmetrical in its logarithm.
-//! - A quantile's interval is between order statistics, whatever the distribution; the ranks are
-//!   those of a binomial over the effective number of values.
+//! - A quantile's interval is between order statistics, for any distribution. The ranks are those of a binomial over
+//!   the effective number of values.
 //!
-//! Checked against theory by the integration test over M/D/1 and M/M/1 at loads 0.5 and 0.7, 2,000
-//! runs each: where intervals are 7 % wide, 95 to 96 % of them cover. Shorter runs see too few busy
-//! periods, and the misses are intervals that lie too low: 91 to 95 % cover where they are 20 to
-//! 30 % wide, 87 to 93 % where they are 30 to 50 % wide.
+//! An integration test checks this against theory over M/D/1 and M/M/1 at loads 0.5 and 0.7, 2,000 runs each. With
+//! intervals 7 % wide, 95 to 96 % of them cover. Shorter runs have too few busy periods, and their misses are intervals
+//! that lie too low: 91 to 95 % cover at widths of 20 to 30 %, 87 to 93 % at widths of 30 to 50 %.
 
 use posthaste_units::Span;
 use statrs::function::beta::beta_reg;
@@ -23,24 +21,24 @@ use crate::dependence::{Part, penalty, ratio_uncertainty};
 use crate::recorder::Bucket;
 use crate::{Recorder, Time};
 
-/// An effective number of values below this gives no interval of a mean.
+/// Minimum effective number of values for an interval of a mean.
 const FEWEST_FOR_MEAN: f64 = 20.0;
-/// Fewer effective values on one side of a quantile give no interval of it.
+/// Minimum effective number of values on each side of a quantile for an interval of it.
 const FEWEST_BESIDE_QUANTILE: f64 = 5.0;
 
-/// A statistic of a run with what the run proves about it.
+/// A statistic of a run with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The statistic; zero where nothing was recorded.
+    /// The statistic; zero without values.
     pub value: Time,
-    /// Where the true one lies in 95 of 100 runs; `None` where there is too little data.
+    /// Interval that contains the true value in 95 of 100 runs; `None` with too little data.
     pub interval: Option<(Time, Time)>,
-    /// How many independent values would prove as much, at most the count; `None` as above.
+    /// Equivalent number of independent values, at most the count; `None` as above.
     pub effective_count: Option<f64>,
 }
 
 impl Recorder {
-    /// The mean of all values; without an interval where some have no known time.
+    /// The mean of all values. Without an interval if some have no known time.
     pub fn mean(&self) -> Estimate {
         let value = self.distribution().mean();
         let evidence = value.known().and_then(|_| self.mean_evidence());
@@ -113,12 +111,11 @@ impl Recorder {
         (effective >= FEWEST_FOR_MEAN).then_some((effective, found.student * relative))
     }
 
-    /// Effective count, and the same reduced for resting on few batches.
+    /// Effective count, and the same reduced for its estimate from few batches.
     ///
-    /// The batches' coarse bins are split in the proportion of the fine histogram, so that all
-    /// batches together count exactly what lies above the threshold. A quantile may sit on a value
-    /// that many requests share; dependence is therefore taken on both sides of its bin, and the
-    /// stronger counts.
+    /// The batches' coarse bins are split in the proportion of the fine histogram, so that all batches together count
+    /// exactly the values above the threshold. Many requests may share the value of a quantile. Dependence is therefore
+    /// estimated on both sides of its bin, and the stronger counts.
     fn quantile_evidence(&self, quantile: f64, value: Span) -> Option<(f64, f64)> {
         let known = self.histogram();
         let kept = self.complete();
@@ -145,7 +142,7 @@ impl Recorder {
         weakest.filter(|evidence| decides(quantile, *evidence))
     }
 
-    /// The same of a quantile among the values without a known time: what the batches say of their share.
+    /// The same for a quantile among the values without a known time, from their share in the batches.
     fn censored_evidence(&self, quantile: f64) -> Option<(f64, f64)> {
         let parts = self.complete().into_iter().map(|bucket| Part {
             sum: bucket.censored as f64,
@@ -155,8 +152,8 @@ impl Recorder {
         decides(quantile, evidence).then_some(evidence)
     }
 
-    /// Effective count, and the same reduced for resting on few batches, of a share of the values: of each batch
-    /// those that lie above a threshold, and all.
+    /// Effective count of a share, and the same reduced for its estimate from few batches. Each part has the number of
+    /// values above a threshold and of all values.
     fn share_evidence(&self, parts: &[Part]) -> Option<(f64, f64)> {
         let total = self.distribution().count() as f64;
         let found = ratio_uncertainty(parts)?;
@@ -167,7 +164,7 @@ impl Recorder {
         Some((effective, effective / penalty(found.student)))
     }
 
-    /// Batches that hold something and have seen their whole stretch of the run.
+    /// Non-empty batches with a complete interval of time.
     pub(crate) fn complete(&self) -> Vec<&Bucket> {
         let buckets = self.buckets();
         let begun = buckets.iter().position(|bucket| bucket.total() > 0);
@@ -189,13 +186,13 @@ impl Estimate {
     }
 }
 
-/// Whether there are enough effective values on either side of a quantile for an interval.
+/// Returns true if enough effective values lie on either side of a quantile for an interval.
 fn decides(quantile: f64, (_, independent): (f64, f64)) -> bool {
     independent * quantile.min(1.0 - quantile) >= FEWEST_BESIDE_QUANTILE
 }
 
-/// How many independent values of variance `spread` have a mean of variance `variance`; never more
-/// than there are: batches less different than chance would have them are chance too.
+/// Number of independent values of variance `spread` with a mean of variance `variance`. At most the count:
+/// smaller differences between batches than chance predicts are due to chance as well.
 fn effective(spread: f64, variance: f64, count: f64) -> f64 {
     if variance * count <= spread {
         count
@@ -204,11 +201,11 @@ fn effective(spread: f64, variance: f64, count: f64) -> f64 {
     }
 }
 
-/// The shares of a sample of `number` (not whole) independent values between whose order statistics
-/// the true `quantile` lies with 95 %, 2.5 % on each side.
+/// The shares of a sample of `number` (not whole) independent values between whose order statistics the true `quantile`
+/// lies with 95 %, 2.5 % on each side.
 ///
-/// P(at most k - 1 of n values lie below the quantile) is an incomplete beta function, which also
-/// has a value between whole k; found by bisection.
+/// P(at most k - 1 of n values lie below the quantile) is an incomplete beta function, which is also defined between
+/// whole k. Found by bisection.
 fn ranks(quantile: f64, number: f64) -> (f64, f64) {
     let fewer_than = |rank: f64| match rank {
         rank if rank <= 0.0 => 0.0,
@@ -249,7 +246,7 @@ mod tests {
         (low.known().unwrap(), high.known().unwrap())
     }
 
-    /// Every `nth` of `count` values is censored after a second; the others take up to a millisecond.
+    /// Every `nth` of `count` values is censored after a second. The others take up to a millisecond.
     fn censored(count: u64, nth: u64) -> Recorder {
         let mut recorder = Recorder::new();
         for n in 0..count {
@@ -267,7 +264,7 @@ mod tests {
         let recorder = censored(20_000, 97);
         let p50 = known_interval(&recorder.quantile(0.5));
         assert!(p50.1 < Span::from_millis(1));
-        // 1.03 % are censored: whether p99 is known is chance.
+        // 1.03 % are censored, so chance decides if p99 is known.
         let p99 = recorder.quantile(0.99);
         assert!(matches!(p99.value, Time::Above(_)), "{p99:?}");
         let (low, high) = p99.interval.unwrap();

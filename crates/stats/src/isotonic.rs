@@ -1,7 +1,7 @@
-//! Bounds of a threshold from trials that only become worse with the rate.
+//! Bounds of a threshold from trials with results that only become worse with the rate.
 //!
-//! Neighbours that contradict the order are pooled (the pool-adjacent-violators algorithm: Barlow, Bartholomew,
-//! Bremner and Brunk, Statistical Inference under Order Restrictions, 1972), so a rate that is shown to hold is never
+//! Neighbours that contradict the order are pooled (the pool-adjacent-violators algorithm: Barlow, Bartholomew, Bremner
+//! and Brunk, Statistical Inference under Order Restrictions, 1972). A rate that is shown to hold is therefore never
 //! above one that is shown to fail. Shares have the exact Poisson interval of their effective counts.
 
 use statrs::distribution::{ChiSquared, ContinuousCDF as _};
@@ -11,13 +11,13 @@ use statrs::distribution::{ChiSquared, ContinuousCDF as _};
 pub struct Tried {
     /// Requests per second.
     pub rate: f64,
-    /// Independent requests that would prove as much.
+    /// Equivalent number of independent requests.
     pub count: f64,
     /// Those beyond the bound.
     pub beyond: f64,
 }
 
-/// The highest rate shown to hold and the lowest shown to fail, 97.5 % sure of each.
+/// The highest rate shown to hold and the lowest shown to fail, with 97.5 % confidence each.
 pub fn bounds(tried: &[Tried], allowed: f64) -> [Option<f64>; 2] {
     let mut sorted: Vec<Tried> = tried.iter().copied().filter(|t| t.count > 0.0).collect();
     sorted.sort_by(|a, b| a.rate.total_cmp(&b.rate));
@@ -41,7 +41,7 @@ pub fn bounds(tried: &[Tried], allowed: f64) -> [Option<f64>; 2] {
         }
         blocks.push(block);
     }
-    // What a pooled block shows is an average: it holds at its lowest rate, or fails at its highest.
+    // A pooled block shows an average: it holds at its lowest rate, or fails at its highest.
     let holds = |block: &&(f64, Tried)| share(block.1)[1] < allowed;
     let fails = |block: &&(f64, Tried)| share(block.1)[0] > allowed;
     [
@@ -57,7 +57,7 @@ pub fn share(trial: Tried) -> [f64; 2] {
         _ => 0.0,
     };
     let high = quantile(2.0 * trial.beyond + 2.0, 0.975);
-    // Towards a share of 1 a Poisson count is too uncertain: the other side is counted then.
+    // Near a share of 1 a Poisson count is too uncertain, so the other side is counted.
     let rest = trial.count - trial.beyond;
     let low = quantile(2.0 * trial.beyond, 0.025).max(1.0 - quantile(2.0 * rest + 2.0, 0.975));
     [low.min(1.0), high.min(1.0)]

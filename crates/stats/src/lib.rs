@@ -1,13 +1,15 @@
-//! What can honestly be said about a set of measured times.
+//! Statistics of measured times, with their uncertainty.
 //!
-//! Times go into a [`Histogram`], where some are known only by a lower bound into a [`CensoredHistogram`], and with
-//! the moment they belong to into a [`Recorder`], which also knows how far the values depend on one another and so how
-//! much they prove. They give a [`Summary`] or a [`CensoredSummary`]; [`judge_times`] and
-//! [`judge_shares`] compare two sides of runs. A [`Share`] of trials has an interval of its own. [`theory`] has the
-//! closed forms that check the whole chain, [`goodness`] the tests of an arrival process. [`has_long_tail`] says which
-//! axis shows a set of times.
+//! - [`Histogram`]: times. [`CensoredHistogram`]: times of which some have only a lower bound.
+//! - [`Recorder`]: times with their moments. It also estimates the dependence between values and so their weight as
+//!   evidence.
+//! - [`Summary`] and [`CensoredSummary`]: the resulting statistics.
+//! - [`judge_times`] and [`judge_shares`]: comparison of two sides of runs.
+//! - [`Share`]: a share of trials, with an interval.
+//! - [`theory`]: closed forms that check the whole chain. [`goodness`]: tests of an arrival process.
+//! - [`has_long_tail`]: the choice of an axis for a set of times.
 //!
-//! There is no clock here, no thread and no drawing: callers bring the times and take the numbers.
+//! There is no clock, no thread and no drawing here. Callers supply times and use the numbers.
 
 #![forbid(unsafe_code)]
 

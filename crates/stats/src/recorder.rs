@@ -1,11 +1,12 @@
-//! Times together with when they happened: what an honest interval needs.
+//! Times with their moments, as needed for valid intervals.
 //!
-//! A recorder cuts the run into at most 64 batches of one width, and keeps of each its count, sum,
-//! sum of squares and a coarse histogram. When time runs past the last batch, neighbours merge and
-//! the width doubles, so memory is constant and one choice of width serves a second and a day.
-//! Batches start at multiples of a power of two of nanoseconds since the run's start, the same for
-//! every thread, and all sums are integers: merged recorders equal one that saw everything. What
-//! the batches prove is computed elsewhere (`dependence`, `interval`).
+//! A recorder divides the run into at most 64 batches of equal width. Each has a count, a sum, a sum of squares and a
+//! coarse histogram. When time exceeds the last batch, neighbours merge and the width doubles. Memory is therefore
+//! constant, and the same initial width serves runs of a second and of a day.
+//!
+//! Batches start at multiples of a power of two of nanoseconds since the run's start, the same for every thread, and
+//! all sums are integers. Merged recorders therefore equal one that recorded everything. `dependence` and `interval`
+//! evaluate the batches.
 
 use hdrhistogram::Histogram as Bins;
 use posthaste_units::Span;
@@ -13,12 +14,12 @@ use posthaste_units::Span;
 use crate::histogram::LONGEST;
 use crate::{CensoredHistogram, Histogram};
 
-/// Batches kept; a power of two.
+/// Maximum number of batches; a power of two.
 const BATCHES: usize = 64;
-/// Batches start as 2^20 ns wide, about a millisecond.
+/// Initial width of batches: 2^20 ns, about a millisecond.
 const FIRST_SHIFT: u32 = 20;
 
-/// A [`CensoredHistogram`] that also remembers how its values lay in time; under 1.5 MB.
+/// A [`CensoredHistogram`] that also records the distribution of its values over time; under 1.5 MB.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     all: CensoredHistogram,
@@ -27,29 +28,29 @@ pub struct Recorder {
     batches: Vec<Bucket>,
 }
 
-/// A stretch of time and what was recorded in it, for plots over time.
+/// An interval of time and the values in it, for plots over time.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
-    /// When the batch begins, since the run's start.
+    /// Start of the batch, since the run's start.
     pub start: Span,
-    /// How long it is.
+    /// Length of the batch.
     pub width: Span,
     bucket: &'a Bucket,
 }
 
-/// What is kept of the values of one batch.
+/// Data of one batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Bucket {
-    /// Known values.
+    /// Number of known values.
     pub(crate) count: u64,
-    /// Values without a known time: above every threshold.
+    /// Number of values without a known time: above every threshold.
     pub(crate) censored: u64,
-    /// Nanoseconds.
+    /// Sum in nanoseconds.
     pub(crate) sum: u128,
-    /// Square nanoseconds.
+    /// Sum in square nanoseconds.
     pub(crate) sum_of_squares: u128,
-    /// Two significant digits from a microsecond up. A bin holds 2^32 values, which one batch
-    /// reaches at 200,000/s after two weeks of equal values; `count` goes on after that.
+    /// Two significant digits from a microsecond up. A bin counts up to 2^32 values, which one batch reaches at
+    /// 200,000/s after two weeks of equal values. `count` continues after that.
     bins: Bins<u32>,
 }
 
@@ -63,21 +64,21 @@ impl Recorder {
         }
     }
 
-    /// Counts `value`, which belongs to the moment `at` since the run's start.
+    /// Counts `value` at the moment `at` since the run's start.
     ///
-    /// Moments may come in any order. One far in the future widens the batches for good.
+    /// Moments may come in any order. One far in the future widens the batches permanently.
     pub fn record(&mut self, at: Span, value: Span) {
         self.batch_of(at).record(value);
         self.all.record(value);
     }
 
-    /// Counts a request without a time, as [`CensoredHistogram::record_censored`].
+    /// Counts a request without a time, as in [`CensoredHistogram::record_censored`].
     pub fn record_censored(&mut self, at: Span, waited: Option<Span>) {
         self.batch_of(at).censored += 1;
         self.all.record_censored(waited);
     }
 
-    /// Adds all values of `other`, whose run began at the same moment.
+    /// Adds all values of `other`. Its run must have the same start.
     pub fn merge(&mut self, other: &Self) {
         while self.shift < other.shift {
             self.widen();
@@ -93,7 +94,7 @@ impl Recorder {
         self.all.merge(&other.all);
     }
 
-    /// All values, whenever they were recorded.
+    /// All values, from all moments.
     pub fn distribution(&self) -> &CensoredHistogram {
         &self.all
     }
@@ -103,9 +104,9 @@ impl Recorder {
         self.all.known()
     }
 
-    /// The run so far in at most 64 stretches of equal width, from the start on.
+    /// The run so far in at most 64 intervals of equal width, from the start on.
     ///
-    /// Values that are still to come may fall into any of them; the last is usually incomplete.
+    /// Later values may fall into any of them. The last is usually incomplete.
     pub fn batches(&self) -> impl Iterator<Item = Batch<'_>> {
         let width = Span::from_nanos(1 << self.shift);
         self.batches
@@ -122,7 +123,7 @@ impl Recorder {
         &self.batches
     }
 
-    /// The batch that `at` belongs to.
+    /// The batch of the moment `at`.
     fn batch_of(&mut self, at: Span) -> &mut Bucket {
         if at.as_nanos() >> self.shift >= self.batches.len() as u64 {
             self.reach(at);
@@ -130,7 +131,7 @@ impl Recorder {
         &mut self.batches[(at.as_nanos() >> self.shift) as usize]
     }
 
-    /// Makes room for a batch at `at`.
+    /// Creates the batches up to `at`.
     #[cold]
     fn reach(&mut self, at: Span) {
         while at.as_nanos() >> self.shift >= BATCHES as u64 {
@@ -162,24 +163,24 @@ impl Default for Recorder {
 }
 
 impl PartialEq for Recorder {
-    /// Whether both recorded the same values at the same times, as far as either can tell.
+    /// Compares the recorded values and their times, within the resolution.
     fn eq(&self, other: &Self) -> bool {
         self.all == other.all && self.shift == other.shift && self.batches == other.batches
     }
 }
 
 impl Batch<'_> {
-    /// Values in the batch, known and censored.
+    /// Number of values in the batch, known and censored.
     pub fn count(&self) -> u64 {
         self.bucket.total()
     }
 
-    /// Of these, values without a known time.
+    /// Number of values without a known time.
     pub fn censored(&self) -> u64 {
         self.bucket.censored
     }
 
-    /// Their mean; `None` where there are none, or some without a known time.
+    /// Mean of the values; `None` without values or if some have no known time.
     pub fn mean(&self) -> Option<Span> {
         (self.bucket.count > 0 && self.bucket.censored == 0).then(|| {
             let mean = self.bucket.sum / u128::from(self.bucket.count);
@@ -187,8 +188,8 @@ impl Batch<'_> {
         })
     }
 
-    /// The value that a share `quantile` of them do not exceed, to two significant digits and no
-    /// finer than half a microsecond; `None` where there are none, or where it has no known time.
+    /// Value that a share `quantile` of the values do not exceed, with two significant digits and no finer than half a
+    /// microsecond. `None` without values or if it has no known time.
     pub fn quantile(&self, quantile: f64) -> Option<Span> {
         let Bucket { bins, count, .. } = self.bucket;
         let rank = quantile.clamp(0.0, 1.0) * self.count() as f64;
@@ -218,7 +219,7 @@ impl Bucket {
         self.bins.record(ns).expect("bins grow as far as LONGEST");
     }
 
-    /// Values, known and censored.
+    /// Number of values, known and censored.
     pub(crate) fn total(&self) -> u64 {
         self.count + self.censored
     }
@@ -241,7 +242,7 @@ impl Bucket {
         )
     }
 
-    /// Values in the coarse bin of `ns`, and values in the bins above it; censored values are above.
+    /// Number of values in the coarse bin of `ns`, and in the bins above it. Censored values are above.
     pub(crate) fn count_in_and_above(&self, ns: u64) -> (u64, u64) {
         let next = self.bins.next_non_equivalent(ns);
         let above = if next > self.bins.max() {
@@ -249,7 +250,7 @@ impl Bucket {
         } else {
             self.bins.count_between(next, self.bins.max())
         };
-        // Asked beyond the last bin, the library answers for the last bin.
+        // Beyond the last bin, the library returns the count of the last bin.
         let within = if self.bins.lowest_equivalent(ns) > self.bins.max() {
             0
         } else {

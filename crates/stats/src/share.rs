@@ -1,26 +1,25 @@
-//! A share of independent trials, and where the true one lies.
+//! A share of independent trials, and its interval.
 
 use statrs::distribution::{ContinuousCDF as _, Normal};
 
-/// So many of so many trials, each of which had the same chance whatever the others came to.
+/// Number of successes in a number of independent trials with equal probability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Trials that came to it.
+    /// Successful trials.
     pub hits: u64,
-    /// All of them.
+    /// All trials.
     pub trials: u64,
 }
 
 impl Share {
-    /// The share, 0 to 1; not a number without trials.
+    /// The share, 0 to 1; NaN without trials.
     pub fn value(self) -> f64 {
         self.hits as f64 / self.trials as f64
     }
 
-    /// The interval that holds the true share with this confidence (0.95, say), after Wilson
-    /// ("Probable inference, the law of succession, and statistical inference", 1927): unlike the
-    /// textbook's it stays within 0 and 1 and keeps what it promises for rare events. Everything
-    /// from 0 to 1 without trials.
+    /// Interval that contains the true share with this confidence, such as 0.95, after Wilson ("Probable inference, the
+    /// law of succession, and statistical inference", 1927). Unlike the textbook's interval, it stays within 0 and 1
+    /// and keeps its confidence for rare events. 0 to 1 without trials.
     pub fn interval(self, confidence: f64) -> (f64, f64) {
         if self.trials == 0 {
             return (0.0, 1.0);

@@ -1,51 +1,51 @@
-//! The few numbers by which a run is known, in milliseconds.
+//! Main statistics of a run, in milliseconds.
 //!
-//! This is the shape in which every verb reports times as JSON; its keys do not change.
+//! Every command reports times as JSON in this form. Its keys do not change.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Estimate, Histogram, Recorder};
 
-/// Times in milliseconds; all zero, without intervals, when `count` is 0.
+/// Times in milliseconds. All are zero, without intervals, if `count` is 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Values recorded.
+    /// Number of recorded values.
     pub count: u64,
     /// The arithmetic mean.
     pub mean: f64,
     /// The median.
     pub p50: f64,
-    /// Exceeded by one in ten.
+    /// The 90th percentile.
     pub p90: f64,
-    /// Exceeded by one in twenty.
+    /// The 95th percentile.
     pub p95: f64,
-    /// Exceeded by one in a hundred.
+    /// The 99th percentile.
     pub p99: f64,
-    /// Exceeded by one in a thousand.
+    /// The 99.9th percentile.
     pub p999: f64,
     /// The largest value.
     pub max: f64,
-    /// Between which the true mean lies with 95 %; absent where there is too little data to say.
+    /// 95 % interval of the true mean; absent with too little data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_interval: Option<[f64; 2]>,
-    /// Between which the true median lies with 95 %; absent where there is too little data to say.
+    /// 95 % interval of the true median; absent with too little data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_interval: Option<[f64; 2]>,
-    /// Between which the true p90 lies with 95 %; absent where there is too little data to say.
+    /// 95 % interval of the true p90; absent with too little data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p90_interval: Option<[f64; 2]>,
-    /// Between which the true p95 lies with 95 %; absent where there is too little data to say.
+    /// 95 % interval of the true p95; absent with too little data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p95_interval: Option<[f64; 2]>,
-    /// Between which the true p99 lies with 95 %; absent where there is too little data to say.
+    /// 95 % interval of the true p99; absent with too little data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_interval: Option<[f64; 2]>,
-    /// Between which the true p999 lies with 95 %; absent where there is too little data to say.
+    /// 95 % interval of the true p999; absent with too little data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p999_interval: Option<[f64; 2]>,
 }
 
-/// A number of a [`Summary`].
+/// A statistic of a [`Summary`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Statistic {
@@ -53,15 +53,15 @@ pub enum Statistic {
     Mean,
     /// The median.
     P50,
-    /// Exceeded by one in ten.
+    /// The 90th percentile.
     P90,
-    /// Exceeded by one in twenty.
+    /// The 95th percentile.
     P95,
-    /// Exceeded by one in a hundred.
+    /// The 99th percentile.
     P99,
-    /// Exceeded by one in a thousand.
+    /// The 99.9th percentile.
     P999,
-    /// The largest value of the run: no estimate of anything, so never with an interval.
+    /// The largest value of the run. Not an estimate, so never with an interval.
     Max,
 }
 
@@ -92,7 +92,7 @@ impl Statistic {
 }
 
 impl Statistic {
-    /// The share of values that a quantile is not exceeded by; `None` for mean and maximum.
+    /// The share of values that do not exceed the quantile; `None` for mean and maximum.
     pub const fn quantile(self) -> Option<f64> {
         match self {
             Self::Mean | Self::Max => None,
@@ -119,7 +119,7 @@ impl Summary {
         }
     }
 
-    /// Its 95 % interval in milliseconds, where there is one.
+    /// Its 95 % interval in milliseconds, if there is one.
     pub fn interval(&self, statistic: Statistic) -> Option<[f64; 2]> {
         match statistic {
             Statistic::Mean => self.mean_interval,
@@ -134,7 +134,7 @@ impl Summary {
 }
 
 impl Histogram {
-    /// The numbers without intervals: a histogram does not know the order of its values.
+    /// The statistics without intervals, because a histogram does not know the order of its values.
     pub fn summary(&self) -> Summary {
         let quantile = |share| self.quantile(share).as_millis_f64();
         Summary {
@@ -152,10 +152,10 @@ impl Histogram {
 }
 
 impl Recorder {
-    /// The numbers, with intervals where the run is long enough for them.
+    /// The statistics, with intervals if the run is long enough.
     ///
     /// # Panics
-    /// Where some values have no known time: their summary is [`Self::censored_summary`].
+    /// Some values have no known time. [`Self::censored_summary`] is their summary.
     pub fn summary(&self) -> Summary {
         let censored = self.distribution().censored();
         assert_eq!(censored, 0, "a summary would leave out censored values");

@@ -1,16 +1,16 @@
-//! The tail of a set of response times: a linear axis shows it, or it needs a logarithmic one.
+//! Tail of a set of response times: the choice between a linear and a logarithmic axis.
 //!
-//! A picture's axis follows from its data, so that two pictures of one kind of data have one rule. Where values stand
-//! on the axis is left to the room that draws.
+//! The data decide the axis, so two figures of one kind of data follow one rule. The layout of the axis belongs to the
+//! crate that draws.
 
-/// Multiple of the median from which on the rest of a linear axis is too small to read: at 20, the median stands at
-/// 5 % of the height.
+/// Multiple of the median above which the rest of a linear axis is too small to read: at 20, the median is at 5 % of
+/// the height.
 pub const LONG_TAIL: f64 = 20.0;
 
-/// Whether the largest of `values` is more than [`LONG_TAIL`] times `median`, so that they need a logarithmic axis.
+/// Returns true if the largest of `values` exceeds [`LONG_TAIL`] times `median`, so that a logarithmic axis is needed.
 ///
-/// Values that are zero, negative or not finite have no place on such an axis and are ignored. Without a median above
-/// zero there is no long tail.
+/// Values that are zero, negative or not finite are ignored, because such an axis cannot show them. Without a median
+/// above zero there is no long tail.
 pub fn has_long_tail(median: Option<f64>, values: impl IntoIterator<Item = f64>) -> bool {
     let Some(median) = median.filter(|median| has_place(*median)) else {
         return false;
@@ -19,9 +19,9 @@ pub fn has_long_tail(median: Option<f64>, values: impl IntoIterator<Item = f64>)
     largest.fold(0.0, f64::max) > LONG_TAIL * median
 }
 
-/// Median of `values`, of an even number the lower of the two in the middle; none without values.
+/// Median of `values`; the lower of the two middle values of an even number. `None` without values.
 ///
-/// Ignores what [`has_long_tail`] ignores.
+/// Ignores the same values as [`has_long_tail`].
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values
         .into_iter()
@@ -43,7 +43,7 @@ mod tests {
     fn a_tail_is_long_beyond_twenty_medians() {
         assert!(!has_long_tail(Some(10.0), [1.0, 10.0, 200.0]));
         assert!(has_long_tail(Some(10.0), [1.0, 10.0, 200.1]));
-        // The lower end does not matter: it stands near zero on a linear axis as well.
+        // The lower end does not matter: it is near zero on a linear axis as well.
         assert!(!has_long_tail(Some(10.0), [0.001, 10.0]));
     }
 

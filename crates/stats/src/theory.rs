@@ -1,7 +1,7 @@
-//! What queueing theory says exactly: the oracles an instrument is held against.
+//! Exact results of queueing theory, as references for an instrument.
 //!
-//! One server, first come first served, Poisson arrivals. Sojourn is waiting plus service: what a
-//! client calls response time. Parameters are floats because theory is a formula, not a record.
+//! One server, first come first served, Poisson arrivals. Sojourn is waiting plus service, which a client calls
+//! response time. Parameters are floats, because theory is a formula and not a record.
 
 use posthaste_units::Span;
 
@@ -12,7 +12,7 @@ pub struct Mm1 {
     service: f64,
 }
 
-/// Poisson arrivals, every service time the same.
+/// Poisson arrivals, constant service time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Md1 {
     load: f64,
@@ -21,8 +21,8 @@ pub struct Md1 {
     occupancy: Vec<f64>,
 }
 
-/// Poisson arrivals, exponential service times, room for K including the one served (Kleinrock,
-/// section 3.6); who finds no room is turned away.
+/// Poisson arrivals, exponential service times, capacity for K requests including the one in service (Kleinrock,
+/// section 3.6). Further requests are rejected.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mm1k {
     load: f64,
@@ -31,7 +31,7 @@ pub struct Mm1k {
 }
 
 impl Mm1 {
-    /// At `load` (arrival rate times mean service time), above 0 and below 1; else `None`.
+    /// At `load` (arrival rate times mean service time), above 0 and below 1; otherwise `None`.
     pub fn new(load: f64, mean_service: Span) -> Option<Self> {
         stable(load).then(|| Self {
             load,
@@ -44,19 +44,18 @@ impl Mm1 {
         Span::from_secs_f64(self.service / (1.0 - self.load))
     }
 
-    /// The sojourn that a share `quantile` (below 1) of requests do not exceed: the sojourn is
-    /// exponential.
+    /// The sojourn that a share `quantile` (below 1) of requests do not exceed. The sojourn is exponential.
     pub fn sojourn_quantile(&self, quantile: f64) -> Span {
         Span::from_secs_f64(-(-quantile).ln_1p() * self.service / (1.0 - self.load))
     }
 }
 
 impl Md1 {
-    /// At `load` (arrival rate times service time), above 0 and at most 0.99; else `None`.
+    /// At `load` (arrival rate times service time), above 0 and at most 0.99; otherwise `None`.
     ///
-    /// Computed once: how many are in the system. Crossing level n upwards balances crossing it
-    /// downwards, which gives P(n+1) as a sum of positive terms only (the textbook recursion
-    /// subtracts, and loses all digits in the tail).
+    /// Computes the distribution of the number in the system once. Upward and downward crossings of level n balance,
+    /// which gives P(n+1) as a sum of positive terms only. The textbook recursion subtracts, and loses all digits in
+    /// the tail.
     pub fn new(load: f64, service: Span) -> Option<Self> {
         if !stable(load) || load > 0.99 {
             return None;
@@ -98,10 +97,10 @@ impl Md1 {
 
     /// The share of requests that wait no longer than `wait` before their service begins.
     ///
-    /// G. J. Franx, "A simple solution for the M/D/c waiting time distribution", Operations
-    /// Research Letters 29 (2001), for c = 1: a sum over how many waited, all terms positive, where
-    /// Erlang's older formula alternates in sign and breaks down beyond some twenty service times.
-    /// Agrees with it to 1e-10 where both work; in use up to load 0.95 and the 0.999 quantile.
+    /// G. J. Franx, "A simple solution for the M/D/c waiting time distribution", Operations Research Letters 29 (2001),
+    /// for c = 1: a sum over the number of waiting requests with positive terms only. Erlang's older formula alternates
+    /// in sign and fails beyond some twenty service times. Both agree to 1e-10 where both work. Used up to load 0.95
+    /// and the 0.999 quantile.
     pub fn waiting_cdf(&self, wait: Span) -> f64 {
         self.waiting_share(wait.as_secs_f64() / self.service)
     }
@@ -129,8 +128,8 @@ impl Md1 {
         let rest = self.load * (whole + 1.0 - services);
         let mut weight = (-rest).exp();
         let mut share = 0.0;
-        // `rest` is the mean number of arrivals until the next whole service time; `step` of them
-        // came. The formula counts those who wait: one more, the one in service, is in the system.
+        // `rest` is the mean number of arrivals until the next whole service time, `step` their actual number. The
+        // formula counts waiting requests; one more, the one in service, is in the system.
         for step in 0..=whole as usize {
             share += weight * self.at_most(whole as usize - step + 1);
             weight *= rest / (step + 1) as f64;
@@ -147,7 +146,7 @@ impl Md1 {
 }
 
 impl Mm1k {
-    /// At `load` above 0 (it may exceed 1), with room for `room` >= 1 requests; else `None`.
+    /// At `load` above 0 (it may exceed 1), with capacity for `room` >= 1 requests; otherwise `None`.
     pub fn new(load: f64, mean_service: Span, room: u32) -> Option<Self> {
         (load.is_finite() && load > 0.0 && room > 0).then(|| Self {
             load,
@@ -156,9 +155,9 @@ impl Mm1k {
         })
     }
 
-    /// The share of requests turned away.
+    /// The share of rejected requests.
     pub fn blocking(&self) -> f64 {
-        // Written so that neither a small load to a high power nor load 1 loses digits.
+        // In this form neither a small load to a high power nor load 1 loses digits.
         let (log, states) = (self.load.ln(), f64::from(self.room) + 1.0);
         if log == 0.0 {
             return 1.0 / states;
@@ -166,7 +165,7 @@ impl Mm1k {
         (-log).exp_m1() / (-states * log).exp_m1()
     }
 
-    /// Mean time from arrival to completion of those let in, by Little's law.
+    /// Mean time from arrival to completion of the admitted requests, by Little's law.
     pub fn mean_sojourn(&self) -> Span {
         let accepted = self.load * (1.0 - self.blocking());
         Span::from_secs_f64(self.mean_number() * self.service / accepted)
@@ -176,7 +175,7 @@ impl Mm1k {
     fn mean_number(&self) -> f64 {
         let (log, room) = (self.load.ln(), f64::from(self.room));
         if (log * (room + 1.0)).abs() < 1e-3 {
-            // The formula below is a difference of two poles at load 1: its expansion there.
+            // The formula below is a difference of two poles at load 1. This is its expansion there.
             return room / 2.0 + room * (room + 2.0) / 12.0 * log;
         }
         1.0 / (-log).exp_m1() - (room + 1.0) / (-(room + 1.0) * log).exp_m1()
@@ -193,7 +192,7 @@ mod tests {
 
     const SERVICE: Span = Span::from_millis(10);
 
-    /// Erlang's alternating sum (1909), good while few terms are large.
+    /// Erlang's alternating sum (1909), accurate while few terms are large.
     fn erlang(load: f64, services: f64) -> f64 {
         let sum: f64 = (0..=services.floor() as usize)
             .map(|k| {

@@ -1,9 +1,9 @@
-//! False alarms, open verdicts and slowdowns found by comparisons, in virtual time.
+//! False alarms, open verdicts and detected slowdowns of comparisons, in virtual time.
 //!
-//! Each pair of sides has three runs a side of a simulated queue (Poisson arrivals, one server, first come first
+//! Each pair of sides has three runs per side of a simulated queue (Poisson arrivals, one server, first come first
 //! served). A lognormal factor per run stretches all response times of the run: the scatter between runs of a shared
 //! machine. `COMPARE_PAIRS=1000 cargo test --release -p posthaste-stats --test compare -- --nocapture study` prints the
-//! study at full size, which `cargo xtask bench compare-virtual` judges.
+//! study at full size, for `cargo xtask bench compare-virtual` to check.
 
 use posthaste_stats::{
     Estimate, Judged, Judgement, Margins, Measured, Recorder, Share, Time, Verdict, judge_shares,
@@ -23,21 +23,21 @@ enum Law {
     Deterministic,
 }
 
-/// A service, and how its runs are measured.
+/// A service and the measurement of its runs.
 #[derive(Clone, Copy, Debug)]
 struct Study {
     law: Law,
-    /// Of one run.
+    /// Number of requests in one run.
     requests: u64,
     /// Standard deviation of the logarithm of a run's factor.
     scatter: f64,
 }
 
-/// How the service after differs from the one before.
+/// Difference of the service after from the one before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Change {
     None,
-    /// Every service takes 20 % longer, and waiting longer than that.
+    /// Every service takes 20 % longer, and waiting even longer than that.
     Service,
     /// Every response takes 20 % longer.
     Response,
@@ -139,7 +139,7 @@ impl Study {
     }
 }
 
-/// Every request of the study is answered.
+/// Converts a time of the study, which has a reply to every request.
 fn millis(time: Time) -> f64 {
     time.known().expect("a known time").as_millis_f64()
 }
@@ -156,15 +156,15 @@ fn pairs() -> u64 {
     std::env::var("COMPARE_PAIRS").map_or(0, |pairs| pairs.parse().unwrap())
 }
 
-/// The first seed: the rules were set on seeds below it, and the study is reported on those from it on.
+/// First seed. The rules were set with the seeds below it, and the study is reported with those from it on.
 const FIRST: u64 = 2_000_000;
 
 /// Runs long enough for p99: 100 s of the steadier service, five minutes of the other.
 const LONG: [(Law, u64); 2] = [(Law::Deterministic, 6_000), (Law::Exponential, 18_000)];
-/// 5 s of the steadier service: mean and median decide, and p99 is seldom known.
+/// 5 s of the steadier service: mean and median decide, and p99 is rarely known.
 const SHORT: (Law, u64) = (Law::Deterministic, 300);
 
-/// The study at full size; nothing without the variable.
+/// The study at full size. Does nothing without the variable.
 #[test]
 fn study() {
     if pairs() == 0 {
@@ -184,7 +184,7 @@ fn study() {
     }
 }
 
-/// The bars with fewer pairs: three standard errors of a binomial share beside each. Seeds are fixed.
+/// The limits of the study with fewer pairs, relaxed by three standard errors of a binomial share. Seeds are fixed.
 #[test]
 fn alarms_are_rare_and_slowdowns_are_found() {
     const PAIRS: u64 = 60;

@@ -1,8 +1,9 @@
-//! The whole chain against queueing theory, in virtual time.
+//! The whole chain compared with queueing theory, in virtual time.
 //!
-//! Simulated queues (Poisson arrivals, one server, first come first served, Lindley's recursion)
-//! feed recorders as a load generator would. `COVERAGE_RUNS=2000 cargo test --release
-//! -p posthaste-stats --test oracle -- --nocapture coverage` repeats the coverage study at full size.
+//! Simulated queues (Poisson arrivals, one server, first come first served, Lindley's recursion) feed recorders as a
+//! load generator would.
+//! `COVERAGE_RUNS=2000 cargo test --release -p posthaste-stats --test oracle -- --nocapture coverage` repeats the
+//! coverage study at full size.
 
 use posthaste_stats::theory::{Md1, Mm1, Mm1k};
 use posthaste_stats::{Recorder, Time, goodness};
@@ -17,7 +18,7 @@ enum Law {
     Deterministic,
 }
 
-/// The times of one run: (arrival, sojourn), without end.
+/// An endless run, as pairs of arrival and sojourn.
 struct Queue {
     law: Law,
     service: f64,
@@ -82,7 +83,7 @@ fn truth(law: Law, load: f64) -> (Span, Span) {
     }
 }
 
-/// What became of the intervals of one statistic.
+/// Results of the intervals of one statistic.
 #[derive(Default)]
 struct Study {
     covered: usize,
@@ -119,7 +120,8 @@ impl Study {
         );
     }
 
-    /// Three standard deviations of a binomial about 95 %, and nineteen of twenty narrow.
+    /// Checks that coverage is within three standard deviations of a binomial around 95 %, and nineteen of twenty are
+    /// narrow.
     fn check(&self, name: &str) {
         let runs = self.widths.len() as f64;
         let share = self.covered as f64 / runs;
@@ -133,7 +135,7 @@ impl Study {
     }
 }
 
-/// Run lengths are the shortest at which 95 % of intervals are narrower than 10 %.
+/// Run lengths are the shortest with 95 % of intervals narrower than 10 %.
 #[test]
 fn coverage_of_theory() {
     let runs = std::env::var("COVERAGE_RUNS").map_or(200, |runs| runs.parse().unwrap());
@@ -237,7 +239,7 @@ fn exponential_gaps_are_accepted_as_often_as_they_should() {
         let lag = goodness::lag_one_correlation(&gaps).unwrap();
         assert!(lag.value.abs() < 2.0 * lag.bound, "{lag:?}");
     }
-    // Uniform when true: 20 of 40 above a half, at most 6 below a twentieth.
+    // Uniform if true: 20 of 40 above a half, at most 6 below a twentieth.
     let above = |limit: f64| p_values.iter().filter(|&&p| p > limit).count();
     assert!(
         (11..=29).contains(&above(0.5)) && above(0.05) >= 34,

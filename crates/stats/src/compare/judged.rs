@@ -1,4 +1,4 @@
-//! The statistics that decide a comparison, and their parts of the risk of a false alarm.
+//! The statistics that decide a comparison, and their shares of the risk of a false alarm.
 
 use serde::Serialize;
 
@@ -12,26 +12,26 @@ pub enum Judged {
     Mean,
     /// The median.
     P50,
-    /// Exceeded by one in a hundred.
+    /// The 99th percentile.
     P99,
     /// Share of requests that did not end well.
     Errors,
 }
 
-/// What a user sets for a comparison.
+/// Settings of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Margins {
-    /// The largest relative margin within which times count as equal.
+    /// Maximum relative difference of times that counts as equal.
     pub times: f64,
-    /// The largest absolute margin within which shares of errors count as equal.
+    /// Maximum absolute difference of error shares that counts as equal.
     pub errors: f64,
-    /// Scatter between runs that is known from elsewhere, relative.
+    /// Relative scatter between runs, if known from other measurements.
     pub scatter: Option<f64>,
 }
 
 impl Default for Margins {
-    /// 25 % and 1 percentage point. With 5 % of scatter and three runs a side, an interval reaches 10 to 25 % to each
-    /// side: a smaller margin would leave equal services unknown in more than one of ten comparisons.
+    /// 25 % and 1 percentage point. With a scatter of 5 % and three runs per side, an interval extends 10 to 25 % to
+    /// each side. A smaller margin would leave equal services unknown in more than one of ten comparisons.
     fn default() -> Self {
         Self {
             times: 0.25,
@@ -47,8 +47,8 @@ impl Judged {
 
     /// Risk that this statistic is found worse on equal services.
     ///
-    /// The risks sum to 6.5 %, which bounds the risk that any is found worse, however they are correlated. Mean and
-    /// median have most of it, because they show a slowdown in the shortest runs.
+    /// The risks sum to 6.5 %, an upper bound of the risk that any is found worse, at any correlation. Mean and median
+    /// have most of it, because they show a slowdown in the shortest runs.
     pub const fn risk(self) -> f64 {
         match self {
             Self::Mean | Self::P50 => 0.025,

@@ -1,7 +1,7 @@
 //! Comparison of one statistic over two sides of runs.
 //!
-//! Each side is a list of runs of one plan. The core takes estimates, not reports, so that any source of runs can be
-//! compared, and every input that proves nothing ends as [`Verdict::Unknown`]:
+//! Each side is a list of runs of one plan. The core takes estimates instead of reports, so any source of runs can be
+//! compared. Insufficient input gives [`Verdict::Unknown`].
 //!
 //! | file | content |
 //! |---|---|
@@ -9,10 +9,10 @@
 //! | `shares` | verdicts on shares of requests: difference |
 //! | `spread` | variance between runs, and the half-width of an interval |
 //! | `judged` | the statistics that decide, and their confidence |
-//! | `needed` | how many runs, or how much longer ones, would decide |
+//! | `needed` | number or length of runs that would decide |
 //!
-//! Each statistic has a confidence of its own. A caller that acts on several statistics divides its risk of a false
-//! alarm among them (Bonferroni): whatever their correlation, the risks add up to at most the sum.
+//! Each statistic has its own confidence. A caller that acts on several statistics divides its risk of a false alarm
+//! among them (Bonferroni): at any correlation, the total risk is at most the sum.
 
 mod judged;
 mod needed;
@@ -31,24 +31,24 @@ pub use times::judge_times;
 
 /// Confidence of the interval that must lie within the margin for `equal`: two one-sided tests at 5 % (Schuirmann,
 /// Journal of Pharmacokinetics and Biopharmaceutics 15, 1987). It is narrower than the interval for `worse`, because a
-/// comparison passes only if every statistic is equal or better, so that the risks do not add up.
+/// comparison passes only if every statistic is equal or better, so the risks do not add up.
 const EQUALITY: f64 = 0.9;
 
 /// An estimate of a statistic in one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Measured {
-    /// A value above zero, with its 95 % interval where the run is long enough for one.
+    /// A value above zero, with its 95 % interval if the run is long enough.
     Known {
         /// The estimate, in any unit that all runs share.
         value: f64,
-        /// The interval of the run alone, without the scatter between runs.
+        /// Interval from this run alone, without the scatter between runs.
         interval: Option<[f64; 2]>,
     },
     /// Longer than any bound: the statistic falls among requests without a reply.
     Beyond {
         /// A value that the statistic exceeds.
         bound: f64,
-        /// The lower end of its 95 % interval, where it is known.
+        /// Lower end of its 95 % interval, if known.
         low: Option<f64>,
     },
     /// No estimate.
@@ -58,19 +58,19 @@ pub enum Measured {
 /// The rules for one statistic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
-    /// Two-sided confidence of the interval; the risk of a false `worse` is half of the rest.
+    /// Two-sided confidence of the interval. The risk of a false `worse` is half of the remainder.
     pub confidence: f64,
-    /// The largest margin within which two sides count as equal: relative for times, absolute for shares.
+    /// Maximum difference that counts as equal: relative for times, absolute for shares.
     pub margin: f64,
-    /// Scatter between runs that is known from elsewhere, as a standard deviation of the logarithm (0.05 is 5 %).
-    /// A lower bound where several runs show their scatter themselves.
+    /// Scatter between runs, if known from other measurements, as a standard deviation of the logarithm (0.05 is 5 %).
+    /// With several runs it is a lower bound of their own scatter.
     pub scatter: Option<f64>,
-    /// A run without an interval may follow a trend, and is neither equal nor better. True of means; a quantile may
+    /// A run without an interval may follow a trend, and is neither equal nor better. True for means. A quantile may
     /// lack its interval because few values lie beyond it.
     pub steady: bool,
 }
 
-/// What two sides of runs show about one statistic; lower is better.
+/// Result of a comparison of one statistic over two sides of runs. Lower is better.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judgement {
     /// The verdict.
@@ -79,22 +79,22 @@ pub struct Judgement {
     pub before: Option<f64>,
     /// Average of the runs after.
     pub after: Option<f64>,
-    /// After over before; times only.
+    /// Ratio of after to before; times only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
     /// The change: relative for times (0.2 is 20 % longer), absolute for shares.
     pub change: Option<f64>,
-    /// Interval of the change, scatter between runs included.
+    /// Interval of the change, including the scatter between runs.
     pub interval: Option<[f64; 2]>,
     /// Confidence of the interval.
     pub confidence: f64,
-    /// Standard deviation between the runs of a side: relative for times, absolute for shares. `None` with one run a
+    /// Standard deviation between the runs of a side: relative for times, absolute for shares. `None` with one run per
     /// side.
     pub scatter: Option<f64>,
-    /// Why the verdict is not what the numbers alone suggest, or why there is none.
+    /// Reason why there is no verdict, or why it differs from the numbers alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
-    /// Estimate of what would decide, where more data would.
+    /// Estimate of the data that would decide, if more data would.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needed: Option<Needed>,
 }
@@ -120,21 +120,21 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// One run a side, and the scatter between runs is not known.
+    /// One run per side, and the scatter between runs is unknown.
     OneRun,
-    /// The interval reaches from no change to beyond the margin.
+    /// The interval extends from no change to beyond the margin.
     Wide,
-    /// A mean without an interval: response times may grow for as long as a run lasts.
+    /// A mean without an interval: response times may grow throughout a run.
     Grows,
-    /// One run a side, of which one has too few requests for an interval.
+    /// One run per side, and one of them has too few requests for an interval.
     NoInterval,
     /// The statistic falls among requests without a reply, before and after.
     Censored,
     /// The statistic falls among requests without a reply in some runs of a side.
     CensoredInPart,
-    /// The statistic falls among requests without a reply after, and did not before (or the reverse).
+    /// The statistic falls among requests without a reply after, but not before (or the reverse).
     CensoredOnOneSide,
-    /// A run has no such number, or an impossible one.
+    /// A run has no such number, or an invalid one.
     Absent,
     /// The runs were stopped, or differ in pace or length.
     Incomparable,

@@ -1,42 +1,42 @@
 //! Estimate of the data that would decide an open comparison.
 //!
-//! Assumes that the change and the spread stay as measured. With few runs the spread itself is rough, so the answer is
-//! an order of magnitude and no promise.
+//! Assumes that the change and the spread stay as measured. With few runs the spread is inaccurate, so the result is
+//! only an order of magnitude.
 
 use serde::Serialize;
 
 use super::spread::{normal, per_run, student};
 use super::{EQUALITY, Rules};
 
-/// More runs a side than anybody makes.
+/// Maximum number of runs per side to propose. More are not practical.
 const MOST_RUNS: usize = 99;
-/// Runs longer than this many times are not proposed.
+/// Maximum factor of the run length to propose.
 const LONGEST: u32 = 64;
-/// Scatter between runs, where none has been measured: what the rules are tuned for.
+/// Scatter between runs if none was measured. The rules are tuned for it.
 const USUAL_SCATTER: f64 = 0.05;
 
-/// What would decide a comparison; each by itself.
+/// Two alternatives that would each decide a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Needed {
-    /// Runs a side of the present length; `None` beyond 99.
+    /// Runs per side of the current length; `None` beyond 99.
     pub runs: Option<usize>,
-    /// How many times longer as many runs would have to be; `None` where the scatter between runs outweighs that within
+    /// Factor of the run length at the same number of runs. `None` if the scatter between runs exceeds that within
     /// them.
     pub times_longer: Option<u32>,
     /// The scatter between runs is not measured but assumed to be 5 %.
     pub assumed: bool,
 }
 
-/// What is known of an open comparison, on the scale on which the interval is symmetrical.
+/// Data of an open comparison, on the scale with a symmetrical interval.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Open {
-    /// The size of the change.
+    /// Absolute value of the change.
     pub(super) change: f64,
-    /// The margin within which it would be none.
+    /// Maximum change that counts as equal.
     pub(super) margin: f64,
-    /// Standard deviation of the estimates of a side, the error within runs included.
+    /// Standard deviation of the estimates of a side, including the error within runs.
     pub(super) deviation: Option<f64>,
-    /// The part of one run's own error in it.
+    /// Part of `deviation` from the error within one run.
     pub(super) within: f64,
     pub(super) runs: [usize; 2],
 }
@@ -70,7 +70,7 @@ impl Needed {
             })
         };
         let lengths = (1..=LONGEST.ilog2()).map(|power| 1 << power);
-        // One run a side shows no scatter however long it is.
+        // One run per side shows no scatter at any length.
         let times_longer = lengths.filter(|_| !assumed).find(|times| longer(*times));
         Self {
             runs: runs.map(|runs| runs.max(few + 1)),
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn longer_runs_decide_what_is_noise_within_them() {
         let needed = open(0.05, Some(0.2), 0.2);
-        // 2.132 * 0.2 * 0.8165 = 0.348: 0.123 where runs are 8 times longer.
+        // 2.132 * 0.2 * 0.8165 = 0.348, and 0.123 with runs 8 times longer.
         assert_eq!(needed.times_longer, Some(8));
         assert!(needed.runs.is_some_and(|runs| runs > 6), "{needed:?}");
     }

@@ -1,25 +1,25 @@
 //! Verdicts on shares of requests: differences, on the scale of the shares themselves.
 //!
-//! Not on the log scale, because most runs have no error at all.
+//! The log scale is not possible, because most runs have no error at all.
 
 use super::needed::{Needed, Open};
 use super::spread::{Scatter, mean, normal, per_run};
 use super::{EQUALITY, Judgement, Reason, Rules, Verdict};
 use crate::Share;
 
-/// With one run a side, errors are more or fewer only where their odds changed by this factor: errors come in bursts,
-/// so that their number scatters between runs far more than times do.
+/// With one run per side, the odds of errors must change by this factor for a verdict. Errors come in bursts, so their
+/// number scatters between runs far more than times do.
 const PLAUSIBLE_ODDS: f64 = 10.0;
 
-/// Judges a share of requests (of errors, say) over the runs of two sides.
+/// Compares a share of requests, such as errors, over the runs of two sides.
 ///
-/// The interval of the difference has at each end the larger of two half-widths:
+/// Each end of the interval of the difference uses the larger of two half-widths:
 ///
 /// 1. Student's t with the scatter between runs pooled over both sides.
 /// 2. Wilson's intervals of each side's requests, combined in quadrature (Newcombe, Statistics in Medicine 17, 1998),
-///    and with the scatter of `rules`, taken of the odds, where it is given.
+///    and with the scatter of `rules`, applied to the odds, if given.
 ///
-/// With one run a side and no scatter given, the verdict is unknown unless the odds changed tenfold.
+/// With one run per side and no given scatter, the verdict is unknown unless the odds changed tenfold.
 pub fn judge_shares(before: &[Share], after: &[Share], rules: &Rules) -> Judgement {
     let proper = |share: &Share| share.trials > 0 && share.hits <= share.trials;
     if before.is_empty() || after.is_empty() || !before.iter().chain(after).all(proper) {
@@ -67,7 +67,7 @@ pub fn judge_shares(before: &[Share], after: &[Share], rules: &Rules) -> Judgeme
     judgement
 }
 
-/// Half-widths of the difference below and above.
+/// Half-widths of the difference, below and above.
 fn halves(
     sides: &[Pooled; 2],
     scatter: Option<Scatter>,

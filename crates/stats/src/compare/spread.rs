@@ -1,8 +1,8 @@
-//! Variance between runs, and what it makes of an interval.
+//! Variance between runs, and the half-width of an interval.
 
 use statrs::distribution::{ContinuousCDF as _, Normal, StudentsT};
 
-/// Confidence of the intervals that runs bring with them.
+/// Confidence of the intervals of single runs.
 const OF_RUNS: f64 = 0.95;
 
 /// The two-sided quantile of the normal distribution.
@@ -30,18 +30,19 @@ pub(super) fn mean(values: &[f64]) -> f64 {
 
 /// Scatter between runs, pooled over both sides.
 ///
-/// Pooled, not Welch: scatter is a property of the machine and the plan, which both sides share, and it is
-/// multiplicative for times, so that it does not grow with them on the log scale. With three runs a side, Welch's
-/// degrees of freedom fall from four to as few as two. With equally many runs a side, the pooled t statistic is Welch's.
+/// Pooled instead of Welch's test, because scatter is a property of the machine and the plan, which both sides share.
+/// It is multiplicative for times, so it does not grow with them on the log scale. With three runs per side, Welch's
+/// degrees of freedom fall from four to as few as two. With equally many runs per side, the pooled t statistic equals
+/// Welch's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scatter {
-    /// Standard deviation of the estimates of a side; the error within runs is part of it.
+    /// Standard deviation of the estimates of a side, including the error within runs.
     pub(super) deviation: f64,
     pub(super) freedom: usize,
 }
 
 impl Scatter {
-    /// `None` where no side has two runs.
+    /// Returns `None` unless a side has two runs.
     pub(super) fn of(before: &[f64], after: &[f64]) -> Option<Self> {
         let freedom = (before.len() + after.len()).checked_sub(2)?;
         if freedom == 0 {
@@ -60,13 +61,13 @@ impl Scatter {
         })
     }
 
-    /// Half-width of the interval of a difference between means of `runs` (before and after) runs.
+    /// Half-width of the interval of the difference between the means of `runs` (before and after) runs.
     pub(super) fn half_width(&self, confidence: f64, runs: [usize; 2]) -> f64 {
         student(confidence, self.freedom) * self.deviation * per_run(runs)
     }
 }
 
-/// Standard error of a difference between means of so many runs, of which each has a standard deviation of 1.
+/// Standard error of the difference between the means of these numbers of runs, each with a standard deviation of 1.
 pub(super) fn per_run([before, after]: [usize; 2]) -> f64 {
     (1.0 / before as f64 + 1.0 / after as f64).sqrt()
 }

@@ -4,9 +4,9 @@ use super::needed::{Needed, Open};
 use super::spread::{Scatter, mean, normal, per_run, rescale};
 use super::{EQUALITY, Judgement, Measured, Reason, Rules, Verdict};
 
-/// Scatter between runs beyond which no shared machine is expected to go: five times the 5 % that
-/// the rules are tuned for; assumed, not measured. With one run a side the interval assumes it, which at 95 % is a factor of two each way: the
-/// difference of two runs has a standard deviation of 0.35, and 1.96 * 0.35 = ln 2.
+/// Maximum plausible scatter between runs on a shared machine: five times the 5 % that the rules are tuned for.
+/// Assumed, not measured. With one run per side the interval uses it, a factor of two each way at 95 %: the difference
+/// of two runs has a standard deviation of 0.35, and 1.96 * 0.35 = ln 2.
 pub(super) const PLAUSIBLE_SCATTER: f64 = 0.25;
 
 /// A run's estimate on the log scale, with the half-widths of its own interval.
@@ -24,18 +24,19 @@ struct Side {
     absent: bool,
 }
 
-/// Judges a mean or a quantile of times over the runs of two sides.
+/// Compares a mean or a quantile of times over the runs of two sides.
 ///
-/// The interval of the ratio of geometric means has at each end the larger of two half-widths on the log scale:
+/// Each end of the interval of the ratio of geometric means uses the larger of two half-widths on the log scale:
 ///
 /// 1. Student's t with the scatter between runs pooled over both sides.
-/// 2. The intervals of the runs themselves, combined in quadrature with each end apart (variance estimates recovery:
-///    Zou and Donner, Statistics in Medicine 27, 2008), and with the scatter of `rules` where it is given.
+/// 2. The intervals of the runs themselves, combined in quadrature separately for each end (variance estimates
+///    recovery: Zou and Donner, Statistics in Medicine 27, 2008), and with the scatter of `rules` if given.
 ///
-/// With one run a side there is only the second, with a scatter of 25 % where none is given, and it is never equal.
+/// With one run per side there is only the second. Unless a scatter is given, it uses 25 %, and the verdict is never
+/// equal.
 ///
-/// Where the statistic is beyond any bound in more than half of the runs of one side and known in all of the other, the
-/// former is the worse one if the bounds exceed the other side by the factor that no scatter explains.
+/// If the statistic is beyond any bound in more than half of the runs of one side and known in all of the other, the
+/// former is worse if its bounds exceed the other side by more than the plausible scatter.
 pub fn judge_times(before: &[Measured], after: &[Measured], rules: &Rules) -> Judgement {
     let (old, new) = (Side::of(before), Side::of(after));
     if old.absent || new.absent {
@@ -74,7 +75,7 @@ impl Side {
     }
 }
 
-/// Half-widths below and above on the log scale; not a number where the ends are impossible. The upper may be infinite.
+/// Half-widths below and above on the log scale; NaN for invalid ends. The upper may be infinite.
 fn own(value: f64, [low, high]: [f64; 2]) -> [f64; 2] {
     match low > 0.0 && low.is_finite() {
         true => [(value / low).ln(), (high / value).ln()],
@@ -90,7 +91,7 @@ fn values(points: &[Point]) -> Vec<f64> {
     points.iter().map(|point| point.value).collect()
 }
 
-/// Both sides are known in all runs.
+/// Compares two sides that are known in all runs.
 fn known(old: &[Point], new: &[Point], rules: &Rules) -> Judgement {
     let runs = [old.len(), new.len()];
     let scatter = Scatter::of(&values(old), &values(new));
@@ -105,7 +106,7 @@ fn known(old: &[Point], new: &[Point], rules: &Rules) -> Judgement {
         scatter: scatter.map(|scatter| scatter.deviation.exp_m1()),
         ..Judgement::unknown(Reason::Wide, rules)
     };
-    // One run a side without an interval of its own proves nothing, unless it is the mean that became unsteady.
+    // One run per side without its own interval proves nothing, unless the mean became unsteady.
     let growing = rules.steady && unsteady_old == 0;
     if scatter.is_none() && unsteady_old + unsteady_new > 0 && !growing {
         judgement.reason = Some(if rules.steady {
@@ -123,7 +124,7 @@ fn known(old: &[Point], new: &[Point], rules: &Rules) -> Judgement {
     judgement.interval = Some([low.exp_m1(), high.exp_m1()]);
     if rules.steady && unsteady_old + unsteady_new > 0 {
         judgement.reason = Some(Reason::Grows);
-        // The interval lacks what the unsteady runs do not know of themselves: it can accuse them, not acquit them.
+        // The interval lacks the error of the unsteady runs. It can show a slowdown, but not its absence.
         if low > 0.0 && unsteady_old == 0 {
             judgement.verdict = Verdict::Worse;
         }
@@ -161,7 +162,7 @@ fn verdict(
     }
 }
 
-/// Half-widths of the difference below and above.
+/// Half-widths of the difference, below and above.
 fn halves(
     old: &[Point],
     new: &[Point],
@@ -204,7 +205,7 @@ fn error_of_a_run(old: &[Point], new: &[Point]) -> f64 {
     }
 }
 
-/// At least one run of one side is beyond any bound.
+/// Compares two sides with at least one run beyond any bound.
 fn censored(old: &Side, new: &Side, rules: &Rules) -> Judgement {
     let unknown = |reason| Judgement {
         before: old.average(),
@@ -221,7 +222,7 @@ fn censored(old: &Side, new: &Side, rules: &Rules) -> Judgement {
     let one_each = known.known.len() + beyond.known.len() + beyond.beyond.len() == 2;
     let factor = normal(rules.confidence) * PLAUSIBLE_SCATTER * per_run([1, 1]);
     let shortest = beyond.beyond.iter().map(|(bound, low)| match one_each {
-        // A single run can be beyond the bound by chance; its interval must be as well.
+        // A single run can be beyond the bound by chance, so its interval must be beyond, too.
         true => low.unwrap_or(f64::NAN),
         false => *bound,
     });
@@ -241,7 +242,7 @@ fn censored(old: &Side, new: &Side, rules: &Rules) -> Judgement {
     }
 }
 
-/// The smaller; not a number where one is none.
+/// The smaller number; NaN if either is NaN.
 fn least(one: f64, other: f64) -> f64 {
     match one.is_nan() || other.is_nan() {
         true => f64::NAN,

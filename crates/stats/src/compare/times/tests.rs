@@ -9,7 +9,7 @@ const RULES: Rules = Rules {
     steady: true,
 };
 
-/// Runs with these values, each known to this share of itself.
+/// Runs with these values and this relative half-width.
 fn runs(values: &[f64], noise: f64) -> Vec<Measured> {
     let known = |&value: &f64| Measured::Known {
         value,
@@ -41,7 +41,7 @@ fn scatter_between_runs_decides() {
         panic!("{equal:?}");
     };
     assert!(within > 0.03 && within < 0.1, "{within}");
-    // The mean rises by 20 % here as well, and one run in three is as before.
+    // The mean rises by 20 % here as well, and one run in three is unchanged.
     let wide = judged(&[10.0, 12.0, 14.4]);
     assert_eq!(
         (wide.verdict, wide.reason),
@@ -105,7 +105,7 @@ fn a_scatter_that_is_known_decides_for_one_run() {
     let judged = |after: f64| judge_times(&runs(&[10.0], 0.02), &runs(&[after], 0.02), &known);
     assert_eq!(judged(12.0).verdict, Verdict::Worse);
     assert!(matches!(judged(10.0).verdict, Verdict::Equal { .. }));
-    // It bounds from below what several runs show.
+    // The given scatter is a lower bound for several runs.
     let alike = runs(&[10.0; 3], 0.0);
     let [low, _] = judge_times(&alike, &alike, &known).interval.unwrap();
     assert!(low < -0.04, "{low}");
@@ -146,7 +146,7 @@ fn a_mean_without_interval_never_passes() {
         said(&bare(&[15.0, 15.2, 14.9]), &steady),
         (Verdict::Unknown, grows)
     );
-    // One run a side: worse where no scatter explains it.
+    // One run per side: worse if no plausible scatter explains it.
     assert_eq!(
         said(&steady[..1], &bare(&[15.0])),
         (Verdict::Unknown, grows)
@@ -217,7 +217,7 @@ fn impossible_intervals_count_as_none() {
             "{interval:?}"
         );
     }
-    // The upper end may lie among requests without a reply.
+    // The upper end may fall among requests without a reply.
     let mut open = sure.clone();
     open[0] = Measured::Known {
         value: 10.0,
@@ -238,7 +238,7 @@ fn no_reply_where_there_was_one_is_worse() {
     assert_eq!(said(&known, &beyond(3, None)), (Verdict::Worse, one_side));
     assert_eq!(said(&known, &most), (Verdict::Worse, one_side));
     assert_eq!(said(&most, &known), (Verdict::Better, one_side));
-    // Times that come near the bound may have crossed it by chance.
+    // Times near the bound may have crossed it by chance.
     let near = runs(&[400.0, 410.0, 420.0], 0.01);
     assert_eq!(said(&near, &beyond(3, None)), (Verdict::Unknown, one_side));
 }
