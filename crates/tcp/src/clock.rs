@@ -1,28 +1,28 @@
-//! How coarse a stack's clock is: when a timer that is set really runs out.
+//! Granularity of a stack's timers, and the real expiry of a timer.
 
 use posthaste_units::{Instant, Span};
 
-/// The clock behind a stack's timers. The clock's ticks lie at multiples from the origin of time;
-/// runs that should not depend on the phase begin at instants that differ.
+/// The clock behind a stack's timers. Its ticks lie at multiples of the tick from the origin of time. Runs that must
+/// not depend on the phase begin at different instants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// Timers run out when they should.
+    /// Timers expire exactly when due.
     Exact,
-    /// At ticks: a timer of n ticks runs out at the n-th tick after the one before it was set
-    /// (FreeBSD's callout of 2005).
+    /// Expires at ticks: a timer of n ticks expires at the n-th tick after the last tick before it was set (FreeBSD's
+    /// callout of 2005).
     Ticks(Span),
-    /// Linux since 4.8 (kernel/time/timer.c, calc_wheel_index): nine wheels of 64 slots, each
-    /// eight times as coarse as the one before, never early. The span is a jiffy.
+    /// Linux since 4.8 (kernel/time/timer.c, calc_wheel_index): nine wheels of 64 slots, each eight times as coarse as
+    /// the previous one. Never early. The span is a jiffy.
     Wheel(Span),
 }
 
-/// Slots of one wheel, and by how many bits each wheel is coarser (LVL_SIZE, LVL_CLK_SHIFT).
+/// Slots of one wheel, and the bits by which each wheel is coarser (LVL_SIZE, LVL_CLK_SHIFT).
 const SLOTS: u64 = 64;
 const COARSER: u32 = 3;
 const WHEELS: u32 = 9;
 
 impl Clock {
-    /// When a timer of `span` that is set at `now` runs out.
+    /// Returns the expiry of a timer of `span` that is set at `now`.
     pub fn expiry(self, now: Instant, span: Span) -> Instant {
         match self {
             Self::Exact => now + span,
@@ -47,7 +47,7 @@ impl Clock {
     }
 }
 
-/// A timestamp clock of such ticks; never 0, which would say that there is none.
+/// Timestamp clock with the given tick. Never 0, because 0 means that there is no timestamp.
 pub(crate) fn stamp(now: Instant, tick: Span) -> u32 {
     match (now.as_nanos() / tick.as_nanos().max(1)) as u32 {
         u32::MAX => u32::MAX,

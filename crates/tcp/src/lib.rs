@@ -1,10 +1,9 @@
 //! One TCP endpoint as a state machine in virtual time, with profiles of old and new stacks.
 //!
-//! An [`Endpoint`] takes and emits [`Segment`]s and knows nothing of bytes, addresses, clocks or
-//! sockets: it reckons in [`Offset`]s, places in the stream. Who needs real bytes keeps them
-//! beside it (`stream`) and turns segments into packets (`wire`). What a stack does is a
-//! [`Profile`], data with a source for each constant; what could help it is a
-//! [`Remedy`](remedy::Remedy) on top.
+//! An [`Endpoint`] takes and emits [`Segment`]s. It handles no bytes, addresses, clocks or sockets; it counts in
+//! [`Offset`]s, positions in the stream. Callers with real bytes keep them in `stream` and convert segments to packets
+//! with `wire`. A [`Profile`] describes a stack as data, with a source for each constant. A [`Remedy`](remedy::Remedy)
+//! changes a profile to shorten recovery.
 
 mod clock;
 mod counters;

@@ -1,18 +1,18 @@
-//! Sequence numbers unwrapped, so that no comparison can go wrong at 2^32.
+//! Unwrapped sequence numbers. Comparisons do not fail at 2^32.
 
-/// A place in one direction of a connection: the SYN is 0, the first byte of data 1, the FIN
-/// comes after the last byte. Never wraps.
+/// A position in one direction of a connection. The SYN is 0, the first byte of data 1, and the FIN follows the last
+/// byte. Never wraps.
 pub type Offset = u64;
 
-/// The 32-bit number of an offset in a stream that begins at `isn`.
+/// Returns the 32-bit sequence number of an offset in a stream that begins at `isn`.
 pub const fn wrap(isn: u32, offset: Offset) -> u32 {
     isn.wrapping_add(offset as u32)
 }
 
-/// The offset of a 32-bit number that is nearest to `near` in a stream that begins at `isn`.
+/// Returns the offset nearest to `near` of a 32-bit number, in a stream that begins at `isn`.
 ///
-/// None where the nearest would lie before the SYN, more than half the number space being no
-/// distance that a living connection can have (RFC 9293, section 3.4).
+/// None if the nearest offset lies before the SYN. A distance of more than half of the number space cannot occur in an
+/// open connection (RFC 9293, section 3.4).
 pub const fn unwrap(isn: u32, number: u32, near: Offset) -> Option<Offset> {
     let distance = number.wrapping_sub(wrap(isn, near)) as i32;
     near.checked_add_signed(distance as i64)

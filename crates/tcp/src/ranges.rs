@@ -1,9 +1,9 @@
-//! A bounded set of ranges of offsets: what has come out of order, and which of it last.
+//! A bounded set of ranges of offsets: data received out of order, with the order of the last changes.
 
 use crate::Offset;
 
-/// Ranges remembered. A receiver with more holes refuses what would make another one, as stacks
-/// with a limited reassembly queue do; a window of 64 kB has no room for more than 45 segments.
+/// Maximum number of ranges. A receiver with more holes refuses data that would make another one, like stacks with a
+/// limited reassembly queue. A window of 64 kB holds at most 45 segments.
 const MOST: usize = 256;
 
 /// Disjoint ranges that do not touch, in order, each with the number of its last change.
@@ -21,7 +21,7 @@ struct Range {
 }
 
 impl Ranges {
-    /// Adds `start..end`; false where that would be one range too many, and nothing is added.
+    /// Adds `start..end`. Returns false, and adds nothing, if there would be one range too many.
     pub fn add(&mut self, start: Offset, end: Offset) -> bool {
         if start >= end {
             return true;
@@ -47,7 +47,7 @@ impl Ranges {
         true
     }
 
-    /// The end of what is there without a hole from `from` on, forgetting everything up to it.
+    /// Returns the end of the contiguous data from `from` on, and removes every range up to it.
     pub fn advance(&mut self, from: Offset) -> Offset {
         let reached = self
             .ranges
@@ -60,7 +60,7 @@ impl Ranges {
         reached
     }
 
-    /// Whether all of `start..end` is there.
+    /// Returns true if the set holds all of `start..end`.
     pub fn covers(&self, start: Offset, end: Offset) -> bool {
         let next = self.ranges.partition_point(|range| range.end < end);
         self.ranges
@@ -68,7 +68,7 @@ impl Ranges {
             .is_some_and(|range| range.start <= start && end <= range.end)
     }
 
-    /// The range that holds `offset`.
+    /// Returns the range that holds `offset`.
     pub fn around(&self, offset: Offset) -> Option<(Offset, Offset)> {
         self.ranges
             .iter()
@@ -76,7 +76,7 @@ impl Ranges {
             .map(|range| (range.start, range.end))
     }
 
-    /// The ranges, the one that changed last first.
+    /// Iterates over the ranges, the last changed first.
     pub fn newest_first(&self) -> impl Iterator<Item = (Offset, Offset)> + '_ {
         let mut before = u64::MAX;
         std::iter::from_fn(move || {
@@ -90,22 +90,22 @@ impl Ranges {
         })
     }
 
-    /// The ranges in order.
+    /// Iterates over the ranges in order.
     pub fn iter(&self) -> impl Iterator<Item = (Offset, Offset)> + '_ {
         self.ranges.iter().map(|range| (range.start, range.end))
     }
 
-    /// The end of the last range.
+    /// End of the last range.
     pub fn end(&self) -> Option<Offset> {
         self.ranges.last().map(|range| range.end)
     }
 
-    /// Whether there is none.
+    /// Returns true if there is no range.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Forgets all, keeping the memory.
+    /// Removes all ranges and keeps the memory.
     pub fn clear(&mut self) {
         self.ranges.clear();
         self.changes = 0;

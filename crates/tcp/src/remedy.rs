@@ -1,8 +1,8 @@
-//! Remedies for losses at a reply's end, chosen by name on top of a profile.
+//! Remedies for losses at the end of a reply, selected by name and applied to a profile.
 //!
-//! A remedy changes the profile of one end and nothing else, so that what it is worth can be
-//! seen on any stack: those of a 2007 study (shorter timeout, smart framing, early retransmit,
-//! adaptive duplicate acknowledgements) and those that came later.
+//! A remedy changes the profile of one end and nothing else, so its effect can be measured on any stack. The list has
+//! the remedies of a 2007 study (shorter timeout, smart framing, early retransmit, adaptive duplicate acknowledgements)
+//! and later ones.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,21 +16,21 @@ use crate::receive::duplicates::AdaptiveAcks;
 use crate::send::congestion::Counting;
 use crate::send::rtt::TimeoutRule;
 
-/// A remedy.
+/// A named change of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// A shorter retransmission timeout: 50 ms where 200 ms, or a second, were added at least.
+    /// A shorter retransmission timeout: a floor or margin of 50 ms instead of 200 ms or a second.
     ShortTimeout,
-    /// Early retransmit (RFC 5827). Changes nothing where RACK acts.
+    /// Early retransmit (RFC 5827). No effect with RACK.
     EarlyRetransmit,
-    /// Smaller segments, so that a reply has enough of them behind a loss.
+    /// Smaller segments, so that enough segments of a reply follow a loss.
     SmartFraming,
-    /// The receiver repeats its acknowledgement by a timer from inter-arrival times, from the FIN on.
+    /// The receiver repeats its acknowledgement on a timer derived from inter-arrival times, from the FIN on.
     AdaptiveAcks,
-    /// The same, and the sender's FIN travels as a packet of its own.
+    /// The same, with the sender's FIN in a packet of its own.
     AdaptiveAcksOwnFin,
-    /// Tail loss probe (RFC 8985, section 7), with early retransmit where there is no RACK to
-    /// make use of what the probe shows. Needs SACK.
+    /// Tail loss probe (RFC 8985, section 7). Includes early retransmit if there is no RACK to use the result of the
+    /// probe. Needs SACK.
     TailProbe,
     /// RACK (RFC 8985, section 6). Needs SACK.
     Rack,
@@ -38,17 +38,17 @@ pub enum Remedy {
     RtoRestart,
     /// The last segments are sent twice at once.
     TailCopies,
-    /// The last segments are covered by the parity of all of them, out of which the receiver makes
-    /// the one that is missing. Both ends must have it.
+    /// A parity segment covers the last segments, so that the receiver can restore one that is missing. Both ends need
+    /// it.
     TailParity,
 }
 
-/// The shortest timeout of [`Remedy::ShortTimeout`].
+/// Shortest timeout of [`Remedy::ShortTimeout`].
 const SHORT: Span = Span::from_millis(50);
 
 impl Profile {
-    /// This profile with remedies. Those at a receiver and those at a sender are put into the one
-    /// profile; an end feels only what its part is.
+    /// Returns this profile with remedies. Remedies for receivers and for senders share the profile; each end uses only
+    /// its part.
     pub fn with(&self, remedies: &[Remedy]) -> Self {
         let mut profile = self.clone();
         for remedy in remedies {
@@ -66,7 +66,7 @@ impl Remedy {
                 profile.recovery.early_retransmit = Some(EarlyRetransmit { delayed: false });
             }
             Self::SmartFraming => {
-                // Four pieces while fewer than eight segments may be out, counted in bytes.
+                // Four pieces while the window is below eight segments, counted in bytes.
                 profile.recovery.framing = Some(Framing {
                     parts: 4,
                     below: 8 * u64::from(profile.offer.mss),
@@ -98,7 +98,7 @@ impl Remedy {
         }
     }
 
-    /// Every one, in the order of tables.
+    /// Every remedy, in the order of tables.
     pub const ALL: [Self; 10] = [
         Self::ShortTimeout,
         Self::EarlyRetransmit,
@@ -112,7 +112,7 @@ impl Remedy {
         Self::TailParity,
     ];
 
-    /// The name on command lines.
+    /// Name on command lines.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ShortTimeout => "rto-50ms",
@@ -129,15 +129,15 @@ impl Remedy {
     }
 }
 
-/// What makes a timeout long is cut: BSD's slop, Linux's least deviation, the standard's minimum.
+/// Shortens the parts of a timeout: BSD's slop, Linux's lower bound of the variance, the standard's minimum.
 fn shorten(rule: &mut TimeoutRule) {
     rule.slop = rule.slop.min(SHORT);
     rule.variance_floor = rule.variance_floor.min(SHORT);
     rule.minimum = rule.minimum.min(SHORT);
 }
 
-/// Probes and RACK mark segments, which BSD's engine has no use for: such a sender gets the pipe,
-/// with FACK, as the probe's first description has it (draft-dukkipati-tcpm-tcp-loss-probe-01).
+/// Switches a BSD engine to the pipe engine with FACK, because probes and RACK mark segments. FACK follows the first
+/// description of the probe (draft-dukkipati-tcpm-tcp-loss-probe-01).
 fn mark_by_pipe(profile: &mut Profile) {
     if matches!(profile.recovery.engine, Engine::Bsd { .. }) {
         profile.recovery.engine = Engine::Pipe {
@@ -154,7 +154,7 @@ impl fmt::Display for Remedy {
     }
 }
 
-/// A text that names no [`Remedy`].
+/// Error: the text names no [`Remedy`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("there is no remedy {name:?}: write one of {}", names())]
 pub struct UnknownRemedy {

@@ -1,14 +1,14 @@
-//! A TCP segment as headers say it: real fields, the payload only as a length.
+//! A TCP segment: header fields as on the wire, the payload only as a length.
 
 /// Bytes of a header without options (RFC 9293, section 3.1).
 const HEADER: u32 = 20;
 
-/// One segment; plain data, copied freely.
+/// One segment; plain data, cheap to copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// Number of the first byte, or of the SYN.
+    /// Sequence number of the first byte, or of the SYN.
     pub seq: u32,
-    /// The next number expected; none without the ACK flag.
+    /// Acknowledgement number. None without the ACK flag.
     pub ack: Option<u32>,
     /// Opens the sender's direction.
     pub syn: bool,
@@ -18,9 +18,9 @@ pub struct Segment {
     pub rst: bool,
     /// The sender's buffer is empty after this.
     pub psh: bool,
-    /// The window as it stands in the header, not scaled.
+    /// Window field of the header, not scaled.
     pub window: u16,
-    /// What the options say.
+    /// Options of the header.
     pub options: Options,
     /// Bytes of payload.
     pub len: u32,
@@ -29,44 +29,44 @@ pub struct Segment {
 /// The options that the profiles use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Largest payload that the sender takes; on a SYN only (RFC 9293, section 3.7.1).
+    /// Largest payload that the sender accepts; on a SYN only (RFC 9293, section 3.7.1).
     pub mss: Option<u16>,
-    /// How far the sender's windows are to be shifted; on a SYN only (RFC 7323, section 2.2).
+    /// Shift of the sender's windows; on a SYN only (RFC 7323, section 2.2).
     pub window_scale: Option<u8>,
-    /// The sender takes SACK blocks; on a SYN only (RFC 2018, section 2).
+    /// The sender accepts SACK blocks; on a SYN only (RFC 2018, section 2).
     pub sack_permitted: bool,
-    /// RFC 7323, section 3.2.
+    /// Timestamps (RFC 7323, section 3.2).
     pub timestamps: Option<Timestamps>,
-    /// RFC 2018, section 3; the first may be a D-SACK (RFC 2883).
+    /// SACK blocks (RFC 2018, section 3). The first may be a D-SACK (RFC 2883).
     pub sack: SackBlocks,
-    /// On a SYN: parity is understood. Else the payload is parity, and takes no place.
+    /// On a SYN: the sender supports parity. Otherwise the payload is parity and takes no sequence numbers.
     pub parity: Option<Parity>,
 }
 
-/// An option that no standard knows, for the remedy of the tail's parity: the payload is the
-/// exclusive or of the segments that it covers. It would travel as an experimental option (RFC
-/// 6994); no packet carries it, so that it is agreed on only where both ends are simulated.
+/// A non-standard option for the tail parity remedy. The payload is the exclusive or of the segments that it covers. It
+/// would be an experimental option (RFC 6994) on the wire. No packet carries it, so it is agreed on only if both ends
+/// are simulated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parity {
-    /// Places covered, up to the segment's number.
+    /// Number of sequence numbers covered, up to the segment's number.
     pub covered: u32,
-    /// The last of them is the FIN's.
+    /// The last of them is the FIN.
     pub fin: bool,
 }
 
 /// The timestamps option.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timestamps {
-    /// The sender's clock.
+    /// Value of the sender's clock.
     pub value: u32,
-    /// The receiver's clock, as it last came in order; 0 where ACK is not set.
+    /// Value of the receiver's clock, as last received in order. 0 without ACK.
     pub echo: u32,
 }
 
-/// Up to four ranges of numbers, first and after the last, newest first.
+/// Up to four ranges of sequence numbers, each as start and exclusive end, newest first.
 ///
-/// Their count stands before them: no bytes of nothing lie in front of the blocks, which would be
-/// copied as one with them, at odd places.
+/// The count precedes the blocks, so that there is no padding in front of them. Padding would be copied together with
+/// the blocks, at unaligned addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct SackBlocks {
@@ -75,7 +75,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Adds a block behind the others; false where there are four already.
+    /// Appends a block. Returns false if there are four already.
     pub fn push(&mut self, start: u32, end: u32) -> bool {
         let Some(slot) = self.blocks.get_mut(self.count as usize) else {
             return false;
@@ -85,20 +85,20 @@ impl SackBlocks {
         true
     }
 
-    /// The blocks in their order.
+    /// The blocks in order.
     pub fn as_slice(&self) -> &[[u32; 2]] {
         &self.blocks[..self.count as usize]
     }
 
-    /// Whether there is none.
+    /// Returns true if there is no block.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 }
 
 impl Options {
-    /// Bytes that they take in a header, padded to a multiple of four as stacks lay them out:
-    /// each option is aligned by itself, except SACK-permitted, which fills the timestamps' padding.
+    /// Length in bytes in a header, padded to a multiple of four. As in real stacks, each option is aligned separately,
+    /// except that SACK-permitted fills the padding of the timestamps.
     pub fn bytes(&self) -> u32 {
         let mut bytes = 0;
         if self.mss.is_some() {
@@ -123,12 +123,12 @@ impl Options {
 }
 
 impl Segment {
-    /// Bytes of the TCP header, options included.
+    /// Bytes of the TCP header, including options.
     pub fn header_bytes(&self) -> u32 {
         HEADER + self.options.bytes()
     }
 
-    /// Places that it takes in the stream: SYN and FIN have one each, parity none.
+    /// Sequence numbers that the segment takes: SYN and FIN take one each, parity none.
     pub fn places(&self) -> u32 {
         if self.options.parity.is_some() && !self.syn {
             return 0;
@@ -136,7 +136,7 @@ impl Segment {
         self.len + u32::from(self.syn) + u32::from(self.fin)
     }
 
-    /// Whether it does nothing but acknowledge.
+    /// Returns true if the segment only acknowledges.
     pub fn is_pure_ack(&self) -> bool {
         self.ack.is_some() && self.len == 0 && !(self.syn || self.fin || self.rst)
     }

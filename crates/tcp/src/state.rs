@@ -1,47 +1,47 @@
-//! The states of a connection, by their names in RFC 9293, section 3.3.2.
+//! The states of a connection, named as in RFC 9293, section 3.3.2.
 
-/// Where a connection is in its life.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Waits for a SYN.
     Listen,
-    /// Its SYN is out.
+    /// Has sent a SYN.
     SynSent,
-    /// SYN seen and sent, not acknowledged.
+    /// SYN received and sent, not acknowledged.
     SynReceived,
-    /// Data may flow both ways.
+    /// Data may flow in both directions.
     Established,
-    /// Closed here, the FIN not acknowledged.
+    /// Closed by this end; the FIN is not acknowledged.
     FinWait1,
-    /// Closed here and acknowledged; the peer still sends.
+    /// Closed by this end and acknowledged; the peer still sends.
     FinWait2,
     /// Closed by the peer; this end still sends.
     CloseWait,
-    /// Both closed at once, the FIN not acknowledged.
+    /// Closed by both ends at once; the FIN is not acknowledged.
     Closing,
-    /// Closed by the peer, then here; the FIN not acknowledged.
+    /// Closed by the peer, then by this end; the FIN is not acknowledged.
     LastAck,
-    /// Both closed; late segments are answered for a while.
+    /// Closed by both ends; late segments are still answered.
     TimeWait,
-    /// Over.
+    /// No connection any more.
     Closed(End),
 }
 
-/// How a connection ended.
+/// Cause of the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// Both directions were closed and acknowledged.
     Finished,
-    /// The peer reset it.
+    /// The peer reset the connection.
     Reset,
-    /// Nothing came back for too long.
+    /// The peer did not answer in time.
     TimedOut,
-    /// This end reset it.
+    /// This end reset the connection.
     Aborted,
 }
 
 impl State {
-    /// Whether both SYNs have been exchanged and acknowledged and it is not over.
+    /// Returns true between the acknowledgement of both SYNs and the end of the connection.
     pub const fn is_synchronised(self) -> bool {
         !matches!(
             self,
@@ -49,7 +49,7 @@ impl State {
         )
     }
 
-    /// Whether nothing will happen any more.
+    /// Returns true once the connection has ended.
     pub const fn is_closed(self) -> bool {
         matches!(self, Self::Closed(_))
     }

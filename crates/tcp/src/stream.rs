@@ -1,17 +1,15 @@
-//! The bytes beside the state machine: what was written and may be sent again, and what came out
-//! of order.
+//! Buffers for the bytes of a connection: written bytes until they are acknowledged, and received bytes out of order.
 //!
-//! An [`Endpoint`](crate::Endpoint) counts in offsets and holds no byte. Who needs the bytes keeps
-//! a [`SendBuffer`] and a [`Reassembly`] beside it and does to them what the endpoint says has
-//! happened. Which data is believed is left to the endpoint; that a byte once taken never changes
-//! is seen to here.
+//! An [`Endpoint`](crate::Endpoint) counts in offsets and holds no bytes. Callers with real bytes keep a [`SendBuffer`]
+//! and a [`Reassembly`] and update them as the endpoint reports. The endpoint decides which data is accepted. This
+//! module ensures that an accepted byte never changes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use crate::Offset;
 
-/// The first byte of data: the SYN has offset 0.
+/// Offset of the first byte of data. The SYN has offset 0.
 const FIRST: Offset = 1;
 
 /// Bytes written and not yet acknowledged, by offset.
@@ -32,17 +30,17 @@ impl Default for SendBuffer {
 }
 
 impl SendBuffer {
-    /// Appends what the application has written: as many bytes as the endpoint took.
+    /// Appends bytes written by the application, as many as the endpoint accepted.
     pub fn append(&mut self, bytes: &[u8]) {
         self.bytes.extend(bytes);
     }
 
-    /// The offsets held.
+    /// Range of the offsets held.
     pub fn range(&self) -> Range<Offset> {
         self.start..self.start + self.bytes.len() as Offset
     }
 
-    /// The bytes of one segment, in at most two pieces; `None` where some are not held.
+    /// Returns the bytes of one segment, in at most two pieces. None if some are not held.
     pub fn get(&self, range: Range<Offset>) -> Option<[&[u8]; 2]> {
         let held = self.range();
         if range.start < held.start || range.end > held.end || range.start > range.end {
@@ -54,7 +52,7 @@ impl SendBuffer {
         ))
     }
 
-    /// Frees everything before `offset`, which the peer has acknowledged.
+    /// Frees all bytes before `offset`, after their acknowledgement.
     pub fn free(&mut self, offset: Offset) {
         let range = self.range();
         let offset = offset.clamp(range.start, range.end);
@@ -63,20 +61,20 @@ impl SendBuffer {
     }
 }
 
-/// Bytes that have come, in order and beyond holes, up to a bound.
+/// Received bytes, in order and beyond holes, up to a bound.
 #[derive(Clone, Debug)]
 pub struct Reassembly {
     /// Offset of the first byte that the application has not read.
     start: Offset,
-    /// From `start` on; what lies in a hole is zero and not believed.
+    /// Bytes from `start` on. Holes contain zeros and are never returned.
     bytes: VecDeque<u8>,
-    /// What has come, by start and end: apart, and never empty.
+    /// Received ranges, by start and end: disjoint and never empty.
     come: BTreeMap<Offset, Offset>,
     limit: usize,
 }
 
 impl Reassembly {
-    /// Holds at most `limit` bytes from the first unread one on: the receive buffer of the profile.
+    /// Creates a buffer of at most `limit` bytes from the first unread one on: the receive buffer of the profile.
     pub fn new(limit: usize) -> Self {
         Self {
             start: FIRST,
@@ -86,8 +84,8 @@ impl Reassembly {
         }
     }
 
-    /// Takes the data that begins at `at`. What has come before stays as it came, what was read is
-    /// gone, and what lies beyond the bound is left out; returns the bytes that were new.
+    /// Stores the data that begins at `at`. Bytes received before keep their value, bytes already read are ignored, and
+    /// bytes beyond the bound are dropped. Returns the number of new bytes.
     pub fn put(&mut self, at: Offset, data: &[u8]) -> usize {
         let bound = self.start + self.limit as Offset;
         let end = at.saturating_add(data.len() as Offset).min(bound);
@@ -109,7 +107,7 @@ impl Reassembly {
         new
     }
 
-    /// Where the first byte from `from` on is missing, and where that hole ends.
+    /// Returns the start and end of the first hole from `from` on.
     fn hole(&self, from: Offset, end: Offset) -> (Offset, Offset) {
         let before = self.come.range(..=from).next_back();
         let from = before.map_or(from, |(_, &covered)| covered.max(from));
@@ -117,7 +115,7 @@ impl Reassembly {
         (from, next.map_or(end, |(&start, _)| start))
     }
 
-    /// Writes into a hole, and joins what now touches.
+    /// Writes into a hole, and joins adjacent ranges.
     fn fill(&mut self, at: Offset, data: &[u8]) {
         let index = (at - self.start) as usize;
         let needed = index + data.len();
@@ -145,17 +143,17 @@ impl Reassembly {
         self.come.insert(start, end);
     }
 
-    /// The offset of the first byte that is missing: everything before it can be read.
+    /// Offset of the first missing byte. Everything before it can be read.
     pub fn next(&self) -> Offset {
         self.come.get(&self.start).copied().unwrap_or(self.start)
     }
 
-    /// What can be read, in at most two pieces.
+    /// The readable bytes, in at most two pieces.
     pub fn readable(&self) -> [&[u8]; 2] {
         pieces(&self.bytes, 0..(self.next() - self.start) as usize)
     }
 
-    /// Forgets the first `count` bytes, which the application has read; never more than there are.
+    /// Removes the first `count` bytes after a read, at most the readable ones.
     pub fn consume(&mut self, count: usize) {
         let end = self.next();
         let start = (self.start + count as Offset).min(end);
@@ -168,7 +166,7 @@ impl Reassembly {
     }
 }
 
-/// A part of a ring, in the two pieces in which it lies.
+/// A part of a ring buffer, as its two contiguous pieces.
 fn pieces(bytes: &VecDeque<u8>, range: Range<usize>) -> [&[u8]; 2] {
     let (first, second) = bytes.as_slices();
     let cut = |index: usize| (index.min(first.len()), index.saturating_sub(first.len()));
@@ -182,7 +180,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// The byte that stands at an offset in every test: no neighbour is the same.
+    /// The byte at an offset in every test. Adjacent bytes differ.
     fn byte(offset: Offset) -> u8 {
         (offset % 251) as u8
     }
@@ -224,8 +222,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever order, overlaps and reads: what is read is the stream, and no byte is kept
-        /// beyond the bound.
+        /// For any order, overlaps and reads: the bytes read are the stream, and no byte is kept beyond the bound.
         #[test]
         fn a_stream_comes_together(
             limit in 1usize..300,
@@ -251,7 +248,7 @@ mod tests {
             prop_assert_eq!(&read, &stretch(FIRST..FIRST + read.len() as u64));
         }
 
-        /// Bytes lie where they were written until they are freed.
+        /// Bytes keep their offsets until they are freed.
         #[test]
         fn what_was_written_can_be_sent_again(
             steps in vec((0u64..2000, 0u64..1500, 0u64..2000), 1..50),

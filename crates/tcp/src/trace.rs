@@ -1,42 +1,41 @@
-//! The words in which traces tell of segments: what one was, and why it was sent.
+//! Vocabulary of traces: the kind of a segment, and the reason of its transmission.
 //!
-//! One vocabulary for those who know (a simulation) and for those who infer from packets alone (an
-//! emulator), so that their ladders can lie side by side. How it is found out is theirs, but for
-//! acknowledgements, of which what was said before decides what they are.
+//! A simulation knows these values; an emulator infers them from packets. A shared vocabulary makes their ladders
+//! comparable. Each has its own inference, except for acknowledgements, whose kind depends on earlier ones.
 
 use std::ops::Range;
 
 use crate::Offset;
 
-/// What a segment was.
+/// Kind of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Opens a connection.
     Syn,
-    /// Agrees to open it.
+    /// Accepts a connection.
     SynAck,
     /// Carries data.
     Data,
-    /// Carries data, and the end of the stream rides on it.
+    /// Carries data and the FIN.
     DataFin,
-    /// The end of the stream alone.
+    /// A FIN without data.
     Fin,
-    /// Acknowledges, and nothing else.
+    /// Only acknowledges.
     Ack,
-    /// Acknowledges what was acknowledged before while later data are under way, and either
-    /// leaves the window as it is or reports blocks: a duplicate ACK (RFC 5681, section 2).
+    /// Repeats an acknowledgement while later data is in flight, and either keeps the window or reports blocks: a
+    /// duplicate ACK (RFC 5681, section 2).
     DupAck,
-    /// Changes the window alone.
+    /// Only changes the window.
     WindowUpdate,
-    /// Empty, and numbered below what comes next: asks whether the other end, or room in its
-    /// window, is still there (RFC 9293, sections 3.8.4 and 3.8.6.1).
+    /// An empty segment with a sequence number below the next one. Probes the other end or its window (RFC 9293,
+    /// sections 3.8.4 and 3.8.6.1).
     KeepAlive,
     /// Ends the connection at once.
     Rst,
 }
 
 impl Kind {
-    /// The name in traces.
+    /// Name in traces.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Syn => "syn",
@@ -52,9 +51,9 @@ impl Kind {
         }
     }
 
-    /// What an empty segment is that acknowledges a place with a window, after its sender `said` a
-    /// place and a window; `blocks` where it reports some, `beyond` where data beyond its place
-    /// have been sent to its sender.
+    /// Kind of an empty segment with acknowledgement number and window `now`. `said` holds both values of the previous
+    /// acknowledgement of the same sender. `blocks` is true if it has SACK blocks, `beyond` if data beyond its
+    /// acknowledgement number have been sent to its sender.
     pub fn of_ack(
         now: (Offset, u16),
         said: Option<(Offset, u16)>,
@@ -76,13 +75,13 @@ impl Kind {
         }
     }
 
-    /// Whether it acknowledges and does nothing else but change the window.
+    /// Returns true if the segment only acknowledges or changes the window.
     pub const fn is_ack(self) -> bool {
         matches!(self, Self::Ack | Self::DupAck | Self::WindowUpdate)
     }
 
-    /// What stands beside an arrow of a ladder, after the packet's position: which bytes or what,
-    /// what it acknowledges if it does little else, and why it was sent again: `7241:8689 rto`.
+    /// Label of an arrow in a ladder, after the packet's position: the bytes or the kind, the acknowledgement number of
+    /// a mere acknowledgement, and the reason of a retransmission, such as `7241:8689 rto`.
     pub fn words(
         self,
         bytes: &Range<Offset>,
@@ -107,39 +106,41 @@ impl Kind {
     }
 }
 
-/// Whether a segment was sent for the first time; if not, why.
+/// Reason of a transmission: the first one, or the cause of a retransmission.
 ///
-/// Who simulates a sender knows what it counted. Who sees packets alone infers everything but
-/// `First` from three facts: which of the outstanding segments it was, whether an acknowledgement
-/// had said that data sent later had arrived, and whether the sender acted promptly on an
-/// acknowledgement (within half of the shortest round trip and 10 ms). A probe that carries new
-/// data is then a `First` like any other.
+/// A simulation knows the counters of the sender. An observer of packets infers everything but `First` from three
+/// facts:
+/// - the position of the segment among the outstanding ones;
+/// - an earlier acknowledgement of data sent later;
+/// - a prompt reaction of the sender to an acknowledgement (within half of the shortest round trip and 10 ms).
+///
+/// A probe with new data then counts as `First`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sending {
-    /// Nothing of it was sent before.
+    /// First transmission.
     First,
-    /// After acknowledgements that told of a loss, by duplicates, blocks or time; inferred where it
-    /// was sent promptly (RFC 5681, RFC 6675, RFC 8985).
+    /// Retransmission after acknowledgements that showed a loss, by duplicates, blocks or time. Inferred if it was sent
+    /// promptly (RFC 5681, RFC 6675, RFC 8985).
     Fast,
-    /// The retransmission timer ran out (RFC 6298); inferred of the first outstanding segment,
+    /// Retransmission after the retransmission timer expired (RFC 6298). Inferred for the first outstanding segment,
     /// after silence.
     Timeout,
-    /// Among what an earlier timeout has declared lost; inferred where it was sent promptly.
+    /// Retransmission of data that an earlier timeout declared lost. Inferred if it was sent promptly.
     AfterTimeout,
-    /// A tail loss probe (RFC 8985, section 7), or a copy sent in advance; inferred of the last
-    /// outstanding segment while earlier ones are missing too, after silence.
+    /// Tail loss probe (RFC 8985, section 7), or a copy sent in advance. Inferred for the last outstanding segment
+    /// while earlier ones are missing too, after silence.
     Probe,
-    /// Inferred of the only outstanding segment, for the first time again, after silence, where
-    /// selective acknowledgements are in use: a timeout and a probe look the same.
+    /// Timeout or probe, which look the same here. Inferred for the first retransmission of the only outstanding
+    /// segment, after silence, with selective acknowledgements.
     TimeoutOrProbe,
-    /// The answer to a SYN that came again, or the like.
+    /// Answer to a repeated SYN or a similar segment.
     Answer,
-    /// None of these can be inferred.
+    /// No inference is possible.
     Unclear,
 }
 
 impl Sending {
-    /// The name in traces.
+    /// Name in traces.
     pub const fn name(self) -> &'static str {
         match self {
             Self::First => "first",
@@ -153,7 +154,7 @@ impl Sending {
         }
     }
 
-    /// Which timer ran out; none where none did.
+    /// Name of the expired timer, if any.
     pub const fn timer(self) -> Option<&'static str> {
         match self {
             Self::Timeout => Some("timeout"),

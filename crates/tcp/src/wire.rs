@@ -1,9 +1,8 @@
-//! Segments as IP packets, and IP packets as segments.
+//! Conversion between segments and IP packets.
 //!
-//! Header fields and checksums are etherparse's; options are read here, since what is not known is
-//! to be skipped and what is malformed is to end the reading and not the segment, as the stacks do
-//! it. Which segment means what is left to the endpoint. Fragments are not put together, urgent
-//! data is data, and ECN is neither asked for nor heard.
+//! etherparse handles header fields and checksums. This module reads options itself: like real stacks it skips unknown
+//! options, and a malformed option ends the reading without an error for the segment. The endpoint interprets segments.
+//! Not supported: reassembly of fragments, urgent data (treated as data), and ECN.
 
 mod options;
 
@@ -15,12 +14,12 @@ use thiserror::Error;
 
 use crate::Segment;
 
-/// Routers that a packet may pass: what Linux and the BSDs send (RFC 1700).
+/// Initial hop limit of a packet, as in Linux and the BSDs (RFC 1700).
 const HOP_LIMIT: u8 = 64;
-/// Where the checksum stands in a TCP header (RFC 9293, section 3.1).
+/// Offset of the checksum in a TCP header (RFC 9293, section 3.1).
 const CHECKSUM: usize = 16;
 
-/// Who sends a segment, and to whom: both in IPv4, or both in IPv6.
+/// Sender and receiver of a segment: both IPv4, or both IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Route {
     from: SocketAddr,
@@ -28,22 +27,22 @@ pub struct Route {
 }
 
 impl Route {
-    /// `None` where one end is IPv4 and the other IPv6.
+    /// Creates a route. None if one end is IPv4 and the other IPv6.
     pub fn new(from: SocketAddr, to: SocketAddr) -> Option<Self> {
         (from.is_ipv4() == to.is_ipv4()).then_some(Self { from, to })
     }
 
-    /// The sender.
+    /// Address of the sender.
     pub const fn from(&self) -> SocketAddr {
         self.from
     }
 
-    /// The receiver.
+    /// Address of the receiver.
     pub const fn to(&self) -> SocketAddr {
         self.to
     }
 
-    /// The way back.
+    /// The route with sender and receiver exchanged.
     pub const fn reverse(&self) -> Self {
         Self {
             from: self.to,
@@ -52,29 +51,29 @@ impl Route {
     }
 }
 
-/// Why a packet is no segment.
+/// Reason for which a packet is not accepted as a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[repr(u8)]
 pub enum Refusal {
-    /// Another protocol than TCP.
+    /// A protocol other than TCP.
     #[error("not TCP: send another protocol past the endpoint")]
     Protocol,
-    /// A part of a packet.
+    /// A fragment of a packet.
     #[error("a fragment: keep packets within the MTU")]
     Fragment,
-    /// IP headers that contradict themselves or the packet's length.
+    /// IP headers that are inconsistent or do not match the packet's length.
     #[error("malformed IP headers: look at the sender")]
     Ip,
-    /// A TCP header that contradicts itself or the packet's length.
+    /// A TCP header that is inconsistent or does not match the packet's length.
     #[error("a malformed TCP header: look at the sender")]
     Tcp,
-    /// A wrong checksum, of IPv4's header or of TCP.
+    /// A wrong checksum, of the IPv4 header or of TCP.
     #[error("a wrong checksum: damaged on the way, or sent with checksum offload on")]
     Checksum,
 }
 
 impl Refusal {
-    /// All of them, in the order of their numbers.
+    /// All refusals, in the order of their numbers.
     pub const ALL: [Self; 5] = [
         Self::Protocol,
         Self::Fragment,
@@ -83,7 +82,7 @@ impl Refusal {
         Self::Checksum,
     ];
 
-    /// Its name in reports.
+    /// Name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Protocol => "not-tcp",
@@ -95,40 +94,40 @@ impl Refusal {
     }
 }
 
-/// Why a segment cannot be a packet.
+/// Reason for which a segment cannot be written as a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Unwritable {
-    /// Its options take more than the 40 bytes that a header has for them.
+    /// Options of more than 40 bytes, the maximum of a header.
     #[error("options of more than 40 bytes: send fewer SACK blocks")]
     Options,
-    /// Parity is a remedy of simulations: its option has no number, and nobody's packets.
+    /// Parity exists only in simulations: its option has no number.
     #[error("parity cannot leave a simulation: choose another remedy")]
     Parity,
-    /// The bytes given are not as many as it says.
+    /// The length of the payload differs from that of the segment.
     #[error("{given} bytes for a segment of {needed}")]
     Payload {
-        /// What the segment says.
+        /// Length of the segment.
         needed: u32,
-        /// What came with it.
+        /// Bytes of the payload.
         given: usize,
     },
-    /// More than an IP packet can hold.
+    /// More bytes than an IP packet can hold.
     #[error("{0} bytes are too long for a packet: at most 65,535 with all headers")]
     Long(usize),
 }
 
-/// A segment that has come: whose it is, what it says, and its bytes.
+/// A received segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received<'a> {
-    /// From its sender.
+    /// Sender and receiver.
     pub route: Route,
-    /// Its header and options.
+    /// Header and options.
     pub segment: Segment,
-    /// Its data, [`Segment::len`] bytes.
+    /// Data, [`Segment::len`] bytes.
     pub payload: &'a [u8],
 }
 
-/// Reads an IP packet; padding behind it is ignored. Never panics, whatever the bytes are.
+/// Reads an IP packet, ignoring padding after it. Never panics for any input.
 pub fn read(packet: &[u8]) -> Result<Received<'_>, Refusal> {
     let ip = IpSlice::from_slice(packet).map_err(|_| Refusal::Ip)?;
     if ip.payload_ip_number() != ip_number::TCP {
@@ -140,7 +139,7 @@ pub fn read(packet: &[u8]) -> Result<Received<'_>, Refusal> {
         .ipv6()
         .is_some_and(|ip| ip.header().payload_length() == 0)
     {
-        // Only a jumbogram may leave its length out (RFC 2675), and none comes here.
+        // Only a jumbogram may omit its length (RFC 2675), and they are not supported.
         return Err(Refusal::Ip);
     }
     let from_ip = ip.payload().payload;
@@ -162,7 +161,7 @@ pub fn read(packet: &[u8]) -> Result<Received<'_>, Refusal> {
         psh: tcp.psh(),
         window: tcp.window_size(),
         options: options::read(tcp.options(), tcp.syn()),
-        // A packet of IP has at most 65,575 bytes.
+        // An IP packet has at most 65,575 bytes.
         len: payload.len() as u32,
     };
     Ok(Received {
@@ -172,9 +171,9 @@ pub fn read(packet: &[u8]) -> Result<Received<'_>, Refusal> {
     })
 }
 
-/// Whether both checksums are right: over the bytes as they came, with the sum in its field, each is
-/// all ones. A sum of nothing may be written either way; Linux writes it as for UDP, 0xffff
-/// (`skb_checksum_help`, CSUM_MANGLED_0), where an equal sum counted anew would be 0.
+/// Returns true if both checksums are right: the sum over the received bytes, including the checksum field, is all
+/// ones. A sum of zero may be written in either form. Linux writes it as for UDP, 0xffff (`skb_checksum_help`,
+/// CSUM_MANGLED_0); a comparison with a computed sum of 0 would fail.
 fn is_whole(ip: &IpSlice<'_>, route: &Route, tcp: &[u8]) -> bool {
     let header = match ip {
         IpSlice::Ipv4(ip) => Sum16BitWords::new()
@@ -185,8 +184,8 @@ fn is_whole(ip: &IpSlice<'_>, route: &Route, tcp: &[u8]) -> bool {
     header == 0 && checksum(route, tcp) == 0
 }
 
-/// Writes a segment and its data as an IP packet over what `packet` held, whose memory is used
-/// again. The data may lie in two pieces, as a ring has it.
+/// Writes a segment and its data as an IP packet into `packet`, replacing its content and reusing its memory. The data
+/// may have two pieces, as in a ring buffer.
 pub fn write(
     packet: &mut Vec<u8>,
     route: &Route,
@@ -230,7 +229,7 @@ fn header(route: &Route, segment: &Segment) -> Result<TcpHeader, Unwritable> {
     Ok(tcp)
 }
 
-/// Writes the header before `length` bytes of TCP; `None` where they are too many.
+/// Writes the IP header for `length` bytes of TCP. None if they are too many.
 fn write_ip(packet: &mut Vec<u8>, route: &Route, length: usize) -> Option<()> {
     let length = u16::try_from(length).ok()?;
     match (route.from.ip(), route.to.ip()) {
@@ -256,8 +255,8 @@ fn write_ip(packet: &mut Vec<u8>, route: &Route, length: usize) -> Option<()> {
     Some(())
 }
 
-/// The sum over the pseudo-header and a TCP segment (RFC 9293, section 3.1; RFC 8200, section 8.1):
-/// what belongs into its field while that is zero, and 0 where the field has it.
+/// Checksum over the pseudo-header and a TCP segment (RFC 9293, section 3.1; RFC 8200, section 8.1). With a zero
+/// checksum field it is the value of the field. With the right value in the field it is 0.
 fn checksum(route: &Route, tcp: &[u8]) -> u16 {
     let mut sum = Sum16BitWords::new().add_2bytes([0, ip_number::TCP.0]);
     for address in [route.from.ip(), route.to.ip()] {
@@ -289,7 +288,7 @@ mod tests {
         Route::new(end(from), end(to)).expect("one version")
     }
 
-    /// The one's complement sum as RFC 1071 describes it, two bytes after two.
+    /// One's complement sum as in RFC 1071, over words of two bytes.
     fn plain_sum(parts: &[&[u8]]) -> u16 {
         let mut bytes = parts.concat();
         bytes.resize(bytes.len().next_multiple_of(2), 0);
@@ -371,7 +370,7 @@ mod tests {
             let expected = Received { route, segment, payload };
             prop_assert_eq!(read(&packet), Ok(expected));
             prop_assert_eq!(read(&padded), Ok(expected));
-            // With its own sum in it, everything that a sum covers adds up to nothing.
+            // With the checksum included, all covered bytes sum to zero.
             let addresses = if v6 { &packet[8..40] } else { &packet[12..20] };
             let length = (packet.len() - ip) as u16;
             let pseudo = [0, 6, (length >> 8) as u8, length as u8];
@@ -384,8 +383,7 @@ mod tests {
             let _ = read(&bytes);
         }
 
-        /// A whole packet with one byte changed is refused or, where no sum covers the byte, the
-        /// same.
+        /// A packet with one changed byte is refused or, if no checksum covers the byte, unchanged in meaning.
         #[test]
         fn damage_is_seen(segment in segments(), v6: bool, at: proptest::sample::Index, flip in 1u8..) {
             let segment = Segment { len: 0, ..segment };
@@ -397,7 +395,7 @@ mod tests {
             prop_assert_eq!(read(&packet).is_ok(), uncovered, "byte {}", at);
         }
 
-        /// Headers whose sum is right and whose words are from hell.
+        /// Headers with a valid checksum and random options.
         #[test]
         fn any_options_are_survived(syn: bool, bytes in collection::vec(any::<u8>(), 0..40)) {
             let mut tcp = TcpHeader::new(1, 2, 3, 4);
@@ -421,7 +419,7 @@ mod tests {
             let at = if v6 { 40 } else { 20 } + CHECKSUM;
             let mut segment = Segment::default();
             write(&mut packet, &route(v6), &segment, [&[], &[]]).expect("a packet");
-            // A window that is as large as what the sum lacks takes it to nothing.
+            // A window equal to the missing part of the sum makes the sum zero.
             segment.window = u16::from_be_bytes([packet[at], packet[at + 1]]);
             write(&mut packet, &route(v6), &segment, [&[], &[]]).expect("a packet");
             assert_eq!(packet[at..at + 2], [0, 0]);

@@ -1,12 +1,12 @@
-//! Answers to what is not believed, and how many a profile allows: two ends that both take the
-//! other's acknowledgement for wrong would exchange them for ever (RFC 5961, section 7).
+//! Answers to segments that fail validation, and their rate limit. Without a limit, two ends that both reject the
+//! other's acknowledgement would exchange answers for ever (RFC 5961, section 7).
 
 use posthaste_units::Instant;
 
 use super::Endpoint;
 use crate::{Offset, Segment};
 
-/// Challenges sent since a span began, and when it ends.
+/// Challenge ACKs sent in the current interval, and the end of that interval.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Challenges {
     count: u32,
@@ -14,7 +14,7 @@ pub(super) struct Challenges {
 }
 
 impl Endpoint {
-    /// Whether one more answer is within the profile's limit; counts it where it is.
+    /// Returns true, and counts the answer, if one more is within the profile's limit.
     fn may_challenge(&mut self, now: Instant) -> bool {
         let Some(limit) = self.profile.strictness.answers.limit else {
             return true;
@@ -34,17 +34,17 @@ impl Endpoint {
         may
     }
 
-    /// A challenge: the peer is to say again what it means, if it was the peer.
+    /// Schedules a challenge ACK if the limit allows one. A legitimate peer then repeats its request.
     pub(super) fn challenge(&mut self, now: Instant) {
         self.receiver.owed_now |= self.may_challenge(now);
     }
 
-    /// Whether a segment without data may have an answer.
+    /// Returns true if a segment without data may be answered.
     pub(super) fn may_answer_empty(&mut self, now: Instant) -> bool {
         !self.profile.strictness.answers.limits_empty || self.may_challenge(now)
     }
 
-    /// The answer to a segment whose place or time is wrong.
+    /// Answers a segment with a wrong sequence number or timestamp.
     pub(super) fn answer(&mut self, now: Instant, segment: &Segment) {
         let has_data = segment.places() > 0 && !segment.syn;
         self.receiver.owed_now |= has_data || self.may_answer_empty(now);

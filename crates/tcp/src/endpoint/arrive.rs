@@ -1,5 +1,5 @@
-//! What an arriving segment does once both SYNs are known (RFC 9293, section 3.10.7.4): is it
-//! believed, what does it acknowledge, what does it bring.
+//! Processing of an arriving segment after both SYNs are known (RFC 9293, section 3.10.7.4): validation,
+//! acknowledgement, then data.
 
 use std::ops::Range;
 
@@ -56,7 +56,7 @@ impl Endpoint {
         if segment.syn { 0 } else { self.peer_scale }
     }
 
-    /// The place of a segment that is to be taken seriously; answers the others.
+    /// Returns the offset of a segment that passes validation. Answers the others.
     fn believe(&mut self, now: Instant, segment: &Segment) -> Option<Offset> {
         let next = self.receiver.next;
         let Some(start) = unwrap(self.peer_isn?, segment.seq, next) else {
@@ -85,16 +85,17 @@ impl Endpoint {
         Some(start)
     }
 
-    /// Whether the window has room for what is not the next that is expected; answers what it has not.
+    /// Returns true if the window accepts a segment that is not the next expected one. Answers a segment outside the
+    /// window.
     fn is_in_window(&mut self, now: Instant, segment: &Segment, start: Offset) -> bool {
         let next = self.receiver.next;
         let end = start + u64::from(segment.places());
         let edge = next + self.receiver.offered();
-        // Into a closed window an acknowledgement still comes (RFC 9293, section 3.10.7.4).
+        // An acknowledgement is acceptable even in a closed window (RFC 9293, section 3.10.7.4).
         let beyond = start > edge || (start == edge && segment.places() > 0 && edge > next);
         let is_old = end < self.receiver.acknowledged;
         if is_old && segment.len > 0 && end > start && !segment.rst {
-            // All of it has come before; what it acknowledges is older still.
+            // All of the data was received before. The acknowledgement is even older.
             self.take_data(now, segment, start);
         } else if is_old || beyond {
             self.out_of_window(now, segment);
@@ -114,7 +115,7 @@ impl Endpoint {
         self.timestamps && older && !segment.rst && now.since(since) < STALE
     }
 
-    /// RFC 7323, section 4.3: the timestamp of what the last acknowledgement asked for.
+    /// Stores the timestamp of the segment that the last acknowledgement asked for (RFC 7323, section 4.3).
     fn remember_timestamp(&mut self, now: Instant, segment: &Segment, start: Offset) {
         if let Some(stamps) = segment.options.timestamps
             && self.timestamps
@@ -160,7 +161,7 @@ impl Endpoint {
         None
     }
 
-    /// This end's timestamp that the segment echoes, and how long ago it was sent.
+    /// Returns this end's timestamp that the segment echoes, and its age.
     pub(super) fn echo_of(&self, now: Instant, segment: &Segment) -> Option<(u32, Span)> {
         let stamps = segment.options.timestamps.filter(|_| self.timestamps)?;
         let ago = self.stamp(now).wrapping_sub(stamps.echo);
@@ -173,7 +174,7 @@ impl Endpoint {
         })
     }
 
-    /// False where the segment is refused for what it acknowledges.
+    /// Returns false if the segment is refused because of its acknowledgement number.
     fn take_ack(&mut self, now: Instant, segment: &Segment, ack: u32, start: Offset) -> bool {
         let una = self.sender.una;
         let number = unwrap(self.isn, ack, una).filter(|number| {
@@ -242,7 +243,7 @@ impl Endpoint {
         self.receiver.take(now, incoming, other, &mut self.counters)
     }
 
-    /// Parity covers what lies before `end`: if exactly one segment of that is missing, it has come.
+    /// Handles parity over the data before `end`: restores the missing segment if exactly one is missing.
     fn take_parity(
         &mut self,
         now: Instant,
@@ -268,7 +269,7 @@ impl Endpoint {
         taken
     }
 
-    /// The states follow from what both halves have seen.
+    /// Advances the connection state from the states of both halves.
     fn follow(&mut self, now: Instant) {
         let acknowledged = self.sender.closing && self.sender.fin_acknowledged();
         let closed = self.receiver.has_closed();
@@ -294,7 +295,7 @@ impl Endpoint {
         self.limit_patience(now);
     }
 
-    /// In FIN-WAIT-2 an application that is gone waits for the peer's FIN only so long.
+    /// Starts the time limit of FIN-WAIT-2 once the application is gone.
     pub(super) fn limit_patience(&mut self, now: Instant) {
         if self.left
             && self.state == State::FinWait2

@@ -1,4 +1,4 @@
-//! What leaves, one segment at a time, and what the timers do.
+//! Segments that leave, one at a time, and expiry of the timers.
 
 use posthaste_units::Instant;
 
@@ -6,7 +6,7 @@ use super::Endpoint;
 use crate::send::{Chunk, Expired};
 use crate::{End, Options, Parity, Segment, State, Timestamps, wrap};
 
-/// SACK blocks beside timestamps, and without them: what 40 bytes of options hold.
+/// SACK blocks with and without timestamps: the number that fits in 40 bytes of options.
 const BLOCKS: (usize, usize) = (3, 4);
 
 impl Endpoint {
@@ -27,7 +27,7 @@ impl Endpoint {
         Some(self.segment(now, &chunk, parity))
     }
 
-    /// What leaves next of the stream, its tail's parity, or an empty part: an acknowledgement.
+    /// Returns the next part of the stream to send, the parity of its tail, or an empty chunk for an acknowledgement.
     fn chunk(&mut self, now: Instant) -> Option<(Chunk, Option<Parity>)> {
         if self.sender.may_send() {
             let room = self.room();
@@ -46,7 +46,7 @@ impl Endpoint {
         Some((self.empty(0), None))
     }
 
-    /// Payload that takes no places.
+    /// Payload outside the sequence space.
     const fn empty(&self, len: u32) -> Chunk {
         Chunk {
             start: self.sender.max,
@@ -56,7 +56,7 @@ impl Endpoint {
         }
     }
 
-    /// Lets run out what is due.
+    /// Handles all timers that are due.
     pub(super) fn expire(&mut self, now: Instant) {
         if self.state.is_closed() {
             return;
@@ -81,7 +81,7 @@ impl Endpoint {
         }
     }
 
-    /// This end's timestamp clock; never 0, which says that there is none.
+    /// This end's timestamp clock. Never 0, because 0 means that there is no timestamp.
     pub(super) fn stamp(&self, now: Instant) -> u32 {
         crate::clock::stamp(now, self.profile.offer.timestamp_tick)
     }
@@ -93,7 +93,7 @@ impl Endpoint {
         }
     }
 
-    /// Payload that fits beside the options that a segment has now.
+    /// Payload bytes that fit in a segment with its current options.
     fn room(&self) -> u32 {
         let mss = self.sender.mss();
         if !self.receiver.has_blocks() {
@@ -107,7 +107,7 @@ impl Endpoint {
         if self.timestamps { BLOCKS.0 } else { BLOCKS.1 }
     }
 
-    /// The segment that carries `chunk`, whose places count unless it is parity.
+    /// Builds the segment for `chunk`. Parity takes no sequence numbers.
     #[inline(always)]
     fn segment(&mut self, now: Instant, chunk: &Chunk, parity: Option<Parity>) -> Segment {
         let window = self.receiver.advertise(false);
@@ -134,8 +134,8 @@ impl Endpoint {
         }
     }
 
-    /// Tells what has come beyond holes, and twice. Beside what was cut before there were blocks to
-    /// report there is room for few, or none: Linux would cut it anew.
+    /// Adds SACK blocks (data beyond holes, and D-SACK). A chunk that was cut before there were blocks leaves space for
+    /// few or none. Linux would cut it again.
     #[cold]
     fn report(&mut self, now: Instant, chunk: &Chunk, parity: Option<Parity>) -> Segment {
         let mut segment = self.segment(now, chunk, parity);
@@ -149,7 +149,7 @@ impl Endpoint {
         segment
     }
 
-    /// A RST where the peer expects the next segment.
+    /// A RST with the sequence number that the peer expects next.
     pub(super) fn bare_reset(&self) -> Segment {
         Segment {
             seq: wrap(self.isn, self.sender.max.max(1)),

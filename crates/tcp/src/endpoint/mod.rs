@@ -1,12 +1,12 @@
 //! One end of a connection: a state machine in sequence space.
 //!
-//! The contract: segments go in by [`push`](Endpoint::push), come out by [`pop`](Endpoint::pop),
-//! and [`wake`](Endpoint::wake) says when to come back. Within one instant: push, pop until none,
-//! let the application read and write, pop until none again. A stack acknowledges before the
-//! reader wakes, and this order decides FreeBSD's window updates.
+//! The contract: [`push`](Endpoint::push) takes segments, [`pop`](Endpoint::pop) returns segments, and
+//! [`wake`](Endpoint::wake) returns the time of the next call. Within one instant: push, pop until none, let the
+//! application read and write, pop until none again. A stack acknowledges before the reader wakes, and this order
+//! decides FreeBSD's window updates.
 //!
-//! This file has the public face. How connections open is `open`'s, what arrives `arrive`'s, what
-//! leaves `leave`'s; the two directions are `send` and `receive`.
+//! This file holds the public interface. `open` handles connection setup, `arrive` incoming segments, `leave` outgoing
+//! ones. `send` and `receive` hold the two directions.
 
 mod answer;
 mod arrive;
@@ -34,30 +34,30 @@ pub struct Endpoint {
     opening: Opening,
     sender: Sender,
     receiver: Receiver,
-    /// Shift of the windows that the peer offers.
+    /// Shift of the windows that the peer advertises.
     peer_scale: u8,
     /// Both ends scale their windows.
     opening_scaled: bool,
     agreed: Agreed,
     timestamps: bool,
-    /// The timestamp to echo, and when it came (`ts_recent`).
+    /// The timestamp to echo, and its time of arrival (`ts_recent`).
     recent: Option<(u32, Instant)>,
-    /// The end of TIME-WAIT, or of the patience in FIN-WAIT-2.
+    /// End of TIME-WAIT, or of the time limit in FIN-WAIT-2.
     linger: Instant,
-    /// Nobody reads any more.
+    /// The application no longer reads.
     left: bool,
-    /// To be sent before all else; the last segment of a connection, or to a stranger.
+    /// Sent before everything else: the last segment of a connection, or the answer to a segment without one.
     reset: Option<Segment>,
-    /// Duplicate acknowledgements that a remedy still sends.
+    /// Duplicate acknowledgements that a remedy still has to send.
     repeats: u32,
     challenges: Challenges,
-    /// Something may be sent at once; and when the first timer is due where nothing may.
+    /// True if something may be sent at once. Otherwise `due` is the earliest timer.
     stirred: bool,
     due: Instant,
     counters: Counters,
 }
 
-/// What a sender knows, for tables and tests.
+/// Snapshot of the sender's state, for tables and tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     /// Congestion window in bytes.
@@ -66,25 +66,25 @@ pub struct Look {
     pub threshold: u64,
     /// The peer's window in bytes.
     pub peer_window: u64,
-    /// Bytes on their way, as the profile counts them.
+    /// Bytes in flight, as the profile counts them.
     pub in_flight: u64,
     /// Smoothed round-trip time.
     pub smoothed: Option<Span>,
-    /// The retransmission timeout, back-off included.
+    /// Retransmission timeout, including back-off.
     pub timeout: Span,
-    /// Payload of a full segment.
+    /// Payload of a full segment in bytes.
     pub mss: u32,
 }
 
 impl Endpoint {
-    /// An endpoint that opens a connection: its SYN is ready to be popped.
+    /// Opens a connection. The SYN is ready to be popped.
     pub fn connect(profile: &Arc<Profile>, isn: u32, now: Instant) -> Self {
         let mut endpoint = Self::new(profile, isn);
         endpoint.begin(State::SynSent, now);
         endpoint
     }
 
-    /// An endpoint that takes the first SYN.
+    /// Waits for a SYN.
     pub fn listen(profile: &Arc<Profile>, isn: u32) -> Self {
         Self::new(profile, isn)
     }
@@ -121,13 +121,13 @@ impl Endpoint {
         self.stirred = true;
     }
 
-    /// Begins anew as [`connect`](Self::connect) does, in the memory that is there.
+    /// Restarts as [`connect`](Self::connect) does, reusing the allocated memory.
     pub fn reconnect(&mut self, profile: &Arc<Profile>, isn: u32, now: Instant) {
         self.relisten(profile, isn);
         self.begin(State::SynSent, now);
     }
 
-    /// Begins anew as [`listen`](Self::listen) does, in the memory that is there.
+    /// Restarts as [`listen`](Self::listen) does, reusing the allocated memory.
     pub fn relisten(&mut self, profile: &Arc<Profile>, isn: u32) {
         if !Arc::ptr_eq(&self.profile, profile) {
             self.profile = profile.clone();
@@ -153,8 +153,8 @@ impl Endpoint {
         self.counters = Counters::default();
     }
 
-    /// A segment arrives; returns the places of its data that have been taken (in order or not),
-    /// trimmed to the window; none where it brings nothing or was refused.
+    /// Processes an arriving segment. Returns the offsets of the accepted data (in order or not), trimmed to the
+    /// window. None if the segment has no new data or was refused.
     pub fn push(&mut self, now: Instant, segment: &Segment) -> Option<Range<Offset>> {
         self.counters.segments_in += 1;
         let mut taken = None;
@@ -168,13 +168,13 @@ impl Endpoint {
         taken
     }
 
-    /// Whether popping at `now` may give or change anything: most of the time it does not.
+    /// Returns true if a pop at `now` may return or change anything. Most of the time it does not.
     #[inline]
     pub fn is_due(&self, now: Instant) -> bool {
         self.stirred || self.due <= now
     }
 
-    /// Lets timers that are due run out, then the next segment to be sent at `now`.
+    /// Handles timers that are due, then returns the next segment to send at `now`.
     #[inline]
     pub fn pop(&mut self, now: Instant) -> Option<Segment> {
         if !self.is_due(now) {
@@ -197,7 +197,8 @@ impl Endpoint {
         segment
     }
 
-    /// What `pop` is to know once something has happened, `news` where it has not just had nothing.
+    /// Updates the state that `pop` checks. Called after every push and pop; `news` is false only after a pop that
+    /// returned nothing.
     #[inline]
     fn settle(&mut self, news: bool) {
         self.stirred = news && self.may_send();
@@ -206,14 +207,14 @@ impl Endpoint {
         }
     }
 
-    /// Whether something may leave at once: most of the time nothing may.
+    /// Returns true if something may be sent at once. Most of the time nothing may.
     fn may_send(&self) -> bool {
         let speaks = self.sender.may_send() || self.receiver.owed_now || self.repeats > 0;
         (speaks && self.state.is_synchronised()) || self.opening.send || self.reset.is_some()
     }
 
-    /// When to pop next: the earliest timer, or the origin of time where something may be sent at
-    /// once; none while nothing will happen by itself.
+    /// Returns the time of the next pop: the earliest timer, or the origin of time if something may be sent at once.
+    /// None if no timer is set.
     #[inline]
     pub fn wake(&self) -> Option<Instant> {
         let due = if self.stirred {
@@ -233,8 +234,8 @@ impl Endpoint {
         opening.min(open)
     }
 
-    /// The application writes; returns how many bytes the send buffer took. None are taken before
-    /// a SYN has come or gone, nor after [`close`](Self::close).
+    /// Writes application data. Returns the number of bytes that the send buffer accepted: none before a SYN was sent
+    /// or received, and none after [`close`](Self::close).
     pub fn write(&mut self, now: Instant, bytes: u64) -> u64 {
         let open = matches!(
             self.state,
@@ -252,20 +253,19 @@ impl Endpoint {
         bytes
     }
 
-    /// Bytes that can be read.
+    /// Bytes available to read.
     pub fn readable(&self) -> u64 {
         self.receiver.readable()
     }
 
-    /// The application reads; returns how many bytes there were.
+    /// Reads application data. Returns the number of bytes read.
     pub fn read(&mut self, bytes: u64) -> u64 {
         let bytes = self.receiver.read(bytes);
         self.stirred |= self.receiver.owed_now;
         bytes
     }
 
-    /// The application has written everything: a FIN follows the last byte. What the peer still
-    /// sends can be read.
+    /// Ends the application's writing: a FIN follows the last byte. Data from the peer can still be read.
     pub fn close(&mut self) {
         if self.sender.closing || self.state.is_closed() {
             return;
@@ -285,9 +285,9 @@ impl Endpoint {
         }
     }
 
-    /// The application closes and is gone. What the peer still sends is taken and read by nobody, and
-    /// from FIN-WAIT-2 on the profile's patience counts: stacks have none with a program that has
-    /// only closed its own direction (Linux `tcp_close`, an orphan; BSD `SS_CANTRCVMORE`).
+    /// Closes and detaches the application. Data from the peer is accepted and discarded. From FIN-WAIT-2 on the
+    /// profile's time limit applies. Stacks have no such limit for a program that has only closed its own direction
+    /// (Linux `tcp_close`, an orphan; BSD `SS_CANTRCVMORE`).
     pub fn leave(&mut self, now: Instant) {
         self.left = true;
         self.stirred = true;
@@ -295,8 +295,7 @@ impl Endpoint {
         self.limit_patience(now);
     }
 
-    /// The application gives up: a RST where the peer knows of the connection, and nothing after
-    /// it.
+    /// Aborts the connection: sends a RST if the peer knows of the connection, and nothing after it.
     pub fn abort(&mut self) {
         if self.state.is_closed() {
             return;
@@ -315,18 +314,18 @@ impl Endpoint {
         self.stirred = true;
     }
 
-    /// Small segments wait no more (TCP_NODELAY), or do again.
+    /// Disables (TCP_NODELAY) or enables the delay of small segments.
     pub fn set_no_delay(&mut self, no_delay: bool) {
         self.sender.set_no_delay(no_delay);
         self.stirred = true;
     }
 
-    /// Where the connection is in its life.
+    /// Connection state.
     pub const fn state(&self) -> State {
         self.state
     }
 
-    /// The FIN has come in order: there is nothing to be read behind what is readable.
+    /// Returns true once the FIN has arrived in order. No data follows the readable bytes.
     pub fn peer_has_closed(&self) -> bool {
         self.receiver.has_closed()
     }
@@ -336,32 +335,32 @@ impl Endpoint {
         self.sender.una.clamp(1, self.sender.written) - 1
     }
 
-    /// Bytes of data that have come in order, read or not.
+    /// Bytes of data received in order, read or not.
     pub fn received(&self) -> u64 {
         self.receiver.received()
     }
 
-    /// What it did and refused.
+    /// Counters of the endpoint.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Number of its SYN.
+    /// Initial sequence number of this end.
     pub const fn isn(&self) -> u32 {
         self.isn
     }
 
-    /// Number of the peer's SYN, once it has come.
+    /// Initial sequence number of the peer, once its SYN has arrived.
     pub const fn peer_isn(&self) -> Option<u32> {
         self.peer_isn
     }
 
-    /// The profile it runs by.
+    /// Profile of the endpoint.
     pub const fn profile(&self) -> &Arc<Profile> {
         &self.profile
     }
 
-    /// What its sender knows.
+    /// Returns a snapshot of the sender's state.
     pub fn look(&self) -> Look {
         Look {
             window: self.sender.congestion().window(),

@@ -1,5 +1,5 @@
-//! How a connection opens: SYN and SYN-ACK, both at once, and what their options settle
-//! (RFC 9293, sections 3.5 and 3.10.7.2 to 3.10.7.4).
+//! Connection setup: SYN, SYN-ACK, simultaneous open, and negotiation of options (RFC 9293, sections 3.5 and 3.10.7.2
+//! to 3.10.7.4).
 
 use posthaste_units::{Instant, Span};
 
@@ -8,29 +8,29 @@ use crate::profile::Retries;
 use crate::send::Agreed;
 use crate::{Options, Parity, Segment, State, wrap};
 
-/// Largest payload where a SYN does not say (RFC 9293, section 3.7.1).
+/// Largest payload if a SYN has no MSS option (RFC 9293, section 3.7.1).
 const UNSAID_MSS: u16 = 536;
-/// A smaller one is taken for this: Linux's `TCP_MIN_MSS`.
+/// Lower bound of the peer's MSS: Linux's `TCP_MIN_MSS`.
 const SMALLEST_MSS: u16 = 88;
 /// Bytes of the timestamps option, padded.
 const TIMESTAMPS: u32 = 12;
 
-/// Bytes of the parity option. Segments are shorter by it, so that their parity fits a packet.
+/// Bytes of the parity option. Segments are shorter by this length, so that their parity fits in a packet.
 const PARITY: u32 = 8;
 
-/// Where a handshake stands.
+/// State of a handshake.
 #[derive(Clone, Debug)]
 pub(super) struct Opening {
-    /// A SYN or SYN-ACK is to be sent now.
+    /// A SYN or SYN-ACK must be sent now.
     pub(super) send: bool,
-    /// When it was first sent.
+    /// Time of the first transmission.
     pub(super) began: Instant,
-    /// When it is sent again, and how often it has been for that.
+    /// Time of the next retransmission; `tries` counts the retransmissions by timeout.
     pub(super) due: Instant,
     pub(super) tries: u32,
-    /// How often it was sent, for whatever reason.
+    /// Transmissions for any reason.
     sent: u32,
-    /// The peer began.
+    /// The peer opened the connection.
     pub(super) passive: bool,
 }
 
@@ -48,7 +48,7 @@ impl Default for Opening {
 }
 
 impl Retries {
-    /// The timeout after `tries` retransmissions.
+    /// Returns the timeout after `tries` retransmissions.
     pub fn timeout(&self, tries: u32) -> Span {
         self.initial * (1 << tries.saturating_sub(self.linear).min(16))
     }
@@ -63,7 +63,7 @@ impl Endpoint {
         }
     }
 
-    /// The timer of SYN or SYN-ACK is due: once more, or false where that was often enough.
+    /// Handles expiry of the SYN or SYN-ACK timer. Returns false if no retransmission is left.
     pub(super) fn expire_opening(&mut self) -> bool {
         if self.opening.tries >= self.syn_retries().count {
             return false;
@@ -77,7 +77,7 @@ impl Endpoint {
         true
     }
 
-    /// The SYN, or the SYN-ACK once the peer's has come.
+    /// Builds the SYN, or the SYN-ACK if the peer's SYN has arrived.
     pub(super) fn syn(&mut self, now: Instant) -> Segment {
         self.opening.send = false;
         if self.opening.sent == 0 {
@@ -121,7 +121,7 @@ impl Endpoint {
         }
     }
 
-    /// The peer's SYN settles the options.
+    /// Negotiates the options from the peer's SYN.
     fn learn(&mut self, now: Instant, syn: &Segment) {
         let offer = self.profile.offer;
         self.peer_isn = Some(syn.seq);
@@ -193,13 +193,13 @@ impl Endpoint {
             self.establish(now, segment, u64::from(segment.window));
             self.receiver.owed_now = true;
         } else {
-            // Both opened at once.
+            // Simultaneous open.
             self.opening.send = true;
             self.state = State::SynReceived;
         }
     }
 
-    /// The SYN is acknowledged: both directions are open.
+    /// Opens both directions once the SYN is acknowledged.
     pub(super) fn establish(&mut self, now: Instant, segment: &Segment, window: u64) {
         let again = self.opening.sent.saturating_sub(1);
         let rtt = match self.echo_of(now, segment) {
@@ -225,7 +225,7 @@ impl Endpoint {
     }
 }
 
-/// RFC 9293, section 3.5.2: what a segment to nobody is answered with.
+/// The reset that answers a segment without a connection (RFC 9293, section 3.5.2).
 pub(super) fn answer_with_reset(segment: &Segment) -> Segment {
     let ack = match segment.ack {
         Some(_) => None,

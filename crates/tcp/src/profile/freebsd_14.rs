@@ -1,8 +1,8 @@
 //! `freebsd-14`: FreeBSD of 2023 with its default stack.
 //!
-//! Read in the sources (sys/netinet/tcp_*.c, cc/cc_cubic.c) unless marked "from memory". It marks by
-//! the scoreboard with a pipe and PRR as RFC 6675 and RFC 6937 have it, so it runs on that engine;
-//! buffers that grow are taken at their largest from the start.
+//! Taken from the sources (sys/netinet/tcp_*.c, cc/cc_cubic.c) unless marked "from memory". The stack marks segments in
+//! the scoreboard with a pipe and PRR, as RFC 6675 and RFC 6937 describe, so it uses that engine. Growing buffers have
+//! their largest size from the start.
 
 use posthaste_units::Span;
 
@@ -91,7 +91,7 @@ pub(super) fn profile() -> Profile {
 }
 
 const HANDSHAKE: Handshake = Handshake {
-    // tcp_backoff doubles from the first retransmission on; given up after 75 s.
+    // tcp_backoff doubles from the first retransmission on. The connection is given up after 75 s.
     syn: Retries {
         initial: Span::from_secs(1),
         linear: 0,

@@ -1,8 +1,8 @@
 //! `freebsd-6.0`: FreeBSD of November 2005, as the packet-loss study ran it.
 //!
-//! Read in the sources of February 2006 (sys/netinet/tcp_*.c) unless marked "from memory". Chosen
-//! after the fact, because the study's numbers fit: a first flight of three segments. By the code
-//! the acknowledgement of the SYN-ACK adds a segment to RFC 3390's 4380 bytes, which makes four.
+//! Taken from the sources of February 2006 (sys/netinet/tcp_*.c) unless marked "from memory". The first flight of three
+//! segments was chosen after the fact, because it fits the study's numbers. In the code the acknowledgement of the
+//! SYN-ACK adds a segment to RFC 3390's 4380 bytes, which makes four.
 
 use posthaste_units::Span;
 
@@ -61,7 +61,7 @@ pub(super) fn profile() -> Profile {
             basis: Basis::Usable,
             restart: Restart::Segments(3),
         },
-        // The engine inflates by itself.
+        // The engine inflates the window itself.
         reduction: ReductionRule::AtOnce,
         recovery: RECOVERY,
         nagle: Nagle::Any,
@@ -72,7 +72,7 @@ pub(super) fn profile() -> Profile {
         window: WindowRule::Bsd,
         strictness: Strictness {
             rfc5961: false,
-            // dropafterack in tcp_input() knows no limit.
+            // dropafterack in tcp_input() has no limit.
             answers: Answers {
                 to_unsent: true,
                 limit: None,
@@ -89,8 +89,8 @@ pub(super) fn profile() -> Profile {
 }
 
 const HANDSHAKE: Handshake = Handshake {
-    // tcp_syn_backoff = 1, 1, 1, 1, 1, 2, 4 ... (from memory); the connection is given up after
-    // TCPTV_KEEP_INIT, 75 s, which seven retransmissions come nearest to.
+    // tcp_syn_backoff = 1, 1, 1, 1, 1, 2, 4 ... (from memory). The connection is given up after TCPTV_KEEP_INIT, 75 s;
+    // seven retransmissions are the closest match.
     syn: Retries {
         initial: Span::from_secs(3),
         linear: 4,

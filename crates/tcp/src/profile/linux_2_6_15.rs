@@ -1,7 +1,7 @@
 //! `linux-2.6.15`: Linux of January 2006, as the packet-loss study ran it.
 //!
-//! Read in the sources of 2.6.18 (net/ipv4/tcp_*.c), close to it, unless marked "from memory".
-//! Buffers that grow are taken at what an exchange of some kilobytes sees.
+//! Taken from the sources of 2.6.18 (net/ipv4/tcp_*.c), a close version, unless marked "from memory". Growing buffers
+//! have the size that an exchange of some kilobytes sees.
 
 use posthaste_units::Span;
 
@@ -26,9 +26,9 @@ pub(super) fn profile() -> Profile {
             sack: true,
         },
         handshake: HANDSHAKE,
-        // The middle of tcp_wmem grows with the window up to its largest.
+        // The middle value of tcp_wmem grows with the window up to its maximum.
         send_buffer: 131_072,
-        // Three quarters of the middle of tcp_rmem: tcp_adv_win_scale = 2.
+        // Three quarters of the middle value of tcp_rmem: tcp_adv_win_scale = 2.
         receive_buffer: 65_535,
         rtt: RttRule::Linux { unit: JIFFY },
         timeout: TimeoutRule {
@@ -79,7 +79,7 @@ pub(super) fn profile() -> Profile {
         },
         strictness: Strictness {
             rfc5961: false,
-            // tcp_ack() drops what acknowledges too much as uninteresting; limits came with 3.6.
+            // tcp_ack() silently drops acknowledgements of unsent data; limits came with 3.6.
             answers: Answers {
                 to_unsent: false,
                 limit: None,
@@ -107,7 +107,7 @@ const HANDSHAKE: Handshake = Handshake {
         linear: 0,
         count: 5,
     },
-    // tcp_init_metrics() asks for no retransmission.
+    // tcp_init_metrics() requires no retransmission.
     single_after: None,
     // tcp_retries2.
     retries: 15,
@@ -124,7 +124,7 @@ const RECOVERY: Recovery = Recovery {
         fack: true,
         // "Don't be strict about the congestion window for the final FIN": tcp_cwnd_test().
         free_fin: true,
-        // Only where the device segments (TSO): taken as one that does not.
+        // Applies only with segmentation offload (TSO); this profile models a device without it.
         defers: false,
     })
 };

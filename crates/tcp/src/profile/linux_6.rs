@@ -1,8 +1,8 @@
-//! `linux-6`: Linux of 2022 to 2026, and its twins: the emulator's kernel presets.
+//! `linux-6`: Linux of 2022 to 2026, and the profiles that match the emulator's kernel presets.
 //!
-//! Read in the sources of 6.12 (net/ipv4/tcp_*.c) unless marked "from memory". Buffers that grow
-//! (`tcp_rmem`, `tcp_wmem`) are taken as large as they become; the offer grows by two segments with each
-//! arrival, as in slow start. Left out: pacing, TCP small queues.
+//! Taken from the sources of 6.12 (net/ipv4/tcp_*.c) unless marked "from memory". Growing buffers (`tcp_rmem`,
+//! `tcp_wmem`) have their largest size. The advertised window grows by two segments with each arrival, as in slow
+//! start. Not modelled: pacing, TCP small queues.
 
 use posthaste_units::Span;
 
@@ -11,10 +11,10 @@ use crate::receive::ack::Compression;
 use crate::send::congestion::{Avoidance, Basis, Counting, Exit, Limit, Restart, SlowStart};
 use crate::send::reduction::Bound;
 
-/// CONFIG_HZ = 250, Debian's and the emulator's test machine's.
+/// CONFIG_HZ = 250, as on Debian and on the emulator's test machine.
 const JIFFY: Span = Span::from_millis(4);
 
-/// The preset `default` is this kernel with cubic, which is what `linux-6` is.
+/// The preset `default` is this kernel with CUBIC, which equals `linux-6`.
 pub(super) fn default() -> Profile {
     Profile {
         name: "default",
@@ -23,7 +23,7 @@ pub(super) fn default() -> Profile {
     }
 }
 
-/// The preset `linux-2005`: Reno, no SACK, an initial window of 3, no F-RTO; the rest is today's.
+/// The preset `linux-2005`: Reno, no SACK, an initial window of 3, no F-RTO. The rest is as in `linux-6`.
 pub(super) fn linux_2005() -> Profile {
     let modern = profile();
     Profile {
@@ -115,8 +115,7 @@ pub(super) fn profile() -> Profile {
         },
         strictness: Strictness {
             rfc5961: true,
-            // tcp_invalid_ratelimit, for challenges and for tcp_send_dupack(); all seen
-            // on 6.18.
+            // tcp_invalid_ratelimit, for challenges and for tcp_send_dupack(). All observed on 6.18.
             answers: Answers {
                 to_unsent: true,
                 limit: Some(AnswerLimit {
@@ -149,8 +148,7 @@ const CONTROL: Control = Control {
 };
 
 const HANDSHAKE: Handshake = Handshake {
-    // tcp_syn_linear_timeouts = 4 (since 6.5), which come on top of tcp_syn_retries = 6: the last
-    // after 67 s.
+    // tcp_syn_linear_timeouts = 4 (since 6.5), in addition to tcp_syn_retries = 6: the last after 67 s.
     syn: Retries {
         initial: Span::from_secs(1),
         linear: 4,
@@ -173,7 +171,7 @@ const HANDSHAKE: Handshake = Handshake {
 
 /// tcp_reordering = 3.
 const RECOVERY: Recovery = Recovery {
-    // tcp_early_retrans = 3: TCP_TIMEOUT_MIN_US, and TCP_RTO_MIN where one segment is out.
+    // tcp_early_retrans = 3: TCP_TIMEOUT_MIN_US, and TCP_RTO_MIN if one segment is in flight.
     tail_probe: Some(TailProbe {
         extra: Span::from_millis(2),
         delayed_ack: Span::from_millis(200),
@@ -185,7 +183,7 @@ const RECOVERY: Recovery = Recovery {
     undo: true,
     ..Recovery::by(Engine::Pipe {
         fack: false,
-        // tcp_cwnd_test() has no exemption for the final FIN any more; seen on 6.18.
+        // tcp_cwnd_test() no longer exempts the final FIN; observed on 6.18.
         free_fin: false,
         // tcp_tso_should_defer(); segmentation is offloaded on every path since 4.17.
         defers: true,

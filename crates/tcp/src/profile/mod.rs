@@ -1,7 +1,7 @@
-//! What a stack does, as data: every choice and constant of an endpoint.
+//! TCP stacks as data: every choice and constant of an endpoint.
 //!
-//! One file per stack, each constant with its source. A profile is chosen by name; remedies on
-//! top of it by theirs (`remedy`).
+//! One file per stack, each constant with its source. Profiles are selected by name, and so are the remedies that
+//! change them (`remedy`).
 
 mod freebsd_14;
 mod freebsd_6_0;
@@ -20,131 +20,130 @@ use crate::send::congestion::Control;
 use crate::send::reduction::ReductionRule;
 use crate::send::rtt::{RttRule, TimeoutRule};
 
-/// A stack.
+/// A TCP stack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// The name on command lines.
+    /// Name on command lines.
     pub name: &'static str,
-    /// What it is.
+    /// One-line description.
     pub about: &'static str,
-    /// What timers run by.
+    /// Granularity of the timers.
     pub clock: Clock,
-    /// What a SYN offers.
+    /// Options of the SYN.
     pub offer: Offer,
-    /// How connections begin and end.
+    /// Timers of connection setup and close.
     pub handshake: Handshake,
-    /// Room for bytes written and not acknowledged.
+    /// Capacity for bytes written and not acknowledged.
     pub send_buffer: u64,
-    /// Room for bytes received and not read.
+    /// Capacity for bytes received and not read.
     pub receive_buffer: u64,
-    /// Round-trip times.
+    /// Smoothing of round-trip times.
     pub rtt: RttRule,
-    /// The retransmission timeout made of them.
+    /// Retransmission timeout computed from them.
     pub timeout: TimeoutRule,
-    /// Where round-trip times come from.
+    /// Source of round-trip times.
     pub round_trips: RoundTrips,
-    /// Looking whether a closed window has opened.
+    /// Timer of probes of a closed window.
     pub persist: Persist,
-    /// The first flight.
+    /// Initial congestion window.
     pub initial_window: InitialWindow,
     /// Congestion control.
     pub control: Control,
-    /// The window during recovery.
+    /// Window during recovery.
     pub reduction: ReductionRule,
-    /// When something counts as lost, and what is sent then.
+    /// Loss detection and retransmission.
     pub recovery: Recovery,
-    /// When small segments wait (RFC 9293, section 3.7.4), unless the application says no delay.
+    /// Delay of small segments (RFC 9293, section 3.7.4), unless the application disables it.
     pub nagle: Nagle,
-    /// When acknowledgements are sent.
+    /// Timing of acknowledgements.
     pub ack: AckRule,
-    /// When windows are opened.
+    /// Rules for the advertised window.
     pub window: WindowRule,
-    /// Which strange segments are believed.
+    /// Validation of unexpected segments.
     pub strictness: Strictness,
-    /// Duplicate acknowledgements made by a timer of the receiver; a remedy.
+    /// Duplicate acknowledgements sent by a timer of the receiver; a remedy.
     pub adaptive_acks: Option<AdaptiveAcks>,
 }
 
 /// The options of a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// Largest payload taken, and the largest sent: the MTU less 40.
+    /// Largest payload accepted and sent: the MTU less 40.
     pub mss: u16,
-    /// Shift of the windows offered.
+    /// Shift of the advertised windows.
     pub window_scale: Option<u8>,
     /// RFC 7323 timestamps.
     pub timestamps: bool,
-    /// One tick of their clock.
+    /// Tick of the timestamp clock.
     pub timestamp_tick: Span,
-    /// RFC 2018.
+    /// Selective acknowledgements (RFC 2018).
     pub sack: bool,
 }
 
-/// Beginning and end.
+/// Connection setup and close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handshake {
     /// Timer of the SYN.
     pub syn: Retries,
     /// Timer of the SYN-ACK.
     pub syn_ack: Retries,
-    /// Data begins with a single segment where the timer of SYN or SYN-ACK ran out and it was sent
-    /// again more often than this, answers to a SYN that came again included (RFC 5681, section
-    /// 3.1); none where it never does.
+    /// Largest number of retransmissions of SYN or SYN-ACK, including answers to a repeated SYN. Beyond it, if the
+    /// timer expired at least once, data begins with a single segment (RFC 5681, section 3.1). None disables the rule.
     pub single_after: Option<u32>,
     /// Retransmissions of data before the connection is given up.
     pub retries: u32,
-    /// How long TIME-WAIT is.
+    /// Duration of TIME-WAIT.
     pub time_wait: Span,
-    /// How long FIN-WAIT-2 waits for the peer once the application is gone; none for ever.
+    /// Time limit of FIN-WAIT-2 once the application is gone. None for no limit.
     pub fin_wait_2: Option<Span>,
 }
 
-/// A timer that is set again and again.
+/// A retransmission timer with back-off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
     /// The first timeout.
     pub initial: Span,
-    /// Timeouts that follow it at the same length, before they double.
+    /// Number of further timeouts of the same length before they double.
     pub linear: u32,
-    /// Retransmissions before it is given up.
+    /// Retransmissions before giving up.
     pub count: u32,
 }
 
-/// Where round-trip times come from.
+/// Source of round-trip times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoundTrips {
-    /// The timestamp echoed, in ticks of its clock; without timestamps a segment sent once.
+    /// The echoed timestamp, in ticks of its clock. Without timestamps, a segment that was sent once.
     ByEcho,
-    /// A segment sent once, exactly; the timestamp where all were sent again.
+    /// A segment that was sent once, exactly. The timestamp if all were sent again.
     BySegment,
 }
 
-/// The timer of window probes: the retransmission timeout within bounds, doubling.
+/// Timer of window probes: the retransmission timeout within bounds, doubling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Persist {
-    /// At least.
+    /// Lower bound.
     pub minimum: Span,
-    /// At most.
+    /// Upper bound.
     pub maximum: Span,
-    /// A probe is one byte of new data (RFC 9293, section 3.8.6.1); else a place that the peer has
-    /// already acknowledged, without data (Linux).
+    /// A probe carries one byte of new data (RFC 9293, section 3.8.6.1). Otherwise it has no data and a sequence number
+    /// that the peer has already acknowledged (Linux).
     pub with_data: bool,
 }
 
-/// The first flight of data.
+/// Initial congestion window for data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialWindow {
-    /// Full segments.
+    /// Number of full segments.
     Segments(u32),
     /// `min(4 mss, max(2 mss, 4380))` (RFC 3390).
     Rfc3390,
-    /// RFC 2414 in segments, as Linux had it until 2.6.38: 2 above 1460 bytes, 3 above 1095, else
-    /// 4 (`tcp_init_cwnd` in tcp_input.c).
+    /// RFC 2414 in segments, as in Linux until 2.6.38: 2 above 1460 bytes, 3 above 1095, else 4 (`tcp_init_cwnd` in
+    /// tcp_input.c).
     Rfc2414,
 }
 
 impl InitialWindow {
-    /// In bytes, for segments of `mss` bytes of payload.
+    /// Returns the window in bytes, for segments of `mss` bytes of payload.
     pub fn bytes(self, mss: u32) -> u64 {
         let mss = u64::from(mss);
         match self {
@@ -157,27 +156,25 @@ impl InitialWindow {
     }
 }
 
-/// Small segments.
+/// Delay of small segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nagle {
-    /// A small segment waits while anything is unacknowledged (RFC 9293, section 3.7.4), unless a
-    /// FIN ends it.
+    /// A small segment waits while anything is unacknowledged (RFC 9293, section 3.7.4), unless it carries a FIN.
     Any,
-    /// Only while an earlier small segment is unacknowledged (Minshall; Linux tcp_nagle_check).
+    /// A small segment waits only while an earlier one is unacknowledged (Minshall; Linux tcp_nagle_check).
     Small,
 }
 
-/// Loss: seeing it and repairing it.
+/// Loss detection and repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
-    /// Which machine decides.
+    /// Algorithm that decides about losses.
     pub engine: Engine,
     /// Duplicate acknowledgements after which a segment counts as lost.
     pub threshold: u32,
     /// New data on the first two duplicates (RFC 3042).
     pub limited_transmit: bool,
-    /// Early retransmit (RFC 5827), with the delay of a quarter round trip where one is given; not
-    /// where RACK acts.
+    /// Early retransmit (RFC 5827), optionally delayed by a quarter of a round trip. Not used with RACK.
     pub early_retransmit: Option<EarlyRetransmit>,
     /// Tail loss probe (RFC 8985, section 7).
     pub tail_probe: Option<TailProbe>,
@@ -187,25 +184,24 @@ pub struct Recovery {
     pub frto: bool,
     /// Undo by timestamps (Eifel, RFC 3522) and D-SACK (RFC 3708).
     pub undo: bool,
-    /// What is not known to be lost is sent again where nothing else can be (RFC 6675, section 4,
-    /// NextSeg, rules 3 and 4).
+    /// Retransmits segments that are not known to be lost if nothing else can be sent (RFC 6675, section 4, NextSeg,
+    /// rules 3 and 4).
     pub rescue: bool,
     /// RTO restart (RFC 7765).
     pub rto_restart: bool,
-    /// Copies of the last segments of a flight, sent at once; 0 for none. A remedy.
+    /// Copies of the last segments of a flight, sent at once. 0 for none. A remedy.
     pub tail_copies: u32,
-    /// Segments at the end of a flight that one more covers with their parity; 0 for none. Both
-    /// ends must have it. A remedy.
+    /// Segments at the end of a flight that one parity segment covers. 0 for none. Both ends need it. A remedy.
     pub tail_parity: u32,
-    /// The FIN rides on the last data segment; else it travels alone. A remedy where it does not.
+    /// Sends the FIN with the last data segment. Otherwise it is sent alone. A remedy for stacks that do not.
     pub fin_rides: bool,
-    /// Smaller segments while the window is small. A remedy.
+    /// Uses smaller segments while the window is small. A remedy.
     pub framing: Option<Framing>,
 }
 
 impl Recovery {
-    /// What all stacks share, with one of the engines: three duplicates, limited transmit and a FIN
-    /// that rides on data (RFC 5681, section 3.2; RFC 3042), and nothing that only some of them have.
+    /// Rules common to all stacks, with the given engine: three duplicates, limited transmit, and a FIN on the last
+    /// data segment (RFC 5681, section 3.2; RFC 3042). Nothing that only some stacks have.
     pub(crate) const fn by(engine: Engine) -> Self {
         Self {
             engine,
@@ -226,32 +222,30 @@ impl Recovery {
     }
 }
 
-/// Smart framing (Mellia, Meo, Casetti 2005): the same bytes in more segments, so that a loss has
-/// enough of them behind it.
+/// Smart framing (Mellia, Meo, Casetti 2005): the same bytes in more segments, so that enough segments follow a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
-    /// Pieces that a full segment is cut into.
+    /// Number of pieces of a full segment.
     pub parts: u32,
-    /// While the congestion window is less than so many bytes.
+    /// Applies while the congestion window is below this number of bytes.
     pub below: u64,
 }
 
-/// The two families of senders.
+/// The two families of loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// BSD: a place to send from that is pulled back; the window is inflated.
+    /// BSD: pulls the next offset to send back and inflates the window.
     Bsd {
-        /// A duplicate counts only if its window equals the last one, also where it brings new
-        /// SACK blocks.
+        /// A duplicate counts only if its window equals the last one, even if it has new SACK blocks.
         window_must_match: bool,
     },
-    /// Linux and RFC 6675: marks on segments, and what is on its way counted.
+    /// Linux and RFC 6675: marks segments and counts bytes in flight.
     Pipe {
-        /// FACK: everything below the highest SACKed less the threshold is lost.
+        /// FACK: everything below the highest SACKed offset less the threshold is lost.
         fack: bool,
-        /// The last segment with its FIN is sent whatever the congestion window.
+        /// Sends the last segment with its FIN regardless of the congestion window.
         free_fin: bool,
-        /// Where the window leaves a single segment, it waits for the next acknowledgement.
+        /// Delays a single segment that the window leaves until the next acknowledgement.
         defers: bool,
     },
 }
@@ -259,7 +253,7 @@ pub enum Engine {
 /// Early retransmit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EarlyRetransmit {
-    /// Waits a quarter round-trip time before (Linux 3.5).
+    /// Waits a quarter of a round-trip time first (Linux 3.5).
     pub delayed: bool,
 }
 
@@ -268,52 +262,52 @@ pub struct EarlyRetransmit {
 pub struct TailProbe {
     /// Added to two round-trip times.
     pub extra: Span,
-    /// Added where a single segment is out, for the peer's delayed ACK.
+    /// Added if a single segment is in flight, for the peer's delayed ACK.
     pub delayed_ack: Span,
 }
 
-/// What is made of segments that attackers and accidents send.
+/// Treatment of unexpected and forged segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strictness {
-    /// RFC 5961: a RST must hit exactly, a SYN is challenged, an old ACK too.
+    /// RFC 5961: a RST needs the exact sequence number; a SYN or an old ACK gets a challenge.
     pub rfc5961: bool,
-    /// How what is refused is answered.
+    /// Answers to refused segments.
     pub answers: Answers,
-    /// Once the connection stands a RST must hit exactly, and what does not is silently refused.
+    /// In an established connection a RST needs the exact sequence number. Others are refused silently.
     pub exact_reset: bool,
-    /// A segment without the timestamp agreed on is dropped (RFC 7323, section 3.2).
+    /// Drops segments without the agreed timestamp (RFC 7323, section 3.2).
     pub every_timestamp: bool,
-    /// A window counts also where it shrinks and nothing else is new (RFC 9293, section 3.10.7.4);
-    /// stacks believe only one that grows.
+    /// Accepts a window even if it shrinks and nothing else is new (RFC 9293, section 3.10.7.4). Stacks accept only one
+    /// that grows.
     pub any_window: bool,
-    /// Receives D-SACK and sends it (RFC 2883).
+    /// Receives and sends D-SACK (RFC 2883).
     pub dsack: bool,
 }
 
-/// Acknowledgements sent because something was refused. Without a limit two ends that each refuse
-/// what the other answers, which takes a forged segment, go on for ever.
+/// Acknowledgements that answer refused segments. Without a limit, two ends that refuse each other's answers after a
+/// forged segment never stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answers {
-    /// What acknowledges places that were never sent is answered; else it is dropped silently.
+    /// Answers acknowledgements of unsent data. Otherwise they are dropped silently.
     pub to_unsent: bool,
-    /// How many challenges there may be: answers to a RST or a SYN in the connection, and to what
-    /// acknowledges too much or too little (RFC 5961, section 7).
+    /// Rate limit of challenges: answers to a RST or a SYN in the connection, and to acknowledgements that are too high
+    /// or too low (RFC 5961, section 7).
     pub limit: Option<AnswerLimit>,
-    /// The limit holds as well for answers to segments without data that are out of the window,
-    /// have an old timestamp or are a SYN once more.
+    /// Applies the limit also to answers to segments without data that are outside the window, have an old timestamp or
+    /// are a repeated SYN.
     pub limits_empty: bool,
 }
 
-/// So many answers within a span that begins with the first.
+/// Rate limit of answers. The interval begins with the first answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerLimit {
-    /// Answers.
+    /// Maximum number of answers in an interval.
     pub most: u32,
-    /// The span.
+    /// Length of the interval.
     pub within: Span,
 }
 
-/// Every profile: name and maker.
+/// Every profile: its constructor.
 const PROFILES: &[fn() -> Profile] = &[
     freebsd_6_0::profile,
     linux_2_6_15::profile,
@@ -324,19 +318,19 @@ const PROFILES: &[fn() -> Profile] = &[
     linux_6::linux_2005,
 ];
 
-/// No profile has that name.
+/// Error: no profile has that name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("there is no TCP {name:?}: write one of {}", names().join(", "))]
 pub struct UnknownProfile {
     name: String,
 }
 
-/// The names of all profiles.
+/// Names of all profiles.
 pub fn names() -> Vec<&'static str> {
     PROFILES.iter().map(|make| make().name).collect()
 }
 
-/// The profile of that name.
+/// Returns the profile with that name.
 pub fn named(name: &str) -> Result<Profile, UnknownProfile> {
     PROFILES
         .iter()

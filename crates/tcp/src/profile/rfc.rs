@@ -1,11 +1,11 @@
-//! `rfc`: the letter of the standards as of 2026.
+//! `rfc`: the standards as of 2026, followed literally.
 
 use posthaste_units::Span;
 
 use super::*;
 use crate::send::congestion::{Avoidance, Basis, Counting, Exit, Limit, Restart, SlowStart};
 
-/// RFC 5681, with its choices as it recommends them.
+/// RFC 5681, with the choices that it recommends.
 const CONTROL: Control = Control {
     avoidance: Avoidance::Reno,
     slow_start: SlowStart::Bytes { limit: 1 },

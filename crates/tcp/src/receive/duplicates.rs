@@ -1,13 +1,12 @@
-//! Adaptive duplicate acknowledgements: the receiver's help for a loss at a reply's end.
+//! Adaptive duplicate acknowledgements: a remedy at the receiver for a loss at the end of a reply.
 //!
-//! A sender sends again quickly when three duplicates tell it of a hole, and only after its
-//! timeout when fewer come. When the peer has finished and something is missing, the receiver
-//! waits as long as a segment that is merely late would take, and then repeats its last
-//! acknowledgement until there have been three (Garcia, Hurtig, Brunstrom, WEBIST 2007, their
-//! proposal; the timer is ours, see [`AdaptiveAcks`]).
+//! A sender retransmits quickly after three duplicates, and only after its timeout when fewer arrive. If the peer has
+//! finished and data is missing, the receiver waits as long as a merely late segment would take. It then repeats its
+//! last acknowledgement until there have been three (proposal of Garcia, Hurtig, Brunstrom, WEBIST 2007; the timer is
+//! ours, see [`AdaptiveAcks`]).
 //!
-//! Each hole has one chance. Repeats are what the endpoint would send anyway, so that window,
-//! blocks and timestamps are right by construction.
+//! The timer expires once per hole. The endpoint sends repeats like any acknowledgement, so window, blocks and
+//! timestamps are right by construction.
 
 mod gaps;
 mod rule;
@@ -19,7 +18,7 @@ pub use rule::{AdaptiveAcks, Trigger, TriggerError};
 
 use crate::Offset;
 
-/// Duplicates after which a sender sends again (RFC 5681, section 3.2).
+/// Number of duplicates that make a sender retransmit (RFC 5681, section 3.2).
 pub const DUPLICATES: u32 = 3;
 
 #[derive(Clone, Debug)]
@@ -27,10 +26,10 @@ pub(crate) struct Duplicates {
     rule: AdaptiveAcks,
     gaps: Gaps,
     due: Instant,
-    /// What was said last, number and window, and how often it has been repeated.
+    /// Number and window of the last acknowledgement, and the number of its repeats.
     said: Option<(Offset, u16)>,
     repeats: u32,
-    /// The edge of the hole whose timer has run out.
+    /// Start of the hole whose timer has expired.
     spent: Option<Offset>,
     sent: u32,
 }
@@ -48,8 +47,8 @@ impl Duplicates {
         }
     }
 
-    /// A segment has come; `new` where it brought something, `fin` once the peer has finished,
-    /// `hole` where something is missing.
+    /// Handles an arriving segment. `new` is true if it had new data, `fin` once the peer has finished, `hole` if data
+    /// is missing.
     pub(crate) fn arrived(&mut self, now: Instant, new: bool, fin: bool, hole: bool) {
         if new {
             self.gaps.arrival(now);
@@ -61,7 +60,7 @@ impl Duplicates {
         };
     }
 
-    /// An acknowledgement leaves; `pure` where it does nothing else.
+    /// Records an acknowledgement that leaves. `pure` is true if it carries nothing else.
     pub(crate) fn said(&mut self, number: Offset, window: u16, pure: bool) {
         if pure && self.said == Some((number, window)) {
             self.repeats += 1;
@@ -75,7 +74,7 @@ impl Duplicates {
         self.due
     }
 
-    /// The timer has run out for the hole that begins at `edge`: how many repeats are to follow.
+    /// Handles the expired timer for the hole that begins at `edge`. Returns the number of repeats to send.
     pub(crate) fn expire(&mut self, now: Instant, edge: Offset) -> u32 {
         if self.due > now {
             return 0;

@@ -1,7 +1,7 @@
-//! The receiving half: what has come, what is offered, what an acknowledgement says.
+//! The receiving half: reassembly, advertised window, and content of acknowledgements.
 //!
-//! When to acknowledge is `ack`'s, how much to offer is `window`'s; help for the peer's tail is
-//! `duplicates`'. Which segments get this far is the endpoint's.
+//! `ack` decides the time of acknowledgements, `window` the advertised window, `duplicates` the remedy for the peer's
+//! tail. The endpoint validates segments first.
 
 pub mod ack;
 pub mod duplicates;
@@ -16,7 +16,7 @@ use ack::{AckNow, AckPolicy, Arrival, Place};
 use duplicates::Duplicates;
 use window::{Room, Window};
 
-/// The place of a FIN that has not come.
+/// Offset of a FIN that has not arrived.
 const UNKNOWN: Offset = Offset::MAX;
 
 /// Data or a FIN, as offsets.
@@ -28,7 +28,7 @@ pub(crate) struct Incoming {
     pub(crate) push: bool,
 }
 
-/// What the sending half knows that acknowledgements depend on.
+/// State of the sending half that acknowledgements depend on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OtherHalf {
     /// This end has sent its FIN.
@@ -39,23 +39,23 @@ pub(crate) struct OtherHalf {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver {
-    /// The next place expected; 0 before the SYN.
+    /// The next offset expected. 0 before the SYN.
     pub(crate) next: Offset,
-    /// One past the last place that the peer may use.
+    /// End of the advertised window (exclusive).
     edge: Offset,
-    /// Everything before has been read.
+    /// Offset of the first unread byte.
     read: Offset,
-    /// The place of the peer's FIN, once it is known; till then behind every other.
+    /// Offset of the peer's FIN. The largest offset until it is known.
     fin: Offset,
     early: Ranges,
     policy: AckPolicy,
     window: Window,
     scale: u8,
-    /// What the last acknowledgement said.
+    /// Number of the last acknowledgement.
     pub(crate) acknowledged: Offset,
     /// An acknowledgement is owed at once.
     pub(crate) owed_now: bool,
-    /// To be reported once (RFC 2883).
+    /// Duplicate range to report once (RFC 2883).
     twice: Option<(Offset, Offset)>,
     pub(crate) duplicates: Option<Duplicates>,
     pub(crate) sack: bool,
@@ -84,7 +84,7 @@ impl Receiver {
         }
     }
 
-    /// Begins anew in the memory that is there.
+    /// Resets the state, reusing the allocated memory.
     pub(crate) fn reset(&mut self, profile: &Profile) {
         let mut early = std::mem::take(&mut self.early);
         early.clear();
@@ -94,10 +94,10 @@ impl Receiver {
         };
     }
 
-    /// The peer's SYN has come; segments of at most `mss` bytes follow.
+    /// Handles the peer's SYN. Segments of at most `mss` bytes follow.
     pub(crate) fn open(&mut self, mss: u32, scale: u8, sack: bool) {
         self.next = 1;
-        // What a SYN offered before the peer's was known counts from the peer's first byte.
+        // A window that a SYN advertised before the peer's SYN arrived counts from the peer's first byte.
         self.edge += 1;
         self.acknowledged = self.acknowledged.max(1);
         self.scale = scale.min(14);
@@ -107,7 +107,7 @@ impl Receiver {
         self.sack = sack;
     }
 
-    /// Bytes that the peer may still send, seen from the next one expected.
+    /// Bytes that the peer may still send, from the next one expected.
     pub(crate) fn offered(&self) -> u64 {
         self.edge.saturating_sub(self.next)
     }
@@ -116,22 +116,22 @@ impl Receiver {
         self.data_end().saturating_sub(self.read)
     }
 
-    /// Bytes of data in order.
+    /// Bytes of data received in order.
     pub(crate) fn received(&self) -> u64 {
         self.data_end().saturating_sub(1)
     }
 
-    /// One past the last byte in order; 0 before the SYN.
+    /// End of the data in order (exclusive). 0 before the SYN.
     fn data_end(&self) -> Offset {
         self.next - u64::from(self.has_closed())
     }
 
-    /// The FIN has come in order.
+    /// Returns true once the FIN has arrived in order.
     pub(crate) fn has_closed(&self) -> bool {
         self.next > self.fin
     }
 
-    /// Something has come beyond a hole.
+    /// Returns true if data or a FIN have arrived beyond a hole.
     pub(crate) fn has_hole(&self) -> bool {
         !self.early.is_empty() || (self.fin != UNKNOWN && self.next < self.fin)
     }
@@ -145,7 +145,7 @@ impl Receiver {
         }
     }
 
-    /// Data or a FIN that lies in the window at least in part. Returns the places taken.
+    /// Accepts data or a FIN at least partly in the window. Returns the offsets of the accepted data.
     pub(crate) fn take(
         &mut self,
         now: Instant,
@@ -163,7 +163,7 @@ impl Receiver {
         let fin = incoming.fin && end < self.edge.max(self.next + 1);
         let place = self.place(&incoming, &taken, fin);
         match place {
-            // Nothing of it fits: it has come before, or the window is closed.
+            // Nothing fits: all of it had been received before, or the window is closed.
             Place::Old if end > self.next => {
                 counters.refused.out_of_window += 1;
                 self.repeated(incoming.start, self.next);
@@ -177,7 +177,7 @@ impl Receiver {
                     counters.duplicate_data += u64::from(!taken.is_empty());
                     self.repeated(taken.start, taken.end);
                 }
-                // The FIN's place is reported as well (Linux; RFC 2018 speaks of data alone).
+                // The block includes the FIN's sequence number (as in Linux; RFC 2018 speaks of data alone).
                 if !self.early.add(taken.start, taken.end + u64::from(fin)) {
                     counters.refused.holes += 1;
                     self.owed_now = true;
@@ -206,7 +206,7 @@ impl Receiver {
         (!taken.is_empty()).then_some(taken)
     }
 
-    /// Data behind a FIN, or a FIN elsewhere than before.
+    /// Returns true for data after a FIN, or a FIN at a different offset.
     fn contradicts(&self, incoming: &Incoming, end: Offset) -> bool {
         match self.fin {
             UNKNOWN => incoming.fin && self.early.end().unwrap_or(0).max(self.next) > end,
@@ -261,7 +261,7 @@ impl Receiver {
         }
     }
 
-    /// The application reads; returns how many bytes there were.
+    /// Reads application data. Returns the number of bytes read.
     pub(crate) fn read(&mut self, bytes: u64) -> u64 {
         let bytes = bytes.min(self.readable());
         self.read += bytes;
@@ -277,7 +277,7 @@ impl Receiver {
         bytes
     }
 
-    /// Lets what is due run out.
+    /// Handles an acknowledgement deadline that has passed.
     pub(crate) fn expire(&mut self, now: Instant) {
         if self.policy.deadline() <= now {
             self.policy.expired(now);
@@ -285,7 +285,7 @@ impl Receiver {
         }
     }
 
-    /// The next thing that happens by itself.
+    /// Time of the next timer.
     #[inline]
     pub(crate) fn deadline(&self) -> Instant {
         let ack = self.policy.deadline();
@@ -295,7 +295,7 @@ impl Receiver {
         }
     }
 
-    /// The window of a segment that leaves now, and its field; the edge moves.
+    /// Returns the window field of a segment that leaves now, and moves the edge.
     #[inline(always)]
     pub(crate) fn advertise(&mut self, is_syn: bool) -> u16 {
         let offer = self.window.offer(&self.room());
@@ -313,7 +313,7 @@ impl Receiver {
         field
     }
 
-    /// A segment with an acknowledgement leaves now.
+    /// Records that a segment with an acknowledgement leaves now.
     #[inline(always)]
     pub(crate) fn acknowledges(&mut self, now: Instant, has_data: bool) {
         self.acknowledged = self.next;
@@ -324,7 +324,7 @@ impl Receiver {
         }
     }
 
-    /// The blocks to report, at most `most`, newest first; what came twice before all.
+    /// Returns the SACK blocks to report, at most `most`: a duplicate range first, then the newest first.
     pub(crate) fn blocks(&mut self, most: usize) -> impl Iterator<Item = (Offset, Offset)> + '_ {
         let twice = self.twice.take();
         let early = self.early.newest_first();
@@ -334,12 +334,12 @@ impl Receiver {
             .take(if self.sack { most } else { 0 })
     }
 
-    /// How many blocks an acknowledgement leaving now would hold, at most `most`.
+    /// Number of blocks in an acknowledgement that leaves now, at most `most`.
     pub(crate) fn block_count(&self, most: usize) -> usize {
         (self.early.iter().count() + usize::from(self.twice.is_some())).min(most)
     }
 
-    /// What is missing of `start..end`, where that is a single hole.
+    /// Returns the missing part of `start..end` if it is a single hole.
     pub(crate) fn only_hole(&self, start: Offset, end: Offset) -> Option<Range<Offset>> {
         let (mut from, mut only) = (start.max(self.next), None);
         let pieces = self.early.iter().chain([(end, end)]);
@@ -353,7 +353,7 @@ impl Receiver {
         only
     }
 
-    /// Whether an acknowledgement leaving now would hold blocks.
+    /// Returns true if an acknowledgement that leaves now would hold blocks.
     pub(crate) fn has_blocks(&self) -> bool {
         self.sack && (!self.early.is_empty() || self.twice.is_some())
     }

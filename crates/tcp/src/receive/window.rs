@@ -1,48 +1,46 @@
-//! The window a receiver offers, and when opening it is worth a segment of its own.
+//! The receiver's advertised window, and the condition for a separate window update.
 //!
-//! Bytes and edges only; the header's field and its scale are made by [`Window::field`]. The edge
-//! once offered is never pulled back (RFC 9293, section 3.8.6).
+//! Handles bytes and edges only; [`Window::field`] computes the header's scaled field. An advertised edge never moves
+//! back (RFC 9293, section 3.8.6).
 
 use crate::Offset;
 
 /// The largest window a header can hold unscaled.
 const FIELD: u64 = u16::MAX as u64;
 
-/// A stack's rule.
+/// A stack's rule for the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowRule {
-    /// RFC 9293, section 3.8.6.2.2: the edge stays until it can move by a full segment or half
-    /// the buffer. The next acknowledgement says so; an update goes only where less than two
-    /// segments are left to the peer, since two are acknowledged at once (section 3.8.6.3).
+    /// RFC 9293, section 3.8.6.2.2: the edge stays until it can move by a full segment or half the buffer. The next
+    /// acknowledgement advertises it. A window update leaves only if the peer has less than two segments left, since
+    /// two are acknowledged at once (section 3.8.6.3).
     Rfc,
-    /// BSD (FreeBSD 6, tcp_output.c): all there is, but nothing rather than less than a
-    /// segment and a quarter of the buffer. An update goes once the edge can move by two
-    /// segments or half the buffer; asked after each read, which makes every third segment of a
-    /// steady reader be acknowledged by one.
+    /// BSD (FreeBSD 6, tcp_output.c): advertises all free space, but zero if it is less than both a segment and a
+    /// quarter of the buffer. An update leaves once the edge can move by two segments or half the buffer. Checked after
+    /// each read, so a steady reader sends an update for every third segment.
     Bsd,
-    /// The same offer (FreeBSD 14, tcp_output.c), but no update while an acknowledgement is delayed,
-    /// which will carry it. Two segments are enough only where the buffer holds eight at most, or the
-    /// window is an eighth of it at most; else an update goes once the edge can move by a quarter of
-    /// the buffer.
+    /// The same window (FreeBSD 14, tcp_output.c), but no update while a delayed acknowledgement will carry it. Two
+    /// segments are enough only if the buffer holds at most eight, or the window is at most an eighth of the buffer.
+    /// Otherwise an update leaves once the edge can move by a quarter of the buffer.
     BsdQuarter,
-    /// Linux (`__tcp_select_window` in tcp_output.c, `tcp_cleanup_rbuf` in tcp.c): whole segments
-    /// where nothing is scaled, rounded up to the scale where it is; nothing rather than less
-    /// than a segment or a sixteenth of the buffer. An update goes once the window has doubled.
+    /// Linux (`__tcp_select_window` in tcp_output.c, `tcp_cleanup_rbuf` in tcp.c): whole segments without scaling,
+    /// rounded up to the scale with it. Zero if the space is less than a segment or a sixteenth of the buffer. An
+    /// update leaves once the window has doubled.
     Linux {
-        /// Where the offer begins; it grows by two segments with every arrival of at least 128
-        /// bytes until it is the buffer (`rcv_ssthresh`, `tcp_grow_window`).
+        /// Initial window. It grows by two segments with every arrival of at least 128 bytes up to the buffer size
+        /// (`rcv_ssthresh`, `tcp_grow_window`).
         first: u64,
     },
 }
 
-/// What a receiver's buffer holds, and what it has promised.
+/// Content of a receiver's buffer, and its advertised window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Bytes in order and not read yet.
     pub unread: u64,
-    /// Bytes out of order. Linux keeps them in the same buffer, BSD beside it.
+    /// Bytes out of order. Linux keeps them in the same buffer, BSD outside it.
     pub early: u64,
-    /// The edge offered last: one past the last byte that the peer may send.
+    /// Edge advertised last: one past the last byte that the peer may send.
     pub edge: Offset,
     /// The next byte expected.
     pub next: Offset,
@@ -61,12 +59,12 @@ pub struct Window {
     buffer: u64,
     mss: u64,
     shift: u8,
-    /// Linux: the most that is offered so far.
+    /// Linux: current upper limit of the window.
     ceiling: u64,
 }
 
 impl Window {
-    /// A buffer of so many bytes, for segments of at most `mss`; nothing is scaled yet.
+    /// Creates the window of a buffer of `buffer` bytes for segments of at most `mss`, without scaling.
     pub fn new(rule: WindowRule, buffer: u64, mss: u32) -> Self {
         let ceiling = match rule {
             WindowRule::Linux { first } => first.min(buffer),
@@ -81,18 +79,18 @@ impl Window {
         }
     }
 
-    /// Both ends have agreed on scales; ours is `shift`, at most 14 (RFC 7323, section 2.3).
+    /// Sets the agreed window scale of this end, at most 14 (RFC 7323, section 2.3).
     pub fn scale(&mut self, shift: u8) {
         self.shift = shift.min(14);
     }
 
-    /// The segments to come are of at most `mss` bytes.
+    /// Sets the maximum size of the segments to come.
     pub fn resize(&mut self, mss: u32) {
         self.mss = u64::from(mss).max(1);
     }
 
-    /// A segment of so many bytes has come in order. Returns whether the offer has grown, which
-    /// in Linux is worth an acknowledgement at once.
+    /// Handles an arriving segment of `bytes` bytes. Returns true if the limit of the window has grown. Linux
+    /// acknowledges that at once.
     pub fn arrived(&mut self, bytes: u32) -> bool {
         if bytes < 128 || self.ceiling >= self.buffer {
             return false;
@@ -101,7 +99,7 @@ impl Window {
         true
     }
 
-    /// How many bytes from [`Room::next`] to offer now, never less than was offered.
+    /// Window to advertise now, in bytes from [`Room::next`]. Never less than advertised before.
     #[inline]
     pub fn offer(&self, room: &Room) -> u64 {
         let (offered, most) = (room.offered(), FIELD << self.shift);
@@ -136,8 +134,8 @@ impl Window {
         }
     }
 
-    /// Whether the window that can be offered now is worth a segment; asked after a read. `delayed`
-    /// says that an acknowledgement waits for its timer.
+    /// Returns true if the window justifies a separate update. Called after a read. `delayed` is true while an
+    /// acknowledgement waits for its timer.
     pub fn update_due(&self, room: &Room, delayed: bool) -> bool {
         let (offered, window) = (room.offered(), self.offer(room));
         let opens = window - offered;
@@ -158,8 +156,7 @@ impl Window {
         }
     }
 
-    /// The header's field for a window: Linux offers multiples of the scale, the others lose what
-    /// does not fit it.
+    /// Header field of a window. Linux's windows are multiples of the scale; the others are rounded down.
     pub fn field(&self, window: u64) -> u16 {
         (window >> self.shift).min(FIELD) as u16
     }
@@ -218,7 +215,7 @@ mod tests {
         assert!(!window.update_due(&offering(20_000, 10_001), false));
         assert!(window.update_due(&offering(20_000, 10_000), false));
         assert!(!window.update_due(&offering(20_000, 10_000), true));
-        // Little is left to the peer: two segments are enough.
+        // The peer has little left: two segments are enough.
         assert!(!window.update_due(&offering(1_000, 36_105), false));
         assert!(window.update_due(&offering(1_000, 36_104), false));
         let small = Window::new(WindowRule::BsdQuarter, 8 * u64::from(MSS), MSS);
@@ -252,8 +249,8 @@ mod tests {
     }
 
     proptest! {
-        /// The edge never moves back; what is offered fits the field and, where nothing was
-        /// promised before, the buffer (Linux rounds up to its scale).
+        /// The edge never moves back. The window fits the field and, without an earlier promise, the buffer (Linux
+        /// rounds up to its scale).
         #[test]
         fn nothing_promised_is_taken_back(
             buffer in 1u64..1 << 22, shift in 0u8..15, unread in 0u64..1 << 22, early in 0u64..1 << 20,
@@ -274,8 +271,8 @@ mod tests {
             }
         }
 
-        /// A reader that empties its buffer always gets the peer going again (no silly or closed
-        /// window for ever): RFC 1122, section 4.2.3.3.
+        /// A reader that empties its buffer always lets the peer continue. No small or closed window persists: RFC
+        /// 1122, section 4.2.3.3.
         #[test]
         fn an_empty_buffer_opens_a_closed_window(buffer in 64u64..1 << 20, mss in 1u32..9000, next in 1u64..1 << 40) {
             for rule in RULES {

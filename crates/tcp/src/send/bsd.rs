@@ -1,13 +1,13 @@
-//! Recovery as BSD does it: FreeBSD 6.0's tcp_input.c, tcp_output.c and tcp_sack.c.
+//! BSD's loss recovery: FreeBSD 6.0's tcp_input.c, tcp_output.c and tcp_sack.c.
 //!
-//! A place to send from (`next`) is pulled back after a timeout and everything from there is sent
-//! again (go-back-N), skipping what is SACKed; in fast recovery the window is inflated (without
-//! SACK) or counts what recovery itself has sent (with it). A duplicate acknowledgement counts
-//! only if its window is the last one's: the quirk that makes one out of three a mere update.
+//! A timeout pulls `next` back, and everything from there is sent again (go-back-N) except SACKed segments. Fast
+//! recovery inflates the window (without SACK) or counts the bytes that recovery itself has sent (with SACK). A
+//! duplicate acknowledgement counts only if its window equals the last one. This quirk turns one duplicate in three
+//! into a mere window update.
 //!
-//! Simplified: segments sent again keep their borders (BSD cuts anew), a repair is sent whole or
-//! not at all, header prediction only saves time, and the bandwidth-delay limiter
-//! (`net.inet.tcp.inflight`) is left out.
+//! Simplified: retransmitted segments keep their boundaries (BSD cuts them again), a repair is sent whole or not at
+//! all, there is no header prediction (it only saves time), and the bandwidth-delay limiter (`net.inet.tcp.inflight`)
+//! is omitted.
 
 use posthaste_units::{Instant, Span};
 
@@ -46,8 +46,8 @@ impl Sender {
         self.bsd_duplicate(now, counters);
     }
 
-    /// Marks what is SACKed; true where something is new. Below the acknowledgement there are no
-    /// holes, and a D-SACK is not understood.
+    /// Marks SACKed segments. Returns true if any is new. There are no holes below the acknowledgement, and a D-SACK is
+    /// ignored.
     fn bsd_take_sack(&mut self, ack: &Ack<'_>) -> bool {
         let mut news = false;
         for (start, end) in ack.blocks.iter().copied() {
@@ -66,12 +66,12 @@ impl Sender {
         news
     }
 
-    /// One past the highest place that has come: `snd_fack`.
+    /// End of the highest SACKed segment: `snd_fack`.
     fn bsd_reached(&self) -> Offset {
         self.board.highest_sacked().unwrap_or(self.una)
     }
 
-    /// Early retransmit counts fewer where fewer can come (RFC 5827, section 3.2).
+    /// Duplicate threshold. Early retransmit lowers it if fewer duplicates can arrive (RFC 5827, section 3.2).
     fn bsd_threshold(&self) -> u32 {
         let out = self.board.len() as u32;
         let few = self.rules.early_retransmit.is_some() && out < 4 && self.unsent() == 0;
@@ -82,8 +82,8 @@ impl Sender {
         }
     }
 
-    /// Early retransmit by SACK (RFC 5827, section 3.2): all but one have come, though an
-    /// acknowledgement that was due anyway told of it.
+    /// Early retransmit by SACK (RFC 5827, section 3.2): all segments but one have arrived, as an acknowledgement of
+    /// new data reports.
     fn bsd_is_early(&self) -> bool {
         let (out, come) = (self.board.len() as u32, self.board.sacked_segments());
         self.rules.early_retransmit.is_some()
@@ -142,7 +142,7 @@ impl Sender {
         self.rearm(now, false);
     }
 
-    /// Something new is acknowledged.
+    /// Handles an acknowledgement of new data.
     fn bsd_advance(&mut self, now: Instant, ack: &Ack<'_>, counters: &mut Counters) {
         let mss = u64::from(self.agreed.mss);
         let acked = ack.number - self.una;
@@ -200,7 +200,7 @@ impl Sender {
         }
     }
 
-    /// Takes off what is acknowledged and its round-trip time; returns bytes and segments.
+    /// Removes acknowledged segments and takes the round-trip time. Returns bytes and segments.
     fn bsd_take_off(&mut self, now: Instant, ack: &Ack<'_>) -> (u64, u32) {
         let (mut segments, mut timed) = (0, None);
         while let Some(sent) = self.board.acknowledge(ack.number) {
@@ -230,7 +230,7 @@ impl Sender {
         self.next = self.max;
     }
 
-    /// The retransmission timer has run out (`tcp_timer_rexmt`).
+    /// Handles an expired retransmission timer (`tcp_timer_rexmt`).
     pub(super) fn bsd_timed_out(&mut self, now: Instant) {
         if self.backoff == 1 {
             let ticks = |span: Span| span.as_nanos() / self.tick.as_nanos().max(1);
@@ -277,7 +277,7 @@ impl Sender {
         Some(self.send_fresh(now, chunk))
     }
 
-    /// From `next` on, skipping what is SACKed.
+    /// Retransmits from `next` on, skipping SACKed segments.
     fn bsd_go_back(&mut self, now: Instant, window: u64, counters: &mut Counters) -> Option<Chunk> {
         let first = self.board.at(self.next);
         let index = (first..self.board.len())
@@ -298,7 +298,7 @@ impl Sender {
         chunk
     }
 
-    /// Holes first, then new data, within what the window leaves of what recovery has sent.
+    /// Sends holes first, then new data, within the window less the bytes sent in recovery.
     fn bsd_transmit_by_sack(
         &mut self,
         now: Instant,

@@ -1,9 +1,9 @@
-//! Holding back: a burst of one segment waits for the next acknowledgement (Linux tcp_output.c,
-//! `tcp_tso_should_defer`, as it is since 6.18 and in the stable series of that time).
+//! Deferred sending: a burst of one segment waits for the next acknowledgement (Linux tcp_output.c,
+//! `tcp_tso_should_defer`, as since 6.18 and in the stable series of that time).
 //!
-//! Today's Linux hands its device two segments or more at a time and prefers to wait where the window
-//! leaves only one, provided that an acknowledgement is due. It shows where two acknowledgements
-//! come within a millisecond: the second lets nothing out.
+//! Current Linux passes at least two segments at a time to its device. If the window leaves only one and an
+//! acknowledgement is due, it prefers to wait. The effect is visible if two acknowledgements arrive within a
+//! millisecond: the second releases nothing.
 
 use posthaste_units::{Instant, Span};
 
@@ -11,16 +11,16 @@ use super::Sender;
 use super::episode::Phase;
 use crate::profile::Engine;
 
-/// Only so soon after something was sent, and for an acknowledgement that is due so soon.
+/// Longest time since the last send, and longest time to the expected acknowledgement.
 const SOON: Span = Span::from_millis(1);
 
-/// A window of which so much is free is used at once (net.ipv4.tcp_tso_win_divisor = 3).
+/// Part of the window (a third) that is used at once if free (net.ipv4.tcp_tso_win_divisor = 3).
 const THIRDS: u64 = 3;
 
 impl Sender {
-    /// Whether new data waits although the congestion window leaves `left` bytes.
+    /// Returns true if new data waits although the congestion window leaves `left` bytes.
     ///
-    /// Bursts are of two segments (net.ipv4.tcp_min_tso_segs = 2), as they are below some 35 Mbit/s.
+    /// Bursts have two segments (net.ipv4.tcp_min_tso_segs = 2), as below some 35 Mbit/s.
     pub(super) fn defers(&mut self, now: Instant, left: u64) -> bool {
         if !matches!(self.rules.engine, Engine::Pipe { defers: true, .. }) {
             return false;

@@ -1,5 +1,5 @@
-//! Which segments are lost: by what has come beyond them (RFC 6675, FACK, NewReno), and earlier
-//! where little is out (RFC 5827). By time is `rack`'s.
+//! Loss detection by later segments that arrived (RFC 6675, FACK, NewReno), and earlier if few segments are in flight
+//! (RFC 5827). `rack` detects losses by time.
 
 use posthaste_units::{Instant, Span};
 
@@ -11,7 +11,7 @@ use crate::Counters;
 use crate::profile::Engine;
 
 impl Sender {
-    /// Without SACK a duplicate stands for a segment that has come (`tcp_add_reno_sack`).
+    /// Counts a duplicate as an arrived segment if there is no SACK (`tcp_add_reno_sack`).
     pub(super) fn add_duplicate(&mut self, news: &mut News) {
         if self.agreed.sack || !news.duplicate {
             return;
@@ -27,7 +27,7 @@ impl Sender {
         news.delivered.1 += 1;
     }
 
-    /// Marks what is lost, by RACK where it acts, by NewReno without SACK.
+    /// Marks lost segments, by RACK if enabled, or by NewReno without SACK.
     pub(super) fn identify(&mut self, now: Instant, news: &mut News) {
         if self.board.is_empty() {
             return;
@@ -49,7 +49,7 @@ impl Sender {
         }
     }
 
-    /// Segments from the first to the highest that has come: what duplicates prove.
+    /// Number of segments up to the highest that arrived, as proven by duplicates.
     fn proven(&self) -> u32 {
         let sacked = self.board.sacked_segments();
         if !self.agreed.sack || sacked == 0 {
@@ -66,7 +66,7 @@ impl Sender {
         matches!(self.rules.engine, Engine::Pipe { fack: true, .. }) && !self.episode.reordered
     }
 
-    /// `tcp_time_to_recover`.
+    /// Returns true if recovery must begin (`tcp_time_to_recover`).
     pub(super) fn is_time_to_recover(&mut self, now: Instant, news: &News) -> bool {
         if self.board.lost_segments() > 0 {
             return true;
@@ -77,8 +77,8 @@ impl Sender {
         self.is_early(now, news)
     }
 
-    /// Early retransmit (RFC 5827, section 3.2): fewer than four are out, nothing can follow, and
-    /// all but one have come. RACK, which tells by time, needs no such count.
+    /// Early retransmit (RFC 5827, section 3.2): fewer than four segments are in flight, nothing can follow, and all
+    /// but one have arrived. RACK decides by time and needs no such count.
     fn is_early(&mut self, now: Instant, news: &News) -> bool {
         let Some(rule) = self.rules.early_retransmit.filter(|_| !self.has_rack()) else {
             return false;
@@ -105,7 +105,7 @@ impl Sender {
         false
     }
 
-    /// The delay of an early retransmit is over, and nothing has come.
+    /// Starts recovery after the delay of an early retransmit.
     pub(super) fn early_expired(&mut self, now: Instant, counters: &mut Counters) {
         if self.phase() < Phase::Recovery && !self.board.is_empty() {
             self.enter_recovery(counters);
@@ -115,8 +115,8 @@ impl Sender {
         self.rearm(now, false);
     }
 
-    /// Marks by what has come beyond (RFC 6675, IsLost; Linux `tcp_mark_head_lost`); the first
-    /// segment where recovery `begins`.
+    /// Marks losses by later arrivals (RFC 6675, IsLost; Linux `tcp_mark_head_lost`). Also marks the first segment if
+    /// recovery `begins`.
     pub(super) fn mark_by_count(&mut self, dubious: bool, begins: bool) {
         if self.has_rack() || !dubious || !self.agreed.sack {
             if begins && !self.has_rack() {

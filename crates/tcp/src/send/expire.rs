@@ -1,4 +1,4 @@
-//! What happens when the sender's timer runs out, and how it is set again.
+//! Expiry and restart of the sender's timer.
 
 use posthaste_units::{Instant, Span};
 
@@ -7,20 +7,20 @@ use super::timer::Purpose;
 use crate::Counters;
 use crate::profile::Engine;
 
-/// What a timer leads to.
+/// Result of an expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expired {
-    /// The connection goes on.
+    /// The connection continues.
     Fine,
-    /// It has been tried often enough.
+    /// The limit of retransmissions is reached.
     GaveUp,
 }
 
-/// RTO restart acts while fewer segments are out than fast retransmit needs (RFC 7765, section 4).
+/// RTO restart applies while fewer segments are in flight than fast retransmit needs (RFC 7765, section 4).
 const RESTART_BELOW: usize = 4;
 
 impl Sender {
-    /// Lets the timer run out if it is due.
+    /// Handles the timer if it is due.
     pub(crate) fn expire(&mut self, now: Instant, counters: &mut Counters) -> Expired {
         let Some(timer) = self.timer.filter(|timer| timer.due <= now) else {
             return Expired::Fine;
@@ -63,9 +63,8 @@ impl Sender {
         Expired::Fine
     }
 
-    /// Sets the timer that what is out needs: a probe's where the rules have one, else the
-    /// retransmission timer's (RFC 6298, section 5; Linux `tcp_rearm_rto`). `advancing` says that
-    /// an acknowledgement has moved the first segment.
+    /// Sets the timer for the data in flight: a probe's if the rules have one, else the retransmission timer (RFC 6298,
+    /// section 5; Linux `tcp_rearm_rto`). `advancing` is true if an acknowledgement has moved the first segment.
     pub(super) fn rearm(&mut self, now: Instant, advancing: bool) {
         let Some(first) = self.board.get(0) else {
             if !self.timer_is(Purpose::Persist) {
@@ -91,7 +90,7 @@ impl Sender {
         self.set_timer(now, span, Purpose::Retransmit);
     }
 
-    /// Sets the retransmission timer where none runs.
+    /// Sets the retransmission timer if no timer runs.
     pub(super) fn ensure_timer(&mut self, now: Instant) {
         if self.timer.is_none() || self.timer_is(Purpose::Persist) {
             self.rearm(now, false);

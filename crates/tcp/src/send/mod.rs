@@ -1,8 +1,8 @@
-//! The sending half: what is written, what may be sent, what has come of it.
+//! The sending half: written data, data to send, and acknowledgements.
 //!
-//! This file has what all stacks share: the stream's places, the peer's window, the timer, small
-//! segments, round-trip times. What an acknowledgement means is `bsd`'s or `pipe`'s, what is sent
-//! next `transmit`'s; `scoreboard` counts, `congestion` and `reduction` say how much may be out.
+//! This file holds the parts common to all stacks: stream offsets, the peer's window, the timer, small segments,
+//! round-trip times. `bsd` or `pipe` processes acknowledgements, and `transmit` selects the next segment. `scoreboard`
+//! counts segments; `congestion` and `reduction` limit the bytes in flight.
 
 mod bsd;
 pub mod congestion;
@@ -33,28 +33,28 @@ use timer::{Purpose, Timer};
 pub(crate) use expire::Expired;
 pub(crate) use transmit::Chunk;
 
-/// The first timeout of data where a SYN had to be sent again (RFC 6298, section 5, (5.7)).
+/// The first timeout of data after a retransmitted SYN (RFC 6298, section 5, (5.7)).
 const UNMEASURED: Span = Span::from_secs(3);
 
-/// An acknowledgement, its numbers unwrapped.
+/// An acknowledgement with unwrapped sequence numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ack<'a> {
     pub(crate) number: Offset,
     /// The window in bytes.
     pub(crate) window: u64,
-    /// Where the segment that brought it stands in the peer's stream.
+    /// Offset of the acknowledging segment in the peer's stream.
     pub(crate) seq: Offset,
-    /// It has data, or a FIN.
+    /// The segment has data or a FIN.
     pub(crate) carries: bool,
     pub(crate) blocks: &'a [(Offset, Offset)],
-    /// The timestamp echoed, and how long ago it was sent.
+    /// The echoed timestamp and its age.
     pub(crate) echo: Option<(u32, Span)>,
 }
 
-/// What both ends have agreed on, as far as sending goes.
+/// Negotiated options that affect sending.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Agreed {
-    /// Payload of a full segment.
+    /// Payload of a full segment in bytes.
     pub(crate) mss: u32,
     pub(crate) sack: bool,
     pub(crate) parity: bool,
@@ -78,13 +78,13 @@ pub(crate) struct Sender {
     /// The timestamp that the last acknowledgement echoed.
     echoed: Option<u32>,
     agreed: Agreed,
-    /// Everything before is acknowledged.
+    /// Everything before this offset is acknowledged.
     pub(crate) una: Offset,
-    /// What is sent next; pulled back by BSD's timeout.
+    /// Next offset to send. BSD's timeout pulls it back.
     next: Offset,
-    /// One past the last place ever sent.
+    /// End of the sequence numbers ever sent (exclusive).
     pub(crate) max: Offset,
-    /// One past the last byte written.
+    /// End of the written data (exclusive).
     pub(crate) written: Offset,
     /// A FIN follows the last byte.
     pub(crate) closing: bool,
@@ -98,25 +98,25 @@ pub(crate) struct Sender {
     rtt: Rtt,
     congestion: Congestion,
     reduction: Reduction,
-    /// Doublings of the timeout; and timeouts since something was acknowledged.
+    /// Doublings of the timeout; and timeouts since the last acknowledgement of new data.
     backoff: u32,
     in_row: u32,
     timer: Option<Timer>,
     episode: Episode,
-    /// Sending stopped last because of the congestion window; what was out then, and until what
-    /// place that holds (`tcp_cwnd_validate`).
+    /// The congestion window was the last limit on sending; the segments in flight then; and the offset until which
+    /// these values hold (`tcp_cwnd_validate`).
     limited: bool,
     most_out: usize,
     limited_until: Offset,
-    /// When something was last sent or received.
+    /// Time of the last arrival, and of the last transmission.
     heard: Instant,
     spoke: Instant,
-    /// The tail's copies have been sent up to here.
+    /// End of the data whose tail copies have been sent.
     copied: Offset,
-    /// Parity covers everything before.
+    /// Parity covers everything before this offset.
     covered: Offset,
     probes: u32,
-    /// A window probe is to be sent; one of a byte beyond `max` has been.
+    /// A window probe must be sent; a probe of one byte beyond `max` has been sent.
     probe_now: bool,
     probed: bool,
 }
@@ -176,7 +176,7 @@ impl Sender {
         }
     }
 
-    /// Begins anew in the memory that is there.
+    /// Resets the state, reusing the allocated memory.
     pub(crate) fn reset(&mut self, profile: &Profile) {
         let mut board = std::mem::take(&mut self.board);
         board.clear();
@@ -186,7 +186,7 @@ impl Sender {
         };
     }
 
-    /// Both SYNs are acknowledged. `rtt` is what the handshake took, where that is known.
+    /// Opens the sender once both SYNs are acknowledged. `rtt` is the round-trip time of the handshake, if known.
     pub(crate) fn open(
         &mut self,
         profile: &Profile,
@@ -210,7 +210,7 @@ impl Sender {
         }
     }
 
-    /// The first flight is a single segment.
+    /// Limits the first flight to a single segment.
     pub(crate) fn begin_with_one(&mut self) {
         self.congestion
             .resize(self.agreed.mss, u64::from(self.agreed.mss));
@@ -220,7 +220,7 @@ impl Sender {
         self.no_delay = no_delay;
     }
 
-    /// One past the last place that the peer can have seen.
+    /// End of the sequence numbers that the peer can have seen (exclusive).
     pub(crate) const fn shown(&self) -> Offset {
         self.max + self.probed as u64
     }
@@ -233,12 +233,12 @@ impl Sender {
         self.una > self.written
     }
 
-    /// Places written and never sent, the FIN's included.
+    /// Sequence numbers written and never sent, including the FIN's.
     const fn unsent(&self) -> u64 {
         (self.written + self.closing as u64).saturating_sub(self.max)
     }
 
-    /// False where nothing waits to be sent, nor to be sent again: most of the time.
+    /// Returns false if nothing waits for transmission or retransmission. That is the usual case.
     pub(crate) fn may_send(&self) -> bool {
         let repeats = self.phase() != Phase::Open || self.board.has_unrepaired();
         let tail = self.rules.tail_copies > 0 || self.rules.tail_parity > 0;
@@ -265,12 +265,12 @@ impl Sender {
         self.largest_window
     }
 
-    /// The retransmission timeout as it is now.
+    /// The current retransmission timeout.
     pub(crate) fn timeout(&self) -> Span {
         self.rtt.timeout_after(self.backoff)
     }
 
-    /// What is on its way, as the profile counts.
+    /// Bytes in flight, as the profile counts them.
     pub(crate) fn in_flight(&self) -> u64 {
         match self.rules.engine {
             Engine::Bsd { .. } => self.next - self.una,
@@ -281,7 +281,7 @@ impl Sender {
         }
     }
 
-    /// Segments that duplicates have told of, where there is no SACK.
+    /// Segments that duplicates have reported as arrived, without SACK.
     fn reno_sacked(&self) -> u32 {
         if self.agreed.sack {
             0
@@ -290,7 +290,7 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement of something that was sent, or that says nothing new.
+    /// Handles an acknowledgement of sent data, or one without new information.
     #[inline(always)]
     pub(crate) fn acknowledged(&mut self, now: Instant, ack: &Ack<'_>, counters: &mut Counters) {
         self.book_probe(now, ack.number);
@@ -317,8 +317,8 @@ impl Sender {
         }
     }
 
-    /// RFC 9293, section 3.10.7.4: the window of the newest segment counts. True where it is
-    /// taken for an update, as Linux does (`tcp_may_update_window`).
+    /// Takes the window of the newest segment (RFC 9293, section 3.10.7.4). Returns true if the segment counts as a
+    /// window update, as in Linux (`tcp_may_update_window`).
     fn update_window(&mut self, ack: &Ack<'_>) -> bool {
         let same = ack.seq == self.window_from.0;
         let changes = if self.any_window {
@@ -355,13 +355,13 @@ impl Sender {
         });
     }
 
-    /// When something happens by itself.
+    /// Time of the next timer.
     #[inline]
     pub(crate) fn deadline(&self) -> Instant {
         self.timer.map_or(Instant::FAR_FUTURE, |timer| timer.due)
     }
 
-    /// A round-trip time. Only a fresh one ends the back-off (RFC 6298, section 5).
+    /// Records a round-trip time. Only a new one ends the back-off (RFC 6298, section 5).
     fn sample(&mut self, rtt: Span, ack: &Ack<'_>) {
         self.rtt.sample(rtt, ack.number, self.max);
         self.backoff = 0;
@@ -380,7 +380,7 @@ impl Sender {
         }
     }
 
-    /// After a pause the window is what the profile leaves of it.
+    /// Reduces the window after a pause, as the profile requires.
     fn resume(&mut self, now: Instant) {
         if self.una == self.max && self.max > 1 {
             let since = match self.rules.engine {
@@ -391,7 +391,7 @@ impl Sender {
         }
     }
 
-    /// Written by the application.
+    /// Adds data written by the application.
     pub(crate) fn write(&mut self, now: Instant, bytes: u64) {
         if bytes > 0 {
             self.resume(now);

@@ -1,12 +1,12 @@
-//! Recovery by marks and a pipe: Linux (tcp_input.c, `tcp_ack` and `tcp_fastretrans_alert`) and,
-//! with other rules, RFC 6675 and RFC 6582.
+//! Recovery with marks and a pipe: Linux (tcp_input.c, `tcp_ack` and `tcp_fastretrans_alert`) and, with other rules,
+//! RFC 6675 and RFC 6582.
 //!
-//! Detectors mark segments as lost, the scoreboard says how much is out, and what is marked is
-//! sent again before anything new. Without SACK each duplicate stands for a segment that has
-//! come. Marking by time is `rack`'s, taking back is `undo`'s.
+//! Detectors mark segments as lost, the scoreboard counts bytes in flight, and marked segments are sent again before
+//! anything new. Without SACK each duplicate stands for an arrived segment. `rack` marks by time, and `undo` reverts
+//! reductions.
 //!
-//! Simplified: congestion signals (ECN), path MTU probes, SACK reneging beyond what a timeout does and
-//! Linux's collapsing of segments are left out; a segment is SACKed whole or not at all.
+//! Not modelled: congestion signals (ECN), path MTU probes, SACK reneging beyond the effect of a timeout, and Linux's
+//! collapsing of segments. A segment is SACKed as a whole or not at all.
 
 use posthaste_units::{Instant, Span};
 
@@ -18,30 +18,30 @@ use super::{Ack, Sender};
 use crate::profile::{Engine, RoundTrips};
 use crate::{Counters, Offset};
 
-/// What one acknowledgement has brought: Linux's FLAG_*.
+/// Effect of one acknowledgement: Linux's FLAG_*.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct News {
     /// It moved `una`.
     pub(super) advanced: bool,
     /// It ended fast recovery.
     ended: bool,
-    /// Nothing but a repetition.
+    /// A mere repetition.
     pub(super) duplicate: bool,
     /// Charges and segments newly acknowledged or SACKed.
     pub(super) delivered: (u64, u32),
     pub(super) sacked: u32,
-    /// Of these some that were never sent again and lie before `recover`: FLAG_ORIG_SACK_ACKED.
+    /// Some of these were never sent again and lie before `recover`: FLAG_ORIG_SACK_ACKED.
     pub(super) original: bool,
     pub(super) dsack: bool,
-    /// A retransmission was found lost.
+    /// A retransmission was marked lost.
     pub(super) repeat_lost: bool,
-    /// The retransmission timer is to be set anew.
+    /// The retransmission timer must be restarted.
     pub(super) timer: bool,
-    /// When the first and the last of what is acknowledged were sent, if all were sent once.
+    /// Transmission times of the first and last acknowledged segments, if all were sent once.
     sent: Option<(Instant, Instant)>,
-    /// When the first of what is SACKed was, if it was sent once.
+    /// Transmission time of the first SACKed segment, if it was sent once.
     sack_sent: Option<Instant>,
-    /// The lowest place that came late without having been sent again.
+    /// The lowest offset acknowledged late without a retransmission.
     late: Option<Offset>,
 }
 
@@ -83,7 +83,7 @@ impl Sender {
         self.control(now, ack, &news, (flight, clean));
     }
 
-    /// What an acknowledgement says of what is out.
+    /// Processes the information of an acknowledgement about segments in flight.
     fn listen(&mut self, now: Instant, ack: &Ack<'_>, news: &mut News, counters: &mut Counters) {
         let reached = self.board.highest_sacked().unwrap_or(self.una);
         news.advanced = ack.number > self.una;
@@ -95,14 +95,15 @@ impl Sender {
         }
     }
 
-    /// The congestion window after an acknowledgement (`tcp_cong_control`).
+    /// Updates the congestion window after an acknowledgement (`tcp_cong_control`).
     fn control(&mut self, now: Instant, ack: &Ack<'_>, news: &News, (flight, clean): (u64, bool)) {
         if self.phase() == Phase::Recovery {
             let out = self.in_flight();
             let window = self.reduction.acked(news.delivered.0, out, clean);
             self.congestion.set_window(window);
         } else if news.advanced && !(news.ended && self.reduction.is_at_once()) {
-            // RFC 6582, section 3.2, step 3: what ends recovery sets the window and grows nothing.
+            // RFC 6582, section 3.2, step 3: the acknowledgement that ends recovery sets the window without further
+            // growth.
             let mut progress = self.progress(now, news.delivered, ack);
             progress.rtt = news.sent.map(|sent| now.since(sent.1));
             progress.in_flight = match self.limit {
@@ -113,7 +114,7 @@ impl Sender {
         }
     }
 
-    /// Marks what is SACKed, and looks for a D-SACK (RFC 2883; Linux `tcp_sacktag_write_queue`).
+    /// Marks SACKed segments, and detects a D-SACK (RFC 2883; Linux `tcp_sacktag_write_queue`).
     fn take_sack(&mut self, now: Instant, ack: &Ack<'_>, news: &mut News, counters: &mut Counters) {
         let mut blocks = ack.blocks;
         if let Some((start, end)) = blocks.first().copied() {
@@ -157,7 +158,7 @@ impl Sender {
         }
     }
 
-    /// A segment is acknowledged, or SACKed for the first time.
+    /// Handles a segment that is acknowledged, or SACKed for the first time.
     fn heard_of(&mut self, now: Instant, sent: &super::scoreboard::Sent, news: &mut News) {
         news.delivered.0 += u64::from(sent.charge);
         news.delivered.1 += 1;
@@ -168,7 +169,7 @@ impl Sender {
         self.rack_heard(now, sent);
     }
 
-    /// Takes off what is acknowledged (`tcp_clean_rtx_queue`).
+    /// Removes acknowledged segments (`tcp_clean_rtx_queue`).
     fn take_off(&mut self, now: Instant, ack: &Ack<'_>, news: &mut News) {
         if !news.advanced {
             return;
@@ -188,7 +189,7 @@ impl Sender {
         self.una = ack.number;
         self.next = self.max.max(self.una);
         if !self.agreed.sack && segments > 0 {
-            // One acknowledges the hole, the rest were told of by duplicates.
+            // One segment fills the hole. Duplicates have reported the rest.
             let told = self.episode.duplicates;
             self.episode.duplicates = told.saturating_sub(segments - 1);
             let mss = u64::from(self.agreed.mss);
@@ -197,9 +198,8 @@ impl Sender {
         }
     }
 
-    /// Round-trip times (Linux `tcp_ack_update_rtt`): from a segment sent once, else from the
-    /// timestamp echoed, and never from what may have been sent twice. Stacks until 2014 took the
-    /// timestamp first.
+    /// Measures the round-trip time (Linux `tcp_ack_update_rtt`): from a segment sent once, else from the echoed
+    /// timestamp, and never from a segment that may have been sent twice. Stacks until 2014 preferred the timestamp.
     fn measure(&mut self, now: Instant, ack: &Ack<'_>, news: &mut News) {
         let echoed = ack.echo.filter(|_| news.advanced);
         let by_echo = echoed.map(|(_, rtt)| rtt.max(self.tick));
@@ -219,7 +219,7 @@ impl Sender {
         }
     }
 
-    /// `tcp_fastretrans_alert`.
+    /// Advances the recovery phase (`tcp_fastretrans_alert`).
     fn alert(&mut self, now: Instant, una: Offset, news: &mut News, counters: &mut Counters) {
         if self.phase() == Phase::Open {
             self.episode.first_repeat = None;
@@ -266,7 +266,7 @@ impl Sender {
         self.mark_by_count(news.duplicate || news.advanced || news.sacked > 0, false);
     }
 
-    /// Not recovering: does what has come prove a loss?
+    /// Checks outside recovery if the acknowledgement proves a loss.
     fn suspect(&mut self, now: Instant, news: &mut News, counters: &mut Counters) {
         if !self.agreed.sack && news.advanced {
             self.episode.duplicates = 0;
@@ -282,7 +282,7 @@ impl Sender {
         }
     }
 
-    /// `tcp_enter_recovery`.
+    /// Starts recovery (`tcp_enter_recovery`).
     pub(super) fn enter_recovery(&mut self, counters: &mut Counters) {
         counters.recoveries += 1;
         self.begin_undo();
@@ -291,7 +291,8 @@ impl Sender {
         self.congestion.lost(self.basis());
         let threshold = self.congestion.threshold();
         self.reduction.begin(window, threshold, self.agreed.mss);
-        // RFC 6675, section 5, (4.3): the first goes whatever is out. The others' windows see to it.
+        // RFC 6675, section 5, (4.3): the first segment leaves regardless of the bytes in flight. The windows of the
+        // other rules allow it anyway.
         self.episode.force = self.reduction.is_at_once();
         self.episode.recover = self.max;
         self.episode.rescued = 0;
@@ -302,8 +303,8 @@ impl Sender {
         }
     }
 
-    /// What the threshold becomes a share of: the smaller window where BSD's rule holds, else what
-    /// has been sent and not acknowledged, limited transmit left out (RFC 5681, equation 4).
+    /// Basis of the new threshold. With BSD's rule, the smaller window. Otherwise the bytes sent and not acknowledged,
+    /// without limited transmit (RFC 5681, equation 4).
     pub(super) fn basis(&self) -> u64 {
         if self.usable_basis {
             return self.congestion.window().min(self.window);
@@ -315,12 +316,12 @@ impl Sender {
         sent - self.una
     }
 
-    /// `tcp_end_cwnd_reduction`, and open.
+    /// Sets the window at the end of recovery (`tcp_end_cwnd_reduction`).
     fn finish_recovery(&mut self) {
         self.congestion.set_window(self.reduction.end());
     }
 
-    /// Disorder as long as something is strange (`tcp_try_keep_open`).
+    /// Sets `Disorder` while segments are SACKed, lost or sent again, else `Open` (`tcp_try_keep_open`).
     pub(super) fn keep_open(&mut self) {
         let strange = self.board.sacked_segments() > 0
             || self.reno_sacked() > 0
@@ -337,7 +338,7 @@ impl Sender {
         }
     }
 
-    /// Something came late that had not been sent again: duplicates prove less than was thought.
+    /// Raises the duplicate threshold after reordering: a segment arrived late without a retransmission.
     pub(super) fn saw_reordering(&mut self, low: Offset, reached: Offset) {
         let mss = u64::from(self.agreed.mss).max(1);
         let distance = reached.saturating_sub(low).div_ceil(mss).min(300) as u32;
@@ -345,7 +346,7 @@ impl Sender {
         self.episode.reordered = true;
     }
 
-    /// The retransmission timer has run out (`tcp_enter_loss`, `tcp_timeout_mark_lost`).
+    /// Handles an expired retransmission timer (`tcp_enter_loss`, `tcp_timeout_mark_lost`).
     pub(super) fn pipe_timed_out(&mut self, now: Instant) {
         if !self.agreed.sack {
             self.episode.duplicates = 0;
@@ -426,7 +427,7 @@ impl Sender {
         Some(chunk)
     }
 
-    /// Linux is not strict about the congestion window for the final FIN (`tcp_cwnd_test`).
+    /// Exempts the final FIN from the congestion window, as Linux does (`tcp_cwnd_test`).
     fn final_chunk(&self, room: u32) -> Option<Chunk> {
         if !matches!(self.rules.engine, Engine::Pipe { free_fin: true, .. }) {
             return None;
@@ -434,8 +435,8 @@ impl Sender {
         self.fresh(room, u64::MAX).filter(|chunk| chunk.fin)
     }
 
-    /// RFC 6675, section 4, NextSeg: nothing is known to be lost and nothing new can be sent. What
-    /// lies below something SACKed goes (rule 3), and once in a recovery the last segment (rule 4).
+    /// RFC 6675, section 4, NextSeg, if nothing is known to be lost and nothing new can be sent. Selects a segment
+    /// below a SACKed one (rule 3), or the last segment once per recovery (rule 4).
     fn rescue(&mut self, left: u64) -> Option<usize> {
         if !self.rules.rescue || !self.agreed.sack || self.phase() != Phase::Recovery {
             return None;
@@ -476,7 +477,7 @@ impl Sender {
         chunk
     }
 
-    /// F-RTO wanted new data and there is none: recovery as usual.
+    /// Falls back to normal recovery if F-RTO needs new data and there is none.
     fn give_up_frto(&mut self, now: Instant, counters: &mut Counters) -> Option<Chunk> {
         let waited = std::mem::take(&mut self.episode.only_new);
         if !waited || self.max > self.episode.recover {
@@ -487,7 +488,7 @@ impl Sender {
         self.repair_first(now, left, counters)
     }
 
-    /// Sends the first segment that is lost once more, if it fits what is left of the window.
+    /// Retransmits the first lost segment if the remaining window allows it.
     fn repair_first(&mut self, now: Instant, left: u64, counters: &mut Counters) -> Option<Chunk> {
         let index = self.board.first_unrepaired()?;
         if u64::from(self.board.get(index)?.charge) > left {
@@ -496,7 +497,8 @@ impl Sender {
         self.pipe_repair(now, index, counters)
     }
 
-    /// Whether the window is what stops sending (`tcp_cwnd_validate`).
+    /// Updates the record of the limit on sending. `limited` is true if the congestion window stops it
+    /// (`tcp_cwnd_validate`).
     fn validate(&mut self, limited: bool) {
         let out = self.board.len();
         if self.una >= self.limited_until || limited || (!self.limited && out > self.most_out) {

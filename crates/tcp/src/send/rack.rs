@@ -1,5 +1,5 @@
-//! RACK and the tail loss probe (RFC 8985), as Linux does them (tcp_recovery.c; in tcp_output.c
-//! `tcp_schedule_loss_probe` and `tcp_send_loss_probe`).
+//! RACK and tail loss probe (RFC 8985) as in Linux (tcp_recovery.c; in tcp_output.c `tcp_schedule_loss_probe` and
+//! `tcp_send_loss_probe`).
 
 use posthaste_units::{Instant, Span};
 
@@ -11,11 +11,11 @@ use super::transmit::{Chunk, Repair};
 use super::{Ack, Sender};
 use crate::Counters;
 
-/// Added to what RACK waits: Linux's `TCP_TIMEOUT_MIN_US`.
+/// Added to RACK's waiting time: Linux's `TCP_TIMEOUT_MIN_US`.
 const TIMER_MARGIN: Span = Span::from_millis(2);
-/// Recoveries for which a widened window is kept: `TCP_RACK_RECOVERY_THRESH`.
+/// Recoveries during which a widened window stays: `TCP_RACK_RECOVERY_THRESH`.
 const KEEP: u32 = 16;
-/// Quarters of the shortest round-trip time at most.
+/// Largest reordering window in quarters of the shortest round-trip time.
 const MOST_STEPS: u32 = 255;
 
 impl Sender {
@@ -23,7 +23,7 @@ impl Sender {
         self.rules.rack && self.agreed.sack
     }
 
-    /// A segment has been acknowledged or SACKed (`tcp_rack_advance`).
+    /// Handles a segment that was acknowledged or SACKed (`tcp_rack_advance`).
     pub(super) fn rack_heard(&mut self, now: Instant, sent: &Sent) {
         let rtt = now.since(sent.sent);
         let shortest = self.rtt.minimum().unwrap_or_default();
@@ -39,7 +39,7 @@ impl Sender {
         }
     }
 
-    /// D-SACKs widen the window, recoveries without them narrow it (`tcp_rack_update_reo_wnd`).
+    /// Adapts the reordering window: D-SACKs widen it, recoveries without them narrow it (`tcp_rack_update_reo_wnd`).
     pub(super) fn rack_learn(&mut self, ack: &Ack<'_>, news: &News) {
         let rack = &mut self.episode.rack;
         rack.steps = rack.steps.max(1);
@@ -65,8 +65,8 @@ impl Sender {
         (shortest / 4 * steps).min(smoothed)
     }
 
-    /// Marks what was sent so long before something that has come that it must be lost; returns
-    /// how long to wait for the rest (`tcp_rack_detect_loss`).
+    /// Marks segments as lost that were sent too long before an arrived one. Returns the waiting time for the rest
+    /// (`tcp_rack_detect_loss`).
     fn rack_detect(&mut self, now: Instant) -> Span {
         let Some(latest) = self.episode.rack.latest else {
             return Span::ZERO;
@@ -94,7 +94,7 @@ impl Sender {
         wait
     }
 
-    /// True where a timer was set for what may only be late (`tcp_rack_mark_lost`).
+    /// Marks losses. Returns true if a timer was set for segments that may only be late (`tcp_rack_mark_lost`).
     pub(super) fn rack_mark(&mut self, now: Instant) -> bool {
         if !std::mem::take(&mut self.episode.rack.advanced) {
             return false;
@@ -107,7 +107,7 @@ impl Sender {
         true
     }
 
-    /// What was only late has had its time (`tcp_rack_reo_timeout`).
+    /// Handles the expired reordering timer (`tcp_rack_reo_timeout`).
     pub(super) fn rack_expired(&mut self, now: Instant, counters: &mut Counters) {
         let before = self.in_flight();
         self.rack_detect(now);
@@ -120,8 +120,7 @@ impl Sender {
         self.rearm(now, false);
     }
 
-    /// Sets a probe's timer instead of the retransmission timer, where the rules allow one
-    /// (`tcp_schedule_loss_probe`).
+    /// Sets a probe's timer instead of the retransmission timer, if the rules allow one (`tcp_schedule_loss_probe`).
     #[inline]
     pub(super) fn schedule_probe(&mut self, now: Instant, age: Span, advancing: bool) -> bool {
         let Some(rule) = self.rules.tail_probe else {
@@ -152,8 +151,8 @@ impl Sender {
         true
     }
 
-    /// The probe's timer has run out: new data if there is any, else the last segment once more
-    /// (`tcp_send_loss_probe`). At most one is out.
+    /// Handles the probe's timer: schedules new data if there is any, else the last segment again
+    /// (`tcp_send_loss_probe`). At most one probe is in flight.
     pub(super) fn probe_tail(&mut self, now: Instant) {
         if self.board.is_empty() {
             return;
@@ -162,7 +161,7 @@ impl Sender {
         self.set_timer(now, self.timeout(), Purpose::Retransmit);
     }
 
-    /// Sends it, and the retransmission timer begins anew.
+    /// Sends the probe, and restarts the retransmission timer.
     pub(super) fn send_probe(
         &mut self,
         now: Instant,
@@ -185,7 +184,7 @@ impl Sender {
         chunk
     }
 
-    /// What an acknowledgement says of a probe (`tcp_process_tlp_ack`).
+    /// Evaluates an acknowledgement after a probe (`tcp_process_tlp_ack`).
     pub(super) fn probe_answered(&mut self, ack: &Ack<'_>, news: &News) {
         let Some((reach, repeated)) = self.episode.probe else {
             return;
@@ -196,7 +195,7 @@ impl Sender {
         if !repeated || news.dsack {
             self.episode.probe = None;
         } else if ack.number > reach {
-            // The probe repaired a loss that nothing else has shown: the window pays for it.
+            // The probe repaired a loss that had no other sign: reduce the window.
             self.episode.probe = None;
             self.congestion.lost(self.basis());
             let threshold = self.congestion.threshold();

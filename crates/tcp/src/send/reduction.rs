@@ -1,19 +1,19 @@
-//! The window during recovery: how what is out comes down to the new threshold.
+//! The window during recovery: reduction of the bytes in flight to the new threshold.
 //!
-//! Entered when something was lost, asked after every acknowledgement until all is acknowledged
-//! that was out then. What is sent within the window, and when recovery ends, the sender decides.
+//! Starts after a loss and is updated with every acknowledgement until all data in flight at that time are
+//! acknowledged. The sender decides about the data sent within the window and about the end of recovery.
 
-/// A way from the old window to the new.
+/// A rule for the transition from the old window to the new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReductionRule {
-    /// RFC 6675, section 5: the threshold at once; sending waits until less is out.
+    /// RFC 6675, section 5: the threshold at once. Sending waits until fewer bytes are in flight.
     AtOnce,
-    /// Linux until 3.1 (`tcp_cwnd_down`; Mathis, Semke, Mahdavi 1999): a segment less for every
-    /// second acknowledgement, and never more than a segment above what is out.
+    /// Linux until 3.1 (`tcp_cwnd_down`; Mathis, Semke, Mahdavi 1999): a segment less for every second acknowledgement,
+    /// and at most a segment more than the bytes in flight.
     RateHalving,
-    /// RFC 6937, proportional rate reduction (Linux since 3.2, `tcp_cwnd_reduction`).
+    /// Proportional rate reduction, RFC 6937 (Linux since 3.2, `tcp_cwnd_reduction`).
     Proportional {
-        /// How fast the window comes back once less is out than the threshold.
+        /// Speed of growth once fewer bytes are in flight than the threshold.
         bound: Bound,
     },
 }
@@ -21,11 +21,11 @@ pub enum ReductionRule {
 /// RFC 6937's bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// Packet conservation: no more than was delivered (CRB).
+    /// Packet conservation: at most the bytes delivered (CRB).
     Conservative,
     /// One segment more than was delivered (SSRB).
     SlowStart,
-    /// Linux since 4.2: SSRB while acknowledgements advance and nothing more gets lost, else CRB.
+    /// Linux since 4.2: SSRB while acknowledgements advance and no further loss is found, else CRB.
     Heuristic,
 }
 
@@ -34,10 +34,10 @@ pub enum Bound {
 pub struct Reduction {
     rule: ReductionRule,
     mss: u64,
-    /// Where it leads to.
+    /// Window at the end of the reduction.
     threshold: u64,
     window: u64,
-    /// The window when something was lost: RFC 6937's `RecoverFS`, as Linux has it.
+    /// The window at the time of the loss: RFC 6937's `RecoverFS`, as in Linux.
     before: u64,
     delivered: u64,
     sent: u64,
@@ -45,7 +45,7 @@ pub struct Reduction {
 }
 
 impl Reduction {
-    /// Nothing to recover from.
+    /// Creates the state without a recovery.
     pub const fn new(rule: ReductionRule) -> Self {
         Self {
             rule,
@@ -59,12 +59,12 @@ impl Reduction {
         }
     }
 
-    /// The window is the threshold from the first moment on.
+    /// Returns true if the window equals the threshold from the start.
     pub const fn is_at_once(&self) -> bool {
         matches!(self.rule, ReductionRule::AtOnce)
     }
 
-    /// Recovery begins: from a window of so many bytes down to `threshold`.
+    /// Starts a recovery: from a window of `window` bytes down to `threshold`.
     pub fn begin(&mut self, window: u64, threshold: u64, mss: u32) {
         *self = Self {
             mss: u64::from(mss).max(1),
@@ -78,10 +78,9 @@ impl Reduction {
         };
     }
 
-    /// An acknowledgement in recovery, the one that begins it included: so many bytes were newly
-    /// acknowledged or SACKed (a duplicate without SACK counts as a segment), so many are out now;
-    /// `clean` says that the cumulative acknowledgement advanced and nothing more was found lost.
-    /// Returns the window.
+    /// Handles an acknowledgement in recovery, including the one that begins it. `delivered` bytes were newly
+    /// acknowledged or SACKed (a duplicate without SACK counts as a segment); `in_flight` bytes are in flight now.
+    /// `clean` means that the cumulative acknowledgement advanced and no further loss was found. Returns the window.
     pub fn acked(&mut self, delivered: u64, in_flight: u64, clean: bool) -> u64 {
         self.window = match self.rule {
             ReductionRule::AtOnce => self.threshold,
@@ -103,7 +102,7 @@ impl Reduction {
         self.window.saturating_sub(less).min(in_flight + self.mss)
     }
 
-    /// RFC 6937, section 3, in whole segments (Linux) where everything is given in such.
+    /// RFC 6937, section 3, in whole segments (Linux) if all inputs are whole segments.
     fn proportional(&mut self, delivered: u64, in_flight: u64, clean: bool, bound: Bound) -> u64 {
         if delivered == 0 {
             return self.window;
@@ -127,7 +126,7 @@ impl Reduction {
         in_flight + send.max(least)
     }
 
-    /// Rounded up to segments where the windows are made of such.
+    /// Rounds up to segments if the windows are whole segments.
     const fn whole(&self, bytes: u64) -> u64 {
         if self.before.is_multiple_of(self.mss) && self.threshold.is_multiple_of(self.mss) {
             bytes.next_multiple_of(self.mss)
@@ -136,12 +135,12 @@ impl Reduction {
         }
     }
 
-    /// So many bytes were sent or sent again in recovery.
+    /// Adds `bytes` that were sent or sent again in recovery.
     pub fn sent(&mut self, bytes: u64) {
         self.sent += bytes;
     }
 
-    /// Recovery is over: the window to go on with.
+    /// Returns the window after recovery.
     pub const fn end(&self) -> u64 {
         match self.rule {
             ReductionRule::RateHalving if self.window < self.threshold => self.window,
@@ -157,8 +156,9 @@ mod tests {
 
     const M: u64 = 1000;
 
-    /// A loss of one in a window of `window` segments: who is told of every other one sends by the
-    /// rule. Returns when the segments left, as numbers of acknowledgements.
+    /// Loses `losses` segments of a window of `window` segments. The sender follows the rule at each acknowledgement of
+    /// the rest. Returns the times of transmission, as numbers of acknowledgements, and the segments in flight at the
+    /// end.
     fn recovery(rule: ReductionRule, window: u64, losses: u64) -> (Vec<u64>, u64) {
         let threshold = window / 2;
         let mut reduction = Reduction::new(rule);
@@ -177,21 +177,21 @@ mod tests {
         (sent, out)
     }
 
-    /// RFC 6937, section 4, the worked example: of 20 segments one is lost, the window goes from
-    /// 20 to 10: one segment leaves for every second acknowledgement, ten in all.
+    /// RFC 6937, section 4, the worked example: one of 20 segments is lost, and the window falls from 20 to 10. One
+    /// segment leaves for every second acknowledgement, ten in all.
     #[test]
     fn proportional_as_in_the_example() {
         for bound in [Bound::Conservative, Bound::SlowStart, Bound::Heuristic] {
             let (sent, out) = recovery(ReductionRule::Proportional { bound }, 20, 1);
-            // At the seventeenth as much is out as may be, and what is left follows.
+            // At the seventeenth the bytes in flight reach the limit. The rest follows.
             let expected: Vec<u64> = (0..8).map(|n| 1 + 2 * n).chain([18, 19]).collect();
             assert_eq!(sent, expected, "{bound:?}");
             assert_eq!(out, 10);
         }
     }
 
-    /// RFC 6937, section 4: when a burst was lost, the conservative bound sends what was
-    /// delivered, the other one segment more each time up to the threshold.
+    /// RFC 6937, section 4: after the loss of a burst, the conservative bound sends the delivered amount. The other
+    /// bound sends one segment more each time up to the threshold.
     #[test]
     fn bounds_differ_after_a_burst() {
         let (conservative, out) = recovery(
@@ -224,9 +224,8 @@ mod tests {
     }
 
     proptest! {
-        /// RFC 6937, section 3: PRR sends no more than was delivered (a segment more per
-        /// acknowledgement with SSRB), and it always sends the first retransmission. No rule
-        /// lets more out than was.
+        /// RFC 6937, section 3: PRR sends at most the delivered amount (a segment more per acknowledgement with SSRB),
+        /// and always sends the first retransmission. No rule exceeds the former bytes in flight.
         #[test]
         fn recovery_never_bursts(
             window in 2u64..100, threshold in 1u64..100,

@@ -1,55 +1,55 @@
-//! Round-trip times smoothed, and the retransmission timeout made of them.
+//! Smoothed round-trip times and the retransmission timeout.
 //!
-//! Which segments may be timed at all (Karn's rule, timestamps) is left to the sender. Stacks differ in three things that decide results: in the scale on which they compute
-//! (BSD and old Linux in ticks, cut off), in how a falling round-trip time counts (Linux: hardly), and in what is
-//! added at the end (RFC 6298: at least a second; BSD: 200 ms always; Linux: at least 200 ms).
+//! The sender decides which segments may be timed (Karn's rule, timestamps). Three differences between stacks decide
+//! results:
+//! - the scale of the computation: BSD and old Linux count in ticks, rounded down;
+//! - the weight of a falling round-trip time: small in Linux;
+//! - the lower bound or addition: at least a second in RFC 6298, always 200 ms more in BSD, at least 200 ms in Linux.
 
 use posthaste_units::Span;
 
 use crate::Offset;
 
-/// How samples are smoothed.
+/// Smoothing of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RttRule {
     /// RFC 6298, section 2: gains 1/8 and 1/4, in nanoseconds.
     Rfc6298,
-    /// BSD (FreeBSD 6, `tcp_xmit_timer` in tcp_input.c): in ticks of the timeout's granularity,
-    /// the mean kept 32-fold and the deviation 16-fold. A measured time counts one tick more.
+    /// BSD (FreeBSD 6, `tcp_xmit_timer` in tcp_input.c): in ticks of the timeout's granularity, the mean in units of
+    /// 1/32 and the deviation in units of 1/16. A measured time counts one tick more.
     Bsd,
-    /// Linux (`tcp_rtt_estimator` in tcp_input.c): the gains of RFC 6298, but the deviation grows
-    /// with 1/32 where the round-trip time falls; the timeout takes the largest deviation within a
-    /// round trip and lets go of it by a quarter per round trip.
+    /// Linux (`tcp_rtt_estimator` in tcp_input.c): the gains of RFC 6298, but the deviation grows with 1/32 while the
+    /// round-trip time falls. The timeout uses the largest deviation within a round trip; this value decays by a
+    /// quarter per round trip.
     Linux {
-        /// What is counted in: a jiffy until 3.14, a microsecond since.
+        /// Unit of the computation: a jiffy until 3.14, a microsecond since.
         unit: Span,
     },
 }
 
-/// From smoothed times to a timeout: `smoothed + max(4 deviations, floor, granularity) + slop`,
-/// within its bounds.
+/// Timeout from smoothed times: `smoothed + max(4 deviations, floor, granularity) + slop`, within its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeoutRule {
-    /// Before the first sample.
+    /// Timeout before the first sample.
     pub initial: Span,
-    /// The shortest timeout (RFC 6298: 1 s); BSD holds to it before it adds the slop.
+    /// Shortest timeout (RFC 6298: 1 s). BSD applies it before it adds the slop.
     pub minimum: Span,
     /// Added to every timeout: BSD's `tcp_rexmit_slop`.
     pub slop: Span,
-    /// The least that four deviations count for: Linux's `TCP_RTO_MIN`.
+    /// Lower bound of four deviations: Linux's `TCP_RTO_MIN`.
     pub variance_floor: Span,
-    /// The clock's granularity (RFC 6298, section 2): BSD counts in it, Linux rounds up to it.
+    /// Granularity of the clock (RFC 6298, section 2). BSD counts in it, Linux rounds up to it.
     pub granularity: Span,
-    /// The longest timeout.
+    /// Longest timeout.
     pub maximum: Span,
-    /// How often it is doubled at most (BSD's `tcp_backoff`), up to 32, where every timeout has long
-    /// been the longest.
+    /// Maximum number of doublings (BSD's `tcp_backoff`), up to 32. Every timeout has reached the longest before that.
     pub doublings: u32,
 }
 
-/// Longest round-trip time believed; a stack's arithmetic would overflow some time beyond.
+/// Longest accepted round-trip time. A stack's arithmetic would overflow some time beyond it.
 const LONGEST: Span = Span::from_secs(3600);
 
-/// What a sender knows of its round-trip time.
+/// State of the round-trip time of a sender.
 #[derive(Clone, Debug)]
 pub struct Rtt {
     rule: RttRule,
@@ -62,14 +62,14 @@ pub struct Rtt {
     smoothed: i64,
     /// The mean deviation on the rule's scale.
     deviation: i64,
-    /// Linux: the largest deviation of this round trip, and the one that the timeout is made of.
+    /// Linux: the largest deviation of this round trip, and the one used for the timeout.
     largest: i64,
     variance: i64,
     round_end: Offset,
 }
 
 impl Rtt {
-    /// Nothing measured yet.
+    /// Creates the state without a sample.
     pub const fn new(rule: RttRule, timeouts: TimeoutRule) -> Self {
         Self {
             rule,
@@ -85,8 +85,8 @@ impl Rtt {
         }
     }
 
-    /// A segment sent `rtt` ago was acknowledged; everything below `acked` is acknowledged now,
-    /// and `next` is sent next: a round trip lasts until `next` is passed.
+    /// Adds a sample: a segment sent `rtt` ago was acknowledged. Everything below `acked` is acknowledged now, and
+    /// `next` is the next offset to send. A round trip lasts until `next` is passed.
     pub fn sample(&mut self, rtt: Span, acked: Offset, next: Offset) {
         let rtt = rtt.min(LONGEST);
         self.minimum = Some(self.minimum.map_or(rtt, |least| least.min(rtt)));
@@ -127,7 +127,7 @@ impl Rtt {
             self.deviation = (self.deviation + error.abs() - (self.deviation >> 2)).max(1);
         }
         let ticks = |ticks: i64| Span::from_nanos(ticks as u64 * tick);
-        // Cut off to no tick at all, a timeout would stay nothing however often it is doubled.
+        // A timeout rounded down to zero ticks would stay zero however often it doubles.
         let value = (((self.smoothed >> 3) + self.deviation) >> 2).max(1);
         self.value = ticks(value).max(self.timeouts.minimum);
         (self.value + self.timeouts.slop).max(ticks(rtt + 2))
@@ -163,15 +163,15 @@ impl Rtt {
             .max(self.timeouts.minimum)
     }
 
-    /// The timer ran out `times` times in a row. BSD then distrusts what it knows: after the
-    /// fourth it takes the next sample for a first one (FreeBSD 6, `tcp_timer_rexmt`).
+    /// Handles `times` expiries in a row. From the fourth on BSD discards the smoothed time and treats the next sample
+    /// as the first (FreeBSD 6, `tcp_timer_rexmt`).
     pub fn backed_off(&mut self, times: u32) {
         if self.rule == RttRule::Bsd && times > 3 {
             self.smoothed = 0;
         }
     }
 
-    /// Nothing could be measured: the timeout is at least so long until something is.
+    /// Sets a lower bound of the timeout until the first sample.
     pub fn doubt(&mut self, timeout: Span) {
         if self.minimum.is_none() {
             self.timeout = self.timeout.max(timeout);
@@ -179,7 +179,7 @@ impl Rtt {
         }
     }
 
-    /// The smoothed round-trip time, once there is one.
+    /// Smoothed round-trip time, once there is a sample.
     pub fn smoothed(&self) -> Option<Span> {
         self.minimum?;
         let smoothed = self.smoothed as u64;
@@ -190,19 +190,18 @@ impl Rtt {
         }))
     }
 
-    /// The shortest round-trip time seen.
+    /// Shortest round-trip time measured.
     pub const fn minimum(&self) -> Option<Span> {
         self.minimum
     }
 
-    /// The retransmission timeout without back-off.
+    /// Retransmission timeout without back-off.
     pub const fn timeout(&self) -> Span {
         self.timeout
     }
 
-    /// The retransmission timeout after it ran out `times` times in a row: doubled each time
-    /// (RFC 6298, section 5.5) up to the longest, as often as the rule allows; BSD does not double
-    /// its slop.
+    /// Retransmission timeout after `times` expiries in a row: doubled each time (RFC 6298, section 5.5) up to the
+    /// longest, as often as the rule allows. BSD does not double its slop.
     pub fn timeout_after(&self, times: u32) -> Span {
         let factor = 1_u64 << times.min(self.timeouts.doublings).min(32);
         let doubled = match (self.rule, times) {
@@ -263,7 +262,7 @@ mod tests {
         rtt
     }
 
-    /// RFC 6298, (2.2) and (2.3), by hand: R = 400 ms, then R' = 600 ms.
+    /// RFC 6298, (2.2) and (2.3), computed by hand: R = 400 ms, then R' = 600 ms.
     #[test]
     fn the_standard_by_hand() {
         let first = after(RttRule::Rfc6298, RFC, &[ms(400)]);
@@ -277,8 +276,7 @@ mod tests {
         assert_eq!(after(RttRule::Rfc6298, RFC, &[ms(10)]).timeout(), ms(1000));
     }
 
-    /// What stacks have after one exchange at 30 ms: RFC 6298's `R + 4 R/2` with BSD's tick and
-    /// slop, and with Linux's floor.
+    /// Timeouts after one exchange at 30 ms: RFC 6298's `R + 4 R/2` with BSD's tick and slop, and with Linux's floor.
     #[test]
     fn after_one_sample() {
         assert_eq!(
@@ -301,7 +299,7 @@ mod tests {
         assert_eq!(rfc, Span::from_micros(887_500 + 4 * 600_000));
     }
 
-    /// The largest deviation of a round trip counts, and is let go of by a quarter per round trip.
+    /// The largest deviation of a round trip counts and decays by a quarter per round trip.
     #[test]
     fn linux_keeps_the_largest_deviation_of_a_round_trip() {
         let mut rtt = Rtt::new(MICROSECONDS, LINUX);
@@ -385,7 +383,7 @@ mod tests {
             let exact = mean + 4.0 * deviation;
             prop_assert!((rfc.smoothed().unwrap().as_millis_f64() - mean).abs() < 1e-3);
             prop_assert!((rfc.timeout().as_millis_f64() - exact.max(1000.0)).abs() < 1e-3);
-            // A tick more at first, and what is cut off: a few ticks in all.
+            // One tick more at first, and rounding: a few ticks in all.
             let timeout = bsd.timeout().as_millis_f64();
             let last = samples[samples.len() - 1] as f64;
             prop_assert!((timeout - (exact.max(30.0) + 200.0).max(last + 3.0)).abs() < 12.0, "{timeout} {exact}");

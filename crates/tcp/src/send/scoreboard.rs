@@ -1,9 +1,8 @@
-//! What has been sent and not acknowledged, segment by segment.
+//! Segments sent and not acknowledged.
 //!
-//! Detectors mark, the scoreboard counts: `in flight = out - sacked - lost + sent again`. Each
-//! segment has a charge in bytes; stacks that count segments charge a short one as a full one.
-//! A SACK block that covers a part of a segment says nothing here; stacks split the segment, but
-//! no receiver among the profiles acknowledges parts.
+//! Detectors mark segments, the scoreboard counts: `in flight = out - sacked - lost + sent again`. Each segment has a
+//! charge in bytes. Stacks that count segments charge a short one as a full one. A SACK block over a part of a segment
+//! has no effect here. Stacks split the segment, but no receiver among the profiles acknowledges parts.
 
 use std::collections::VecDeque;
 
@@ -11,23 +10,23 @@ use posthaste_units::Instant;
 
 use crate::Offset;
 
-/// One segment that is out.
+/// One unacknowledged segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) start: Offset,
-    /// One past its last place, the FIN's included.
+    /// End of the segment (exclusive), including the FIN.
     pub(crate) end: Offset,
     pub(crate) fin: bool,
-    /// What it counts for in a window.
+    /// Bytes that it counts for in a window.
     pub(crate) charge: u32,
     pub(crate) first_sent: Instant,
-    /// When it was last sent.
+    /// Time of the last transmission.
     pub(crate) sent: Instant,
-    /// How often it was sent again.
+    /// Number of retransmissions.
     pub(crate) repeats: u32,
     pub(crate) sacked: bool,
     pub(crate) lost: bool,
-    /// Sent again since it was marked lost, and nothing has been heard of that.
+    /// Sent again since it was marked lost, and not acknowledged since.
     pub(crate) out_again: bool,
 }
 
@@ -68,7 +67,7 @@ pub(crate) struct Scoreboard {
     again: Sum,
     /// Lost and not sent again.
     unrepaired: Sum,
-    /// How often a segment has been marked as lost.
+    /// Number of times that a segment has been marked as lost.
     marked: u64,
 }
 
@@ -86,7 +85,7 @@ impl Scoreboard {
         self.sent.is_empty()
     }
 
-    /// Segments out, SACKed ones included.
+    /// Unacknowledged segments, including SACKed ones.
     pub(crate) fn len(&self) -> usize {
         self.sent.len()
     }
@@ -99,7 +98,7 @@ impl Scoreboard {
         self.sent.iter()
     }
 
-    /// The first segment that ends beyond `offset`.
+    /// Index of the first segment that ends beyond `offset`.
     pub(crate) fn at(&self, offset: Offset) -> usize {
         self.sent.partition_point(|sent| sent.end <= offset)
     }
@@ -109,12 +108,12 @@ impl Scoreboard {
         self.sent.push_back(sent);
     }
 
-    /// On its way, as far as marks tell.
+    /// Bytes in flight, as derived from the marks.
     pub(crate) fn in_flight(&self) -> u64 {
         (self.out + self.again.charge).saturating_sub(self.sacked.charge + self.lost.charge)
     }
 
-    /// Charges of the segments sent again of which nothing has been heard.
+    /// Charges of the retransmitted segments that are not acknowledged.
     pub(crate) fn again(&self) -> u64 {
         self.again.charge
     }
@@ -131,12 +130,12 @@ impl Scoreboard {
         self.again.segments
     }
 
-    /// How often a segment has been marked as lost so far.
+    /// Number of times that a segment has been marked as lost.
     pub(crate) fn marked(&self) -> u64 {
         self.marked
     }
 
-    /// Takes off the first segment where `ack` covers it whole; a part is cut off in place.
+    /// Removes the first segment if `ack` covers all of it. Otherwise trims the acknowledged part in place.
     pub(crate) fn acknowledge(&mut self, ack: Offset) -> Option<Sent> {
         let first = self.sent.front_mut()?;
         if first.end > ack {
@@ -150,7 +149,7 @@ impl Scoreboard {
         Some(first)
     }
 
-    /// Changes a segment's marks; false where that changes nothing.
+    /// Changes the marks of a segment. Returns false if nothing changes.
     fn mark(&mut self, index: usize, change: impl Fn(Marks) -> Marks) -> bool {
         let Some(sent) = self.sent.get_mut(index) else {
             return false;
@@ -174,7 +173,7 @@ impl Scoreboard {
         true
     }
 
-    /// SACKed: no longer lost, nor on its way. False where it was before.
+    /// Marks a segment as SACKed: no longer lost nor in flight. Returns false if it was already.
     pub(crate) fn mark_sacked(&mut self, index: usize) -> bool {
         self.mark(index, |_| Marks {
             sacked: true,
@@ -182,7 +181,7 @@ impl Scoreboard {
         })
     }
 
-    /// Lost; where it had been sent again, that is lost as well. False where nothing changes.
+    /// Marks a segment, and its retransmission, as lost. Returns false if nothing changes.
     pub(crate) fn mark_lost(&mut self, index: usize) -> bool {
         let changes = self.mark(index, |marks| match marks.sacked {
             true => marks,
@@ -195,7 +194,7 @@ impl Scoreboard {
         changes
     }
 
-    /// Nothing is lost after all; what was sent again stays out.
+    /// Clears all loss marks. Retransmissions stay in flight.
     pub(crate) fn unmark_all_lost(&mut self) {
         for index in 0..self.sent.len() {
             self.mark(index, |marks| Marks {
@@ -205,7 +204,7 @@ impl Scoreboard {
         }
     }
 
-    /// Forgets every SACK (RFC 2018, section 8).
+    /// Clears all SACK marks (RFC 2018, section 8).
     pub(crate) fn forget_sacks(&mut self) {
         for index in 0..self.sent.len() {
             self.mark(index, |marks| Marks {
@@ -215,7 +214,7 @@ impl Scoreboard {
         }
     }
 
-    /// Nothing that was sent again counts as out any more.
+    /// Excludes retransmissions from the bytes in flight.
     pub(crate) fn forget_repeats(&mut self) {
         for index in 0..self.sent.len() {
             self.mark(index, |marks| Marks {
@@ -225,7 +224,7 @@ impl Scoreboard {
         }
     }
 
-    /// Sent again at `now`; `counted` where that is on its way as a repair, not as a probe.
+    /// Records a retransmission at `now`. `counted` is true for a repair in flight, false for a probe.
     pub(crate) fn repeat(&mut self, index: usize, now: Instant, counted: bool) {
         if let Some(sent) = self.sent.get_mut(index) {
             sent.sent = now;
@@ -239,12 +238,12 @@ impl Scoreboard {
         }
     }
 
-    /// Whether any segment is lost and not sent again.
+    /// Returns true if any segment is lost and not sent again.
     pub(crate) fn has_unrepaired(&self) -> bool {
         self.unrepaired.segments > 0
     }
 
-    /// The first segment that is lost and not sent again.
+    /// Index of the first segment that is lost and not sent again.
     pub(crate) fn first_unrepaired(&self) -> Option<usize> {
         if !self.has_unrepaired() {
             return None;
@@ -254,7 +253,7 @@ impl Scoreboard {
             .position(|sent| sent.lost && !sent.out_again)
     }
 
-    /// One past the last SACKed place.
+    /// End of the last SACKed segment (exclusive).
     pub(crate) fn highest_sacked(&self) -> Option<Offset> {
         if self.sacked.segments == 0 {
             return None;

@@ -1,7 +1,7 @@
-//! What is sent next, if anything: a repair, new data, the FIN, a copy of the tail.
+//! Selection of the next segment: a repair, new data, the FIN, a copy of the tail.
 //!
-//! How much the window leaves is the engines'; what makes a segment too small to be sent
-//! (Nagle, silly windows: RFC 9293, sections 3.7.4 and 3.8.6.2.1) is the same for all.
+//! The engines decide the usable window. The rules against small segments (Nagle, silly windows: RFC 9293, sections
+//! 3.7.4 and 3.8.6.2.1) are the same for all.
 
 use posthaste_units::Instant;
 
@@ -18,11 +18,11 @@ pub(crate) struct Chunk {
     pub(crate) start: Offset,
     pub(crate) len: u32,
     pub(crate) fin: bool,
-    /// Nothing is written behind it.
+    /// No written data follows it.
     pub(crate) last: bool,
 }
 
-/// Why something is sent once more.
+/// Reason of a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repair {
     Fast,
@@ -31,7 +31,7 @@ pub(super) enum Repair {
 }
 
 impl Sender {
-    /// The next segment with data or a FIN; `room` is what options leave of a full segment.
+    /// Returns the next segment with data or a FIN. `room` is the payload that options leave of a full segment.
     #[inline(always)]
     pub(crate) fn transmit(
         &mut self,
@@ -59,8 +59,7 @@ impl Sender {
         copy
     }
 
-    /// A part of what is written and was never sent, at most `allowed` bytes beyond `max`;
-    /// none where it should wait.
+    /// Returns a part of the data that was never sent, at most `allowed` bytes beyond `max`. None if it should wait.
     pub(super) fn fresh(&self, room: u32, allowed: u64) -> Option<Chunk> {
         let data = self.written.saturating_sub(self.max);
         if data == 0 && (!self.closing || self.fin_sent()) {
@@ -87,7 +86,7 @@ impl Sender {
         })
     }
 
-    /// Payload of a full segment where `room` is left; smaller while smart framing acts.
+    /// Payload of a full segment with `room` bytes left. Smaller while smart framing applies.
     pub(super) fn frame(&self, room: u32) -> u32 {
         match self.rules.framing {
             Some(Framing { parts, below }) if self.congestion.window() < below => {
@@ -97,7 +96,7 @@ impl Sender {
         }
     }
 
-    /// Sends what was never sent.
+    /// Sends a chunk for the first time.
     pub(super) fn send_fresh(&mut self, now: Instant, chunk: Chunk) -> Chunk {
         let end = chunk.start + u64::from(chunk.len) + u64::from(chunk.fin);
         let charge = self.charge(end - chunk.start);
@@ -137,7 +136,7 @@ impl Sender {
         chunk
     }
 
-    /// Sends a segment once more.
+    /// Retransmits a segment.
     pub(super) fn send_again(
         &mut self,
         now: Instant,
@@ -167,7 +166,7 @@ impl Sender {
         Some(chunk)
     }
 
-    /// How a repair is to be counted in this phase.
+    /// Counter category of a repair in this phase.
     pub(super) fn repair(&self) -> Repair {
         match self.phase() {
             Phase::Loss => Repair::AfterTimeout,
@@ -175,7 +174,7 @@ impl Sender {
         }
     }
 
-    /// A remedy: the last segments once more, as soon as nothing is left to be sent.
+    /// Remedy: sends the last segments again as soon as nothing else is left to send.
     fn copy_tail(&mut self, now: Instant, counters: &mut Counters) -> Option<Chunk> {
         let copies = self.rules.tail_copies as usize;
         if copies == 0 || self.unsent() > 0 || self.copied >= self.max {
@@ -191,8 +190,8 @@ impl Sender {
         self.send_again(now, index, Repair::Probe, counters)
     }
 
-    /// A remedy: the parity of the last segments, once, as soon as nothing is left to be sent.
-    /// Returns what it covers, and its payload.
+    /// Remedy: sends the parity of the last segments once, as soon as nothing else is left to send. Returns the covered
+    /// range, and the payload in bytes.
     pub(crate) fn parity(&mut self, counters: &mut Counters) -> Option<(Parity, u32)> {
         let most = self.rules.tail_parity as usize;
         if most == 0 || !self.agreed.parity || self.unsent() > 0 || self.covered >= self.max {
@@ -218,12 +217,12 @@ impl Sender {
         Some((parity, len as u32))
     }
 
-    /// Whether the peer's window has room for anything of what waits.
+    /// Returns true if the peer's window has space for any of the waiting data.
     pub(super) fn fits_something(&self) -> bool {
         self.fresh(self.agreed.mss, u64::MAX).is_some()
     }
 
-    /// Nothing is out and the window holds back what waits: look from time to time.
+    /// Starts the persist timer if nothing is in flight and the peer's window blocks waiting data.
     fn watch_window(&mut self, now: Instant) {
         let waits = self.timer.is_none() && self.board.is_empty() && self.unsent() > 0;
         if waits && !self.fits_something() {
@@ -240,9 +239,9 @@ impl Sender {
         self.set_timer(now, span, Purpose::Persist);
     }
 
-    /// What fits a window too small for a segment; where it is closed, one byte beyond it, or a
-    /// place that the peer has, so that it answers. The byte is not booked as sent: unless it is
-    /// acknowledged, it leaves again with what follows it.
+    /// Builds a window probe: the data that fits in a window too small for a segment. With a closed window: one byte
+    /// beyond it, or a sequence number that the peer has already acknowledged, so that it answers. The byte does not
+    /// count as sent. Unless it is acknowledged, it leaves again with the data after it.
     fn window_probe(&mut self, now: Instant, room: u32) -> Chunk {
         let open = (self.una + self.window).saturating_sub(self.max);
         let data = self.written.saturating_sub(self.max);
@@ -268,7 +267,7 @@ impl Sender {
         }
     }
 
-    /// The peer has taken the byte of a window probe.
+    /// Records the byte of a window probe as sent once the peer has accepted it.
     pub(super) fn book_probe(&mut self, now: Instant, ack: Offset) {
         if self.probed && ack == self.max + 1 {
             let timer = self.timer;

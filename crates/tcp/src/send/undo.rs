@@ -1,5 +1,5 @@
-//! Taking back what was wrong: Eifel by timestamps (RFC 3522), D-SACK (RFC 3708), F-RTO (RFC
-//! 5682), as Linux does it (`tcp_try_undo_*` and `tcp_process_loss` in tcp_input.c).
+//! Undo of unnecessary window reductions: Eifel by timestamps (RFC 3522), D-SACK (RFC 3708) and F-RTO (RFC 5682), as in
+//! Linux (`tcp_try_undo_*` and `tcp_process_loss` in tcp_input.c).
 
 use posthaste_units::Instant;
 
@@ -10,7 +10,7 @@ use crate::clock::stamp;
 use crate::{Counters, Offset};
 
 impl Sender {
-    /// From here on retransmissions are watched (`tcp_init_undo`).
+    /// Starts to watch retransmissions (`tcp_init_undo`).
     pub(super) fn begin_undo(&mut self) {
         self.episode.undo = Some(self.una);
         let probed = self.episode.probe.is_some_and(|(_, repeated)| repeated);
@@ -18,19 +18,19 @@ impl Sender {
         self.episode.first_repeat = None;
     }
 
-    /// A segment is sent once more: when the first was matters to Eifel.
+    /// Records a retransmission. Eifel needs the time of the first one.
     pub(super) fn repeats_now(&mut self, now: Instant) {
         self.episode.undo_repeats += 1;
         let stamp = stamp(now, self.tick);
         self.episode.first_repeat.get_or_insert(stamp);
     }
 
-    /// Whether an echoed timestamp matters although nothing new is acknowledged.
+    /// Returns true if an echoed timestamp matters although no new data is acknowledged.
     pub(crate) const fn watches_echoes(&self) -> bool {
         self.episode.first_repeat.is_some()
     }
 
-    /// The acknowledgement echoes a timestamp from before the first retransmission.
+    /// Returns true if the acknowledgement echoes a timestamp from before the first retransmission.
     fn is_delayed(&self) -> bool {
         match (self.episode.first_repeat, self.echoed) {
             (Some(first), Some(echoed)) => (echoed.wrapping_sub(first) as i32) < 0,
@@ -55,8 +55,8 @@ impl Sender {
         self.episode.rack.advanced = true;
     }
 
-    /// Everything of the recovery is acknowledged; true where the phase is kept, because without
-    /// SACK late duplicates would begin another one (RFC 6582, section 3.2).
+    /// Handles the acknowledgement of all data of the recovery. Returns true if the phase stays, because without SACK
+    /// late duplicates would start another recovery (RFC 6582, section 3.2).
     pub(super) fn try_undo_recovery(&mut self, counters: &mut Counters) -> bool {
         if self.may_undo() {
             self.undo(false, counters);
@@ -71,13 +71,13 @@ impl Sender {
         false
     }
 
-    /// After an undo the window stays what it is at the end of recovery.
+    /// Keeps the window at the end of recovery after an undo.
     fn reduction_undone(&mut self) {
         let window = self.congestion.window();
         self.reduction.begin(window, window, self.agreed.mss);
     }
 
-    /// D-SACKs have shown that nothing of the episode was necessary.
+    /// Undoes the episode if D-SACKs have shown all of its retransmissions to be unnecessary.
     pub(super) fn try_undo_dsack(&mut self, counters: &mut Counters) -> bool {
         let all = self.episode.undo.is_some() && self.episode.undo_repeats == 0;
         if !self.rules.undo || !all || self.phase() == Phase::Loss {
@@ -88,7 +88,7 @@ impl Sender {
         true
     }
 
-    /// A partial acknowledgement for what was late, not for what was sent again. True where the
+    /// Handles a partial acknowledgement of late segments, as opposed to retransmitted ones. Returns true if the
     /// recovery only waits.
     pub(super) fn try_undo_partial(&mut self, una: Offset, counters: &mut Counters) -> bool {
         if !self.rules.undo || self.episode.undo.is_none() || !self.is_delayed() {
@@ -105,7 +105,7 @@ impl Sender {
         false
     }
 
-    /// A timeout that was wrong; `proven` by F-RTO.
+    /// Undoes an unnecessary timeout. `proven` is true after a proof by F-RTO.
     fn try_undo_loss(&mut self, proven: bool, counters: &mut Counters) -> bool {
         if !proven && !self.may_undo() {
             return false;
@@ -121,7 +121,7 @@ impl Sender {
         true
     }
 
-    /// An acknowledgement after a timeout (`tcp_process_loss`).
+    /// Handles an acknowledgement after a timeout (`tcp_process_loss`).
     pub(super) fn in_loss(&mut self, news: &News, counters: &mut Counters) {
         let recovered = self.una >= self.episode.recover;
         if news.advanced && self.try_undo_loss(false, counters) {

@@ -1,8 +1,8 @@
-//! TCP's options as bytes (RFC 9293, section 3.2; RFC 2018; RFC 7323).
+//! TCP options as bytes (RFC 9293, section 3.2; RFC 2018; RFC 7323).
 //!
-//! Read as Linux and the BSDs do: what is not known is skipped by its length, an impossible length
-//! ends the reading and what was read before counts, options of a SYN count in a SYN only, and
-//! what has the wrong length for its kind is not there. Written in words of four bytes, as they do.
+//! Reading follows Linux and the BSDs: unknown options are skipped by their length, and an impossible length ends the
+//! reading and keeps the options before it. SYN options count in a SYN only, and options with the wrong length for
+//! their kind are ignored. Options are written in words of four bytes, as in these stacks.
 
 use etherparse::tcp_option::{
     KIND_END, KIND_MAXIMUM_SEGMENT_SIZE, KIND_NOOP, KIND_SELECTIVE_ACK,
@@ -14,10 +14,10 @@ use crate::{Options, SackBlocks, Timestamps};
 
 /// Largest shift of a window (RFC 7323, section 2.3).
 const LARGEST_SCALE: u8 = 14;
-/// Elements at most: each option once, and what fills its words.
+/// Maximum number of elements: each option once, and padding.
 const ELEMENTS: usize = 12;
 
-/// Reads all of a header's options; at most 40 bytes, so it ends.
+/// Reads all options of a header, at most 40 bytes.
 pub(super) fn read(mut bytes: &[u8], syn: bool) -> Options {
     let mut options = Options::default();
     while let [kind, rest @ ..] = bytes {
@@ -57,12 +57,12 @@ fn note(options: &mut Options, kind: u8, data: &[u8], syn: bool) {
     }
 }
 
-/// SACK blocks, or none where the length is not that of whole blocks.
+/// Reads SACK blocks. None if the length is not that of whole blocks.
 fn blocks(data: &[u8]) -> SackBlocks {
     let mut blocks = SackBlocks::default();
     if data.len().is_multiple_of(8) {
         for [start, end] in data.chunks_exact(8).filter_map(pair) {
-            // A header has no room for a fifth.
+            // A header has no space for a fifth block.
             blocks.push(start, end);
         }
     }
@@ -78,7 +78,7 @@ fn pair(data: &[u8]) -> Option<[u32; 2]> {
     ])
 }
 
-/// The options of a header; `None` where they are more than 40 bytes.
+/// Options of a header. None if they take more than 40 bytes.
 pub(super) fn write(options: &Options) -> Option<TcpOptions> {
     use TcpOptionElement::{
         MaximumSegmentSize, Noop, SelectiveAcknowledgement, SelectiveAcknowledgementPermitted,
@@ -86,7 +86,7 @@ pub(super) fn write(options: &Options) -> Option<TcpOptions> {
     };
     let mut elements = [const { Noop }; ELEMENTS];
     let mut count = 0;
-    // A slot that nothing is put into stays a Noop.
+    // Unused slots remain Noops.
     let mut put = |words: &[TcpOptionElement]| {
         for element in words {
             elements[count] = element.clone();

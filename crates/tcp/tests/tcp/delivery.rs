@@ -1,4 +1,4 @@
-//! No byte lost, doubled or out of order, and everything ends: under loss, reordering and
+//! Delivery without loss, duplication or reordering of bytes, and termination: on links with loss, reordering and
 //! duplication, in every pairing of profiles.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ fn profiles() -> Vec<Arc<Profile>> {
         .into_iter()
         .map(|name| {
             let mut profile = profile::named(name).expect("listed");
-            // Whoever gives up after bad luck breaks no promise, but proves nothing either.
+            // An end that gives up after many losses breaks no rule, but such a run proves nothing.
             profile.handshake.retries = 1000;
             profile.handshake.syn.count = 1000;
             profile.handshake.syn_ack.count = 1000;

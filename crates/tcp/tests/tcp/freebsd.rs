@@ -1,5 +1,4 @@
-//! What makes FreeBSD 6 what it is in the packet-loss study: when it acknowledges, and which
-//! duplicates it counts.
+//! Behaviour of FreeBSD 6 in the packet-loss study: timing of acknowledgements, and counted duplicates.
 
 use std::sync::Arc;
 
@@ -8,8 +7,8 @@ use posthaste_units::Span;
 
 use crate::pair::{Application, Fate, Pair};
 
-/// A reply of nine segments to a FreeBSD client that reads at once, over a line as slow as the
-/// study's: one segment every 40 ms.
+/// A reply of nine segments to a FreeBSD client that reads at once, over a link as slow as the study's: one segment
+/// every 40 ms.
 fn reply(lost: usize) -> Pair {
     let profile = Arc::new(profile::named("freebsd-6.0").expect("listed"));
     let mut pair = Pair::new([&profile, &profile], [7, 9], Span::from_millis(10));

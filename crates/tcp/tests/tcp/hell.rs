@@ -1,5 +1,5 @@
-//! Segments from hell: whatever comes, no endpoint panics, sends without end, wakes for nothing
-//! or believes more than it offered.
+//! Random segments: for any input, no endpoint panics, sends without end, wakes without effect or accepts more than it
+//! advertised.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ enum Act {
 const OWN: u32 = u32::MAX - 500;
 const PEER: u32 = 100;
 
-/// Numbers that hurt: near what is expected, half the space away, anywhere.
+/// Critical numbers: near the expected one, half the number space away, or random.
 fn number(base: u32) -> impl Strategy<Value = u32> {
     prop_oneof![
         8 => (0u32..4000).prop_map(move |off| base.wrapping_add(off)),
@@ -113,7 +113,7 @@ fn all_profiles() -> Vec<Arc<Profile>> {
         .collect()
 }
 
-/// Handshakes that succeed, so that hell reaches what lies behind.
+/// Completes a handshake, so that random segments reach the code after it.
 fn begin(profile: &Arc<Profile>, passive: bool, now: Instant, options: Options) -> Endpoint {
     let syn = Segment {
         seq: PEER,

@@ -1,4 +1,4 @@
-//! Endpoints in virtual time, held against the standards and what stacks are known to do.
+//! Endpoints in virtual time, compared with the standards and with the known behaviour of stacks.
 
 mod delivery;
 mod freebsd;

@@ -1,5 +1,4 @@
-//! Stacks that nobody wrote: every part chosen by chance, so that parts are held to work together
-//! in any way in which they can be put together.
+//! Random stacks: every part is drawn at random, so that parts are tested in any combination.
 
 use posthaste_tcp::profile::{
     EarlyRetransmit, Engine, Framing, InitialWindow, Nagle, Profile, Recovery, RoundTrips,
@@ -20,18 +19,18 @@ const fn ms(ms: u64) -> Span {
     Span::from_millis(ms)
 }
 
-/// One of some.
+/// Draws one of the values.
 pub(crate) fn one<T: Copy>(stream: &mut Stream, of: &[T]) -> T {
     of[stream.random_range(0..of.len())]
 }
 
-/// One of those that have a name.
+/// Draws a named profile.
 pub(crate) fn named(stream: &mut Stream) -> Profile {
     let name = one(stream, &profile::names());
     profile::named(name).expect("a name from the list")
 }
 
-/// One that has none.
+/// Draws a profile with random parts.
 pub(crate) fn mixed(stream: &mut Stream) -> Profile {
     let other = named(stream);
     let segments = stream.random_range(1..12);

@@ -1,4 +1,4 @@
-//! Two endpoints and a pipe that loses, delays and doubles by position.
+//! Two endpoints and a pipe that loses, delays and duplicates segments by position.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use posthaste_tcp::{Endpoint, Profile, Segment, State};
 use posthaste_units::{Instant, Span};
 
-/// What happens to the n-th segment of one direction, n from 1.
+/// Fate of the n-th segment of one direction, n from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fate {
     pub(crate) lost: bool,
@@ -14,13 +14,13 @@ pub(crate) struct Fate {
     pub(crate) twice: bool,
 }
 
-/// What an end's application does: as soon as the connection stands, write so much, then close
-/// once it has read what it expects.
+/// Application of an end: writes `writes` bytes as soon as the connection is established, then closes once it has read
+/// the expected bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Application {
     pub(crate) writes: u64,
     pub(crate) expects: u64,
-    /// Reads at most so many bytes in an instant; 0 for all.
+    /// Maximum number of bytes read in an instant. 0 for all.
     pub(crate) reads: u64,
     written: u64,
     read: u64,
@@ -38,7 +38,7 @@ impl Application {
     }
 }
 
-/// One segment as it left.
+/// One sent segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Left {
     pub(crate) at: Instant,
@@ -52,7 +52,7 @@ pub(crate) struct Pair {
     pub(crate) applications: [Application; 2],
     pub(crate) log: Vec<Left>,
     delay: Span,
-    /// What a segment with data takes to be sent, by end, and until when the line is busy.
+    /// Transmission time of a segment with data, by end, and the end of the current transmission.
     lines: [(Span, Instant); 2],
     now: Instant,
     flying: BTreeMap<(Instant, u64), (usize, Segment)>,
@@ -60,11 +60,11 @@ pub(crate) struct Pair {
     number: u64,
 }
 
-/// More segments than any run needs: something sends without end.
+/// More segments than any run needs. Detects an endpoint that sends without end.
 const MOST: usize = 200_000;
 
 impl Pair {
-    /// End 0 connects, end 1 listens; one way takes `delay`.
+    /// Creates a pair: end 0 connects, end 1 listens. One way takes `delay`.
     pub(crate) fn new(profiles: [&Arc<Profile>; 2], isns: [u32; 2], delay: Span) -> Self {
         let began = Instant::from_nanos(1_000_000_000);
         Self {
@@ -83,12 +83,12 @@ impl Pair {
         }
     }
 
-    /// From now on the line of an end takes so long for each segment with data.
+    /// Sets the transmission time of each segment with data from an end.
     pub(crate) fn serialise(&mut self, end: usize, span: Span) {
         self.lines[end].0 = span;
     }
 
-    /// Runs until nothing is left to happen or `limit` has passed; true where both ends are over.
+    /// Runs until no event is left or `limit` has passed. Returns true if both ends are closed.
     pub(crate) fn run(&mut self, limit: Span, fate: impl Fn(usize, usize) -> Fate) -> bool {
         let until = self.now + limit;
         loop {
@@ -183,12 +183,12 @@ impl Pair {
         }
     }
 
-    /// What has been read at an end.
+    /// Bytes read at an end.
     pub(crate) fn read(&self, end: usize) -> u64 {
         self.applications[end].read
     }
 
-    /// When an end had read everything, in milliseconds since the beginning.
+    /// Time when an end had read everything, in milliseconds since the beginning.
     pub(crate) fn complete(&self, end: usize) -> f64 {
         let complete = self.applications[end].complete.expect("it had");
         complete

@@ -1,7 +1,7 @@
-//! Two endpoints, a program at each and a line between them, played in virtual time.
+//! Two endpoints, a program at each and a link between them, simulated in virtual time.
 //!
-//! Everything that passes is looked at: what must hold for any segment at any time is asserted
-//! here, so that every scenario and every random world is held to it.
+//! Checks every segment: conditions that must hold for any segment at any time are asserted here, so that every
+//! scenario and every random test is checked for them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,10 +13,10 @@ use posthaste_units::{Instant, Span};
 /// Segments that an endpoint may send within one instant: a window of the smallest ones.
 const BURST: usize = 1 << 16;
 
-/// Decides a segment's way by its number, from 1: the delay of each copy that arrives.
+/// Decides the fate of a segment by its number, from 1: the delay of each copy that arrives.
 pub(crate) type Fate = Box<dyn FnMut(u64, &Segment) -> Vec<Span>>;
 
-/// One direction.
+/// One direction of the link.
 pub(crate) struct Line {
     fate: Fate,
     /// Nanoseconds per byte of IP packet.
@@ -39,7 +39,7 @@ impl Line {
         }
     }
 
-    /// All arrive after `delay` but those at `lost`.
+    /// Creates a link that delivers all segments after `delay`, except those at `lost`.
     pub(crate) fn losing(delay: Span, lost: &[u64]) -> Self {
         let lost = lost.to_vec();
         Self::new(Box::new(move |position, _| {
@@ -50,7 +50,7 @@ impl Line {
         }))
     }
 
-    /// So many bits per second.
+    /// Sets the bandwidth in bits per second.
     pub(crate) fn at_rate(mut self, bits: u64) -> Self {
         self.byte = 8_000_000_000 / bits;
         self
@@ -84,16 +84,16 @@ impl Line {
 /// A program at one end.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
-    /// Bytes to write once `after` have been read and `wait` has passed.
+    /// Bytes to write once `after` bytes have been read and `wait` has passed.
     pub(crate) bytes: u64,
     pub(crate) after: u64,
     pub(crate) wait: Span,
     /// Bytes read at a time, and the time between two reads.
     pub(crate) chunk: u64,
     pub(crate) pause: Span,
-    /// Closes when all is written; or else when the peer has closed, too.
+    /// Closes when all is written. Otherwise only after the peer has closed, too.
     pub(crate) closes_first: bool,
-    /// When it gives up, if it does.
+    /// Time of an abort, if any.
     pub(crate) quits: Option<Instant>,
     pub(crate) written: u64,
     pub(crate) read: u64,
@@ -103,7 +103,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Reads whatever comes and closes once `bytes` are written.
+    /// Creates a program that reads everything and closes once `bytes` are written.
     pub(crate) fn writing(bytes: u64) -> Self {
         Self {
             bytes,
@@ -158,22 +158,22 @@ impl Program {
     }
 }
 
-/// What is known of one direction from looking at it.
+/// State of one direction as observed from its segments.
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    /// One past the last place sent.
+    /// End of the sent sequence numbers (exclusive).
     reached: Offset,
-    /// One past the last place that the receiver has offered, as far as that has arrived.
+    /// End of the advertised window (exclusive), as far as it has arrived.
     edge: Offset,
     mss: Option<u16>,
-    /// The SYN's window scale; none before there was a SYN.
+    /// The SYN's window scale. None before a SYN.
     shift: Option<Option<u8>>,
-    /// What the receiver said it has taken.
+    /// Ranges that the receiver has accepted.
     taken: Vec<Range<Offset>>,
     received: u64,
 }
 
-/// One segment that passed.
+/// One observed segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passed {
     pub(crate) at: Instant,
@@ -182,19 +182,19 @@ pub(crate) struct Passed {
     pub(crate) segment: Segment,
 }
 
-/// A game between end 0 and end 1.
+/// A simulation of end 0 and end 1.
 pub(crate) struct Play {
     pub(crate) now: Instant,
     pub(crate) ends: [Endpoint; 2],
     pub(crate) programs: [Program; 2],
     pub(crate) log: Vec<Passed>,
-    /// Lines by the end that sends into them.
+    /// Links by the end that sends into them.
     lines: [Line; 2],
     seen: [Seen; 2],
 }
 
 impl Play {
-    /// End 0 connects to end 1, which listens.
+    /// Creates a simulation: end 0 connects to end 1, which listens.
     pub(crate) fn new(profiles: [&Arc<Profile>; 2], isns: [u32; 2], lines: [Line; 2]) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
         Self {
@@ -210,13 +210,13 @@ impl Play {
         }
     }
 
-    /// End 1 connects as well: both at once.
+    /// Makes end 1 connect as well: simultaneous open.
     pub(crate) fn open_both(&mut self) {
         let (profile, isn) = (self.ends[1].profile().clone(), self.ends[1].isn());
         self.ends[1] = Endpoint::connect(&profile, isn, self.now);
     }
 
-    /// Plays until nothing happens any more, `until` or `steps` have passed; true in the first case.
+    /// Runs until no event is left, or `until` or `steps` is reached. Returns true in the first case.
     pub(crate) fn run(&mut self, until: Instant, steps: usize) -> bool {
         for end in [0, 1] {
             self.turn(end);
@@ -249,7 +249,7 @@ impl Play {
         false
     }
 
-    /// What passed, a line each: milliseconds, who, places, acknowledgement, window, SACK.
+    /// The observed segments, a line each: milliseconds, sender, offsets, acknowledgement, window, SACK.
     pub(crate) fn ladder(&self) -> String {
         let isns = [0, 1].map(|end: usize| self.ends[end].isn());
         let line = |passed: &Passed| {
@@ -294,7 +294,7 @@ impl Play {
         lines.chain(ends).chain(programs).min()
     }
 
-    /// Both are done, and nothing is under way.
+    /// Returns true if both ends are done and no segment is in flight.
     fn is_over(&self) -> bool {
         let done = |end: &Endpoint| end.state().is_closed() || end.state() == State::TimeWait;
         let read = |end: &Endpoint| end.readable() == 0;
@@ -302,7 +302,7 @@ impl Play {
             && self.lines.iter().all(|line| line.flying.is_empty())
     }
 
-    /// Pop until nothing comes, let the program act, and pop again.
+    /// Pops until nothing comes, lets the program act, and pops again.
     fn turn(&mut self, end: usize) {
         self.drain(end);
         let acknowledged = self.ends[end].acknowledged();
@@ -319,7 +319,7 @@ impl Play {
             self.now,
             self.ends[end].state(),
         );
-        // Windows rounded up to their scale promise a little more than there is (Linux).
+        // Windows rounded up to their scale promise slightly more than the buffer (Linux).
         let profile = self.ends[end].profile();
         let scale = u64::from(profile.offer.window_scale.unwrap_or(0));
         assert!(
@@ -344,7 +344,7 @@ impl Play {
         panic!("{BURST} segments within one instant");
     }
 
-    /// What must hold for what end `from` sends.
+    /// Asserts the conditions for a segment that end `from` sends.
     fn look_at(&mut self, from: usize, segment: &Segment) {
         let (isn, written) = (self.ends[from].isn(), self.programs[from].written);
         let seen = &mut self.seen[from];
@@ -380,7 +380,7 @@ impl Play {
             seen.mss = segment.options.mss;
             seen.shift = Some(segment.options.window_scale);
         } else {
-            // One place may go into a closed window, to see whether it is.
+            // One byte may be sent into a closed window, as a probe.
             assert!(
                 end <= seen.edge.max(1) + 1 + fin,
                 "beyond {}: {segment:?}",
@@ -412,7 +412,7 @@ impl Play {
         }
     }
 
-    /// A segment reaches an end.
+    /// Delivers a segment to an end.
     fn arrive(&mut self, end: usize, segment: &Segment) {
         let isn = self.ends[end].isn();
         let shifts = [self.seen[0].shift, self.seen[1].shift];
@@ -457,7 +457,7 @@ impl Play {
     }
 }
 
-/// Puts ranges in order and joins those that touch.
+/// Sorts ranges and joins adjacent ones.
 fn join(ranges: &mut Vec<Range<Offset>>) {
     ranges.sort_by_key(|range| range.start);
     let mut joined: Vec<Range<Offset>> = Vec::new();

@@ -1,4 +1,4 @@
-//! What each remedy does for a reply that loses one of its last segments.
+//! Effect of each remedy on a reply that loses one of its last segments.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use posthaste_units::{Instant, Span};
 
 use crate::pair::{Application, Fate, Pair};
 
-/// Segments of the server for a reply of nine: the SYN-ACK, then these.
+/// Position of the last segment of a reply of nine: the SYN-ACK is the first.
 const LAST: usize = 10;
 
-/// A reply of nine segments over a path of 10 ms with a segment every 10 ms; the one that is lost
-/// is the server's n-th. Returns the server's counters and when the reply was there.
+/// Runs a reply of nine segments over a path of 10 ms with a segment every 10 ms. The server's segment number `lost` is
+/// dropped. Returns both ends' counters, the time of the complete reply, and the ladder.
 fn reply(name: &str, remedies: &[Remedy], lost: usize) -> (Counters, Counters, f64, String) {
     let profile = Arc::new(profile::named(name).expect("listed").with(remedies));
     let mut pair = Pair::new([&profile, &profile], [7, 9], Span::from_millis(10));
@@ -37,7 +37,7 @@ fn reply(name: &str, remedies: &[Remedy], lost: usize) -> (Counters, Counters, f
     )
 }
 
-/// When the reply was there with and without the remedy.
+/// Difference between the times of the complete reply without and with the remedy.
 fn gain(name: &str, remedy: Remedy, lost: usize) -> f64 {
     reply(name, &[], lost).2 - reply(name, &[remedy], lost).2
 }
@@ -101,7 +101,7 @@ fn a_copy_or_parity_of_the_tail_spares_the_timeout() {
     }
 }
 
-/// Its length is that of a segment, and no place of the stream is in it.
+/// The parity segment has the length of a data segment and takes no sequence numbers.
 #[test]
 fn parity_that_comes_when_all_has_come_brings_nothing() {
     let profile = profile::named("rfc").expect("listed");

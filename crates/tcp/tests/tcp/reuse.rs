@@ -1,4 +1,4 @@
-//! An endpoint that begins anew in the memory that is there is as good as new.
+//! An endpoint that reuses its memory for a new connection equals a new endpoint.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use posthaste_units::{Instant, Span};
 
 use crate::pair::{Application, Fate, Pair};
 
-/// Everything that an endpoint knows, as text.
+/// The whole state of an endpoint, as text.
 fn all_of(endpoint: &Endpoint) -> String {
     format!("{endpoint:#?}")
 }

@@ -1,5 +1,4 @@
-//! Worked scenarios: what two stacks do to the packet, held against what is known of them and
-//! what can be reckoned by hand.
+//! Worked scenarios: packets of two stacks, compared with their known behaviour and with manual calculation.
 
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ const MSS: u64 = 1448;
 const REQUEST: u64 = 1438;
 /// The reply of the 2007 study's service: nine segments.
 const REPLY: u64 = 12_974;
-/// The speed of the study's line, and one that hardly matters, in bits per second.
+/// Bandwidth of the study's link, and one with hardly any effect, in bits per second.
 const STUDY: u64 = 300_000;
 const FAST: u64 = 100_000_000;
 const CLIENT: usize = 0;
@@ -27,8 +26,8 @@ const fn ms(ms: u64) -> Span {
     Span::from_millis(ms)
 }
 
-/// A request, 200 ms of work, the reply; the server closes. Packets of the server at `lost` never
-/// arrive.
+/// Runs a transaction: a request, 200 ms of processing, the reply; the server closes. Packets of the server at `lost`
+/// are dropped.
 fn transaction(client: &str, server: &str, delay: Span, lost: &[u64]) -> Play {
     transaction_at(client, server, delay, lost, STUDY)
 }
@@ -55,7 +54,7 @@ fn whole(mut play: Play) -> Play {
     play
 }
 
-/// The client's acknowledgements of the reply: which full segment each one reaches.
+/// The full segments reached by the client's acknowledgements of the reply.
 fn reached(play: &Play) -> Vec<u64> {
     let isn = play.ends[SERVER].isn();
     let acks = play
@@ -74,7 +73,8 @@ fn data(passed: &Passed) -> bool {
     passed.from == SERVER && passed.segment.len > 0
 }
 
-/// Every second segment at once and every third by a window update once it is read, in turn.
+/// Alternates between an immediate acknowledgement of every second segment and a window update for every third once it
+/// is read.
 #[test]
 fn a_freebsd_receiver_acknowledges_2_3_5_6_8_9() {
     for server in ["freebsd-6.0", "linux-2.6.15", "linux-6"] {
@@ -95,8 +95,8 @@ fn a_linux_receiver_begins_quickly() {
     }
 }
 
-/// SYN-ACK, acknowledgement of the request, nine segments of data with FIN on the last, and the
-/// acknowledgement of the client's FIN.
+/// SYN-ACK, acknowledgement of the request, nine segments of data with FIN on the last, and the acknowledgement of the
+/// client's FIN.
 #[test]
 fn the_reply_takes_twelve_packets() {
     let stacks = ["freebsd-6.0", "linux-2.6.15", "linux-6", "freebsd-14"];
@@ -116,7 +116,7 @@ fn the_reply_takes_twelve_packets() {
     }
 }
 
-/// Which packets of the server cost a timeout when they are lost.
+/// Positions of the server's packets whose loss costs a timeout.
 fn sensitive(name: &str) -> Vec<u64> {
     (3..=11)
         .filter(|position| {
@@ -131,8 +131,8 @@ fn sensitive(name: &str) -> Vec<u64> {
         .collect()
 }
 
-/// The study's positions, counted from the SYN-ACK: one more on FreeBSD, which takes one of three
-/// duplicates for a window update.
+/// The study's positions, counted from the SYN-ACK. FreeBSD has one more, because it takes one of three duplicates for
+/// a window update.
 #[test]
 fn late_losses_cost_a_timeout() {
     assert_eq!(sensitive("freebsd-6.0"), [8, 9, 10, 11]);
@@ -140,9 +140,8 @@ fn late_losses_cost_a_timeout() {
     assert_eq!(sensitive("linux-6"), [0; 0]);
 }
 
-/// What a server's timeout is once the handshake is done, by hand: a round trip of two delays,
-/// 74 bytes of SYN-ACK and 52 of its acknowledgement; FreeBSD counts a tick more and adds 200 ms,
-/// Linux has four deviations of at least 200 ms.
+/// The server's timeout after the handshake, computed by hand: a round trip of two delays, 74 bytes of SYN-ACK and 52
+/// of its acknowledgement. FreeBSD counts a tick more and adds 200 ms; Linux has four deviations of at least 200 ms.
 #[test]
 fn timeouts_after_the_handshake() {
     for (delay, freebsd, linux) in [(10, 260..=280, 220..=236), (60, 560..=590, 352..=384)] {
@@ -164,9 +163,9 @@ fn timeouts_after_the_handshake() {
     }
 }
 
-/// The last two are lost: once the rest is acknowledged, the last is sent again after two round
-/// trips and 2 ms, and its SACK has the other one repaired. Where one alone is lost, a delayed
-/// acknowledgement is waited for, no longer than the retransmission timeout.
+/// The last two segments are lost. After the rest is acknowledged, the last is sent again after two round trips and 2
+/// ms, and its SACK triggers the repair of the other. If only the last is lost, the timer allows for a delayed
+/// acknowledgement, but is at most the retransmission timeout.
 #[test]
 fn a_tail_loss_probe_takes_two_round_trips() {
     for (lost, copies) in [(&[10_u64, 11][..], 2), (&[11], 1)] {
@@ -175,8 +174,8 @@ fn a_tail_loss_probe_takes_two_round_trips() {
         assert_eq!((counters.probes, counters.timeouts), (1, 0), "{lost:?}");
         let sent: Vec<&Passed> = play.log.iter().filter(|passed| data(passed)).collect();
         assert_eq!(sent.len(), 9 + copies);
-        // The round trip of a handshake, of which all later ones hardly differ; the jiffies' wheel
-        // is late by up to two of 4 ms (32 ms beyond 0.25 s).
+        // The round trip of a handshake; later ones hardly differ. The jiffies' wheel is late by up to two of 4 ms (32
+        // ms beyond 0.25 s).
         let round_trip = 40.0;
         let waited = sent[9].at.since(sent[8].at).as_millis_f64();
         let expected = match copies {
@@ -190,7 +189,7 @@ fn a_tail_loss_probe_takes_two_round_trips() {
     }
 }
 
-/// When SYNs leave while nobody answers, in seconds.
+/// Times of the SYNs without an answer, in seconds.
 fn syns(name: &str) -> Vec<u64> {
     let nobody = || Line::new(Box::new(|_, _| Vec::new()));
     let mut play = Play::new([&stack(name), &stack(name)], [1, 2], [nobody(), nobody()]);
@@ -227,15 +226,15 @@ fn syns_are_sent_again() {
     );
 }
 
-/// A reader that stops closes the window; one that goes on opens it, even if the update is lost:
-/// the sender asks (RFC 9293, section 3.8.6.1).
+/// A reader that stops closes the window. A reader that continues opens it, even if the update is lost: the sender
+/// probes (RFC 9293, section 3.8.6.1).
 #[test]
 fn a_closed_window_opens_again() {
     for name in profile::names() {
         let mut profile = profile::named(name).unwrap();
         profile.receive_buffer = 8_000;
         let profile = Arc::new(profile);
-        // All that the client says after the window has closed is lost for a while.
+        // Everything that the client sends after the window has closed is lost for a while.
         let mut updates = 0;
         let up = Line::new(Box::new(move |_, segment| {
             let lost = segment.window > 0 && segment.is_pure_ack() && updates < 3;

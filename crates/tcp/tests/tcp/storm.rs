@@ -1,5 +1,5 @@
-//! A forged segment makes two ends refuse each other's acknowledgements. Each refusal is answered, and
-//! the answer refused: what a profile's limit makes of it.
+//! A forged segment makes two ends refuse each other's acknowledgements. Each refusal is answered, and the answer
+//! refused, up to a profile's limit.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn established(name: &str) -> ([Endpoint; 2], Instant) {
     (ends, now)
 }
 
-/// Segments that the two exchange after those in `victims` believed a hundred bytes of nobody.
+/// Number of segments exchanged after the ends in `victims` accepted a hundred forged bytes.
 fn exchanged(name: &str, victims: &[usize]) -> u64 {
     let (mut ends, mut now) = established(name);
     for victim in victims {
@@ -64,7 +64,7 @@ fn exchanged(name: &str, victims: &[usize]) -> u64 {
 
 #[test]
 fn a_limit_ends_it() {
-    // Both ends answer by the limit, and what they have acknowledged late comes on top.
+    // Both ends answer up to the limit. Late acknowledgements are added.
     let most = |answers, within: u64| 2 * (answers * (SECONDS * 1000 / within + 1)) + 4;
     for victims in [&[0][..], &[1], &[0, 1]] {
         for name in ["linux-6", "linux-2005"] {
@@ -80,7 +80,7 @@ fn a_limit_ends_it() {
     }
 }
 
-/// What the stacks of 2005 did, and what an attack was made of (Abramov, Herzberg 2011).
+/// Behaviour of the stacks of 2005, as used by an attack (Abramov, Herzberg 2011).
 #[test]
 fn without_a_limit_it_goes_on() {
     let endless = SECONDS * 1000 / 2;

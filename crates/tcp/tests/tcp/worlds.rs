@@ -1,9 +1,8 @@
-//! Random worlds by seed: any two stacks, buffers, segment sizes and programs, over a line that
-//! loses, delays, reorders and doubles. No byte is lost, doubled or out of order, and everything
-//! ends.
+//! Random tests by seed: any two stacks, buffers, segment sizes and programs, over a link that loses, delays, reorders
+//! and duplicates. No byte is lost, duplicated or out of order, and everything ends.
 //!
-//! A few hundred in every run; `POSTHASTE_WORLDS=1000000` plays as many, on all cores, and
-//! `POSTHASTE_WORLD=SEED` plays one and prints what passed.
+//! Every run has a few hundred. `POSTHASTE_WORLDS=1000000` runs that number on all cores, and `POSTHASTE_WORLD=SEED`
+//! runs one and prints its segments.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,11 +16,11 @@ use rand::RngExt as _;
 use crate::mixture::{mixed, named, one};
 use crate::play::{Line, Play, Program};
 
-/// Worlds where nobody says how many.
+/// Default number of tests.
 const FEW: u64 = 300;
-/// Longer than any stack waits before something moves again: two days.
+/// Longer than any stack waits between two actions: two days.
 const LONG: Span = Span::from_secs(48 * 3600);
-/// Far more than what is written takes.
+/// Many more steps than the written data needs.
 const STEPS: usize = 4_000_000;
 
 fn stack(stream: &mut Stream) -> Arc<Profile> {
@@ -51,7 +50,7 @@ fn stack(stream: &mut Stream) -> Arc<Profile> {
     Arc::new(profile)
 }
 
-/// A line, and whether it loses anything.
+/// Draws a link. Returns true with it if it loses packets.
 fn line(stream: &mut Stream, seed: Seed) -> (Line, bool) {
     let mut draws = seed.stream("line");
     let loses = stream.random_bool(0.8);
@@ -60,13 +59,13 @@ fn line(stream: &mut Stream, seed: Seed) -> (Line, bool) {
     } else {
         0.0
     };
-    // Some losses come alone, some take what follows with them.
+    // Some losses are single, some include the following packets.
     let (burst, mut left) = (one(stream, &[0, 0, 3, 12]), 0);
     let copies = one(stream, &[0.0, 0.0, 0.02, 0.2]);
     let delay = one(stream, &[0_u64, 5, 40, 200]) * 1_000_000;
     let jitter = one(stream, &[0_u64, 0, 1, 10, 100]) * 1_000_000;
     let line = Line::new(Box::new(move |_, _| {
-        // A copy may be late by seconds: a ghost.
+        // A copy may be late by seconds.
         let late = one(&mut draws, &[1_000_000, 50_000_000, 5_000_000_000]);
         let mut way = |most: u64| Span::from_nanos(delay + draws.random_range(0..=most));
         let (first, ghost) = (way(jitter), way(late));
@@ -99,7 +98,7 @@ fn program(stream: &mut Stream) -> Program {
     program
 }
 
-/// A world before anything has happened, and whether its lines lose.
+/// Creates a simulation at its start. Returns true with it if its links lose packets.
 fn world(seed: Seed) -> (Play, bool) {
     let mut stream = seed.stream("world");
     let stacks = [stack(&mut stream), stack(&mut stream)];
@@ -110,7 +109,7 @@ fn world(seed: Seed) -> (Play, bool) {
     let mut play = Play::new([&stacks[0], &stacks[1]], isns, [up, down]);
     play.programs = [program(&mut stream), program(&mut stream)];
     if stream.random_bool(0.5) {
-        // Request and reply; both could wait for the other for ever if both wanted to close last.
+        // Request and reply. If both ends wanted to close last, they would wait for each other for ever.
         play.programs[1].after = play.programs[0].bytes;
     }
     play.programs[1].closes_first |= !play.programs[0].closes_first;
@@ -124,17 +123,17 @@ fn world(seed: Seed) -> (Play, bool) {
     (play, up_loses || down_loses)
 }
 
-/// Bytes that have come.
+/// Bytes received by both ends.
 fn moved(play: &Play) -> u64 {
     play.ends.iter().map(Endpoint::received).sum()
 }
 
-/// Plays it to its end; true where nobody gave up.
+/// Runs a simulation to its end. Returns true if no end gave up.
 fn outlive(play: &mut Play, loses: bool) -> bool {
     let ended = loop {
         let before = moved(play);
         let ended = play.run(play.now + LONG, STEPS);
-        // A hundred thousand bytes in pieces of thirty, and half of them lost, take their time.
+        // A hundred thousand bytes in pieces of thirty take a long time if half of them are lost.
         if ended || moved(play) == before {
             break ended;
         }
@@ -149,8 +148,8 @@ fn outlive(play: &mut Play, loses: bool) -> bool {
     if given_up {
         return false;
     }
-    // The last acknowledgement may be lost more often than the other end waits for it; then there
-    // is a reset, and nothing is missing.
+    // The last acknowledgement may be lost more often than the other end waits for it. The result is a reset without
+    // missing data.
     let fine = |state| {
         matches!(
             state,
@@ -166,7 +165,7 @@ fn outlive(play: &mut Play, loses: bool) -> bool {
     true
 }
 
-/// Plays one and prints what passed.
+/// Runs one test and prints its segments.
 fn show(seed: u64) {
     let (mut play, loses) = world(Seed(seed));
     let lived = catch_unwind(AssertUnwindSafe(|| outlive(&mut play, loses)));
@@ -175,7 +174,7 @@ fn show(seed: u64) {
     assert!(lived.is_ok(), "the panic stands above");
 }
 
-/// What a panic said.
+/// Message of a panic.
 fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
@@ -206,7 +205,7 @@ fn no_byte_is_lost_and_everything_ends() {
                     whole.fetch_add(u64::from(lived), Ordering::Relaxed);
                 }
                 Err(panic) => {
-                    // A long run is worth looking at before it ends.
+                    // A long run reports a failure before its end.
                     eprintln!("world {number} broke");
                     broken.push((number, words(&*panic)));
                 }
@@ -226,7 +225,7 @@ fn no_byte_is_lost_and_everything_ends() {
     assert!(whole * 10 > count * 8, "{whole} of {count} came to an end");
 }
 
-/// The same seed is the same world.
+/// The same seed gives the same simulation.
 #[test]
 fn a_world_can_be_had_again() {
     for seed in [3, 5, 8] {

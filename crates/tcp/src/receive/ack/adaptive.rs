@@ -1,13 +1,12 @@
-//! Linux's memory of a connection's arrivals (`icsk_ack`): how quickly to acknowledge, and for how
-//! long to wait.
+//! Linux's state about a connection's arrivals (`icsk_ack`): speed of acknowledgement, and length of the delay.
 
 use posthaste_units::{Instant, Span};
 
 use super::{AckNow, Arrival, Compression, Place};
 
-/// What Linux takes for a full segment before it has seen one: `TCP_MIN_RCVMSS`.
+/// Size of a full segment before Linux has seen one: `TCP_MIN_RCVMSS`.
 const FULL_AT_FIRST: u32 = 536;
-/// The longest delay where nobody answers: half a second.
+/// Longest delay while no end of a message is expected: half a second.
 const LONGEST: Span = Span::from_millis(500);
 
 #[derive(Clone, Debug)]
@@ -17,20 +16,20 @@ pub(super) struct Adaptive {
     most_quick: u32,
     compression: Option<Compression>,
     push_ends: bool,
-    /// Acknowledgements at once that are left.
+    /// Remaining immediate acknowledgements.
     quick: u32,
-    /// This end answers: its data carry the acknowledgements.
+    /// This end sends replies: its data carries the acknowledgements.
     pingpong: bool,
-    /// An estimate of the gaps between segments; zero before the first.
+    /// Estimate of the gaps between segments. Zero before the first.
     delay: Span,
     last: Instant,
-    /// The peer's full segment, as far as one can see, and the last that was shorter.
+    /// Estimated size of the peer's full segment, and of the last shorter segment.
     full: u32,
     short: u32,
-    /// Segments since the last acknowledgement that look like the end of something.
+    /// Segments since the last acknowledgement that look like the end of a message.
     ends: u32,
     timeout: Span,
-    /// Acknowledgements of one and the same gap: sent, held back, and until when.
+    /// Acknowledgements of the same gap: the number sent, the number withheld, and the end of the delay.
     repeated: u32,
     held: u32,
     release: Instant,
@@ -63,7 +62,7 @@ impl Adaptive {
         }
     }
 
-    /// What a segment in order teaches (`tcp_event_data_recv`, `tcp_measure_rcv_mss`).
+    /// Updates the state from a segment in order (`tcp_event_data_recv`, `tcp_measure_rcv_mss`).
     pub(super) fn learn(&mut self, now: Instant, arrival: &Arrival, mss: u32) {
         self.repeated = 0;
         let len = arrival.len;
@@ -94,7 +93,7 @@ impl Adaptive {
         }
     }
 
-    /// Half a window of segments at once, two at least (`tcp_incr_quickack`).
+    /// Allows half a window of immediate acknowledgements, at least two (`tcp_incr_quickack`).
     fn refill(&mut self, window: u64) {
         let half = match window / (2 * u64::from(self.full.max(1))) {
             0 => 2,
@@ -103,7 +102,7 @@ impl Adaptive {
         self.quick = self.quick.max(half.min(u64::from(self.most_quick)) as u32);
     }
 
-    /// Whether to acknowledge at once (`__tcp_ack_snd_check`), so many bytes being owed.
+    /// Decides between an acknowledgement now and later (`__tcp_ack_snd_check`) with `owed` bytes unacknowledged.
     pub(super) fn arrived(&mut self, now: Instant, arrival: &Arrival, owed: u64) -> AckNow {
         self.timeout = arrival.timeout;
         if arrival.place == Place::Old {
@@ -125,7 +124,7 @@ impl Adaptive {
         }
     }
 
-    /// A segment beyond a gap: at once, or held back for a moment.
+    /// Handles a segment beyond a gap: acknowledges at once, or after a short delay.
     fn beyond(&mut self, now: Instant, arrival: &Arrival) -> AckNow {
         let Some(rule) = self.compression else {
             return AckNow::Now;
@@ -147,7 +146,7 @@ impl Adaptive {
         AckNow::Later
     }
 
-    /// For how long to wait (`tcp_send_delayed_ack`).
+    /// Returns the delay of an acknowledgement (`tcp_send_delayed_ack`).
     pub(super) fn delay(&self, rtt: Option<Span>) -> Span {
         let answers = self.pingpong || self.ends > 0;
         let most = if answers { self.max } else { LONGEST };
@@ -155,7 +154,7 @@ impl Adaptive {
         self.delay.min(most).max(self.min).min(self.max)
     }
 
-    /// Whether reading is worth an acknowledgement (`tcp_cleanup_rbuf`).
+    /// Decides on an acknowledgement after a read (`tcp_cleanup_rbuf`).
     pub(super) fn read(&self, emptied: bool, owed: u64) -> AckNow {
         let ended = self.ends > 1 || (self.ends == 1 && !self.pingpong);
         if owed > u64::from(self.full) || (emptied && ended) {
@@ -165,13 +164,13 @@ impl Adaptive {
         }
     }
 
-    /// Until when acknowledgements are held back.
+    /// End of the delay of withheld acknowledgements.
     pub(super) const fn release(&self) -> Instant {
         self.release
     }
 
-    /// No answer carried the acknowledgement in time: the gaps are longer than they seemed, or
-    /// this end does not answer after all (`tcp_delack_timer_handler`).
+    /// Handles an expired delay without data that carried the acknowledgement: the gaps are longer than estimated, or
+    /// this end sends no replies (`tcp_delack_timer_handler`).
     pub(super) fn missed(&mut self) {
         if self.pingpong {
             self.pingpong = false;
@@ -181,7 +180,7 @@ impl Adaptive {
         }
     }
 
-    /// An acknowledgement has left; `owed` where one was.
+    /// Records that an acknowledgement has left. `owed` is true if one was owed.
     pub(super) fn sent(&mut self, owed: bool) {
         if owed && self.quick > 0 {
             self.quick -= 1;
@@ -194,7 +193,8 @@ impl Adaptive {
         self.release = Instant::FAR_FUTURE;
     }
 
-    /// Data have left: soon after something has come, this end answers (`tcp_event_data_sent`).
+    /// Records that data has left. Data sent soon after an arrival mark this end as one that sends replies
+    /// (`tcp_event_data_sent`).
     pub(super) fn sent_data(&mut self, now: Instant) {
         if now.since(self.last) < self.delay {
             self.pingpong = true;

@@ -1,8 +1,7 @@
-//! When an acknowledgement is sent: at once, later, or not at all.
+//! Timing of acknowledgements: at once, later, or not at all.
 //!
-//! What it says (SACK blocks, the window) is left to others; so are acknowledgements that
-//! protect a connection (RFC 5961), which are always sent at once. Linux's rule is a file of its
-//! own, `adaptive`.
+//! Other modules decide the content of an acknowledgement (SACK blocks, window). Acknowledgements that protect a
+//! connection (RFC 5961) bypass this policy; they always leave at once. `adaptive` holds Linux's rule.
 
 mod adaptive;
 
@@ -11,116 +10,114 @@ use posthaste_units::{Instant, Span};
 use crate::Clock;
 use adaptive::Adaptive;
 
-/// A stack's rule.
+/// A stack's rule for acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRule {
-    /// RFC 5681, section 4.2, and RFC 9293, section 3.8.6.3: at least every second full segment,
-    /// and whatever fills or shows a gap, at once; the rest within `delay`.
+    /// RFC 5681, section 4.2, and RFC 9293, section 3.8.6.3. Acknowledges at once at least every second full segment
+    /// and every segment that fills or shows a gap. Acknowledges the rest within `delay`.
     Rfc {
-        /// How long one waits; less than 500 ms.
+        /// Longest delay; less than 500 ms.
         delay: Span,
     },
-    /// BSD (FreeBSD 6 and 14, `DELAY_ACK` in tcp_input.c): who arrives while another waits is
-    /// acknowledged at once, whatever its length.
+    /// BSD (FreeBSD 6 and 14, `DELAY_ACK` in tcp_input.c). A segment that arrives while an acknowledgement is delayed
+    /// is acknowledged at once, whatever its length.
     Bsd {
-        /// How long one waits: `net.inet.tcp.delacktime`.
+        /// Delay: `net.inet.tcp.delacktime`.
         delay: Span,
     },
-    /// Linux (`__tcp_ack_snd_check` in tcp_input.c, `tcp_send_delayed_ack` in tcp_output.c):
-    /// every segment at once for a while, later by an estimate of the gaps between segments.
+    /// Linux (`__tcp_ack_snd_check` in tcp_input.c, `tcp_send_delayed_ack` in tcp_output.c): every segment at once for
+    /// a while, then delayed by an estimate of the gaps between segments.
     Linux {
-        /// Most segments acknowledged at once from the first segment on, after a pause of a
-        /// timeout, and after a duplicate: `TCP_MAX_QUICKACKS`, 16. Half a window of segments
-        /// where that is fewer.
+        /// Maximum number of segments acknowledged at once from the first segment on, after a pause of a timeout, and
+        /// after a duplicate: `TCP_MAX_QUICKACKS`, 16. Half a window of segments if that is fewer.
         quick: u32,
         /// Shortest delay: `TCP_DELACK_MIN`, 40 ms.
         min: Span,
         /// Longest delay: `TCP_DELACK_MAX`, 200 ms.
         max: Span,
-        /// Fewer acknowledgements of segments beyond a gap.
+        /// Reduces the number of acknowledgements of segments beyond a gap.
         compression: Option<Compression>,
-        /// A full segment with PSH is acknowledged once everything has been read (since 6.7), as a
-        /// small one always is.
+        /// Acknowledges a full segment with PSH once everything has been read (since 6.7), as a small one always is.
         push_ends: bool,
     },
 }
 
-/// Linux since 4.18: acknowledgements of segments beyond a gap are held back for a moment.
+/// Linux since 4.18: short delay of acknowledgements of segments beyond a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compression {
-    /// Sent at once before that: `TCP_FASTRETRANS_THRESH`, 3.
+    /// Acknowledgements sent at once before any delay: `TCP_FASTRETRANS_THRESH`, 3.
     pub free: u32,
-    /// Held back at most: `tcp_comp_sack_nr`, 44.
+    /// Maximum number of withheld acknowledgements: `tcp_comp_sack_nr`, 44.
     pub held: u32,
-    /// For at most: `tcp_comp_sack_delay_ns`, 1 ms; a twentieth of a round trip where that is less.
+    /// Longest delay: `tcp_comp_sack_delay_ns`, 1 ms; a twentieth of a round trip if that is less.
     pub delay: Span,
 }
 
-/// Where a segment falls.
+/// Position of a segment in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// It is the next one, and nothing waits beyond a gap.
+    /// The next expected segment, without any gap.
     Next,
-    /// It is the next one, while something waits beyond a gap.
+    /// The next expected segment, while data waits beyond a gap.
     Fills,
     /// Beyond a gap.
     Beyond,
-    /// All of it was there already.
+    /// All of it had been received before.
     Old,
 }
 
-/// What the policy must know of a segment with data or a FIN.
+/// Properties of a segment with data or a FIN that decide about its acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// Bytes of data.
     pub len: u32,
-    /// Where it falls.
+    /// Position in the stream.
     pub place: Place,
-    /// It ends the stream.
+    /// The segment has a FIN.
     pub fin: bool,
-    /// It says PSH.
+    /// The segment has PSH.
     pub push: bool,
-    /// The window offered last, in bytes from the next one expected.
+    /// The window advertised last, in bytes from the next one expected.
     pub window: u64,
-    /// An acknowledgement sent now would offer no less than the last one did.
+    /// An acknowledgement sent now would advertise no smaller window than the last one.
     pub window_holds: bool,
-    /// The offer has just grown (`receive::window`).
+    /// The limit of the advertised window has just grown (`receive::window`).
     pub window_grew: bool,
-    /// This end has sent its FIN: it waits for nothing but the peer's.
+    /// This end has sent its FIN and waits only for the peer's.
     pub closed: bool,
     /// SACK is in use.
     pub sack: bool,
-    /// This end's smoothed round-trip time, once it has one.
+    /// This end's smoothed round-trip time, once measured.
     pub rtt: Option<Span>,
     /// This end's retransmission timeout.
     pub timeout: Span,
 }
 
-/// What to do about one.
+/// Decision about an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckNow {
     /// Acknowledge at once.
     Now,
     /// Acknowledge by the deadline.
     Later,
-    /// Nothing new to do.
+    /// No change.
     None,
 }
 
-/// When this end acknowledges.
+/// Acknowledgement policy of one end.
 #[derive(Clone, Debug)]
 pub struct AckPolicy {
     kind: Kind,
     clock: Clock,
     mss: u32,
-    /// Something has come that no acknowledgement has covered.
+    /// Data has arrived since the last acknowledgement.
     owed: bool,
     unacknowledged: u64,
-    /// When an acknowledgement that waits must leave.
+    /// Deadline of a delayed acknowledgement.
     timer: Instant,
 }
 
-/// Rules without and with a memory.
+/// Rules without state, and Linux's rule with state.
 #[derive(Clone, Debug)]
 enum Kind {
     Rfc(Span),
@@ -129,7 +126,7 @@ enum Kind {
 }
 
 impl AckPolicy {
-    /// A connection's, for segments of at most `mss` bytes, with timers that run by `clock`.
+    /// Creates the policy of a connection with segments of at most `mss` bytes and timers on `clock`.
     pub fn new(rule: AckRule, clock: Clock, mss: u32) -> Self {
         Self {
             kind: match rule {
@@ -151,17 +148,17 @@ impl AckPolicy {
         }
     }
 
-    /// The segments to come are of at most `mss` bytes.
+    /// Sets the maximum size of the segments to come.
     pub fn resize(&mut self, mss: u32) {
         self.mss = mss;
     }
 
-    /// Whether [`Arrival::window_holds`] matters for so many bytes: it takes some reckoning.
+    /// Returns true if [`Arrival::window_holds`] matters for a segment of `len` bytes. Its computation is costly.
     pub const fn asks_for_window(&self, len: u32) -> bool {
         matches!(self.kind, Kind::Linux(_)) && (self.unacknowledged > 0 || len > self.mss)
     }
 
-    /// A segment has come.
+    /// Handles an arriving segment.
     #[inline(always)]
     pub fn arrived(&mut self, now: Instant, arrival: &Arrival) -> AckNow {
         if arrival.len == 0 && !arrival.fin {
@@ -206,8 +203,8 @@ impl AckPolicy {
         AckNow::Later
     }
 
-    /// The application has read; `emptied` says whether nothing is left to read. Only Linux
-    /// acknowledges for this alone; window updates are `receive::window`'s.
+    /// Handles a read by the application. `emptied` is true if nothing is left to read. Only Linux acknowledges for
+    /// this alone; `receive::window` handles window updates.
     pub fn read(&self, emptied: bool) -> AckNow {
         match &self.kind {
             Kind::Linux(adaptive) if self.owed => adaptive.read(emptied, self.unacknowledged),
@@ -215,7 +212,7 @@ impl AckPolicy {
         }
     }
 
-    /// When an acknowledgement must leave; never, if none waits.
+    /// Deadline of an acknowledgement. Never if none waits.
     #[inline]
     pub fn deadline(&self) -> Instant {
         match &self.kind {
@@ -224,7 +221,7 @@ impl AckPolicy {
         }
     }
 
-    /// The deadline has passed: an acknowledgement leaves, and [`sent`](Self::sent) follows.
+    /// Handles a passed deadline. An acknowledgement leaves, and [`sent`](Self::sent) follows.
     pub fn expired(&mut self, now: Instant) {
         if let Kind::Linux(adaptive) = &mut self.kind
             && self.timer <= now
@@ -233,7 +230,7 @@ impl AckPolicy {
         }
     }
 
-    /// A segment with an acknowledgement has left, for whatever reason.
+    /// Records that a segment with an acknowledgement has left, for any reason.
     pub fn sent(&mut self) {
         if let Kind::Linux(adaptive) = &mut self.kind {
             adaptive.sent(self.owed);
@@ -243,7 +240,7 @@ impl AckPolicy {
         self.timer = Instant::FAR_FUTURE;
     }
 
-    /// A segment with data has left.
+    /// Records that a segment with data has left.
     pub fn sent_data(&mut self, now: Instant) {
         if let Kind::Linux(adaptive) = &mut self.kind {
             adaptive.sent_data(now);

@@ -1,4 +1,4 @@
-//! Acknowledgements against RFC 1122, 5681 and 9293, and what BSD and Linux do in so many words.
+//! Acknowledgements compared with RFC 1122, 5681 and 9293 and with the code of BSD and Linux.
 
 use super::*;
 use proptest::prelude::*;
@@ -47,7 +47,7 @@ fn policy(rule: AckRule) -> AckPolicy {
     AckPolicy::new(rule, Clock::Exact, MSS)
 }
 
-/// Which of `count` segments in order, one per millisecond, are acknowledged at once.
+/// Returns the numbers of those of `count` segments in order, one per millisecond, that are acknowledged at once.
 fn at_once(rule: AckRule, count: u64, len: u32) -> Vec<u64> {
     let mut policy = policy(rule);
     (1..=count)
@@ -65,7 +65,7 @@ fn at_once(rule: AckRule, count: u64, len: u32) -> Vec<u64> {
 fn every_second_segment_at_once() {
     assert_eq!(at_once(BSD, 7, MSS), [2, 4, 6]);
     assert_eq!(at_once(RFC, 7, MSS), [2, 4, 6]);
-    // BSD counts segments, the standard full ones.
+    // BSD counts segments; the standard counts full ones.
     assert_eq!(at_once(BSD, 7, 100), [2, 4, 6]);
     assert_eq!(at_once(RFC, 31, 100), [29]);
 }
@@ -84,8 +84,8 @@ fn a_single_segment_waits() {
     }
 }
 
-/// RFC 5681, section 4.2: a gap shown or filled is acknowledged at once; BSD so acknowledges
-/// a FIN and what comes while its window is closed.
+/// RFC 5681, section 4.2: a gap shown or filled is acknowledged at once. BSD also acknowledges at once a FIN, and data
+/// that arrive while its window is closed.
 #[test]
 fn gaps_and_ends_do_not_wait() {
     for rule in [BSD, RFC, LINUX] {
@@ -183,8 +183,7 @@ fn linux_that_answers_waits_for_its_answer() {
     );
 }
 
-/// A short segment ends something: once the reader has it all, it is acknowledged, as a full
-/// one that says PSH.
+/// A short segment ends a message. It is acknowledged once the reader has read everything, like a full one with PSH.
 #[test]
 fn linux_acknowledges_an_end_when_it_is_read() {
     for (len, push) in [(700, false), (MSS, true)] {
@@ -224,7 +223,7 @@ fn linux_holds_back_the_fourth_duplicate() {
     policy.sent();
     policy.arrived(at(40), &near);
     assert_eq!(policy.deadline(), at(40) + Span::from_micros(100));
-    // Without SACK nothing may be held back.
+    // Without SACK nothing may be withheld.
     let plain = Arrival {
         sack: false,
         ..segment(MSS, Place::Beyond)
@@ -249,8 +248,8 @@ fn linux_is_quick_again_after_a_duplicate_and_after_a_pause() {
 }
 
 proptest! {
-    /// RFC 1122, section 4.2.3.2: no acknowledgement waits for 500 ms or behind a second
-    /// full segment; nothing is owed without a deadline.
+    /// RFC 1122, section 4.2.3.2: no acknowledgement waits for 500 ms or behind a second full segment. Nothing is owed
+    /// without a deadline.
     #[test]
     fn nobody_waits_too_long(
         segments in proptest::collection::vec((0u64..400, 1u32..=MSS, any::<bool>()), 1..80),

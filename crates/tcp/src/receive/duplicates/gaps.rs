@@ -1,7 +1,7 @@
-//! How far apart a connection's segments come, and how long to wait for one that has not.
+//! Gaps between the segments of a connection, and the waiting time for a missing segment.
 //!
-//! A mean and a mean deviation as RFC 6298, section 2, keeps them of round-trip times, with the
-//! same gains: eight and four segments are as much memory as a reply of nine has use for.
+//! Mean and mean deviation are computed as in RFC 6298, section 2, with the same gains. The gains correspond to a
+//! memory of eight and four segments, enough for a reply of nine.
 
 use posthaste_units::{Instant, Span};
 
@@ -21,14 +21,14 @@ struct Known {
 }
 
 impl Gaps {
-    /// New data has come. The gap before it counts if what came before it was new data, too.
+    /// Records new data. Counts the gap before it if the previous arrival was new data, too.
     pub fn arrival(&mut self, now: Instant) {
         if let Some(last) = self.last.replace(now) {
             self.measure(now.since(last));
         }
     }
 
-    /// The sender has been waiting for something else: the gap that follows says nothing.
+    /// Ends the current gap without measuring it, because the sender waited for something else.
     pub fn pause(&mut self) {
         self.last = None;
     }
@@ -50,7 +50,7 @@ impl Gaps {
         self.known = Some(known);
     }
 
-    /// How long after the last segment one that is only late would have come.
+    /// Time after the last segment within which a merely late one would have arrived.
     pub fn patience(&self, rule: &AdaptiveAcks) -> Span {
         self.known.map_or(rule.longest, |known| {
             let wait = known.mean + known.deviation * u64::from(rule.deviations);

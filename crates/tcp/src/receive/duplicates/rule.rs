@@ -1,4 +1,4 @@
-//! When a receiver looks for a hole, how long it waits, and how much it sends.
+//! Rule of the adaptive acknowledgements: trigger, waiting time, and limit.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,23 +8,23 @@ use thiserror::Error;
 
 use super::DUPLICATES;
 
-/// When a hole is looked for.
+/// Condition for the timer to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trigger {
-    /// From the FIN on, as the paper has it: the sender has nothing more to say. A hole is not
-    /// seen where the FIN is lost as well, and not before the sender closes.
+    /// From the FIN on, as in the paper: the sender has no more data. Misses a hole if the FIN is lost as well, and
+    /// does nothing before the sender closes.
     #[default]
     Fin,
-    /// On all data: a sender that is silent while there is a hole seems to have finished, or
-    /// waits for acknowledgements that will not come. Serves connections that stay open.
+    /// On all data: a sender that is silent during a hole seems to have finished, or waits for acknowledgements that
+    /// will not come. Serves connections that stay open.
     Silence,
 }
 
 impl Trigger {
-    /// Both, the paper's first.
+    /// Both triggers, the paper's first.
     pub const ALL: [Self; 2] = [Self::Fin, Self::Silence];
 
-    /// `fin` or `silence`.
+    /// Name on command lines: `fin` or `silence`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Fin => "fin",
@@ -39,7 +39,7 @@ impl fmt::Display for Trigger {
     }
 }
 
-/// A text that names no [`Trigger`].
+/// Error: the text names no [`Trigger`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0:?} does not say when a hole is looked for: write fin or silence")]
 pub struct TriggerError(String);
@@ -55,29 +55,27 @@ impl FromStr for Trigger {
     }
 }
 
-/// The rule of the receiver's help. The default is the paper's proposal, for one hole.
+/// Rule of the adaptive acknowledgements. The default is the paper's proposal, for one hole.
 ///
-/// The timer runs from the last segment that came. It is set to
-/// `min(longest, max(shortest, mean + deviations * deviation))`, all in time: mean and mean
-/// deviation are those of the gaps between the connection's segments with new data, smoothed as
-/// RFC 6298 smooths round-trip times (gains 1/8 and 1/4; the first gap g gives g and g/2). With
-/// four deviations a segment that is merely late has nearly always come: that is what RFC 6298
-/// gives an acknowledgement.
+/// The timer starts at the last segment received and runs for
+/// `min(longest, max(shortest, mean + deviations * deviation))`.
+/// Mean and mean deviation are those of the gaps between the connection's segments with new data. They are smoothed as
+/// RFC 6298 smooths round-trip times (gains 1/8 and 1/4; the first gap g gives g and g/2). With four deviations, RFC
+/// 6298's margin for an acknowledgement, a merely late segment has nearly always arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdaptiveAcks {
-    /// When a hole is looked for.
+    /// Condition for the timer to run.
     pub trigger: Trigger,
-    /// How many deviations beyond the mean gap are waited.
+    /// Number of deviations added to the mean gap.
     pub deviations: u32,
-    /// Shortest wait. Segments of one flight overtake each other by milliseconds, however close
-    /// together they are sent; 10 ms.
+    /// Shortest wait. Segments of one flight overtake each other by milliseconds, however close together they are sent.
+    /// Default: 10 ms.
     pub shortest: Span,
-    /// Longest wait, and the wait while no gap has been measured. Linux and FreeBSD senders time
-    /// out 200 ms and a round-trip time after the last acknowledgement that said something new:
-    /// later than 200 ms the help would come too late anyway.
+    /// Longest wait, and the wait before a gap has been measured. Linux and FreeBSD senders time out 200 ms and a
+    /// round-trip time after the last acknowledgement with new information, so repeats after 200 ms would be too late.
     pub longest: Span,
-    /// Most duplicates for one connection in its life; 3, which is one hole. NewReno repairs
-    /// further ones by itself once it has begun (RFC 6582).
+    /// Maximum number of duplicates in the life of a connection. Default: 3, for one hole. NewReno repairs further ones
+    /// itself once it has begun (RFC 6582).
     pub per_connection: u32,
 }
 

@@ -1,39 +1,38 @@
-//! BIC: binary search for the window at which something was lost.
+//! BIC: binary search for the window at the last loss.
 //!
-//! After Xu, Harfoush and Rhee, "Binary Increase Congestion Control for Fast Long-Distance
-//! Networks", INFOCOM 2004, with the constants and the integer steps of Linux 2.6 (tcp_bic.c): `B`
-//! is 4 and `Smax` 16 there, and near the target a step takes `smooth_part` (20) round trips.
-//! Below 14 segments it is Reno.
+//! After Xu, Harfoush and Rhee, "Binary Increase Congestion Control for Fast Long-Distance Networks", INFOCOM 2004,
+//! with the constants and the integer steps of Linux 2.6 (tcp_bic.c). There `B` is 4 and `Smax` 16, and near the target
+//! a step takes `smooth_part` (20) round trips. Up to 14 segments it behaves like Reno.
 
 use posthaste_units::{Instant, Span};
 
 use super::Progress;
 
-/// `low_window`: at most so many segments, and it is Reno.
+/// `low_window`: largest window, in segments, with Reno's behaviour.
 const LOW: u64 = 14;
-/// `max_increment`: segments per round trip at most.
+/// `max_increment`: maximum growth in segments per round trip.
 const FASTEST: u64 = 16;
-/// `BICTCP_B`: a quarter of the distance per round trip.
+/// `BICTCP_B`: growth by a quarter of the distance per round trip.
 const PART: u64 = 4;
 /// `smooth_part`: round trips of a step close to the target.
 const SMOOTH: u64 = 20;
-/// `beta`, of 1024: what is left at a loss.
+/// `beta`, of 1024: remaining share of the window after a loss.
 const BETA: u64 = 819;
-/// Without a loss so far, a segment per so many acknowledged, at least.
+/// Largest number of acknowledged segments per segment of growth before the first loss.
 const UNTRIED: u64 = 20;
-/// For so long a step is not reckoned anew for the same window.
+/// Time for which a computed step stays valid for the same window.
 const STEP: Span = Span::from_nanos(1_000_000_000 / 32);
 
 #[derive(Clone, Debug)]
 pub(super) struct Bic {
-    /// Segments acknowledged for one more.
+    /// Acknowledged segments per segment of growth.
     need: u64,
-    /// The window that was too much.
+    /// The window that was too large.
     target: u64,
-    /// The window at the last loss; 0 before any.
+    /// The window at the last loss. 0 before any.
     at_loss: u64,
     reckoned: Option<(u64, Instant)>,
-    /// Segments per acknowledgement, 16-fold.
+    /// Segments per acknowledgement, in sixteenths.
     ratio: u64,
 }
 
@@ -50,14 +49,14 @@ impl Default for Bic {
 }
 
 impl Bic {
-    /// How many segments an acknowledgement covers, smoothed with 1/16 (`bictcp_acked`).
+    /// Updates the segments per acknowledgement, smoothed with 1/16 (`bictcp_acked`).
     pub(super) fn observe(&mut self, progress: &Progress) {
         if progress.segments > 0 {
             self.ratio = self.ratio - (self.ratio >> 4) + u64::from(progress.segments);
         }
     }
 
-    /// How many acknowledgements make the window of so many segments grow by one.
+    /// Returns the number of acknowledgements per segment of growth at a window of `segments`.
     pub(super) fn need(&mut self, now: Instant, segments: u64) -> u64 {
         if let Some((window, when)) = self.reckoned
             && window == segments
@@ -79,7 +78,7 @@ impl Bic {
         self.need
     }
 
-    /// Segments acknowledged for one more, were each acknowledged alone.
+    /// Acknowledged segments per segment of growth, if each were acknowledged separately.
     fn step(&self, segments: u64) -> u64 {
         let near = segments * SMOOTH / PART;
         if segments < self.target {
@@ -97,9 +96,9 @@ impl Bic {
         }
     }
 
-    /// Something was lost at a window of so many segments; returns the new threshold.
+    /// Handles a loss at a window of `segments`. Returns the new threshold.
     pub(super) fn lost(&mut self, segments: u64) -> u64 {
-        // Fast convergence: who has less than before makes room.
+        // Fast convergence: a flow with less than before releases bandwidth.
         self.target = if segments < self.target {
             segments * (1024 + BETA) / 2048
         } else {
@@ -114,7 +113,7 @@ impl Bic {
         }
     }
 
-    /// A timeout: nothing is known any more (`bictcp_state`).
+    /// Resets the state after a timeout (`bictcp_state`).
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }

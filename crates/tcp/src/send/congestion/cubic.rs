@@ -1,9 +1,8 @@
-//! CUBIC: the window as a cubic of the time since the last loss (RFC 9438).
+//! CUBIC: the window as a cubic function of the time since the last loss (RFC 9438).
 //!
-//! Section numbers are the RFC's. Growth is a number of segments to be acknowledged for one
-//! more, reckoned at most once per millisecond, as in Linux (`bictcp_update` in tcp_cubic.c),
-//! whose integers are those of a millisecond's clock. The window at which the cubic begins is
-//! the current one, and the target is that of one round trip ahead.
+//! Section numbers refer to the RFC. Growth is a number of acknowledged segments per segment of growth. It is computed
+//! at most once per millisecond in integers of a millisecond clock, as in Linux (`bictcp_update` in tcp_cubic.c). The
+//! cubic begins at the current window. The target is that of one round trip ahead.
 
 use posthaste_units::{Instant, Span};
 
@@ -11,38 +10,38 @@ use super::Progress;
 
 /// `beta_cubic`, of 1024: 0.7 (section 4.6).
 const BETA: u64 = 717;
-/// The Reno-friendly window grows by a segment for `(1 + beta) / (3 (1 - beta))` windows, of 8:
-/// the inverse of `alpha_cubic` (section 4.3), cut off.
+/// Acknowledged windows per segment of growth of the Reno-friendly window, in eighths, rounded down: the inverse of
+/// `alpha_cubic`, `(1 + beta) / (3 (1 - beta))` (section 4.3).
 const FRIENDLY: u64 = 8 * (1024 + BETA) / 3 / (1024 - BETA);
-/// Segments acknowledged for one more, at least: at most half the window per round trip.
+/// Smallest number of acknowledged segments per segment of growth: at most half the window per round trip.
 const FEWEST: u64 = 2;
-/// Without a loss so far, at most so many.
+/// Largest number of acknowledged segments per segment of growth before the first loss.
 const UNTRIED: u64 = 20;
-/// For so long the growth is not reckoned anew for the same window.
+/// Time for which a computed growth stays valid for the same window.
 const STEP: Span = Span::from_nanos(1_000_000_000 / 32);
 const MILLISECOND: u64 = 1_000_000;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cubic {
-    /// `W_max` in segments; 0 before any loss.
+    /// `W_max` in segments. 0 before any loss.
     maximum: u64,
     epoch: Option<Epoch>,
-    /// The shortest round-trip time.
+    /// Shortest round-trip time.
     shortest: Option<Span>,
     need: u64,
-    /// Something was lost at some time.
+    /// A loss has occurred on this connection.
     lossy: bool,
 }
 
-/// The time since the window began to grow after a loss.
+/// State since the window began to grow after a loss.
 #[derive(Clone, Debug)]
 struct Epoch {
     start: Instant,
     /// `K` in milliseconds.
     k: u64,
-    /// Where the cubic is flat, in segments.
+    /// The flat part of the cubic, in segments.
     origin: u64,
-    /// `W_est`: what Reno would have.
+    /// `W_est`: the window that Reno would have.
     friendly: u64,
     acked: u64,
     window: u64,
@@ -50,8 +49,8 @@ struct Epoch {
 }
 
 impl Cubic {
-    /// Notes the shortest round-trip time; not in the first second after a loss, whose queue is
-    /// no measure (`cubictcp_acked`).
+    /// Updates the shortest round-trip time, except in the first second after a loss, because its queue would distort
+    /// it (`cubictcp_acked`).
     pub(super) fn observe(&mut self, progress: &Progress) {
         let fresh = self
             .epoch
@@ -62,8 +61,8 @@ impl Cubic {
         }
     }
 
-    /// How many segments must be acknowledged for the window of so many to grow by one; `acked`
-    /// have been.
+    /// Returns the number of acknowledged segments per segment of growth at a window of `segments`. `acked` segments
+    /// are newly acknowledged.
     pub(super) fn need(&mut self, now: Instant, segments: u64, acked: u64) -> u64 {
         let maximum = self.maximum;
         let began = self.epoch.is_none();
@@ -94,11 +93,11 @@ impl Cubic {
         self.need
     }
 
-    /// Something was lost while so many bytes counted; returns the new threshold in bytes.
+    /// Handles a loss with a basis of `bytes`. Returns the new threshold in bytes.
     pub(super) fn lost(&mut self, bytes: u64, mss: u64, halves_first: bool) -> u64 {
         self.epoch = None;
         let segments = bytes / mss;
-        // Fast convergence (section 4.7): who has less than before makes room.
+        // Fast convergence (section 4.7): a flow with less than before releases bandwidth.
         self.maximum = if segments < self.maximum {
             segments * (1024 + BETA) / 2048
         } else {
@@ -112,7 +111,7 @@ impl Cubic {
         }
     }
 
-    /// A timeout: nothing is known any more (`cubictcp_state`).
+    /// Resets the state after a timeout (`cubictcp_state`).
     pub(super) fn forget(&mut self) {
         *self = Self {
             lossy: self.lossy,
@@ -120,7 +119,7 @@ impl Cubic {
         };
     }
 
-    /// Nothing was sent for `idle`: that time does not count (section 4.2, `cubictcp_cwnd_event`).
+    /// Excludes a pause of `idle` without sending from the time of the cubic (section 4.2, `cubictcp_cwnd_event`).
     pub(super) fn paused(&mut self, now: Instant, idle: Span) {
         if let Some(epoch) = &mut self.epoch {
             epoch.start = (epoch.start + idle).min(now);
@@ -155,11 +154,10 @@ impl Epoch {
         }
     }
 
-    /// How many segments to acknowledge for one more so as not to stay behind Reno, where that
-    /// would be ahead (section 4.3).
+    /// Acknowledged segments per segment of growth that keep up with Reno, if Reno would be ahead (section 4.3).
     fn friendly(&mut self, segments: u64) -> Option<u64> {
         let each = ((segments * FRIENDLY) >> 3).max(1);
-        // Whoever has acknowledged exactly enough waits for one more, as in Linux.
+        // An exact match waits for one more acknowledged segment, as in Linux.
         let grown = self.acked.saturating_sub(1) / each;
         self.acked -= grown * each;
         self.friendly += grown;
@@ -171,7 +169,7 @@ impl Epoch {
     }
 }
 
-/// The cube root, cut off: bit by bit, so that it is the same on every machine.
+/// Cube root, rounded down. Computed bit by bit, so that the result is the same on every machine.
 fn cube_root(value: u64) -> u64 {
     (0..22).rev().fold(0, |root: u64, bit| {
         let higher = root | 1 << bit;
@@ -205,7 +203,8 @@ mod tests {
             let k = (above / 0.4).cbrt();
             let t = (ms + rtt) as f64 / 1e3;
             let exact = 0.4 * (t - k).powi(3) + maximum.max(segments) as f64;
-            // K to a millisecond, so its slope times that; and a segment for cutting off.
+            // K is rounded to a millisecond, which allows an error of its slope times 1 ms; rounding down allows one
+            // segment.
             let slope = 1.2 * (t - k).powi(2) * 1e-3;
             prop_assert!((target as f64 - exact.max(0.0)).abs() <= 1.0 + slope + 1e-3, "{target} {exact}");
         }

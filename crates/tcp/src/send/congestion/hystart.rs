@@ -1,50 +1,50 @@
-//! Leaving slow start before a queue overflows: by what round trips of data tell.
+//! End of slow start before a queue overflows, detected in each round trip of data.
 //!
-//! Linux's HyStart (Ha and Rhee 2008; `hystart_update` in tcp_cubic.c) leaves at once, by a long
-//! train of acknowledgements or by delay. HyStart++ (RFC 9406) knows only delay, and grows more
-//! slowly for a while to see whether it was one.
+//! Linux's HyStart (Ha and Rhee 2008; `hystart_update` in tcp_cubic.c) ends slow start at once, on a long train of
+//! acknowledgements or on delay. HyStart++ (RFC 9406) uses only delay. It first grows more slowly for a while, to check
+//! that the delay persists.
 
 use posthaste_units::{Instant, Span};
 
 use super::{Exit, Progress};
 use crate::Offset;
 
-/// `hystart_low_window`: with fewer segments nothing is concluded.
+/// `hystart_low_window`: smallest window, in segments, for a decision.
 const LOW: u64 = 16;
-/// `hystart_ack_delta_us`: acknowledgements that follow one another so closely are one train.
+/// `hystart_ack_delta_us`: largest gap between acknowledgements of one train.
 const TRAIN: Span = Span::from_millis(2);
-/// `hystart_ack_delay`: what the peer's aggregation may add; 1 ms below 260 MB/s.
+/// `hystart_ack_delay`: allowance for the peer's aggregation; 1 ms below 260 MB/s.
 const AGGREGATION: Span = Span::from_millis(1);
-/// Samples of a round trip before its shortest counts: `HYSTART_MIN_SAMPLES`, `N_RTT_SAMPLE`.
+/// Samples of a round trip before its minimum counts: `HYSTART_MIN_SAMPLES`, `N_RTT_SAMPLE`.
 const SAMPLES: u32 = 8;
-/// The delay that shows a queue: an eighth of the round trip, between these (`MIN_RTT_THRESH`,
-/// `MAX_RTT_THRESH`, RFC 9406, section 4.3, and `HYSTART_DELAY_THRESH`).
+/// Bounds of the delay that shows a queue, an eighth of the round trip (`MIN_RTT_THRESH`, `MAX_RTT_THRESH`, RFC 9406,
+/// section 4.3, and `HYSTART_DELAY_THRESH`).
 const THRESHOLD: (Span, Span) = (Span::from_millis(4), Span::from_millis(16));
 const THRESHOLD_PART: u64 = 8;
 /// `CSS_GROWTH_DIVISOR`: conservative slow start grows by a quarter.
 const SLOWER: u64 = 4;
-/// `CSS_ROUNDS`: round trips of it before slow start is over.
+/// `CSS_ROUNDS`: round trips of conservative slow start before slow start ends.
 const ROUNDS: u32 = 5;
 
-/// What to do in slow start.
+/// Decision in slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Go on.
+    /// Continue.
     Stay,
-    /// Go on, growing by this part only.
+    /// Continue, with growth divided by this number.
     Slower(u64),
-    /// It is over.
+    /// End slow start.
     Leave,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
-    /// The shortest round-trip time of all.
+    /// Shortest round-trip time of all.
     shortest: Option<Span>,
     round: Option<Round>,
-    /// RFC 9406: the shortest of the round trip before.
+    /// RFC 9406: shortest round-trip time of the previous round.
     before: Option<Span>,
-    /// RFC 9406: conservative slow start, with its baseline and the round trips it lasts.
+    /// RFC 9406: conservative slow start, with its baseline and its round trips so far.
     conservative: Option<(Span, u32)>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct State {
 struct Round {
     end: Offset,
     start: Instant,
-    /// The last acknowledgement of the train.
+    /// Last acknowledgement of the train.
     train: Instant,
     shortest: Option<Span>,
     samples: u32,
@@ -75,13 +75,13 @@ fn least(one: Option<Span>, other: Span) -> Span {
     one.map_or(other, |one| one.min(other))
 }
 
-/// How much longer than `shortest` shows a queue.
+/// Increase over `shortest` that shows a queue.
 fn threshold(shortest: Span) -> Span {
     (shortest / THRESHOLD_PART).clamp(THRESHOLD.0, THRESHOLD.1)
 }
 
 impl State {
-    /// An acknowledgement in slow start, at a window of so many segments.
+    /// Handles an acknowledgement in slow start, at a window of `segments`.
     pub(super) fn acked(&mut self, exit: Exit, progress: &Progress, segments: u64) -> Verdict {
         match (exit, progress.rtt) {
             (Exit::AtLoss, _) => Verdict::Stay,
@@ -119,7 +119,7 @@ impl State {
         Verdict::Stay
     }
 
-    /// RFC 9406, section 4.2.
+    /// Implements RFC 9406, section 4.2.
     fn standard(&mut self, progress: &Progress, rtt: Option<Span>) -> Verdict {
         if self
             .round

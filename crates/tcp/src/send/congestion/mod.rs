@@ -1,9 +1,8 @@
-//! How much may be out: the congestion window and the slow-start threshold, in bytes.
+//! Congestion window and slow-start threshold, in bytes.
 //!
-//! This file has what all ways share: slow start, counting, loss, idling. How the window grows
-//! beyond slow start is a file each (`reno`, `bic`, `cubic`), and so is when slow start is left
-//! without a loss (`hystart`). The window *during* recovery is `send::reduction`'s; what is
-//! lost, the detectors'.
+//! This file holds the parts common to all algorithms: slow start, counting, loss, idle periods. `reno`, `bic` and
+//! `cubic` compute growth beyond slow start. `hystart` ends slow start without a loss. `send::reduction` sets the
+//! window *during* recovery, and the detectors decide about losses.
 
 mod bic;
 mod cubic;
@@ -17,60 +16,58 @@ use crate::Offset;
 /// A stack's congestion control, as data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Control {
-    /// Growth beyond slow start, and how much a loss takes.
+    /// Growth beyond slow start, and reduction at a loss.
     pub avoidance: Avoidance,
     /// Growth in slow start.
     pub slow_start: SlowStart,
-    /// When slow start ends without a loss.
+    /// End of slow start without a loss.
     pub exit: Exit,
-    /// What the window is counted in.
+    /// Unit of the window.
     pub counting: Counting,
-    /// When the window may grow at all.
+    /// Condition for growth.
     pub limit: Limit,
-    /// What a loss takes its share of.
+    /// Basis of the reduction at a loss.
     pub basis: Basis,
-    /// What is left of the window after a pause.
+    /// Window after a pause.
     pub restart: Restart,
 }
 
 /// Congestion avoidance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Avoidance {
-    /// A segment per window, half at a loss (RFC 5681, section 3.1).
+    /// A segment per window; half at a loss (RFC 5681, section 3.1).
     Reno,
-    /// Binary search, a fifth at a loss; Reno below 14 segments (Xu, Harfoush, Rhee 2004).
+    /// Binary search; reduced by a fifth at a loss. Reno up to 14 segments (Xu, Harfoush, Rhee 2004).
     Bic,
-    /// A cubic of the time since the loss, three tenths at a loss (RFC 9438).
+    /// A cubic function of the time since the loss; reduced by three tenths at a loss (RFC 9438).
     Cubic {
         /// Half at the first loss of a connection (FreeBSD, `cubic_ssthresh_update`).
         halves_first: bool,
     },
 }
 
-/// Slow start.
+/// Growth in slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowStart {
-    /// A segment per acknowledgement, however much it covers (BSD and Linux of 2005). So is
-    /// counted beyond slow start, too.
+    /// A segment per acknowledgement, regardless of its size (BSD and Linux of 2005). Also used beyond slow start.
     PerAck,
     /// A segment per segment acknowledged (Linux since 3.12, `tcp_slow_start`).
     PerSegment,
-    /// The bytes acknowledged, at most so many segments per acknowledgement (RFC 3465's L; 1 is
-    /// RFC 5681's equation 2).
+    /// The bytes acknowledged, at most `limit` segments per acknowledgement (RFC 3465's L; 1 is RFC 5681's equation 2).
     Bytes {
-        /// L.
+        /// Segments per acknowledgement: L.
         limit: u32,
     },
 }
 
-/// Leaving slow start before something is lost.
+/// End of slow start before a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Only a loss ends it.
+    /// Only a loss ends slow start.
     AtLoss,
-    /// Linux's HyStart: by trains of acknowledgements and by growing delay.
+    /// Linux's HyStart: trains of acknowledgements and growing delay.
     HyStart,
-    /// RFC 9406.
+    /// HyStart++ (RFC 9406).
     HyStartPlusPlus,
 }
 
@@ -79,68 +76,68 @@ pub enum Exit {
 pub enum Counting {
     /// Bytes.
     Bytes,
-    /// Segments: each counts as a full one, and the window is a multiple of that.
+    /// Segments: each counts as a full one, and the window is a multiple of full segments.
     Segments,
 }
 
-/// Growth of a window that nobody uses.
+/// Growth of an unused window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// It grows all the same (BSD of 2005).
+    /// The window always grows (BSD of 2005).
     Ignored,
-    /// It does not grow unless it had no room for a segment before the acknowledgement (Linux of 2005;
-    /// RFC 9438, section 5.8).
+    /// Grows only if the window had no space for a segment before the acknowledgement (Linux of 2005; RFC 9438, section
+    /// 5.8).
     Full,
-    /// It grows if sending last stopped at it; in slow start also while it is less than twice
-    /// what was out (Linux since 3.16, `tcp_is_cwnd_limited`).
+    /// Grows if the window was the last limit on sending; in slow start also while it is less than twice the bytes in
+    /// flight (Linux since 3.16, `tcp_is_cwnd_limited`).
     Validated,
 }
 
-/// What the threshold is a share of after a loss.
+/// Basis of the threshold after a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// What was out (RFC 5681, equation 4).
+    /// Bytes in flight (RFC 5681, equation 4).
     Flight,
     /// The window (Linux).
     Window,
-    /// The smaller of it and the peer's, in whole segments (BSD).
+    /// The smaller of the congestion window and the peer's window, in whole segments (BSD).
     Usable,
 }
 
-/// The window after a pause.
+/// Window after a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restart {
-    /// At most the first flight after a timeout without sending (RFC 5681, section 4.1).
+    /// At most the initial window after a timeout without sending (RFC 5681, section 4.1).
     Initial,
-    /// So many segments after a timeout without receiving (BSD's `slowstart_flightsize`).
+    /// This number of segments after a timeout without receiving (BSD's `slowstart_flightsize`).
     Segments(u32),
-    /// Half for each timeout that has passed, no less than the first flight (RFC 2861, section
-    /// 3.2; Linux's `tcp_cwnd_restart`).
+    /// Half for each timeout that has passed, but at least the initial window (RFC 2861, section 3.2; Linux's
+    /// `tcp_cwnd_restart`).
     Halving,
 }
 
-/// What an acknowledgement has brought.
+/// Effect of one acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// When.
+    /// Time of arrival.
     pub now: Instant,
     /// Bytes newly acknowledged or SACKed.
     pub bytes: u64,
     /// Segments newly acknowledged or SACKed.
     pub segments: u32,
-    /// A round-trip time measured with it.
+    /// Round-trip time measured with it.
     pub rtt: Option<Span>,
-    /// Everything below is acknowledged.
+    /// Acknowledged offset: everything below is acknowledged.
     pub acked: Offset,
-    /// What is sent next.
+    /// Next offset to send.
     pub next: Offset,
-    /// What was out before it came; for [`Limit::Validated`] the most that was, within a window.
+    /// Bytes in flight before it arrived. For [`Limit::Validated`], the maximum within a window.
     pub in_flight: u64,
-    /// Sending last stopped at the congestion window.
+    /// The congestion window was the last limit on sending.
     pub limited: bool,
 }
 
-/// One connection's window.
+/// Congestion state of one connection.
 #[derive(Clone, Debug)]
 pub struct Congestion {
     control: Control,
@@ -159,11 +156,11 @@ pub struct Congestion {
 
 /// No threshold yet.
 const UNKNOWN: u64 = u64::MAX;
-/// No window is ever larger: the largest that TCP can advertise (RFC 7323, section 2.2).
+/// Upper bound of all windows: the largest that TCP can advertise (RFC 7323, section 2.2).
 const LARGEST: u64 = 1 << 30;
 
 impl Congestion {
-    /// A connection begins: `mss` bytes are a full segment, `initial` may be out at first.
+    /// Creates the state of a new connection: `mss` bytes are a full segment, `initial` is the initial window.
     pub fn new(control: Control, mss: u32, initial: u64) -> Self {
         let mss = u64::from(mss).max(1);
         Self {
@@ -180,17 +177,17 @@ impl Congestion {
         }
     }
 
-    /// How many bytes may be out.
+    /// Congestion window in bytes.
     pub const fn window(&self) -> u64 {
         self.window
     }
 
-    /// Where slow start ends; the largest number while nobody knows.
+    /// Slow-start threshold in bytes. The largest number until the first loss or end of slow start.
     pub const fn threshold(&self) -> u64 {
         self.threshold
     }
 
-    /// Below the threshold; old stacks also when at it.
+    /// Returns true below the threshold; for old stacks also at the threshold.
     pub fn in_slow_start(&self) -> bool {
         match self.control.slow_start {
             SlowStart::PerSegment => self.window < self.threshold,
@@ -198,7 +195,7 @@ impl Congestion {
         }
     }
 
-    /// Something was acknowledged outside recovery.
+    /// Handles an acknowledgement outside recovery.
     pub fn acked(&mut self, progress: &Progress) {
         self.bic.observe(progress);
         self.cubic.observe(progress);
@@ -239,7 +236,7 @@ impl Congestion {
         }
     }
 
-    /// Grows by the rule of slow start; returns how many bytes were acknowledged beyond it.
+    /// Grows by the rule of slow start. Returns the acknowledged bytes beyond it.
     fn slow_start(&mut self, bytes: u64, share: u64) -> u64 {
         match self.control.slow_start {
             SlowStart::PerAck => {
@@ -258,7 +255,7 @@ impl Congestion {
         }
     }
 
-    /// Grows beyond slow start: by a segment for so many bytes acknowledged.
+    /// Grows beyond slow start, in proportion to the bytes acknowledged.
     fn avoid(&mut self, now: Instant, bytes: u64) {
         let per_ack = self.control.slow_start == SlowStart::PerAck;
         let segments = self.window / self.mss;
@@ -279,15 +276,15 @@ impl Congestion {
         self.window += gained * self.mss;
     }
 
-    /// Something was lost and recovery begins, with `in_flight` bytes out (for [`Basis::Usable`]
-    /// the smaller of both windows): sets the threshold; the window is the recovery's to set.
+    /// Handles the start of recovery after a loss, with `in_flight` bytes in flight (for [`Basis::Usable`] the smaller
+    /// of both windows). Sets the threshold; recovery sets the window.
     pub fn lost(&mut self, in_flight: u64) {
         self.before.get_or_insert((self.window, self.threshold));
         self.threshold = self.reduced(in_flight);
         self.credit = 0;
     }
 
-    /// The share of what was out that is right now.
+    /// Returns the reduced threshold: a share of the basis, at least two segments.
     fn reduced(&mut self, in_flight: u64) -> u64 {
         let basis = match self.control.basis {
             Basis::Flight | Basis::Usable => in_flight,
@@ -305,13 +302,13 @@ impl Congestion {
         share.max(2 * self.mss)
     }
 
-    /// The timer ran out on data sent once: a new threshold, and a single segment may be out.
+    /// Handles a timeout of data sent once: sets a new threshold and a window of one segment.
     pub fn timed_out(&mut self, in_flight: u64) {
         self.lost(in_flight);
         self.collapse();
     }
 
-    /// The timer ran out again: a single segment, and the threshold stays (RFC 5681, section 3.1).
+    /// Handles a repeated timeout: a window of one segment. The threshold stays (RFC 5681, section 3.1).
     pub fn collapse(&mut self) {
         self.bic.forget();
         self.cubic.forget();
@@ -320,12 +317,12 @@ impl Congestion {
         self.credit = 0;
     }
 
-    /// Recovery sets the window.
+    /// Sets the window during recovery.
     pub fn set_window(&mut self, window: u64) {
         self.window = window.clamp(self.mss, LARGEST);
     }
 
-    /// Nothing was lost after all: window and threshold are what they were, at least.
+    /// Undoes a reduction without a real loss: restores at least the former window and threshold.
     pub fn undo(&mut self) {
         if let Some((window, threshold)) = self.before.take() {
             self.window = self.window.max(window);
@@ -333,13 +330,13 @@ impl Congestion {
         }
     }
 
-    /// The losses of this episode are dealt with: nothing can be undone any more.
+    /// Ends the episode. Its reduction can no longer be undone.
     pub fn finished(&mut self) {
         self.before = None;
     }
 
-    /// Something is to be sent at `now`, nothing being out for `idle` (in BSD: nothing having come
-    /// for so long); `timeout` is the retransmission timeout.
+    /// Handles a send at `now` after `idle` without data in flight (in BSD: without an arrival). `timeout` is the
+    /// retransmission timeout.
     pub fn after_idle(&mut self, now: Instant, idle: Span, timeout: Span) {
         self.cubic.paused(now, idle);
         let over = match self.control.restart {
@@ -366,7 +363,7 @@ impl Congestion {
         self.window = (halved * self.mss).max(floor);
     }
 
-    /// The segments to come are of at most `mss` bytes; `initial` may be out at first.
+    /// Sets the maximum segment size, and restarts with the initial window `initial`.
     pub fn resize(&mut self, mss: u32, initial: u64) {
         *self = Self::new(self.control, mss, initial);
     }

@@ -1,5 +1,5 @@
-//! Windows against the formulas of RFC 5681, 3465, 9438 and 9406, BIC's paper, and what old
-//! stacks do in so many words.
+//! Windows compared with the formulas of RFC 5681, 3465, 9438 and 9406, with BIC's paper, and with the code of old
+//! stacks.
 
 use super::*;
 use proptest::prelude::*;
@@ -46,7 +46,7 @@ const RENO: Control = Control {
     ..LINUX
 };
 
-/// A sender with a full window whose every acknowledgement covers `each` segments.
+/// A sender with a full window. Every acknowledgement covers `each` segments.
 struct Sender {
     congestion: Congestion,
     now: Instant,
@@ -83,7 +83,7 @@ impl Sender {
         });
     }
 
-    /// One round trip of acknowledgements, all at its end, 5 ms apart.
+    /// One round trip with acknowledgements 5 ms apart.
     fn round(&mut self, each: u64) {
         let began = self.now;
         for _ in 0..(self.window() / M).div_ceil(each) {
@@ -110,8 +110,8 @@ fn rounds(sender: &mut Sender, each: u64, count: usize) -> Vec<u64> {
     windows
 }
 
-/// The first flights with an acknowledgement for every second segment: by 3/2 where
-/// acknowledgements count, by 2 where segments or bytes do.
+/// The first flights with an acknowledgement for every second segment: growth by 3/2 if acknowledgements are counted,
+/// by 2 if segments or bytes are.
 #[test]
 fn slow_start_by_what_is_counted() {
     assert_eq!(rounds(&mut Sender::new(BSD, 4), 2, 4), [4, 6, 9, 14]);
@@ -129,7 +129,7 @@ fn slow_start_by_what_is_counted() {
     assert_eq!(rounds(&mut Sender::new(BSD, 3), 1, 3), [3, 6, 12]);
 }
 
-/// RFC 5681, section 3.1: half, and then about a segment per round trip.
+/// RFC 5681, section 3.1: half, then about a segment per round trip.
 #[test]
 fn reno_halves_and_adds_one() {
     for control in [BSD, RFC, RENO] {
@@ -208,7 +208,7 @@ fn who_does_not_use_the_window_does_not_grow_it() {
     assert_eq!((lazy(OLD_LINUX), lazy(LINUX), lazy(RFC)), (10, 10, 10));
 }
 
-/// RFC 2861: half for each timeout that has passed, never below the first flight.
+/// RFC 2861: half for each timeout that has passed, never below the initial window.
 #[test]
 fn a_pause_takes_what_it_should() {
     let timeout = Span::from_millis(200);
@@ -226,8 +226,8 @@ fn a_pause_takes_what_it_should() {
     assert_eq!([199, 200].map(|ms| after(BSD, ms)), [24, 1]);
 }
 
-/// BIC's paper, figure 1: fast far away from the old maximum, slow near it, fast again beyond;
-/// and below 14 segments what Reno does.
+/// BIC's paper, figure 1: fast far from the old maximum, slow near it, fast again beyond. Up to 14 segments it equals
+/// Reno.
 #[test]
 fn bic_searches() {
     let mut sender = Sender::new(OLD_LINUX, 200);
@@ -235,8 +235,8 @@ fn bic_searches() {
     assert_eq!(sender.window() / M, 200 * 819 / 1024);
     let windows = rounds(&mut sender, 1, 60);
     let steps: Vec<u64> = windows.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    // At most 16 per round trip, twice that by an estimate of two segments per acknowledgement,
-    // which in whole sixteenths never comes down to one.
+    // At most 16 per round trip. The estimate starts at two segments per acknowledgement and, in whole sixteenths,
+    // never falls to one, so twice that can occur.
     assert!(
         steps[0] >= 5 && steps.iter().all(|step| *step <= 32),
         "{steps:?}"
@@ -254,7 +254,7 @@ fn bic_searches() {
     assert_eq!(rounds(&mut bic, 1, 8), rounds(&mut reno, 1, 8));
 }
 
-/// Smart framing counts bytes; what the window grows by stays the stack's.
+/// Smart framing counts bytes. The growth of the window remains that of the stack.
 #[test]
 fn bic_searches_in_bytes_too() {
     let bytes = Control {
@@ -269,8 +269,8 @@ fn bic_searches_in_bytes_too() {
     assert_eq!(windows[0], windows[1]);
 }
 
-/// RFC 9438: 0.7 of the window at a loss, back at `W_max` after `K = cbrt(0.3 W_max / 0.4)`
-/// seconds, and never slower than Reno would be with CUBIC's share.
+/// RFC 9438: 0.7 of the window at a loss, back at `W_max` after `K = cbrt(0.3 W_max / 0.4)` seconds, and never slower
+/// than Reno with CUBIC's share.
 #[test]
 fn cubic_is_back_after_k_seconds() {
     for control in [
@@ -288,7 +288,7 @@ fn cubic_is_back_after_k_seconds() {
         let k = (0.3_f64 * 400.0 / 0.4).cbrt();
         let mut at_k = 0;
         while sender.now.since(began).as_secs_f64() < 2.0 * k {
-            // All acknowledgements of a round trip within it.
+            // All acknowledgements of a round trip arrive within it.
             let (start, count) = (sender.now, sender.window() / M);
             for _ in 0..count {
                 sender.ack(1);
@@ -301,12 +301,12 @@ fn cubic_is_back_after_k_seconds() {
         }
         assert!((390..=405).contains(&at_k), "{at_k} after {k} s");
         let twice = sender.window() / M;
-        // Symmetric: 2 K after the loss it is as far above as it was below.
+        // Symmetric: 2 K after the loss the window is as far above as it was below.
         assert!((490..=560).contains(&twice), "{twice}");
     }
 }
 
-/// FreeBSD leaves its first slow start with half, as Reno does.
+/// FreeBSD's first slow start ends with half, as in Reno.
 #[test]
 fn cubic_may_halve_at_first() {
     let mut sender = Sender::new(
@@ -342,8 +342,8 @@ fn cubic_makes_room_when_it_shrinks() {
     );
 }
 
-/// Linux's HyStart: delay beyond an eighth (4 to 16 ms) of the shortest ends slow start, not
-/// below 16 segments; and so does a train longer than half a round trip.
+/// Linux's HyStart: delay beyond an eighth (4 to 16 ms) of the shortest round trip ends slow start, but not below 16
+/// segments. A train longer than half a round trip ends it, too.
 #[test]
 fn hystart_leaves_by_delay_and_by_train() {
     let mut sender = Sender::new(LINUX, 10);
@@ -375,8 +375,8 @@ fn hystart_leaves_by_delay_and_by_train() {
     assert!((80 + 51..=80 + 53).contains(&left), "{left}");
 }
 
-/// RFC 9406: delay makes it grow by a quarter for five round trips; if the delay goes away, so
-/// does the doubt.
+/// RFC 9406: after a delay the window grows by a quarter for five round trips. If the delay disappears, normal slow
+/// start continues.
 #[test]
 fn hystart_plus_plus_doubts_first() {
     let control = Control {
@@ -406,8 +406,7 @@ fn hystart_plus_plus_doubts_first() {
 }
 
 proptest! {
-    /// Whatever comes, the window stays within reason and slow start at most doubles what was
-    /// acknowledged.
+    /// For any input, the window stays within its bounds, and slow start grows by at most the data acknowledged.
     #[test]
     fn windows_stay_within_reason(
         events in proptest::collection::vec((0u8..12, 1u64..40, 1u64..500), 1..200),

@@ -1,4 +1,4 @@
-//! Comparing: a segment with what is written, a quantity with its value.
+//! Comparison of a segment with the script, and of a quantity with its value.
 
 use posthaste_tcp::{End, Endpoint, Segment, State};
 use posthaste_units::Span;
@@ -7,7 +7,7 @@ use super::parse::Written;
 use super::peer::Peer;
 use super::words::Words;
 
-/// What an endpoint is asked, and the answer expected.
+/// A quantity of an endpoint and its expected value.
 #[derive(Clone, Debug)]
 pub(super) struct Quantity {
     name: String,
@@ -20,12 +20,12 @@ enum Value {
     State(String),
     Number(u64),
     Time(Span),
-    /// There is none yet.
+    /// No value yet.
     Unknown,
 }
 
 impl Quantity {
-    /// `cwnd 10000`, `srtt >= 99ms`, `state established`.
+    /// Parses `cwnd 10000`, `srtt >= 99ms` or `state established`.
     pub(super) fn read(words: &mut Words) -> Result<Self, String> {
         const RELATIONS: [&str; 5] = ["=", "<=", ">=", "<", ">"];
         let name = words.next().ok_or("expect what?")?.to_owned();
@@ -45,7 +45,7 @@ impl Quantity {
         })
     }
 
-    /// Holds it against the endpoint.
+    /// Compares the quantity with the endpoint.
     pub(super) fn check(&self, endpoint: &Endpoint) -> Result<(), String> {
         let got = answer(endpoint, &self.name)?;
         let holds = match self.relation.as_str() {
@@ -133,8 +133,8 @@ fn state(state: State) -> &'static str {
     }
 }
 
-/// Whether a segment is what is written. SYN, FIN, RST, data and SACK blocks are always compared,
-/// everything else where it is written.
+/// Returns true if a segment matches the script. SYN, FIN, RST, data and SACK blocks are always compared, everything
+/// else only if it is written.
 pub(super) fn matches(written: &Written, segment: &Segment, peer: &Peer) -> bool {
     let options = &segment.options;
     let start = peer.place(segment.seq);
@@ -178,7 +178,7 @@ pub(super) fn matches(written: &Written, segment: &Segment, peer: &Peer) -> bool
         })
 }
 
-/// A segment of the endpoint in the language of scripts.
+/// Formats a segment of the endpoint in the language of scripts.
 pub(super) fn describe(segment: &Segment, peer: &Peer) -> String {
     let start = peer.place(segment.seq);
     let mut words = match segment.len {

@@ -1,8 +1,7 @@
-//! A small language for one endpoint against a peer that does what is written, and every script
-//! of `tests/scripts` run in virtual time.
+//! A small language for one endpoint and a scripted peer. Every script of `tests/scripts` runs in virtual time.
 //!
-//! `README.md` beside the scripts describes it. [`parse`] makes lines of text, [`world`] plays
-//! them, [`peer`] knows what a peer has to know to write little, [`expect`] compares.
+//! `README.md` in the folder of the scripts describes it. [`parse`] parses lines, [`world`] runs them, [`peer`]
+//! supplies the fields that scripts omit, [`expect`] compares.
 
 mod expect;
 mod parse;
@@ -19,10 +18,10 @@ use parse::Script;
 use posthaste_tcp::profile;
 use world::World;
 
-/// Scripts that there are at least: a folder that is not found has none.
+/// Minimum number of scripts. Detects a missing folder.
 const LEAST: usize = 60;
 
-/// Runs a script for one profile; the error names the line, what was expected and what came.
+/// Runs a script for one profile. The error names the line, the expected and the actual result.
 fn run(script: &Script, name: &str) -> Result<(), String> {
     let profile = profile::named(name).map_err(|unknown| unknown.to_string())?;
     let profile = Arc::new(script.settings.applied(profile)?);

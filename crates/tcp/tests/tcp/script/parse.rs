@@ -1,4 +1,4 @@
-//! Text into lines: when, and what.
+//! Parser of script lines: time and event.
 
 use posthaste_units::Span;
 
@@ -13,29 +13,29 @@ pub(super) struct Script {
     pub(super) lines: Vec<Line>,
 }
 
-/// One line of what happens.
+/// One line with an event.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
-    /// From one.
+    /// Line number, from one.
     pub(super) number: usize,
     pub(super) text: String,
-    /// Without a time: in the same instant as the line before.
+    /// None: the same instant as the previous line.
     pub(super) time: Option<Time>,
-    /// How far the time may be off here.
+    /// Tolerance of the time on this line.
     pub(super) tolerance: Option<Span>,
     pub(super) event: Event,
 }
 
-/// When.
+/// Time of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Time {
-    /// Since the beginning.
+    /// Time since the beginning.
     At(Span),
-    /// After the line before happened.
+    /// Time after the previous line.
     After(Span),
 }
 
-/// What.
+/// Kind of an event.
 #[derive(Clone, Debug)]
 pub(super) enum Event {
     /// `<`: the peer sends these.
@@ -44,27 +44,27 @@ pub(super) enum Event {
     Out(Vec<Written>),
     Listen,
     Connect,
-    /// A whole handshake that the peer began, its SYN-ACK under way for the time given.
+    /// A whole handshake opened by the peer, with the given round-trip time.
     Accepted(Span),
-    /// The same, begun here.
+    /// The same, opened by this end.
     Connected(Span),
     Write {
         bytes: u64,
         taken: u64,
     },
-    /// So many bytes; without a number, all that there are.
+    /// Number of bytes. None for all.
     Read(Option<u64>),
     Close,
     Leave,
     Abort,
-    /// `> ...`: whatever has been sent by now.
+    /// `> ...`: any segments sent by now.
     Anything,
-    /// Nothing is sent up to now.
+    /// No segment up to now.
     Quiet,
     Expect(Quantity),
 }
 
-/// A segment as it is written: what is not said is none.
+/// A segment as written. Missing fields are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Written {
     pub(super) syn: bool,
@@ -80,18 +80,18 @@ pub(super) struct Written {
     pub(super) scale: Option<u8>,
     pub(super) sack_ok: bool,
     pub(super) timestamps: Option<[u32; 2]>,
-    /// The echo alone, of a segment that is expected.
+    /// The echo alone, for an expected segment.
     pub(super) echo: Option<u32>,
     /// The echo is that of the first transmission.
     pub(super) echo_original: bool,
-    /// A value that lies so far behind the peer's clock.
+    /// A timestamp value this long before the peer's clock.
     pub(super) old_timestamp: Option<Span>,
     pub(super) sack: Vec<[i64; 2]>,
-    /// Options that must not be there, or are left out.
+    /// Options that must be absent, or are omitted.
     pub(super) without: Vec<String>,
 }
 
-/// Reads a script; the error names the line.
+/// Parses a script. The error names the line.
 pub(super) fn script(text: &str) -> Result<Script, String> {
     let mut settings = Settings::default();
     let mut lines = Vec::new();
@@ -170,7 +170,7 @@ fn event(words: &mut Words) -> Result<Event, String> {
     })
 }
 
-/// One segment, or with `by` as many as the data needs.
+/// Parses one segment or, with `by`, as many as the data needs.
 fn segments(words: &mut Words) -> Result<Vec<Written>, String> {
     let mut segment = Written::default();
     let mut by = None;
@@ -216,7 +216,7 @@ fn segments(words: &mut Words) -> Result<Vec<Written>, String> {
     })
 }
 
-/// Data in several segments; what ends it ends the last.
+/// Splits data into several segments. Flags at the end belong to the last.
 fn split(segment: &Written, start: i64, end: i64, by: i64) -> Vec<Written> {
     let starts = (start..end).step_by(by as usize);
     let one = |from: i64| {

@@ -1,5 +1,5 @@
-//! What the scripted peer knows, so that scripts say only what matters: its place in the stream,
-//! windows as bytes, timestamps as a receiver echoes them.
+//! State of the scripted peer, so that scripts can omit the rest: its offset in the stream, windows in bytes, and
+//! timestamps as a receiver echoes them.
 
 use posthaste_tcp::{Options, SackBlocks, Segment, Timestamps};
 use posthaste_units::{Instant, Span};
@@ -14,17 +14,17 @@ const CLOCK: u32 = 500_000;
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
     offer: Offer,
-    /// The endpoint's first number.
+    /// The endpoint's initial sequence number.
     isn: u32,
-    /// Where the peer's stream goes on.
+    /// Next offset of the peer's stream.
     next: i64,
-    /// What it has acknowledged.
+    /// Offset that the peer has acknowledged.
     acknowledged: i64,
-    /// What the SYN of each side said, the peer's first.
+    /// Options of the SYN of each side, the peer's first.
     syns: [Option<Options>; 2],
     /// Everything that the endpoint sent with a timestamp: start, end, value.
     seen: Vec<(i64, i64, u32)>,
-    /// The value that it echoes now (RFC 7323, section 4.3).
+    /// The timestamp value that the peer echoes now (RFC 7323, section 4.3).
     recent: u32,
 }
 
@@ -41,12 +41,12 @@ impl Peer {
         }
     }
 
-    /// The place of one of the endpoint's numbers.
+    /// Offset of one of the endpoint's sequence numbers.
     pub(super) fn place(&self, number: u32) -> i64 {
         i64::from(number.wrapping_sub(self.isn) as i32)
     }
 
-    /// The place of one of the peer's own numbers.
+    /// Offset of one of the peer's own sequence numbers.
     pub(super) fn own_place(&self, number: u32) -> i64 {
         i64::from(number.wrapping_sub(self.offer.isn) as i32)
     }
@@ -61,14 +61,14 @@ impl Peer {
         self.both(|syn| syn.window_scale.is_some())
     }
 
-    /// The window of a segment of the endpoint, in bytes.
+    /// Window of a segment of the endpoint, in bytes.
     pub(super) fn window(&self, segment: &Segment) -> u64 {
         let shift = self.syns[1].and_then(|syn| syn.window_scale);
         let shift = shift.filter(|_| self.scaled() && !segment.syn);
         u64::from(segment.window) << shift.unwrap_or_default()
     }
 
-    /// The endpoint has sent this.
+    /// Records a segment sent by the endpoint.
     pub(super) fn note(&mut self, segment: &Segment) {
         if segment.syn {
             self.syns[1] = Some(segment.options);
@@ -80,7 +80,7 @@ impl Peer {
         }
     }
 
-    /// What is written as a segment that leaves the peer now.
+    /// Builds the segment that leaves the peer now.
     pub(super) fn segment(&mut self, written: &Written, now: Instant) -> Segment {
         let seq = written.data.map(|[start, _]| start).or(written.seq);
         let seq = seq.unwrap_or(self.next);
@@ -88,7 +88,7 @@ impl Peer {
         let ack = match (written.ack, written.no_ack) {
             (_, true) => None,
             (Some(ack), _) => Some(ack),
-            // The first SYN is the only segment that acknowledges nothing.
+            // The first SYN is the only segment without an acknowledgement.
             (None, _) => (!written.syn || self.syns[1].is_some()).then_some(self.acknowledged),
         };
         if let Some(ack) = ack {
@@ -115,7 +115,7 @@ impl Peer {
         }
     }
 
-    /// Takes the timestamp of the segment that moves the edge, or moved it when first sent.
+    /// Stores the timestamp of the segment that moves the edge, or moved it when first sent.
     fn acknowledge(&mut self, ack: i64, original: bool) {
         if ack > self.acknowledged {
             let edge = self.acknowledged;

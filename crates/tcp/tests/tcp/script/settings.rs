@@ -1,4 +1,4 @@
-//! What stands at a script's head: what it checks and why, for whom, and against which peer.
+//! Head of a script: its purpose, source, profiles and peer.
 
 use posthaste_tcp::Profile;
 use posthaste_tcp::profile::InitialWindow;
@@ -7,26 +7,26 @@ use posthaste_units::Span;
 
 use super::words::Words;
 
-/// A script's head.
+/// Head of a script.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
-    /// What it checks, and where that stands.
+    /// Tested behaviour, and its source.
     pub(super) checks: String,
     pub(super) source: String,
     pub(super) profiles: Vec<String>,
     pub(super) remedies: Vec<Remedy>,
     pub(super) changes: Vec<Change>,
     pub(super) peer: Offer,
-    /// How far a time may be off.
+    /// Tolerance of times.
     pub(super) tolerance: Span,
     pub(super) isn: u32,
-    /// The application reads whatever comes, once everything has been sent that the arrival causes.
+    /// The application reads all data, after every segment caused by the arrival has been sent.
     pub(super) reads: bool,
     /// Nagle's algorithm is off.
     pub(super) no_delay: bool,
 }
 
-/// What the peer offers in its SYN, and the window that it goes on to offer.
+/// Offer of the peer's SYN, and its later window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offer {
     pub(super) mss: Option<u16>,
@@ -50,7 +50,7 @@ impl Default for Offer {
     }
 }
 
-/// One thing that is different from the profile.
+/// One change of the profile.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Change {
     ReceiveBuffer(u64),
@@ -59,7 +59,7 @@ pub(super) enum Change {
 }
 
 impl Settings {
-    /// Reads one line of the head; false where it is none.
+    /// Reads one line of the head. Returns false for other lines.
     pub(super) fn read(&mut self, line: &str) -> Result<bool, String> {
         let mut words = Words::of(line);
         let Some(key) = words.next() else {
@@ -67,7 +67,7 @@ impl Settings {
         };
         let rest = || line.trim().trim_start_matches(key).trim();
         match key {
-            // Long sentences go on in another line with the same word before it.
+            // Long texts continue on another line with the same key.
             "checks" => self.checks += rest(),
             "source" => self.source += rest(),
             "profiles" => {
@@ -94,7 +94,7 @@ impl Settings {
         Ok(true)
     }
 
-    /// What every script must say.
+    /// Checks that the required keys are present.
     pub(super) fn check(&self) -> Result<(), String> {
         for (key, missing) in [
             ("checks", self.checks.is_empty()),
@@ -108,7 +108,7 @@ impl Settings {
         Ok(())
     }
 
-    /// The profile as this script wants it.
+    /// Returns the profile with the changes of this script.
     pub(super) fn applied(&self, profile: Profile) -> Result<Profile, String> {
         let mut profile = profile.with(&self.remedies);
         for change in &self.changes {

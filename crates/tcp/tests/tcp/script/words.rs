@@ -1,10 +1,10 @@
-//! The words of a line, one after the other.
+//! The words of a line, in order.
 
 use std::str::FromStr;
 
 use posthaste_units::Span;
 
-/// Words that are left, commas being spaces.
+/// Remaining words. Commas count as spaces.
 #[derive(Clone, Debug)]
 pub(super) struct Words<'a> {
     rest: Vec<&'a str>,
@@ -31,7 +31,7 @@ impl<'a> Words<'a> {
         self.rest.is_empty()
     }
 
-    /// Takes the next word where it is this one.
+    /// Consumes the next word if it equals `word`.
     pub(super) fn take(&mut self, word: &str) -> bool {
         let found = self.peek() == Some(word);
         if found {
@@ -40,7 +40,7 @@ impl<'a> Words<'a> {
         found
     }
 
-    /// The next word as a value, such as `a number`.
+    /// Parses the next word as a value, such as `a number`.
     pub(super) fn value<T: FromStr>(&mut self, what: &str) -> Result<T, String> {
         let word = self
             .next()
@@ -53,7 +53,7 @@ impl<'a> Words<'a> {
         self.value("a time such as 100ms")
     }
 
-    /// The next word where it has the form `1..1001`.
+    /// Parses the next word if it has the form `1..1001`.
     pub(super) fn range(&mut self) -> Option<[i64; 2]> {
         let (start, end) = self.peek()?.split_once("..")?;
         let range = [start.parse().ok()?, end.parse().ok()?];
@@ -61,7 +61,7 @@ impl<'a> Words<'a> {
         Some(range)
     }
 
-    /// Nothing may be left.
+    /// Returns an error if any word is left.
     pub(super) fn end(mut self) -> Result<(), String> {
         self.next().map_or(Ok(()), |word| {
             Err(format!("{word:?} was not expected here"))

@@ -1,4 +1,4 @@
-//! Playing a script: one endpoint, virtual time, and what has been sent and not yet expected.
+//! Execution of a script: one endpoint, virtual time, and a queue of sent segments not yet expected.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use super::parse::{Event, Line, Time, Written};
 use super::peer::Peer;
 use super::settings::Settings;
 
-/// Segments in one instant, or timers that do nothing, after which an endpoint is broken.
+/// Limit of segments in one instant, or of timers without effect, for a working endpoint.
 const ENDLESS: usize = 10_000;
 /// Lines of the ladder that a failure shows.
 const SHOWN: usize = 24;
-/// When scripts begin: no clock is at its origin.
+/// Start of scripts. Later than the origin, as for any real clock.
 const BEGIN: Instant = Instant::from_nanos(10_000_000_000);
 
-/// A script that is being played.
+/// A running script.
 pub(super) struct World<'a> {
     settings: &'a Settings,
     profile: Arc<Profile>,
     endpoint: Option<Endpoint>,
     peer: Peer,
     now: Instant,
-    /// When the line before happened.
+    /// Time of the previous line.
     before: Instant,
-    /// Sent, and no line has asked for it yet.
+    /// Sent segments that no line has expected yet.
     sent: VecDeque<(Instant, Segment)>,
     ladder: Vec<String>,
 }
@@ -46,7 +46,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Plays one line.
+    /// Runs one line.
     pub(super) fn play(&mut self, line: &Line) -> Result<(), String> {
         let at = match line.time {
             None => self.before,
@@ -94,7 +94,7 @@ impl<'a> World<'a> {
         self.pump()
     }
 
-    /// The peer's SYN, our SYN-ACK, and its ACK a round trip later.
+    /// The peer's SYN, our SYN-ACK, and the peer's ACK a round trip later.
     fn accepted(&mut self, round: Span) -> Result<(), String> {
         self.begin(false)?;
         let syn = Written {
@@ -200,7 +200,7 @@ impl<'a> World<'a> {
             .ok_or_else(|| "connect, listen or accepted comes first".to_owned())
     }
 
-    /// Lets time pass, every timer in its turn.
+    /// Advances time and handles every timer.
     fn advance(&mut self, until: Instant) -> Result<(), String> {
         while let Some(wake) = self.wake().filter(|wake| *wake <= until) {
             self.turn(wake)?;
@@ -213,7 +213,7 @@ impl<'a> World<'a> {
         self.endpoint.as_ref().and_then(Endpoint::wake)
     }
 
-    /// One timer.
+    /// Handles one timer.
     fn turn(&mut self, wake: Instant) -> Result<(), String> {
         let stuck = (self.now, self.sent.len());
         self.now = self.now.max(wake);
@@ -225,7 +225,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Takes everything that can be sent now.
+    /// Takes all segments that can be sent now.
     fn pump(&mut self) -> Result<(), String> {
         for _ in 0..ENDLESS {
             let now = self.now;
@@ -242,7 +242,7 @@ impl<'a> World<'a> {
         Err("it sends without an end".to_owned())
     }
 
-    /// The next segments are these, sent at that time.
+    /// Checks that the next segments are `wanted`, sent at `at` within the tolerance `about`.
     fn expect_sent(&mut self, wanted: &[Written], at: Instant, about: Span) -> Result<(), String> {
         for written in wanted {
             while self.sent.is_empty()
@@ -268,7 +268,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// No segment is there that no line has asked for.
+    /// Returns an error if a sent segment was not expected by any line.
     pub(super) fn nothing_unexpected(&self) -> Result<(), String> {
         match self.sent.front() {
             None => Ok(()),
@@ -287,7 +287,7 @@ impl<'a> World<'a> {
             .push(format!("  {:>10} {what}", since(self.now)));
     }
 
-    /// What happened last, for a failure.
+    /// The last events, for a failure.
     pub(super) fn ladder(&self) -> String {
         self.ladder[self.ladder.len().saturating_sub(SHOWN)..].join("\n")
     }
@@ -297,7 +297,7 @@ fn since(at: Instant) -> String {
     at.since(BEGIN).to_string()
 }
 
-/// What is written, in short.
+/// Short form of a written segment.
 fn written_as(written: &Written) -> String {
     let mut words = match (written.data, written.seq) {
         (Some([start, end]), _) => format!("{start}..{end}"),
