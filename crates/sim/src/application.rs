@@ -1,62 +1,62 @@
-//! The programs at both ends: what is asked, how long it takes, what is answered, who closes.
+//! Client and server programs: requests, processing times, replies, and closing.
 //!
-//! Each is called when something has happened at its end, and says when it wants to be called
-//! without that. Both read at once whatever has come.
+//! The simulator calls each program after an event at its end and at the time that the program requests. Both read all
+//! available data at once.
 
 use posthaste_tcp::{Endpoint, State};
 use posthaste_units::{Instant, Span};
 
-/// What the server offers, on one connection.
+/// Service of the server on one connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// Requests and their replies, one after the other: more than one is a connection kept alive.
+    /// Requests and their replies in sequence. More than one means a persistent connection.
     pub exchanges: Vec<Exchange>,
-    /// From when processing is reckoned.
+    /// Start of the processing time.
     pub clock: ProcessingClock,
-    /// Who closes the connection first.
+    /// End that closes the connection first.
     pub closer: Closer,
 }
 
 /// A request and its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// How long the client waits before it asks: after it is connected, or after the reply before.
+    /// Delay of the client before the request, after the connection is established or after the previous reply.
     pub pause: Span,
     /// Bytes of the request.
     pub request: u64,
-    /// How long the server takes.
+    /// Processing time of the server.
     pub processing: Span,
     /// Bytes of the reply.
     pub reply: u64,
 }
 
-/// From when a server's processing is reckoned.
+/// Start of the processing time of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProcessingClock {
-    /// From when the whole request has come.
+    /// From the arrival of the whole request.
     #[default]
     Request,
-    /// From when the connection is accepted: a request that takes longer than the processing is
-    /// answered at once. Only the first reply of a connection; later ones as from the request.
+    /// From the acceptance of the connection: a request that takes longer to arrive than the processing time is
+    /// answered at once. Applies only to the first reply of a connection; later ones count from the request.
     Accept,
 }
 
-/// Who closes a connection first.
+/// End that closes a connection first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Closer {
-    /// The server, as soon as it has written the last reply: what the window lets go has left by
-    /// then, and the FIN rides on the last data only where that has to wait.
+    /// The server, as soon as it has written the last reply. By then all data that the window allows has left, so the
+    /// FIN is sent with the last data only if it has to wait.
     #[default]
     Server,
-    /// The server, which holds the end of its last reply back until it closes (TCP_CORK): the FIN
-    /// rides on the last data in any case.
+    /// The server, with the end of its last reply withheld until it closes (TCP_CORK). The FIN always leaves with the
+    /// last data.
     ServerWithReply,
-    /// The client, once it has the last reply.
+    /// The client, after it has received the last reply.
     Client,
 }
 
 impl Service {
-    /// One request and one reply on a connection that the server closes.
+    /// Creates a service with one request and one reply on a connection that the server closes.
     pub fn single(request: u64, processing: Span, reply: u64) -> Self {
         let exchange = Exchange {
             pause: Span::ZERO,
@@ -81,14 +81,14 @@ impl Service {
     }
 }
 
-/// The client's program: asks, and reads what comes.
+/// The client program: sends requests and reads replies.
 #[derive(Debug, Default)]
 pub(crate) struct Client {
     stage: Asking,
     exchange: usize,
-    /// Bytes of the request that the endpoint has not taken.
+    /// Bytes of the request that the endpoint has not accepted.
     unwritten: u64,
-    /// Bytes of replies that are to come, since the connection began.
+    /// Bytes of the replies up to the current one, since the connection began.
     awaited: u64,
 }
 
@@ -100,16 +100,16 @@ enum Asking {
     Expects,
 }
 
-/// The server's program: reads, takes its time, answers.
+/// The server program: reads, processes, replies.
 #[derive(Debug, Default)]
 pub(crate) struct Server {
     stage: Answering,
     exchange: usize,
-    /// When it accepted the connection.
+    /// Time of acceptance of the connection.
     accepted: Option<Instant>,
     /// Bytes of the requests before this one.
     before: u64,
-    /// Bytes of the reply that the endpoint has not taken.
+    /// Bytes of the reply that the endpoint has not accepted.
     unwritten: u64,
 }
 
@@ -122,7 +122,7 @@ enum Answering {
 }
 
 impl Client {
-    /// When it goes on by itself.
+    /// Time of the next step without an event.
     pub(crate) const fn wake(&self) -> Option<Instant> {
         match self.stage {
             Asking::Pauses(until) => Some(until),
@@ -130,7 +130,7 @@ impl Client {
         }
     }
 
-    /// Its turn: something has happened at its end.
+    /// Runs the program after an event at its end.
     #[inline(always)]
     pub(crate) fn act(&mut self, now: Instant, endpoint: &mut Endpoint, service: &Service) {
         if !endpoint.state().is_synchronised() {
@@ -158,7 +158,7 @@ impl Client {
         }
     }
 
-    /// Whether it closes, now that what it wrote has left.
+    /// Returns true if the client closes, after its written data has left.
     pub(crate) fn closes(&self, endpoint: &Endpoint, service: &Service) -> bool {
         let is_done = self.exchange == service.exchanges.len();
         let first = is_done && service.closer == Closer::Client;
@@ -167,7 +167,7 @@ impl Client {
 }
 
 impl Server {
-    /// When it goes on by itself.
+    /// Time of the next step without an event.
     pub(crate) const fn wake(&self) -> Option<Instant> {
         match self.stage {
             Answering::Processes(until) => Some(until),
@@ -175,7 +175,7 @@ impl Server {
         }
     }
 
-    /// Its turn: something has happened at its end.
+    /// Runs the program after an event at its end.
     #[inline(always)]
     pub(crate) fn act(&mut self, now: Instant, endpoint: &mut Endpoint, service: &Service) {
         if !endpoint.state().is_synchronised() {
@@ -216,7 +216,7 @@ impl Server {
         }
     }
 
-    /// Whether it closes, now that what it wrote has left.
+    /// Returns true if the server closes, after its written data has left.
     pub(crate) fn closes(&self, endpoint: &Endpoint, service: &Service) -> bool {
         let is_done = self.exchange == service.exchanges.len();
         let first = is_done && service.closer != Closer::Client;

@@ -1,4 +1,4 @@
-//! A segment as it travels: an IPv4 packet by its length, and the segments that are on their way.
+//! A segment on a link as the length of an IPv4 packet, and the queue of segments on the links.
 
 use std::collections::VecDeque;
 
@@ -8,20 +8,19 @@ use posthaste_tcp::Segment;
 /// Bytes of an IPv4 header (RFC 791, section 3.1).
 const IP: u32 = 20;
 
-/// A segment on a link, which is found by its position: the link moves little.
+/// A segment on a link, identified by its position, so that the link moves little data.
 ///
-/// Its bytes are not there, so that a bit that flips damages it as a whole: whoever receives it finds
-/// a wrong checksum, of TCP or of IP, and throws it away. Two flips that a checksum misses are
-/// not simulated.
+/// The bytes do not exist, so a flipped bit damages the segment as a whole: the receiver finds a wrong TCP or IP
+/// checksum and drops it. Two flips that a checksum misses are not simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carried {
-    /// Whether a bit of it has flipped.
+    /// A bit of the packet has flipped.
     pub damaged: bool,
     bytes: u32,
 }
 
 impl Carried {
-    /// A packet around `segment`.
+    /// Creates the packet of `segment`.
     pub(crate) fn new(segment: &Segment) -> Self {
         Self {
             damaged: false,
@@ -40,33 +39,33 @@ impl link::Packet for Carried {
     }
 }
 
-/// The segments of one direction that are on their way, by their positions on the link.
+/// The segments of one direction that are on the link, by their positions.
 ///
-/// Forgotten from the front: what has left is kept only behind something that has not.
+/// Removed from the front: a segment that has left stays while an earlier one has not.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
     segments: VecDeque<Underway>,
-    /// How many were forgotten.
+    /// Number of removed segments.
     before: u64,
 }
 
 #[derive(Debug)]
 struct Underway {
     segment: Segment,
-    /// Packets of it that are still on the link: itself and the copies that the link has made.
+    /// Packets of the segment that are still on the link: the original and copies made by the link.
     inside: u64,
     /// One of them has been delivered.
     delivered: bool,
 }
 
 impl Sent {
-    /// Forgets everything, positions too.
+    /// Removes all segments and resets positions.
     pub(crate) fn clear(&mut self) {
         self.segments.clear();
         self.before = 0;
     }
 
-    /// The next position is this one's, of which the link has made so many copies.
+    /// Adds a segment at the next position. The link has made `copies` copies of it.
     pub(crate) fn push(&mut self, segment: Segment, copies: u64) {
         self.segments.push_back(Underway {
             segment,
@@ -75,13 +74,13 @@ impl Sent {
         });
     }
 
-    /// The segment at `position`, from 1, and whether it has been delivered before.
+    /// Returns the segment at `position`, from 1, and true if it has been delivered before.
     pub(crate) fn at(&self, position: u64) -> Option<(&Segment, bool)> {
         let underway = self.segments.get(self.index(position)?)?;
         Some((&underway.segment, underway.delivered))
     }
 
-    /// A packet of `position` has left the link.
+    /// Records that a packet of `position` has left the link.
     pub(crate) fn left(&mut self, position: u64, delivered: bool) {
         let index = self.index(position);
         if let Some(underway) = index.and_then(|index| self.segments.get_mut(index)) {

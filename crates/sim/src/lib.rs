@@ -1,12 +1,10 @@
-//! A client, a server and the path between them in virtual time: what a response time will be.
+//! Simulation of a client, a server and the path between them in virtual time, to predict response times.
 //!
-//! A [`Scenario`] says who stands at the ends, what the links between them do and what is asked and
-//! answered. A [`Simulator`] plays its transactions, each by its number: the same number and seed
-//! give the same packets, whatever was played before and on whichever thread. [`Totals`] of shards
-//! that are merged, in any order, equal those of one run. A [`Trace`] writes down every packet, for
-//! a ladder.
+//! A [`Scenario`] describes the ends, the links, and the requests and replies. A [`Simulator`] runs its transactions by
+//! number: the same number and seed give the same packets, regardless of earlier transactions and of the thread.
+//! [`Totals`] merged from shards, in any order, equal those of one run. A [`Trace`] records every packet, for a ladder.
 //!
-//! There is no thread here, no clock and no drawing: callers spread the numbers and draw the packets.
+//! This crate has no threads, no clock and no drawing. Callers distribute the numbers and draw the packets.
 
 #![forbid(unsafe_code)]
 

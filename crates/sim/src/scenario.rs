@@ -1,4 +1,4 @@
-//! What is simulated, as data: the ends, the links, the service.
+//! Description of a simulation as data: the ends, the links, the service.
 
 use std::sync::Arc;
 
@@ -8,31 +8,31 @@ use thiserror::Error;
 
 use crate::Service;
 
-/// Everything that a transaction depends on, but for its number and the seed.
+/// All inputs of a transaction except its number and the seed.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// The client's TCP.
     pub client: Arc<Profile>,
     /// The server's TCP.
     pub server: Arc<Profile>,
-    /// What the links do: up, down.
+    /// Plans of the links: up, down.
     pub plans: [Arc<Plan>; 2],
-    /// What is asked and answered.
+    /// Requests and replies.
     pub service: Arc<Service>,
 }
 
-/// Why a scenario cannot be played.
+/// Reason for which a scenario cannot be simulated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ScenarioError {
-    /// A link that cannot do what it is told.
+    /// An invalid plan of a link.
     #[error("{direction}: {error}")]
     Plan {
-        /// Which.
+        /// Direction of the link.
         direction: Direction,
-        /// Why.
+        /// Error in the plan.
         error: PlanError,
     },
-    /// Nothing is asked.
+    /// A service without requests.
     #[error("a connection without a request has no response time: ask at least once")]
     NoExchange,
     /// A request or a reply without a byte.
@@ -40,13 +40,13 @@ pub enum ScenarioError {
     Empty {
         /// `request` or `reply`.
         what: &'static str,
-        /// Which on its connection, from 1.
+        /// Number on its connection, from 1.
         number: usize,
     },
 }
 
 impl Scenario {
-    /// Says what cannot be played.
+    /// Returns an error if the scenario cannot be simulated.
     pub fn check(&self) -> Result<(), ScenarioError> {
         for (direction, plan) in Direction::BOTH.into_iter().zip(&self.plans) {
             let named = |error| ScenarioError::Plan { direction, error };

@@ -1,9 +1,8 @@
-//! Playing transactions: one loop over what pushes, pops and wakes, in virtual time.
+//! Simulation of transactions: one loop over push, pop and wake in virtual time.
 //!
-//! Four things can happen by themselves: a packet leaves a link, up or down, and the client or the
-//! server has a timer, of its TCP or its program. The loop takes what comes first; of the same
-//! nanosecond in this order. Memory is kept from one transaction to the next: after the first few
-//! nothing is allocated.
+//! Four kinds of events occur: a packet leaves the link up or down, or a timer of the client or the server is due, in
+//! its TCP or its program. The loop handles the earliest event; events of the same nanosecond in this order. Memory is
+//! kept between transactions: after the first few nothing is allocated.
 
 use posthaste_link::{Direction, Fate, Link, seed_of};
 use posthaste_tcp::{End, Endpoint, State};
@@ -14,46 +13,46 @@ use crate::stopwatch::Stopwatch;
 use crate::witness::{Nobody, Sent, Witness};
 use crate::{Carried, Ending, Scenario, ScenarioError, Transaction, carried};
 
-/// Transactions begin at any of 2^33 nanoseconds, 8.6 s, by chance: what a stack's coarse clock does
-/// depends on where in its ticks a timer is set.
+/// Transactions begin at a random one of 2^33 nanoseconds (8.6 s), because the behaviour of a coarse clock depends on
+/// the phase at which a timer is set.
 const PHASE_BITS: u32 = 33;
 
-/// Events after which a transaction that stands still is given up: far more than any packet needs.
+/// Events at one instant after which a transaction is given up. Far more than any packet needs.
 const STANDSTILL: u64 = 1 << 16;
 
-/// Bytes of requests and replies for each of which there may be an event more: where links take no
-/// time, all of them pass in one instant.
+/// Bytes of requests and replies per additional event in the limit: on links without delay all of them pass in one
+/// instant.
 const BYTES_AN_EVENT: u64 = 64;
 
-/// Events more for each exchange, however short: its segments and what acknowledges them.
+/// Additional events in the limit per exchange, however short: its segments and their acknowledgements.
 const EVENTS_AN_EXCHANGE: u64 = 16;
 
-/// Plays the transactions of a scenario.
+/// Simulator of the transactions of a scenario.
 pub struct Simulator {
     scenario: Scenario,
     seed: Seed,
     links: [Link<Carried>; 2],
-    /// The segments that are on the links.
+    /// The segments on the links.
     sent: [carried::Sent; 2],
     ends: [Endpoint; 2],
     client: Client,
     server: Server,
     stopwatch: Stopwatch,
-    /// Segments that came once more because a link had copied them.
+    /// Duplicate segments that arrived because a link had copied them.
     by_copies: u64,
-    /// When each link and each end wants its turn: links up and down, client, server.
+    /// Next event of each link and end: link up, link down, client, server.
     wakes: [Instant; 4],
     now: Instant,
 }
 
-/// How many links there are, and the place in `wakes` of the first end.
+/// Number of links, and the index of the first end in `wakes`.
 const LINKS: usize = 2;
 
 impl Simulator {
-    /// A transaction that is not over after so long is [given up](Ending::Unfinished).
+    /// Duration after which a transaction is [given up](Ending::Unfinished).
     pub const PATIENCE: Span = Span::from_secs(3 * 3600);
 
-    /// A simulator for the transactions of `scenario`, by the streams of `seed`.
+    /// Creates a simulator for the transactions of `scenario` with the random streams of `seed`.
     pub fn new(scenario: Scenario, seed: Seed) -> Result<Self, ScenarioError> {
         scenario.check()?;
         let [up, down] = &scenario.plans;
@@ -75,24 +74,24 @@ impl Simulator {
         })
     }
 
-    /// What is simulated.
+    /// The simulated scenario.
     pub const fn scenario(&self) -> &Scenario {
         &self.scenario
     }
 
-    /// Plays transaction `number`, from 1. Its links draw what those of an emulated connection of this
-    /// number draw.
+    /// Simulates transaction `number`, from 1. Its links draw the same random numbers as those of an emulated
+    /// connection with this number.
     pub fn play(&mut self, number: u64) -> Transaction<'_> {
         self.play_before(number, &mut Nobody)
     }
 
-    /// The same before a witness of every packet.
+    /// Like [`play`](Self::play), and reports every packet to a witness.
     pub fn play_before(&mut self, number: u64, witness: &mut impl Witness) -> Transaction<'_> {
         self.play_from(None, number, witness)
     }
 
-    /// The same from a moment of one's own instead of one by chance: it says where in their ticks coarse
-    /// clocks are set.
+    /// Like [`play_before`](Self::play_before), from the given instant instead of a random one. The instant sets the
+    /// phase of coarse clocks.
     pub fn play_from(
         &mut self,
         began: Option<Instant>,
@@ -164,7 +163,7 @@ impl Simulator {
         }
     }
 
-    /// What happens next, and when.
+    /// Index and time of the next event.
     fn next(&self) -> (usize, Instant) {
         let mut next = (0, self.wakes[0]);
         for (index, at) in self.wakes.into_iter().enumerate().skip(1) {
@@ -175,7 +174,7 @@ impl Simulator {
         next
     }
 
-    /// Whether both ends are done and nothing is on its way.
+    /// Returns true if both ends are done and no packet is on a link.
     fn is_over(&self) -> bool {
         let [up, down, ..] = self.wakes;
         let done = |end: &Endpoint| matches!(end.state(), State::Closed(_) | State::TimeWait);
@@ -196,7 +195,7 @@ impl Simulator {
         }
     }
 
-    /// What leaves a link now is delivered.
+    /// Delivers the packet that leaves a link now.
     fn arrive(&mut self, direction: Direction, witness: &mut impl Witness) {
         let (now, way) = (self.now, direction as usize);
         let passage = self.links[way].pop(now);
@@ -224,8 +223,7 @@ impl Simulator {
         }
     }
 
-    /// The end that sends in this direction has its turn: its TCP, its program, its TCP again;
-    /// closing is a call of its own.
+    /// Runs the end that sends in this direction: its TCP, its program, its TCP again. Closing is a separate call.
     fn turn(&mut self, direction: Direction, witness: &mut impl Witness) {
         self.send(direction, witness);
         let (now, way) = (self.now, direction as usize);
@@ -247,7 +245,7 @@ impl Simulator {
         self.wakes[LINKS + way] = timer.min(program);
     }
 
-    /// A program that is done closes, once what it wrote has left.
+    /// Closes a program that is done, after its written data has left.
     fn close(&mut self, direction: Direction, witness: &mut impl Witness) {
         let (end, service) = (&mut self.ends[direction as usize], &self.scenario.service);
         let closes = match direction {
@@ -260,7 +258,7 @@ impl Simulator {
         }
     }
 
-    /// Everything that an end has to send goes onto its link.
+    /// Sends everything that an end has to send onto its link.
     #[inline]
     fn send(&mut self, direction: Direction, witness: &mut impl Witness) {
         if self.ends[direction as usize].is_due(self.now) {

@@ -1,5 +1,5 @@
-//! The parts of a response time, by [the house's definition](ResponseTime): when the first SYN-ACK
-//! and every byte have been sent on, and when first bytes come to a link.
+//! Measurement of the parts of a [`ResponseTime`]: from the delivery of the first SYN-ACK and of all bytes, and from
+//! the arrival of the first bytes at a link.
 
 use posthaste_link::Direction;
 use posthaste_tcp::{Endpoint, Segment, unwrap};
@@ -7,14 +7,14 @@ use posthaste_units::{Instant, ResponseTime};
 
 use crate::Service;
 
-/// Reads the response times of one connection as it goes on.
+/// Measures the response times of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Stopwatch {
     began: Instant,
     connected: Option<Instant>,
-    /// When the first byte of the request, and of the reply, came to the link.
+    /// Times when the first byte of the request and of the reply came to the link.
     first: [Option<Instant>; 2],
-    /// When the whole request had been delivered.
+    /// Time when the whole request had been delivered.
     received: Option<Instant>,
     /// Bytes of the exchanges before this one, up and down.
     before: [u64; 2],
@@ -22,7 +22,7 @@ pub(crate) struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// A connection begins.
+    /// Starts the measurement of a connection.
     pub(crate) fn start(&mut self, now: Instant) {
         let mut responses = std::mem::take(&mut self.responses);
         responses.clear();
@@ -33,7 +33,7 @@ impl Stopwatch {
         };
     }
 
-    /// A segment of `sender` comes to its link.
+    /// Records a segment of `sender` that comes to its link.
     pub(crate) fn sent(
         &mut self,
         now: Instant,
@@ -47,13 +47,13 @@ impl Stopwatch {
         }
         let before = self.before[way];
         let end = segment.seq.wrapping_add(segment.len);
-        // Place 1 is the first byte.
+        // Offset 1 is the first byte.
         if unwrap(sender.isn(), end, before).is_some_and(|end| end > before + 1) {
             self.first[way] = Some(now);
         }
     }
 
-    /// A segment was delivered to `receiver`, which has taken it.
+    /// Records a segment that was delivered to `receiver`, after the receiver has processed it.
     #[inline(always)]
     pub(crate) fn delivered(
         &mut self,
@@ -82,7 +82,7 @@ impl Stopwatch {
         }
     }
 
-    /// The whole reply has been delivered.
+    /// Completes an exchange after the delivery of the whole reply.
     fn lap(&mut self, now: Instant) {
         let [asked, answered] = self.first.map(|first| first.unwrap_or(now));
         let connected = self.connected.unwrap_or(asked).min(asked);

@@ -1,67 +1,66 @@
-//! Many transactions together: numbers that can be merged, whoever counted which.
+//! Totals of many transactions, mergeable in any order.
 
 use posthaste_stats::{Histogram, Recorder};
 use posthaste_units::Span;
 
 use crate::{Ending, Transaction};
 
-/// What became of many transactions.
+/// Results of many transactions.
 ///
-/// Everything is counted in whole numbers, and each transaction has its place by its number: merged
-/// totals equal those of one run, in whatever order and on however many threads they were counted.
+/// All counts are integers, and the number of a transaction determines its batch. Merged totals equal those of one run,
+/// for any order and number of threads.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Totals {
-    /// Connections played.
+    /// Simulated connections.
     pub connections: u64,
-    /// Exchanges that were answered completely: the response times.
+    /// Exchanges with a complete reply: the number of response times.
     pub answered: u64,
-    /// Response times. Each transaction is a trial of its own, so that intervals are those of
-    /// independent values.
+    /// Response times. Each transaction is an independent trial, so that intervals are those of independent values.
     pub response: Recorder,
     /// The parts `t_conn`, `t_req`, `t_proc`, `t_resp`.
     pub parts: [Histogram; 4],
-    /// Segments of either end that were sent again.
+    /// Retransmitted segments of both ends.
     pub retransmissions: u64,
-    /// Of these: prompted by acknowledgements.
+    /// Retransmissions prompted by acknowledgements.
     pub fast_retransmits: u64,
-    /// Retransmission timers that ran out.
+    /// Expired retransmission timers.
     pub timeouts: u64,
-    /// Tail loss probes and copies in advance.
+    /// Tail loss probes, and copies sent in advance.
     pub probes: u64,
-    /// Segments with data or a FIN that came to an end which had all of it: sent again for nothing.
-    /// What came again because a link had copied it is not counted.
+    /// Unnecessary retransmissions: segments with data or a FIN whose receiver had all of it. Copies made by a link are
+    /// not counted.
     pub for_nothing: u64,
-    /// Acknowledgements repeated by the adaptive-duplicate-ACK remedy.
+    /// Acknowledgements repeated by the adaptive duplicate ACK remedy.
     pub adaptive_acks: u64,
     /// Packets sent, up and down.
     pub packets: [u64; 2],
     /// Bytes of IP packets sent, up and down.
     pub bytes: [u64; 2],
-    /// Most packets that one connection had, up and down.
+    /// Largest number of packets of one connection, up and down.
     pub most_packets: [u64; 2],
     /// The longest response time, and the first transaction that had it.
     pub slowest: Option<(Span, u64)>,
-    /// Packets lost on the links.
+    /// Packets dropped or damaged on the links.
     pub lost: u64,
-    /// Connections of which a packet was lost.
+    /// Connections with a lost packet.
     pub touched: u64,
     endings: [u64; Ending::NAMES.len()],
 }
 
 impl Totals {
-    /// The names of the parts, in their order.
+    /// Names of the parts, in order.
     pub const PARTS: [&'static str; 4] = ["t_conn", "t_req", "t_proc", "t_resp"];
 
-    /// Nothing has been played.
+    /// Creates empty totals.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Counts a transaction.
+    /// Adds a transaction.
     pub fn add(&mut self, transaction: &Transaction<'_>) {
         self.connections += 1;
         self.endings[transaction.ending.index()] += 1;
-        // A millisecond each: a recorder's batches are of equal numbers of transactions.
+        // A millisecond per transaction, so that the batches of a recorder have equal numbers of transactions.
         let place = Span::from_millis(transaction.number);
         for response in transaction.responses {
             self.answered += 1;
@@ -98,7 +97,7 @@ impl Totals {
         self.for_nothing += again - transaction.by_copies;
     }
 
-    /// Adds what another has counted, of other transactions of the same scenario.
+    /// Adds the totals of other transactions of the same scenario.
     pub fn merge(&mut self, other: &Self) {
         self.connections += other.connections;
         self.answered += other.answered;
@@ -136,7 +135,7 @@ impl Totals {
         }
     }
 
-    /// Connections that ended so, by the names of [`Ending::NAMES`].
+    /// Numbers of connections by ending, named as in [`Ending::NAMES`].
     pub fn endings(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         Ending::NAMES.into_iter().zip(self.endings)
     }

@@ -1,51 +1,50 @@
-//! What became of a connection and its transactions.
+//! Result of a connection and its transactions.
 
 use posthaste_link as link;
 use posthaste_tcp as tcp;
 use posthaste_units::{Instant, ResponseTime};
 
-/// A connection that has been played to its end.
+/// A completed connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Transaction<'a> {
-    /// Its number, from 1.
+    /// Number of the transaction, from 1.
     pub number: u64,
-    /// When its first SYN was sent.
+    /// Time of the first SYN.
     pub began: Instant,
-    /// When nothing happened any more.
+    /// Time of the last event.
     pub ended: Instant,
-    /// The response time of each exchange that was completed, in order.
+    /// Response time of each completed exchange, in order.
     pub responses: &'a [ResponseTime],
-    /// How it ended.
+    /// Cause of the end.
     pub ending: Ending,
-    /// What the client's TCP did.
+    /// Counters of the client's TCP.
     pub client: &'a tcp::Counters,
-    /// What the server's TCP did.
+    /// Counters of the server's TCP.
     pub server: &'a tcp::Counters,
-    /// What the links did, up and down.
+    /// Counters of the links, up and down.
     pub links: [&'a link::Counters; 2],
-    /// Segments that came to an end which had all of them, since a link had copied them: not sent
-    /// for nothing, though the ends count them.
+    /// Duplicate segments that arrived because a link had copied them. They are not unnecessary retransmissions,
+    /// although the ends count them.
     pub by_copies: u64,
 }
 
-/// How a connection ended.
+/// Ending of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Everything was answered, and both ends closed.
+    /// Every request was answered, and both ends closed.
     Complete,
-    /// An end gave up or was reset; what had been answered until then counts.
+    /// An end gave up or was reset. Earlier replies count.
     Broken(tcp::End),
-    /// It was not over after the [longest time](crate::Simulator::PATIENCE), or nothing more would
-    /// have happened.
+    /// The connection exceeded the [longest time](crate::Simulator::PATIENCE), or no further event was due.
     Unfinished,
 }
 
 impl Ending {
-    /// Every ending, as tables list them.
+    /// Names of all endings, in the order of tables.
     pub const NAMES: [&'static str; 5] =
         ["complete", "reset", "timed-out", "aborted", "unfinished"];
 
-    /// Its place in [`NAMES`](Self::NAMES).
+    /// Index in [`NAMES`](Self::NAMES).
     pub(crate) const fn index(self) -> usize {
         match self {
             Self::Complete | Self::Broken(tcp::End::Finished) => 0,
@@ -56,7 +55,7 @@ impl Ending {
         }
     }
 
-    /// Its name.
+    /// Name of the ending.
     pub const fn name(self) -> &'static str {
         Self::NAMES[self.index()]
     }

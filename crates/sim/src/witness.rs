@@ -1,4 +1,4 @@
-//! Who watches the packets.
+//! Observers of the packets of a transaction.
 
 use posthaste_link::{Direction, Passage};
 use posthaste_tcp::{Counters, Segment};
@@ -6,28 +6,28 @@ use posthaste_units::Instant;
 
 use crate::Carried;
 
-/// A segment that comes to a link.
+/// A segment that arrives at a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent<'a> {
-    /// When.
+    /// Time of arrival.
     pub at: Instant,
-    /// To which.
+    /// Direction of the link.
     pub direction: Direction,
     /// The segment.
     pub segment: &'a Segment,
-    /// What its sender has counted, this segment included.
+    /// Counters of its sender, including this segment.
     pub counters: &'a Counters,
 }
 
-/// Is told of every packet; costs nothing where nobody is.
+/// Observer of every packet. Costs nothing if unused.
 pub trait Witness {
-    /// A segment comes to a link.
+    /// Handles a segment that arrives at a link.
     fn sent(&mut self, sent: Sent<'_>);
-    /// A packet leaves a link or is lost on it.
+    /// Handles a packet that leaves a link or is lost on it.
     fn left(&mut self, direction: Direction, passage: &Passage<Carried>);
 }
 
-/// Nobody.
+/// Observer without any effect.
 pub(crate) struct Nobody;
 
 impl Witness for Nobody {

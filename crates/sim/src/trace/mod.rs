@@ -1,8 +1,7 @@
-//! Every packet of one transaction: what it was, why it was sent, what became of it.
+//! Trace of every packet of one transaction: kind, reason of transmission, and fate.
 //!
-//! In the words of `posthaste_tcp::trace`, which an emulator's traces use, too: why something was sent
-//! again is known here and inferred there. What else is said of a packet is left to `words`, pictures
-//! to the rooms above.
+//! Uses the vocabulary of `posthaste_tcp::trace`, shared with the emulator's traces. The reason of a retransmission is
+//! known here and inferred there. `words` writes labels; callers draw pictures.
 
 mod words;
 
@@ -16,69 +15,69 @@ use crate::{Carried, Sent, Witness};
 /// One packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Packet {
-    /// Which way it went.
+    /// Direction of travel.
     pub direction: Direction,
-    /// Its place among the packets of its direction, from 1: what patterns name.
+    /// Position among the packets of its direction, from 1. Patterns refer to this number.
     pub position: u64,
-    /// 0 for the packet itself, 1 and up for copies that the link made.
+    /// 0 for the original, 1 and up for copies made by the link.
     pub copy: u32,
-    /// When it came to the link.
+    /// Time of arrival at the link.
     pub sent: Instant,
-    /// When it left the link or was dropped.
+    /// Time of departure or drop.
     pub left: Instant,
-    /// What became of it.
+    /// Delivery or drop.
     pub fate: Fate,
     /// The segment.
     pub segment: Segment,
-    /// Its first place in the stream; the SYN is 0.
+    /// Offset of its first sequence number. The SYN is 0.
     pub start: Offset,
-    /// The place behind it.
+    /// End of its sequence numbers (exclusive).
     pub end: Offset,
-    /// The place that it acknowledges.
+    /// Offset that it acknowledges.
     pub acknowledges: Option<Offset>,
-    /// Its window in bytes.
+    /// Window in bytes.
     pub window: u64,
-    /// What it was.
+    /// Kind of the segment.
     pub what: Kind,
-    /// Why it was sent.
+    /// Reason of the transmission.
     pub sending: Sending,
-    /// When the same was last sent before.
+    /// Time of the previous transmission of the same data.
     pub before: Option<Instant>,
 }
 
-/// Writes down the packets of a transaction, in the order in which they are sent.
+/// Recorder of the packets of a transaction, in the order of transmission.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     packets: Vec<Packet>,
     halves: [Half; 2],
 }
 
-/// What one direction has been, so far.
+/// State of one direction.
 #[derive(Clone, Debug, Default)]
 struct Half {
     isn: Option<u32>,
-    /// The first place that has not been sent.
+    /// The first offset that has not been sent.
     next: Offset,
     scale: Option<u8>,
-    /// What it acknowledged last, and with which window.
+    /// Number and window of its last acknowledgement.
     said: Option<(Offset, u16)>,
     counters: Counters,
-    /// Packets so far, and where each of them is in the list.
+    /// Index in the list of each packet so far.
     places: Vec<usize>,
 }
 
 impl Trace {
-    /// Nothing yet.
+    /// Creates an empty trace.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Forgets everything, for another transaction.
+    /// Clears the trace for another transaction.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// The packets in the order in which they were sent; copies stand at the end.
+    /// Packets in the order of transmission. Copies are at the end.
     pub fn packets(&self) -> &[Packet] {
         &self.packets
     }
@@ -99,7 +98,7 @@ impl Witness for Trace {
         let half = &self.halves[way];
         let is_new = end > half.next || start == end;
         let sending = why(segment, &half.counters, sent.counters, is_new);
-        // Looking for it goes through all packets: only where there may be something to find.
+        // The search goes through all packets, so it runs only for retransmissions.
         let before = match sending {
             Sending::First => None,
             _ => self.last_sending(way, start, end),
@@ -160,7 +159,7 @@ impl Trace {
         }
     }
 
-    /// What a segment is that carries nothing.
+    /// Kind of an empty segment.
     fn empty(&self, way: usize, segment: &Segment, acknowledges: Option<Offset>) -> Kind {
         let half = &self.halves[way];
         let (start, _) = half.places_of(segment);
@@ -174,7 +173,7 @@ impl Trace {
         })
     }
 
-    /// When something of these places was last sent.
+    /// Time of the last transmission of any of these offsets.
     fn last_sending(&self, way: usize, start: Offset, end: Offset) -> Option<Instant> {
         let half = &self.halves[way];
         let overlaps = |packet: &&Packet| packet.start < end && packet.end > start;
@@ -196,14 +195,14 @@ impl Half {
         unwrap(self.isn?, number, self.next)
     }
 
-    /// Where a segment's places begin, and the first behind them.
+    /// Start and end (exclusive) of a segment's offsets.
     fn places_of(&self, segment: &Segment) -> (Offset, Offset) {
         let start = self.place(segment.seq).unwrap_or_default();
         (start, start + u64::from(segment.places()))
     }
 }
 
-/// Why `segment` was sent, by what its sender had counted before it and with it.
+/// Derives the reason for `segment` from its sender's counters before and after it.
 fn why(segment: &Segment, before: &Counters, after: &Counters, is_new: bool) -> Sending {
     let timed_out = after.timeouts > before.timeouts;
     if after.probes > before.probes {

@@ -1,4 +1,4 @@
-//! A packet in words, as they stand beside an arrow of a ladder.
+//! Labels of a packet in a ladder.
 
 use posthaste_link::Fate;
 use posthaste_units::Span;
@@ -6,7 +6,7 @@ use posthaste_units::Span;
 use super::Packet;
 
 impl Packet {
-    /// `8 7241:8689 rto`: position, what or which bytes, and why again.
+    /// Label such as `8 7241:8689 rto`: position, kind or bytes, and reason of a retransmission.
     pub fn label(&self) -> String {
         let behind = self.start + u64::from(self.segment.len);
         let words = self
@@ -16,7 +16,7 @@ impl Packet {
         format!("{} {copy}{words}", self.position)
     }
 
-    /// What there is no room for in the label.
+    /// Details that do not fit in the label.
     pub fn hint(&self) -> String {
         let mut text = format!(
             "{}, {} bytes of data, window {}",
@@ -34,7 +34,7 @@ impl Packet {
         text
     }
 
-    /// Why it was lost; none where it arrived intact.
+    /// Cause of the loss. None if the packet arrived intact.
     pub fn loss(&self) -> Option<&'static str> {
         match self.fate {
             Fate::Dropped(reason) => Some(reason.name()),
@@ -43,7 +43,7 @@ impl Packet {
         }
     }
 
-    /// How long a timer ran before this was sent, and which one.
+    /// Running time and name of the timer that caused this transmission.
     pub fn waited(&self) -> Option<(Span, &'static str)> {
         let name = self.sending.timer()?;
         Some((self.sent.since(self.before?), name))

@@ -47,16 +47,16 @@ fn however_often_it_may() {
     assert_eq!(transaction.responses.len(), 40_000);
 }
 
-/// 40 bytes of headers and 20 of options on a SYN; 52 and the data behind it.
+/// 40 bytes of headers and 20 of options on a SYN; 52 bytes and the data on other segments.
 #[test]
 fn a_bandwidth_adds_each_byte_of_every_packet() {
     let response = only(Service::single(1438, ms(150), 2896), Some(1000));
     let line = |bytes: u64| Span::from_nanos(bytes * 8_000);
     assert_eq!(response.t_conn, ms(20) + line(60 + 60));
-    // The ACK of the SYN-ACK goes first.
+    // The ACK of the SYN-ACK leaves first.
     assert_eq!(response.t_req, ms(10) + line(52 + 1490));
     assert_eq!(response.t_proc, ms(150));
-    // Both segments stand in the first window, and the request's ACK rides on the first.
+    // Both segments fit in the first window, and the request is acknowledged by the first.
     assert_eq!(response.t_resp, ms(10) + line(2 * 1500));
 }
 
@@ -67,7 +67,7 @@ fn processing_may_run_from_when_the_connection_is_accepted() {
     service.clock = ProcessingClock::Accept;
     let of_accept = only(service, Some(300));
     assert_eq!(of_request.t_proc, ms(150));
-    // The request comes in 39.7 ms behind the ACK that opens the connection.
+    // The request arrives 39.7 ms after the ACK that opens the connection.
     let line = Span::from_nanos(1490 * 8_000_000 / 300 + 1);
     let apart = of_accept.t_proc + line;
     assert!(

@@ -1,4 +1,4 @@
-//! What links copy, and what is sent for nothing.
+//! Copies made by links, and unnecessary retransmissions.
 
 use posthaste_link::pattern::Pattern;
 use posthaste_link::{Direction, Plan};
@@ -6,7 +6,7 @@ use posthaste_sim::{Service, Totals};
 
 use crate::support::{ms, plan, scenario, simulator};
 
-/// What was sent for nothing in a transaction whose links do what these lines say.
+/// Returns the unnecessary retransmissions of a transaction with the given pattern lines.
 fn for_nothing(lines: &str) -> u64 {
     let text = format!("posthaste pattern 1\n{lines}end\n");
     let pattern = Pattern::parse(&text).expect("a pattern");
@@ -27,7 +27,7 @@ fn copies_are_not_sent_for_nothing() {
     assert_eq!(for_nothing(both), 0);
 }
 
-/// The client's acknowledgement of the reply and its FIN are lost, so that the reply is sent again.
+/// The client's acknowledgement of the reply and its FIN are lost, so the reply is sent again.
 #[test]
 fn a_copied_acknowledgement_hides_nothing() {
     let lost = "up drop 4-5\n";

@@ -1,4 +1,4 @@
-//! Transactions in virtual time: held against arithmetic, repetition and conservation.
+//! Transactions in virtual time: compared with arithmetic, and checked for repeatability and conservation.
 
 mod arithmetic;
 mod copies;

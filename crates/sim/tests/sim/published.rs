@@ -1,8 +1,8 @@
-//! The numbers that the packet-loss study published of its two stacks: Author at 10 ms, by position of
-//! the loss (Garcia, Hurtig, Brunstrom, WEBIST 2007, figures 2 and 6).
+//! Published results of the packet-loss study for its two stacks: Author at 10 ms, by position of the loss (Garcia,
+//! Hurtig, Brunstrom, WEBIST 2007, figures 2 and 6).
 //!
-//! What the paper does not state was chosen with these numbers in view: 300 kbit/s, 14 bytes of
-//! Ethernet header, and FreeBSD's processing from when the connection is accepted.
+//! Parameters that the paper does not state were chosen to match these results: 300 kbit/s, 14 bytes of Ethernet
+//! header, and processing on FreeBSD from the acceptance of the connection.
 
 use posthaste_link::{Direction, Plan};
 use posthaste_sim::{ProcessingClock, Totals};
@@ -12,8 +12,8 @@ use crate::support::{author, dropping, plan, scenario, simulator};
 /// Transactions behind each median.
 const COUNT: u64 = 200;
 
-/// The median response time in ms and the share that waited for a timeout of the server's, at each
-/// position from 0, none.
+/// Returns the median response time in ms and the share of transactions with a timeout of the server, at each position
+/// from 0 (no loss).
 fn by_position(tcp: &str, clock: ProcessingClock) -> Vec<(f64, f64)> {
     let line = Plan {
         jitter: Some("variance:50%".parse().expect("a jitter")),

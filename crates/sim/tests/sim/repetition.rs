@@ -1,4 +1,4 @@
-//! The same number is the same transaction, whatever was played before and whoever counts.
+//! The same number is the same transaction, regardless of earlier transactions and of the thread.
 
 use posthaste_link::{Loss, Plan};
 use posthaste_sim::{Packet, Scenario, Simulator, Totals, Trace};

@@ -1,4 +1,4 @@
-//! Scenarios made of a few numbers.
+//! Scenarios from a few numbers.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(crate) fn plan(kbit: Option<u64>, delay: u64) -> Plan {
     }
 }
 
-/// The same with packets of this direction dropped: `3, 8-9`.
+/// Returns the plan with packets of this direction dropped, such as `3, 8-9`.
 pub(crate) fn dropping(plan: Plan, direction: Direction, places: &str) -> Plan {
     let text = format!("posthaste pattern 1\n{direction} drop {places}\nend\n");
     let pattern = Pattern::parse(&text).expect("a pattern");

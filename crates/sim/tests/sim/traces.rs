@@ -1,4 +1,4 @@
-//! Kind a trace says of packets.
+//! Descriptions of packets in a trace.
 
 use posthaste_link::Direction;
 use posthaste_sim::Trace;

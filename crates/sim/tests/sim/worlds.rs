@@ -1,4 +1,4 @@
-//! Worlds of any kind: everything ends, and what is said of it adds up.
+//! Random scenarios: every transaction ends, and its totals are consistent.
 
 use std::sync::Arc;
 
