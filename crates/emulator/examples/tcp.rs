@@ -1,9 +1,9 @@
-//! A TCP of `posthaste-tcp` against this machine's kernel, on a bad line and for long.
+//! A TCP stack of `posthaste-tcp` against this machine's kernel, over a bad link and for a long time.
 //!
-//! `bytes PROFILE client|server MEGABYTES` sends so much each way at once, at 1 % loss, 1 %
-//! duplication and 1 % out of order, and compares every byte. `short PROFILE client|server COUNT`
-//! makes so many transactions, each on a connection of its own, and says how long they took. The
-//! profile stands in place of that end's kernel, the other end's is the machine's own.
+//! `bytes PROFILE client|server MEGABYTES` sends that amount each way at once, with 1 % loss, 1 % duplication and 1 %
+//! reordering, and compares every byte. `short PROFILE client|server COUNT` runs that many transactions, each on its
+//! own connection, and prints their times. The profile replaces the kernel at that end. The other end uses the
+//! machine's kernel.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -18,13 +18,13 @@ use posthaste_units::{Ratio, Span};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Bytes that are written and compared at a time.
+/// Bytes written and compared at a time.
 const PIECE: usize = 64 << 10;
 const REQUEST: usize = 300;
 const REPLY: usize = 13_000;
-/// Transactions at a time.
+/// Concurrent transactions.
 const AT_ONCE: usize = 4;
-/// From here on a transaction on a line without loss has stalled.
+/// Minimum time of a stalled transaction on a link without loss.
 const STALL: Duration = Duration::from_secs(1);
 
 fn main() -> Result<(), Failure> {
@@ -46,7 +46,7 @@ fn main() -> Result<(), Failure> {
     }
 }
 
-/// A short line that loses, doubles and disorders packets.
+/// A short link that loses, duplicates and reorders packets.
 fn bad() -> Plan {
     let percent = Ratio::new(0.01).expect("a share");
     Plan {
@@ -96,7 +96,7 @@ fn bytes(running: Running, of: Direction, megabytes: usize) -> Result<(), Failur
     report(running, of)
 }
 
-/// Writes its own stream while it compares the other's; bytes right and wrong.
+/// Writes its own stream while it compares the other's. Returns the numbers of right and wrong bytes.
 fn exchange(mut connection: TcpStream, [own, other]: [u64; 2], pieces: usize) -> (u64, u64) {
     let mut writer = connection.try_clone().expect("a second handle");
     let writes = thread::spawn(move || {
@@ -122,7 +122,7 @@ fn exchange(mut connection: TcpStream, [own, other]: [u64; 2], pieces: usize) ->
     (right, wrong + more as u64)
 }
 
-/// What stands in a stream: no two words are the same.
+/// Content of a stream: no two words are equal.
 fn piece(stream: u64, number: usize) -> Vec<u8> {
     let words = PIECE as u64 / 8;
     let first = number as u64 * words;

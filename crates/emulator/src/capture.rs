@@ -1,7 +1,7 @@
-//! Captures as pcap and pcapng files: whose packets they are, which way they went, what TCP says.
+//! Reads captures in pcap and pcapng: connection, direction and TCP numbers of each packet.
 //!
-//! What losses and delays follow from it is left to `posthaste_link::pattern::infer`; captures of
-//! runs are written by [`trace`](crate::trace).
+//! `posthaste_link::pattern::infer` derives losses and delays from them. [`trace`](crate::trace) writes captures of
+//! runs.
 //!
 //! ```no_run
 //! use posthaste_emulator::capture::{Connections, read};
@@ -26,61 +26,61 @@ use posthaste_link::pattern::infer::{Seen, Segment};
 use posthaste_units::Instant;
 use thiserror::Error;
 
-/// What is read at once, and the most that one packet may take.
+/// Bytes read at once, and the maximum size of one packet.
 const BUFFER: usize = 1 << 20;
-/// Longest IP packet on Ethernet: what is longer was joined by the machine that captured it.
+/// Longest IP packet on Ethernet. The capturing machine joined longer ones.
 const MTU: usize = 1500;
-/// Bytes of a packet's content that tell it from others.
+/// Bytes of a packet's content that enter its mark.
 const MARKED: usize = 96;
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// A packet of a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    /// What is known of it.
+    /// Time, direction, connection and segment.
     pub seen: Seen,
-    /// Made of everything that does not change on the way.
+    /// Hash of everything that does not change on the way.
     pub mark: u64,
-    /// A SYN: the beginning of its connection, or the answer to that.
+    /// True for a SYN: the first of its connection, or the answer to it.
     pub opens: bool,
 }
 
-/// What stood in a capture beside the packets.
+/// Remarks on a capture, in addition to its packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Remarks {
-    /// Frames that hold no IP packet.
+    /// Frames without an IP packet.
     pub other: u64,
     /// Packets longer than Ethernet carries.
     pub joined: u64,
-    /// Packets cut short before the end of what their mark is made of.
+    /// Packets cut short before the end of the bytes that enter their mark.
     pub short: u64,
     /// The file ends in the middle of a packet.
     pub cut_off: bool,
 }
 
-/// Who is client in which connection; shared by the captures of both ends.
+/// The connections of a capture, with the client of each. Shared by the captures of both ends.
 ///
-/// A SYN of another sequence number begins another connection between the same ends, and the same one in
+/// A SYN with another sequence number begins another connection between the same ends. It is the same connection in
 /// each capture.
 #[derive(Debug, Default)]
 pub struct Connections {
     between: HashMap<Ends, Between>,
-    /// Those that are known from their beginning, by the sequence number of the SYN.
+    /// Connections known from their beginning, by the sequence number of the SYN.
     begun: HashMap<(Ends, u32), Connection>,
     count: u64,
-    /// How many captures have been begun.
+    /// Captures begun so far.
     captures: u64,
 }
 
 type End = (IpAddr, u16);
-/// The smaller one, the larger one, and the protocol.
+/// The smaller end, the larger end, and the protocol.
 type Ends = (End, End, u8);
 
-/// Connections between two ends, one after the other.
+/// Successive connections between two ends.
 #[derive(Clone, Copy, Debug)]
 struct Between {
     first: Connection,
-    /// The one to which the last packet belonged, and the capture that held it.
+    /// Connection of the last packet, and the capture that held it.
     last: Connection,
     capture: u64,
 }
@@ -89,34 +89,34 @@ struct Between {
 struct Connection {
     number: u64,
     client: End,
-    /// Its beginning was seen.
+    /// True if its beginning was seen.
     begun: bool,
 }
 
-/// Why a capture could not be read to its end. A file that merely ends too early is no error.
+/// Error while reading a capture. A file that merely ends too early is not an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CaptureError {
-    /// It begins with something else.
+    /// The file is not a capture.
     #[error("not a pcap or pcapng file: make one with `tcpdump -w FILE`")]
     NotACapture,
-    /// The system.
+    /// The system could not read it.
     #[error("reading it failed: is the disk all right?")]
     Reading,
-    /// One packet, or what the file says of itself, is longer than a capture of packets can need.
+    /// A packet or a block of the file is larger than a capture of packets can need.
     #[error("a packet of more than 1 MiB: capture it again")]
     Oversized,
     /// Lengths that contradict each other.
     #[error("damaged: capture it again, or repair it with `editcap`")]
     Damaged,
-    /// Frames of another kind of network.
+    /// Frames of an unsupported link type.
     #[error(
         "captured on a link of type {0}, which is not read: capture on Ethernet or with `-i any`"
     )]
     Link(i32),
 }
 
-/// Goes through a capture; `look` gets each IP packet. At most 1 MiB of it is in memory at once,
-/// beside a little for each connection.
+/// Reads a capture and passes each IP packet to `look`. Keeps at most 1 MiB of the capture in memory, and a small state
+/// for each connection.
 pub fn read(
     source: impl Read + Send,
     connections: &mut Connections,
@@ -146,7 +146,7 @@ pub fn read(
             }
             Err(PcapError::Eof) => break,
             Err(PcapError::Incomplete(_)) => {
-                // A pipe hands over a little at a time; only its end says that no more will come.
+                // A pipe delivers a little at a time. Only its end says that no more will come.
                 let before = reader.data().len();
                 reader.refill().map_err(|_| CaptureError::Reading)?;
                 if reader.data().len() == before && !reader.reader_exhausted() {
@@ -164,7 +164,7 @@ pub fn read(
     Ok(remarks)
 }
 
-/// What the file says of link types and clocks.
+/// Link types and clocks of the file.
 #[derive(Default)]
 struct Clocks {
     legacy: Option<(Linktype, u64)>,
@@ -218,21 +218,21 @@ impl Clocks {
     }
 }
 
-/// An IP packet's ends and content.
+/// Ends and content of an IP packet.
 struct Decoded {
     source: End,
     destination: End,
     protocol: u8,
-    /// Of the IP packet, as its header says.
+    /// Length of the IP packet according to its header.
     length: usize,
     segment: Option<Segment>,
     opens: Opens,
     mark: u64,
-    /// The capture lacks some of the bytes that the mark is made of.
+    /// The capture lacks some of the bytes that enter the mark.
     short: bool,
 }
 
-/// What a packet says about who began.
+/// Evidence in a packet of the end that opened the connection.
 #[derive(Clone, Copy, PartialEq)]
 enum Opens {
     Nothing,
@@ -242,7 +242,7 @@ enum Opens {
     ByServer(u32),
 }
 
-/// The IP packet in a frame; `None` where there is none. An unknown kind of link is an error.
+/// The IP packet in a frame; `None` if it holds none. An unknown link type is an error.
 fn decode(link: Linktype, frame: &[u8]) -> Result<Option<Decoded>, CaptureError> {
     let behind = |bytes: usize| frame.get(bytes..).unwrap_or_default();
     let packet = match link {
@@ -284,7 +284,7 @@ fn content(packet: &LaxSlicedPacket<'_>) -> Option<Decoded> {
         }
         LaxNetSlice::Arp(_) => return None,
     };
-    // Offloading may leave the length out; then what was captured is all there is to go by.
+    // Offloading may omit the length. The captured bytes are then the only evidence.
     let length = if said == 0 { header + captured } else { said };
     let ports = match &packet.transport {
         Some(TransportSlice::Tcp(tcp)) => (tcp.source_port(), tcp.destination_port()),
@@ -325,7 +325,7 @@ fn content(packet: &LaxSlicedPacket<'_>) -> Option<Decoded> {
     })
 }
 
-/// `bytes` is the length of the segment with its header.
+/// Reads the TCP header. `bytes` is the length of the segment with its header.
 fn segment(tcp: &TcpSlice<'_>, bytes: usize) -> Segment {
     let payload = bytes.saturating_sub(usize::from(tcp.data_offset()) * 4);
     let flags = u32::from(tcp.syn()) + u32::from(tcp.fin());
@@ -347,15 +347,15 @@ fn opens(tcp: &TcpSlice<'_>) -> Opens {
 }
 
 impl Connections {
-    /// What comes from now on is of another capture.
+    /// Begins another capture.
     fn begin_capture(&mut self) {
         self.captures += 1;
     }
 
-    /// Which connection a packet belongs to and which way it goes.
+    /// Assigns a packet to its connection and direction.
     ///
-    /// The client is who sends the SYN; without one, who has the higher port, or else who is seen
-    /// first.
+    /// The client is the sender of the SYN. Without a SYN it is the end with the higher port, or else the first sender
+    /// seen.
     fn place(&mut self, at: Instant, packet: &Decoded) -> Packet {
         let (source, destination) = (packet.source, packet.destination);
         let ends = (
@@ -392,12 +392,12 @@ impl Connections {
         }
     }
 
-    /// The connection that a packet between these ends belongs to, unless it begins one.
+    /// The known connection of a packet between these ends, unless the packet begins a new one.
     fn known(&mut self, ends: &Ends, opens: Opens) -> Option<Connection> {
         let between = self.between.get(ends);
         let is_new_here = between.is_some_and(|between| between.capture != self.captures);
         let Opens::ByClient(sequence) = opens else {
-            // Another capture of the same begins with the same, or not much later.
+            // Another capture of the same traffic begins with the same connection, or not much later.
             return between.map(|between| match is_new_here {
                 true => between.first,
                 false => between.last,
@@ -432,7 +432,7 @@ impl Connections {
         connection
     }
 
-    /// How many connections have been seen.
+    /// Connections seen so far.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -446,7 +446,7 @@ mod tests {
     const CLIENT: ([u8; 4], u16) = ([10, 0, 0, 1], 40_000);
     const SERVER: ([u8; 4], u16) = ([10, 0, 0, 2], 80);
 
-    /// The number and the direction of each packet of a capture: those from the client are up.
+    /// Number and direction of each packet of a capture. Packets from the client go up.
     fn placed(
         connections: &mut Connections,
         packets: &[(Direction, Opens)],
@@ -500,7 +500,7 @@ mod tests {
             let found = numbers(&mut connections, &packets);
             assert_eq!(found, [1, 1, 1, 2, 2, 2]);
         }
-        // A capture that begins later begins with the first as well.
+        // A capture that begins later also begins with the first connection.
         assert_eq!(numbers(&mut connections, &packets[2..]), [1, 2, 2, 2]);
         assert_eq!(connections.count(), 2);
     }
@@ -514,16 +514,16 @@ mod tests {
             found,
             [(1, Direction::Down), (2, Direction::Up), (2, Direction::Up)]
         );
-        // The other one has its beginning, too.
+        // The other capture contains its beginning.
         let whole = [syn(7), (Direction::Down, DATA), syn(9)];
         assert_eq!(numbers(&mut connections, &whole), [1, 1, 2]);
-        // Without the SYN its answer says which one it was.
+        // Without the SYN, its answer identifies the connection.
         let mut connections = Connections::default();
         let answered = [(Direction::Down, Opens::ByServer(7)), syn(7), syn(8)];
         assert_eq!(numbers(&mut connections, &answered), [1, 1, 2]);
     }
 
-    /// Hands over a few bytes at a time, as a pipe does.
+    /// Delivers a few bytes at a time, as a pipe does.
     struct Pipe<'a>(&'a [u8]);
 
     impl Read for Pipe<'_> {

@@ -1,42 +1,41 @@
-//! The emulator's clock: CLOCK_MONOTONIC, counted from the emulator's start.
+//! The emulator's clock: CLOCK_MONOTONIC, counted from the start of the emulator.
 
 use posthaste_units::{Instant, Span};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Reads of both clocks that lie further apart were interrupted and are made again.
+/// Maximum distance in nanoseconds between reads of both clocks. Reads further apart were interrupted and are repeated.
 const APART: u64 = 1_000;
 
-/// Packets may come while a batch is being taken; so long does that last at most, on a machine
-/// that has better things to do.
+/// Maximum time for which a batch is read, on a busy machine. Packets may arrive meanwhile.
 const BATCH: Span = Span::from_millis(50);
 
-/// Reads time for one run; copies agree with one another.
+/// Reads the time of one run. Copies agree with one another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     origin: u64,
 }
 
 impl Clock {
-    /// A clock whose origin is now.
+    /// A clock with its origin at the present.
     pub(crate) fn start() -> Self {
         Self {
             origin: read(ClockId::Monotonic),
         }
     }
 
-    /// CLOCK_MONOTONIC when it began.
+    /// CLOCK_MONOTONIC at the origin.
     pub(crate) const fn origin(&self) -> Span {
         Span::from_nanos(self.origin)
     }
 
-    /// Now.
+    /// Present time.
     pub(crate) fn now(&self) -> Instant {
         Instant::from_nanos(read(ClockId::Monotonic).saturating_sub(self.origin))
     }
 
-    /// How the kernel's arrival stamps are to be read now.
+    /// Reference for the kernel's arrival stamps at present.
     pub(crate) fn stamps(&self) -> Stamps {
-        // Four attempts: then the machine is so busy that a microsecond makes no difference.
+        // Four attempts. A machine that interrupts all of them is too busy for a microsecond to matter.
         let mut attempts = 4;
         loop {
             let before = read(ClockId::Monotonic);
@@ -51,10 +50,10 @@ impl Clock {
     }
 }
 
-/// The moment at which the wall clock, in which the kernel stamps packets, stood at `wall`.
+/// A moment of the emulator's clock, paired with the wall clock `wall` that stamps packets in the kernel.
 ///
-/// Read anew for every batch, so that a wall clock that is set while we run is wrong for one
-/// batch at most, and then never far in the future.
+/// Read again for each batch. If the wall clock is set during a run, the stamps of one batch at most are wrong, and
+/// never far in the future.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamps {
     wall: u64,
@@ -62,7 +61,7 @@ pub(crate) struct Stamps {
 }
 
 impl Stamps {
-    /// When a packet came that is stamped with this many nanoseconds of the wall clock.
+    /// Arrival of a packet with this stamp, in nanoseconds of the wall clock.
     pub(crate) fn read(&self, stamp: u64) -> Instant {
         let before = Span::from_nanos(self.wall.saturating_sub(stamp));
         let after = Span::from_nanos(stamp.saturating_sub(self.wall));
@@ -82,7 +81,7 @@ mod tests {
     #[test]
     fn stamps_of_the_wall_clock_are_read_to_the_microsecond() {
         let clock = Clock::start();
-        // Between two clocks that are read one after the other a busy machine may do something else.
+        // A busy machine may interrupt between the reads of two clocks.
         let mut tries = (0..50).map(|_| {
             let stamp = read(ClockId::Realtime);
             let before = clock.now();

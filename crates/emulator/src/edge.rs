@@ -1,8 +1,7 @@
-//! The edge of a DiffServ network (RFC 2475): what a packet asks for is decided anew before it comes to
-//! the link, by the connection it belongs to and whatever its sender has marked.
+//! The edge of a DiffServ network (RFC 2475): sets the code point of packets before they enter the link, by connection
+//! and regardless of the sender's mark.
 //!
-//! So can be seen what marks would be worth that no program sets yet, and what is left of those that a
-//! network on the way takes off.
+//! This shows the effect of marks that no program sets yet, and the effect of a network that removes marks.
 
 use std::str::FromStr;
 
@@ -11,27 +10,27 @@ use thiserror::Error;
 
 use crate::flow::Flow;
 
-/// How packets of some connections are marked, in both directions.
+/// A marking rule for packets of some connections, in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EdgeRule {
-    /// Whose.
+    /// Connections to mark.
     pub whose: Whose,
-    /// Their code point from here on.
+    /// Code point to set.
     pub dscp: Dscp,
 }
 
-/// Which connections.
+/// Selection of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// Everything.
+    /// All packets.
     Any,
-    /// From this port of the client.
+    /// Connections from this client port.
     Client(u16),
-    /// To this port of the server.
+    /// Connections to this server port.
     Server(u16),
 }
 
-/// A text that is no rule.
+/// A text that is not a marking rule.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{text:?} does not mark anything: write server:8080=af11, client:40000=ef or any=default")]
 pub struct NoRule {
@@ -69,14 +68,14 @@ impl Whose {
     }
 }
 
-/// Marks an IP packet by the first rule that fits; without one it stays as it is.
+/// Marks an IP packet by the first rule that fits. Without one it is unchanged.
 pub(crate) fn mark(rules: &[EdgeRule], flow: &Flow, packet: &mut [u8]) {
     if let Some(rule) = rules.iter().find(|rule| rule.whose.has(flow)) {
         set(packet, rule.dscp);
     }
 }
 
-/// Sets the code point; the ECN bits stay.
+/// Sets the code point and keeps the ECN bits.
 fn set(packet: &mut [u8], dscp: Dscp) {
     match packet {
         [first, second, ..] if *first >> 4 == 6 => {
@@ -96,7 +95,7 @@ fn set(packet: &mut [u8], dscp: Dscp) {
     }
 }
 
-/// A checksum after one of its words has changed (RFC 1624, equation 3).
+/// A checksum after a change of one of its words (RFC 1624, equation 3).
 fn updated(sum: u16, old: u16, new: u16) -> u16 {
     let sum = u32::from(!sum) + u32::from(!old) + u32::from(new);
     let sum = (sum & 0xffff) + (sum >> 16);

@@ -1,7 +1,7 @@
 //! An emulation from its start to its outcome: two hosts, and the emulator between their devices.
 //!
-//! The emulator's thread has a network of its own, which holds the middle ends of two pairs of
-//! devices and no address: its kernel has nothing to say. Dropping a [`Running`] ends everything.
+//! The emulator's thread has its own network namespace with the middle ends of two pairs of devices. They have no
+//! addresses, so the kernel there does not take part. Dropping a [`Running`] ends everything.
 
 use std::fmt;
 use std::io;
@@ -37,33 +37,33 @@ use crate::stack::Stack;
 use crate::sysctl;
 use crate::wait::Stop;
 
-/// Names and addresses of the middle ends, by the host they lead to.
+/// Names and MAC addresses of the middle ends, by the host that they connect.
 const MIDDLE: [(&str, Mac); 2] = [
     ("client", [2, 0, 0, 0, 1, 1]),
     ("server", [2, 0, 0, 0, 1, 2]),
 ];
 
-/// Largest packet that a device can be set to take. What is longer than the device it comes to
-/// allows is dropped without a name; here it is to be refused with one.
+/// Largest packet that a device can be set to accept. A device drops longer packets without a reason. With this MTU the
+/// emulator sees them and counts the reason.
 const ANY_LENGTH: u32 = 65_535;
 
-/// Why an emulation did not start, or ended before it was asked to.
+/// Error at the start of an emulation, or during it.
 #[derive(Debug, Error)]
 pub enum EmulationError {
-    /// One of the two hosts, or the network between them.
+    /// Failure of a host, or of the network between the two.
     #[error("{who}: {error}")]
     Host {
-        /// Which one.
+        /// The failed part.
         who: &'static str,
-        /// What went wrong.
+        /// Cause.
         error: HostError,
     },
-    /// The emulator's loop met an error of the kernel's and ended.
+    /// The emulator's loop ended because of an error of the kernel.
     #[error("the emulator stopped: {0}")]
     Stopped(#[from] EngineError),
 }
 
-/// What is to be emulated.
+/// Description of an emulation to start.
 #[derive(Clone, Debug)]
 pub struct Emulation {
     plans: Plans,
@@ -76,11 +76,11 @@ pub struct Emulation {
     inputs: Option<usize>,
     duplicate_acks: Option<agent::Settings>,
     edge: Vec<EdgeRule>,
-    /// In place of the client's TCP and of the server's.
+    /// TCP stacks in place of the client's and the server's.
     tcp: [Option<Arc<Profile>>; 2],
 }
 
-/// What the links of connections do.
+/// Choice of the links of connections.
 #[derive(Clone)]
 enum Plans {
     Same([Arc<Plan>; 2]),
@@ -99,13 +99,13 @@ impl fmt::Debug for Plans {
 }
 
 impl Emulation {
-    /// Links that do this to packets from client to server and back; one for each connection.
+    /// An emulation with these links from client to server and back, one pair for each connection.
     pub fn new(up: Arc<Plan>, down: Arc<Plan>) -> Self {
         Self::with(Plans::Same([up, down]))
     }
 
-    /// Links that do, up and down, what `choose` says of the connection whose first packet comes:
-    /// many experiments side by side.
+    /// An emulation with links chosen by connection when its first packet arrives: `choose` returns the plans up and
+    /// down. Allows many experiments in parallel.
     pub fn choosing(choose: impl Fn(&Flow) -> [Arc<Plan>; 2] + Send + Sync + 'static) -> Self {
         Self::with(Plans::Chosen(Arc::new(choose)))
     }
@@ -126,33 +126,33 @@ impl Emulation {
         }
     }
 
-    /// Whether connections have links of their own or one together; those whose plans are chosen
-    /// always have links of their own.
+    /// Sets the sharing of links: one for each connection, or one for all. Connections with chosen plans always have
+    /// their own links.
     pub fn sharing(self, sharing: Sharing) -> Self {
         Self { sharing, ..self }
     }
 
-    /// What chance draws from.
+    /// Sets the seed of all random decisions.
     pub fn seed(self, seed: Seed) -> Self {
         Self { seed, ..self }
     }
 
-    /// How the client's kernel is set.
+    /// Sets up the client's kernel.
     pub fn client(self, client: Setup) -> Self {
         Self { client, ..self }
     }
 
-    /// How the server's kernel is set.
+    /// Sets up the server's kernel.
     pub fn server(self, server: Setup) -> Self {
         Self { server, ..self }
     }
 
-    /// Asks for precedence over other work; the outcome says whether it was granted.
+    /// Requests real-time priority. The outcome states the result.
     pub fn real_time(self, real_time: bool) -> Self {
         Self { real_time, ..self }
     }
 
-    /// Keeps a sighting of each packet, up to so many that nobody has taken yet.
+    /// Keeps a record of each packet, up to `capacity` records that have not been read yet.
     pub fn sightings(self, capacity: usize) -> Self {
         Self {
             sightings: Some(capacity),
@@ -160,7 +160,8 @@ impl Emulation {
         }
     }
 
-    /// Keeps what is pushed into the links, for a record that replays; so many at a time, as above.
+    /// Keeps the packets pushed into the links, up to `capacity` that were not read yet, for a record that can be
+    /// replayed.
     pub fn inputs(self, capacity: usize) -> Self {
         Self {
             inputs: Some(capacity),
@@ -168,7 +169,7 @@ impl Emulation {
         }
     }
 
-    /// Puts an [agent](crate::agent) before the client that repeats acknowledgements, or none.
+    /// Puts an [agent](crate::agent) in front of the client that repeats acknowledgements, or none.
     pub fn duplicate_acks(self, settings: Option<agent::Settings>) -> Self {
         Self {
             duplicate_acks: settings,
@@ -176,26 +177,26 @@ impl Emulation {
         }
     }
 
-    /// Marks packets by these rules before they come to the links, the first that fits.
+    /// Marks packets before they enter the links, each by the first rule that fits.
     pub fn edge(self, edge: Vec<EdgeRule>) -> Self {
         Self { edge, ..self }
     }
 
-    /// Puts a [stack](crate::stack) that does as the profile says in place of the TCP of the host
-    /// that sends in this direction: up, the client's.
+    /// Replaces TCP of the host that sends in this direction (up: the client) by a [stack](crate::stack) with this
+    /// profile.
     pub fn tcp(mut self, of: Direction, profile: Option<Arc<Profile>>) -> Self {
         self.tcp[of as usize] = profile;
         self
     }
 
-    /// Sets everything up; when this returns, packets pass.
+    /// Sets everything up. Packets pass when this returns.
     ///
-    /// The process must be able to have networks of its own: see [`enter`](crate::namespace::enter).
+    /// The process must be able to have network namespaces of its own: see [`enter`](crate::namespace::enter).
     pub fn start(self) -> Result<Running, EmulationError> {
         self.start_with(None)
     }
 
-    /// The same, where a relay is to be attached: its gate sees where packets go.
+    /// Like [`start`](Self::start), with the gate of a relay to attach. The gate sees the destinations of packets.
     pub fn start_with(self, gate: Option<Gate>) -> Result<Running, EmulationError> {
         let of = |who| move |error| EmulationError::Host { who, error };
         let client = Host::start("client", CLIENT).map_err(of("client"))?;
@@ -220,31 +221,31 @@ impl Emulation {
     }
 }
 
-/// An emulation that packets pass.
+/// An emulation in operation.
 #[derive(Debug)]
 pub struct Running {
     /// The client's end.
     pub client: Host,
     /// The server's end.
     pub server: Host,
-    /// What was seen, where it was asked for; may be moved to another thread.
+    /// Packet records, if requested. May be moved to another thread.
     pub sightings: Option<Notes<Sighting>>,
-    /// What was pushed into the links, likewise.
+    /// Packets pushed into the links, if requested. May be moved to another thread.
     pub inputs: Option<Notes<Input>>,
     emulator: Emulator,
 }
 
 impl Running {
-    /// Stops the emulator and says what became of the run. Both hosts end, too; commands and
-    /// sockets that are left inside have nothing to talk to any more.
+    /// Stops the emulator and returns the outcome of the run. Both hosts end, too. Commands and sockets left inside
+    /// have no peer any more.
     pub fn finish(mut self) -> Result<Outcome, EmulationError> {
         self.end()
     }
 
-    /// The same, once, while both hosts go on, and with them commands whose end is tied to theirs
+    /// Like [`Running::finish`], once, but keeps both hosts and the commands whose end is tied to theirs
     /// ([`Host::run`]).
     pub fn end(&mut self) -> Result<Outcome, EmulationError> {
-        // The devices go with the emulator's network, and their counters with them.
+        // The devices end with the emulator's network namespace, and their counters with them.
         let lost = |who, host: &Host| {
             let lost = host.lost_in_sending();
             lost.map_err(|error| EmulationError::Host { who, error })
@@ -257,7 +258,7 @@ impl Running {
         Ok(outcome)
     }
 
-    /// Whether the emulator has stopped by itself, which [`Running::finish`] explains.
+    /// True if the emulator has stopped by itself. [`Running::finish`] returns the reason.
     pub fn has_stopped(&self) -> bool {
         self.emulator
             .thread
@@ -266,7 +267,7 @@ impl Running {
     }
 }
 
-/// The thread between the hosts.
+/// The emulator's thread between the hosts.
 #[derive(Debug)]
 struct Emulator {
     stop: Arc<Stop>,
@@ -274,7 +275,7 @@ struct Emulator {
 }
 
 impl Emulator {
-    /// Starts it, and returns when both hosts have their device.
+    /// Starts the thread. Returns when both hosts have their device.
     fn start(
         emulation: &Emulation,
         pens: Pens,
@@ -314,7 +315,7 @@ impl Emulator {
                 let ports = match open_ports(networks) {
                     Ok(ports) => ports,
                     Err(error) => {
-                        // Whoever started us is waiting for exactly this.
+                        // The caller waits for this message.
                         let _ = ready.send(Err(error));
                         return Err(Errno::NODEV.into());
                     }
@@ -355,14 +356,14 @@ impl Drop for Emulator {
     fn drop(&mut self) {
         self.stop.ask();
         if let Some(thread) = self.thread.take() {
-            // Nobody has asked for the outcome.
+            // The outcome is not needed.
             let _ = thread.join();
         }
     }
 }
 
-/// Makes the devices, one end in each host's network and the other in a new one of the calling
-/// thread, and opens the ends here.
+/// Creates the devices, one end in each host's network namespace and the other in a new one of the calling thread, and
+/// opens the ends here.
 fn open_ports(networks: [OwnedFd; 2]) -> Result<Ports, HostError> {
     own_network()?;
     if has_ipv6() {
@@ -386,7 +387,7 @@ fn open_ports(networks: [OwnedFd; 2]) -> Result<Ports, HostError> {
         let machine = |what| move |error| HostError::Machine { what, error };
         offload::disable(name).map_err(machine("offloads of the emulator's device"))?;
         let index = index_of(name)?;
-        // Before it is opened: a socket on a device that is down refuses the first packet.
+        // Before opening: a socket on a device that is down rejects the first packet.
         netlink.raise(index)?;
         let opened = Device::open(index).map_err(io::Error::from);
         opened.map_err(machine("a packet socket and its ring"))

@@ -1,8 +1,8 @@
-//! The real-time loop: frames in with the kernel's stamp, through the links, out at their time.
+//! The real-time loop: receives frames with the kernel's stamp, passes them through the links, and sends them when due.
 //!
-//! One thread, and one turn of it reads top to bottom in [`Engine::run`]. A packet's time is when
-//! the kernel received it and not when the loop saw it, so that the loop's own waking up costs
-//! nothing as long as it happens before the packet is due. Decisions are the link's.
+//! One thread. One iteration reads top to bottom in [`Engine::run`]. The time of a packet is its arrival in the kernel,
+//! not the moment when the loop sees it. A late wake-up therefore has no effect if it precedes the packet's departure.
+//! The link makes all decisions.
 
 use posthaste_link::record::Input;
 use posthaste_link::{Direction, Fate, Network, Passage};
@@ -24,35 +24,35 @@ use crate::sighting::{Pen, Sighting};
 use crate::stack::{Side, Stack};
 use crate::wait::{Stop, Waiter};
 
-/// Why the loop ended before it was asked to, or could not say how it went.
+/// Error that ended the loop early, or that prevents its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum EngineError {
-    /// Waiting, or a device.
+    /// Failure while waiting, or of a device.
     #[error("the kernel refused to go on: {0}")]
     Kernel(#[from] Errno),
-    /// The devices' counters.
+    /// Failure to read the devices' counters.
     #[error(transparent)]
     Netlink(#[from] NetlinkError),
 }
 
-/// Frames taken or sent before the other things are looked at again.
+/// Frames received or sent before other work is checked again.
 const BATCH: usize = 64;
-/// Buffers kept for packets to come: more than usually pass at one time, 1.5 MB.
+/// Spare buffers for packets: more than usually pass at one time, 1.5 MB.
 const SPARE: usize = 1024;
 
-/// The links of a run, whatever the number of connections.
+/// The links of a run, for any number of connections.
 pub(crate) type Links = Network<Flow, Vec<u8>>;
 
-/// The loop and what it works on.
+/// The loop and its state.
 pub(crate) struct Engine {
     clock: Clock,
     links: Links,
     ports: Ports,
     waiter: Waiter,
-    /// The latest arrival of each direction: time never runs back within one.
+    /// Latest arrival of each direction. Time within a direction never decreases.
     latest: [Instant; 2],
     bypassed: [Bypassed; 2],
-    /// Packets for which a device had no room, by its word to the sender (ENOBUFS).
+    /// Packets that a device rejected with ENOBUFS.
     no_room: [u64; 2],
     lateness: Histogram,
     spare: Vec<Vec<u8>>,
@@ -61,29 +61,29 @@ pub(crate) struct Engine {
     real_time: bool,
 }
 
-/// What stands between the devices and the links, where it was asked for.
+/// Optional middleboxes between the devices and the links.
 pub(crate) struct Beside {
-    /// Sees where packets go.
+    /// Sees the destinations of packets.
     pub(crate) gate: Option<Gate>,
-    /// Marks packets that come to the links.
+    /// Rules that mark packets before they enter the links.
     pub(crate) edge: Vec<EdgeRule>,
-    /// Between the links and the client's device.
+    /// Agent between the links and the client's device.
     pub(crate) agent: Option<DuplicateAcks>,
-    /// TCP in place of a kernel's, by the direction into which it sends: the client's, the server's.
+    /// TCP stacks in place of a kernel's, by the direction into which they send: the client's, the server's.
     pub(crate) stacks: [Option<Stack>; 2],
 }
 
-/// What is written down for others while packets pass.
+/// Writers of the records that others read while packets pass.
 pub(crate) struct Pens {
     pub(crate) sightings: Pen<Sighting>,
     pub(crate) inputs: Pen<Input>,
 }
 
-/// The two devices, by the side they lead to.
+/// The two devices, by the host that they connect.
 pub(crate) struct Ports {
-    /// The client's, then the server's: packets that go up come in at the first.
+    /// The client's, then the server's. Packets that go up enter at the first.
     devices: [Device; 2],
-    /// The head of a frame for IPv4 and for IPv6, for each direction.
+    /// Frame headers for IPv4 and for IPv6, for each direction.
     heads: [[[u8; ETHERNET]; 2]; 2],
 }
 
@@ -140,7 +140,7 @@ impl Engine {
         }
     }
 
-    /// Runs until stop is asked for. What is in the links then is counted and goes nowhere.
+    /// Runs until a stop is requested. Packets in the links are then counted and discarded.
     pub(crate) fn run(mut self, stop: &Stop) -> Result<Outcome, EngineError> {
         while !stop.is_asked() {
             let all_taken = self.take_arrivals();
@@ -155,7 +155,7 @@ impl Engine {
         self.outcome()
     }
 
-    /// Moves frames that have come into the links; false when more may be there.
+    /// Moves received frames into the links. Returns false if there may be more.
     fn take_arrivals(&mut self) -> bool {
         let mut all = true;
         for direction in Direction::BOTH {
@@ -169,7 +169,7 @@ impl Engine {
         all
     }
 
-    /// Moves one frame into its link; false when there is none.
+    /// Moves one frame into its link. Returns false if there is none.
     fn take_arrival(&mut self, direction: Direction, stamps: Stamps) -> bool {
         let Self {
             links,
@@ -209,7 +209,7 @@ impl Engine {
             })
     }
 
-    /// When something is due next, in the links or beside them.
+    /// Next due time of the links, the agent and the stacks.
     fn wake(&self) -> Option<Instant> {
         let agent = self.beside.agent.as_ref().and_then(DuplicateAcks::wake);
         let stacks = self.beside.stacks.iter().flatten().filter_map(Stack::wake);
@@ -221,7 +221,7 @@ impl Engine {
             .min()
     }
 
-    /// Moves what the stacks have sent by now into the links, and to the hosts.
+    /// Moves segments that the stacks have sent by now into the links and to the hosts.
     fn take_segments(&mut self, now: Instant) {
         for direction in Direction::BOTH {
             let way = direction as usize;
@@ -245,7 +245,7 @@ impl Engine {
         }
     }
 
-    /// Moves what the agent has sent by now into the links, as if the client had sent it.
+    /// Moves packets that the agent has sent by now into the links, as if the client had sent them.
     fn take_duplicates(&mut self, now: Instant) {
         let Some(agent) = &mut self.beside.agent else {
             return;
@@ -261,7 +261,7 @@ impl Engine {
         }
     }
 
-    /// Sends what is due; false when more may be.
+    /// Sends packets that are due. Returns false if there may be more.
     fn send_due(&mut self) -> bool {
         let now = self.clock.now();
         self.take_segments(now);
@@ -275,7 +275,7 @@ impl Engine {
         false
     }
 
-    /// Sends a packet to a host, and counts it where the kernel does not take it.
+    /// Sends a packet to a host. Counts a rejection by the kernel.
     fn send(&mut self, direction: Direction, flow: &Flow, packet: &[u8]) {
         match self.ports.send(direction, flow, packet) {
             Ok(()) => {}
@@ -318,7 +318,7 @@ impl Engine {
             way.bypassed.held = way.link.inside();
             way.bypassed.overrun = self.ports.entrance(direction).take_overruns()?;
             let exit = self.ports.exit(direction).index;
-            // Whether a device that has no room counts, says so or does both depends on the kernel.
+            // Depending on the kernel, a full device counts drops, reports them, or both.
             let counted = netlink.lost_in_sending(exit)?;
             way.bypassed.unsent += counted.max(self.no_room[direction as usize]);
         }
@@ -342,7 +342,7 @@ impl Engine {
     }
 }
 
-/// Has a packet enter its link, a new one where it opens a connection.
+/// Passes a packet to its link. A packet that opens a connection gets a new link.
 fn enter(
     links: &mut Links,
     at: Instant,
@@ -356,7 +356,7 @@ fn enter(
     }
 }
 
-/// Judges a frame: its connection and its IP packet, or why it does not pass.
+/// Checks a frame. Returns its connection and its IP packet, or the reason for rejection.
 fn look<'a>(arrival: &Arrival<'a>, direction: Direction) -> Result<(Flow, &'a [u8]), Refusal> {
     let state = arrival.state;
     if state.tagged {

@@ -1,9 +1,9 @@
-//! Which connection a packet belongs to, and which packets are refused, by name.
+//! Assigns packets to connections, and rejects some packets for named reasons.
 //!
-//! A connection is known by protocol and by address and port of both ends, the client's end
-//! always first, so that both directions agree. Nothing is remembered from packet to packet:
-//! what a later fragment does not say, the first does not use either, so all fragments between
-//! two hosts share the link of their protocol. The state of connections is left to the link.
+//! A connection is identified by protocol and by address and port of both ends, the client's end first, so that both
+//! directions agree. No state is kept between packets. Later fragments carry no ports, so the ports of the first are
+//! not used either: all fragments between two hosts share the link of their protocol. The link keeps the state of
+//! connections.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -12,10 +12,10 @@ use etherparse::{IpSlice, TcpHeaderSlice};
 use posthaste_link::Direction;
 use posthaste_tcp::wire::Route;
 
-/// Bytes of an Ethernet header, which stands before every packet.
+/// Bytes of the Ethernet header in front of each packet.
 pub(crate) const ETHERNET: usize = 14;
 
-/// Ethernet's types of what follows its header.
+/// EtherType values.
 const ARP: u16 = 0x0806;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
@@ -24,13 +24,13 @@ const VLAN: [u16; 2] = [0x8100, 0x88a8];
 /// Protocols whose first four bytes are the two ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
 const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 
-/// A connection, or what stands for one where a protocol has none.
+/// A connection, or its equivalent in a protocol without connections.
 ///
-/// Ports are zero for ICMP and other protocols without, and for fragments: those share one link
-/// between two addresses.
+/// Ports are zero for ICMP and other protocols without ports, and for fragments. Those share one link between two
+/// addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Flow {
-    /// IP's number of the protocol: 6 for TCP, 17 for UDP, 1 for ICMP, 58 for ICMPv6.
+    /// IP protocol number: 6 for TCP, 17 for UDP, 1 for ICMP, 58 for ICMPv6.
     pub protocol: u8,
     /// The end on the client's side.
     pub client: SocketAddr,
@@ -39,7 +39,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// IP's number of TCP.
+    /// IP protocol number of TCP.
     pub(crate) const TCP: u8 = 6;
 
     /// The TCP connection of a segment that travels in `direction`.
@@ -56,7 +56,7 @@ impl Flow {
     }
 }
 
-/// The initial sequence number of an IP packet of `flow` that opens a TCP connection: of a SYN without ACK.
+/// Initial sequence number of an IP packet of `flow` that opens a TCP connection (a SYN without ACK).
 pub(crate) fn opening(flow: &Flow, packet: &[u8]) -> Option<u32> {
     if flow.protocol != Flow::TCP || flow.client.port() == 0 {
         return None;
@@ -70,34 +70,34 @@ pub(crate) fn opening(flow: &Flow, packet: &[u8]) -> Option<u32> {
 /// A packet that may pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admitted {
-    /// Its connection.
+    /// Connection of the packet.
     pub flow: Flow,
-    /// Bytes of the IP packet; what a frame holds beyond is padding.
+    /// Bytes of the IP packet. The rest of the frame is padding.
     pub length: usize,
 }
 
-/// Why a frame does not go into the link. None of these happens in a host as it is set up.
+/// Reason to reject a frame. None of them occurs in a host as it is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Refusal {
-    /// A question for a hardware address: the neighbours are known.
+    /// A request for a hardware address. The neighbours are known, so none is needed.
     Arp,
-    /// To a group or to everybody; there is one other.
+    /// To a group or to all. There is only one other host.
     Multicast,
-    /// A tagged frame.
+    /// A frame with a VLAN tag.
     Vlan,
     /// Neither IPv4 nor IPv6.
     Protocol,
-    /// Longer than [`MTU`](crate::MTU): a jumbo frame, or segments not yet cut (GSO left on).
+    /// Longer than [`MTU`](crate::MTU): a jumbo frame, or unsplit segments (GSO left on).
     Oversized,
-    /// Without its checksum, which a device was expected to add (offload left on).
+    /// Without its checksum, left to a device to add (offload left on).
     Unsummed,
     /// Headers that contradict themselves or the frame's length.
     Malformed,
 }
 
 impl Refusal {
-    /// All of them, in the order of their counters.
+    /// All reasons, in the order of their counters.
     pub const ALL: [Self; 7] = [
         Self::Arp,
         Self::Multicast,
@@ -108,7 +108,7 @@ impl Refusal {
         Self::Malformed,
     ];
 
-    /// Its name in reports.
+    /// Name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Arp => "arp",
@@ -121,7 +121,7 @@ impl Refusal {
         }
     }
 
-    /// What to do about it, in words.
+    /// Instruction for the user that avoids this reason.
     pub const fn remedy(self) -> &'static str {
         match self {
             Self::Arp => "name the neighbour: ip neigh add",
@@ -135,7 +135,7 @@ impl Refusal {
     }
 }
 
-/// Reads an Ethernet frame that travels in `direction`. Never panics, whatever the bytes are.
+/// Reads an Ethernet frame that travels in `direction`. Never panics, for any bytes.
 pub fn admit(frame: &[u8], direction: Direction) -> Result<Admitted, Refusal> {
     let Some((header, packet)) = frame.split_at_checked(ETHERNET) else {
         return Err(Refusal::Malformed);
@@ -150,7 +150,7 @@ pub fn admit(frame: &[u8], direction: Direction) -> Result<Admitted, Refusal> {
     } else if header[0] & 1 == 1 {
         return Err(Refusal::Multicast);
     }
-    // Its own word counts: behind it is padding, which a parser may take for a part of it.
+    // The length in the header counts. Padding after it could be taken for a part of the packet.
     let length = match packet {
         [_, _, a, b, ..] if kind == IPV4 => usize::from(u16::from_be_bytes([*a, *b])),
         [_, _, _, _, a, b, ..] => 40 + usize::from(u16::from_be_bytes([*a, *b])),

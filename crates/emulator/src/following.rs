@@ -1,7 +1,7 @@
-//! A thread that takes notes from the emulator and does something slow with them.
+//! A thread that reads records from the emulator and does slow work with them.
 //!
-//! The emulator never waits for it: it looks every few milliseconds, and a disk that stalls fills
-//! the buffer between, which is counted there.
+//! It polls every few milliseconds, and the emulator never waits for it. If a disk stalls, the buffer in between fills,
+//! and the records lost there are counted.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::sighting::Notes;
 
-/// How long it sleeps when it has taken all: at 250,000 packets a second 1,250 come meanwhile.
+/// Sleep after the buffer is empty. At 250,000 packets a second, 1,250 arrive meanwhile.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// A thread that follows a run.
@@ -21,7 +21,7 @@ pub(crate) struct Following<S> {
 }
 
 impl<S: Send + 'static> Following<S> {
-    /// Starts it: `each` is called with every note, in order.
+    /// Starts the thread. `each` is called with every record, in order.
     pub(crate) fn start<T: Send + 'static>(
         notes: Notes<T>,
         mut sink: S,
@@ -31,7 +31,7 @@ impl<S: Send + 'static> Following<S> {
         let asked = stop.clone();
         let follow = move || {
             loop {
-                // Asked before the last look, so that what came before is not missed.
+                // Read before the last drain, so that no earlier record is missed.
                 let last = asked.load(Ordering::Acquire);
                 notes.drain().for_each(|note| each(&mut sink, note));
                 if last {
@@ -49,7 +49,7 @@ impl<S: Send + 'static> Following<S> {
         })
     }
 
-    /// Takes what is still there, ends the thread and returns what it worked on.
+    /// Processes the remaining records, ends the thread and returns its sink.
     pub(crate) fn finish(mut self) -> S {
         self.stop.store(true, Ordering::Release);
         let thread = self.thread.take().expect("finished only once");
@@ -62,7 +62,7 @@ impl<S: Send + 'static> Following<S> {
 
 impl<S> Drop for Following<S> {
     fn drop(&mut self) {
-        // Whoever drops it does not ask what became of it; the thread ends by itself.
+        // The result is not needed. The thread ends by itself.
         self.stop.store(true, Ordering::Release);
     }
 }

@@ -1,5 +1,5 @@
-//! Emulated networks around real kernels: two hosts, and between them a link that does exactly
-//! what its plan says, for an ordinary user as for root.
+//! Emulated networks around real kernels: two hosts and a link between them that follows its plan exactly, for ordinary
+//! users and for root.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -16,9 +16,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What happens to packets is decided in `posthaste-link`; this room has the namespaces, the
-//! devices, the clock and the loop. Who runs inside, and what is read from what was seen, is left
-//! to the rooms above.
+//! `posthaste-link` decides the fate of packets. This crate has the namespaces, the devices, the clock and the loop.
+//! The choice of the commands to run, and the evaluation of the results, are left to the crates above.
 
 mod address;
 pub mod agent;

@@ -1,9 +1,8 @@
-//! Networks of one's own: entered by a thread, without a name, gone with the last who uses them.
+//! Network namespaces without a name. A thread enters one, and it ends with its last user.
 //!
-//! A network namespace needs a privilege that root has and that everybody has inside a user
-//! namespace of his own. [`enter`] gets it for the process; [`own_network`] then moves single
-//! threads. Nothing is mounted and nothing named, so that there is nothing to clean up, however a
-//! process ends.
+//! Creating one needs a privilege that root has, and that every user has inside a user namespace. [`enter`] gets it for
+//! the process. [`own_network`] then moves single threads. Nothing is mounted or named, so nothing has to be cleaned
+//! up, however a process ends.
 
 use std::fs;
 
@@ -14,33 +13,32 @@ use thiserror::Error;
 
 use crate::netlink::{Netlink, NetlinkError};
 
-/// Why a process may not have networks of its own, and what would help.
+/// Error that prevents network namespaces of a process, with a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NamespaceError {
-    /// The kernel, or who set it up, forbids it.
+    /// Forbidden by the kernel or its administrator.
     #[error("no network of its own: {what}; {remedy}")]
     Forbidden {
-        /// What was refused.
+        /// The refused action.
         what: String,
-        /// What to do about it.
+        /// Remedy.
         remedy: &'static str,
     },
-    /// [`enter`] came too late: a process with several threads cannot change its user namespace.
+    /// [`enter`] was called too late: a process with several threads cannot change its user namespace.
     #[error(
         "no user namespace: the process has several threads already; enter before any starts, or run as root"
     )]
     Threads,
-    /// The namespace is there, its loopback device could not be brought up.
+    /// The namespace exists, but its loopback device could not be brought up.
     #[error("loopback stays down: {0}")]
     Loopback(#[from] NetlinkError),
 }
 
-/// Sees to it that threads of this process may have networks of their own.
+/// Gets the privilege to create network namespaces for this process.
 ///
-/// With the capabilities of root nothing is done. Without, the process moves into a user
-/// namespace in which it keeps its user and group, so that what it starts runs as before; its
-/// supplementary groups go on to count for files. It then has to be called **before any thread
-/// starts**. Commands started from inside lose the privilege again, as they should.
+/// Does nothing if the process has root's capabilities. Otherwise the process enters a user namespace and keeps its
+/// user and group, so that commands run as before. Its supplementary groups still count for file access. In this case,
+/// call it **before any thread starts**. Commands started from inside lose the privilege again, as intended.
 pub fn enter() -> Result<(), NamespaceError> {
     let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
     let has_all = |held: rustix::thread::CapabilitySets| held.effective.contains(needed);
@@ -52,7 +50,7 @@ pub fn enter() -> Result<(), NamespaceError> {
         Errno::INVAL => NamespaceError::Threads,
         errno => forbidden(format!("user namespace refused ({errno})")),
     })?;
-    // The kernel wants setgroups denied before a group is mapped by someone without privilege.
+    // The kernel requires setgroups denied before an unprivileged process maps a group.
     for (file, words) in [
         ("setgroups", "deny".to_owned()),
         ("uid_map", format!("{user} {user} 1")),
@@ -66,8 +64,8 @@ pub fn enter() -> Result<(), NamespaceError> {
 
 /// Moves the calling thread into a network namespace of its own and brings its loopback up.
 ///
-/// Threads and commands that it starts from then on are in there, too; other threads are not.
-/// A congestion control, a route or a sysctl set there concerns nobody else.
+/// Threads and commands that it starts afterwards are in it, too. Other threads are not. A congestion control, route or
+/// sysctl set there affects nothing else.
 pub fn own_network() -> Result<(), NamespaceError> {
     unshare(UnshareFlags::NEWNET)
         .map_err(|errno| forbidden(format!("network namespace refused ({errno})")))?;
@@ -76,11 +74,11 @@ pub fn own_network() -> Result<(), NamespaceError> {
 }
 
 pub(crate) fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
-    // SAFETY: no file descriptors are unshared, which is what makes this call unsafe.
+    // SAFETY: this call is unsafe because of unshared file descriptors, and none are unshared.
     unsafe { rustix::thread::unshare_unsafe(flags) }
 }
 
-/// The settings that forbid user namespaces, the value that does, and what helps.
+/// Sysctls that forbid namespaces, with the forbidding value and the remedy.
 const SETTINGS: &[(&str, &str, &str)] = &[
     (
         "/proc/sys/kernel/unprivileged_userns_clone",

@@ -1,8 +1,8 @@
-//! Asking the kernel about devices, addresses and routes: rtnetlink, one question at a time.
+//! Requests to the kernel about devices, addresses and routes: rtnetlink, one at a time.
 //!
-//! The messages are netlink-packet-route's; carrying them needs a socket and thirty lines, where
-//! the crate made for it would bring an async runtime into a room that has none. Each request is
-//! answered before the call returns, so that what is set up in order is there in order.
+//! The messages come from netlink-packet-route. Transport takes a socket and thirty lines, while the crate for that
+//! would add an async runtime. Each request is answered before the call returns, so the order of the calls is the order
+//! of the effects.
 
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
@@ -33,18 +33,18 @@ use thiserror::Error;
 /// A request that the kernel did not grant.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NetlinkError {
-    /// Refused, with the kernel's reason.
+    /// Refused by the kernel.
     #[error("{what}: {errno}")]
     Refused {
-        /// What was asked for.
+        /// The request.
         what: String,
         /// The kernel's reason.
         errno: Errno,
     },
-    /// An answer that means nothing here.
+    /// An answer that could not be interpreted.
     #[error("{what}: the kernel's answer was not understood")]
     Answer {
-        /// What was asked for.
+        /// The request.
         what: String,
     },
 }
@@ -52,28 +52,28 @@ pub enum NetlinkError {
 /// A hardware address.
 pub type Mac = [u8; 6];
 
-/// One end of a pair of devices to be made.
+/// One end of a pair of devices to create.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End<'a> {
     pub(crate) name: &'a str,
     pub(crate) mac: Mac,
-    /// Largest IP packet that it sends and takes.
+    /// Largest IP packet that it sends and accepts.
     pub(crate) mtu: u32,
-    /// The network it is put into; the maker's own where there is none.
+    /// Network namespace of this end; by default that of the caller.
     pub(crate) network: Option<BorrowedFd<'a>>,
 }
 
-/// Largest IP packet that a host sends and a link takes, in bytes: Ethernet's.
+/// Largest IP packet that a host sends and a link accepts, in bytes: that of Ethernet.
 pub const MTU: u32 = 1500;
 
-/// A conversation with the kernel about the network that the opening thread is in.
+/// A netlink socket for the network namespace of the thread that opened it.
 pub(crate) struct Netlink {
     socket: OwnedFd,
     sequence: u32,
 }
 
 impl Netlink {
-    /// Opens it for the calling thread's network; it stays with that one.
+    /// Opens a socket for the calling thread's network namespace. It keeps that namespace.
     pub(crate) fn open() -> Result<Self, NetlinkError> {
         let what = || "rtnetlink socket".to_owned();
         let refused = |errno| NetlinkError::Refused {
@@ -91,7 +91,7 @@ impl Netlink {
         })
     }
 
-    /// Makes a pair of connected devices with fixed addresses, ARP and multicast off.
+    /// Creates a pair of connected devices with fixed names, MAC addresses and MTUs.
     pub(crate) fn make_pair(&mut self, ends: [End<'_>; 2]) -> Result<(), NetlinkError> {
         let [mut here, there] = ends.map(|end| {
             let mut message = LinkMessage::default();
@@ -114,8 +114,8 @@ impl Netlink {
         self.ask("pair of devices", Message::NewLink(here), flags)
     }
 
-    /// Brings a device up. Nobody has to be asked for an address behind it, and it speaks of
-    /// itself to nobody: ARP, neighbour discovery and group membership are off.
+    /// Brings a device up with ARP, neighbour discovery and group membership off, so that it needs no address
+    /// resolution and sends nothing itself.
     pub(crate) fn raise(&mut self, index: u32) -> Result<(), NetlinkError> {
         let mut message = LinkMessage::default();
         message.header.index = index;
@@ -124,7 +124,7 @@ impl Netlink {
         self.ask("device up", Message::SetLink(message), 0)
     }
 
-    /// Brings the loopback device up, which is the first of every network.
+    /// Brings the loopback device up, the first device of every network namespace.
     pub(crate) fn raise_loopback(&mut self) -> Result<(), NetlinkError> {
         let mut message = LinkMessage::default();
         message.header.index = 1;
@@ -133,8 +133,7 @@ impl Netlink {
         self.ask("loopback up", Message::SetLink(message), 0)
     }
 
-    /// Gives a device an address, without the route to its network that usually comes with it and
-    /// without looking for others who have it.
+    /// Adds an address to a device, without the usual route to its network and without duplicate address detection.
     pub(crate) fn add_address(&mut self, index: u32, address: IpAddr) -> Result<(), NetlinkError> {
         let mut message = AddressMessage::default();
         message.header.family = family(address);
@@ -153,7 +152,7 @@ impl Netlink {
         self.ask(&what, Message::NewAddress(message), flags)
     }
 
-    /// Says for good which hardware address stands for `address`.
+    /// Adds a permanent neighbour entry: the hardware address of `address`.
     pub(crate) fn add_neighbour(
         &mut self,
         index: u32,
@@ -177,8 +176,8 @@ impl Netlink {
         self.ask(&what, Message::NewNeighbour(message), flags)
     }
 
-    /// Routes `destination/prefix` over a device, `via` a neighbour where one is named, in place
-    /// of an earlier route to the same.
+    /// Sets a route to `destination/prefix` over a device, `via` a neighbour if given. Replaces an earlier route to the
+    /// same prefix.
     pub(crate) fn set_route(
         &mut self,
         index: u32,
@@ -213,7 +212,7 @@ impl Netlink {
         self.ask(&what, Message::NewRoute(message), flags)
     }
 
-    /// Packets sent on a device that its other end had no room for.
+    /// Packets sent on a device and dropped because its other end was full.
     pub(crate) fn lost_in_sending(&mut self, index: u32) -> Result<u64, NetlinkError> {
         let what = "counters of a device";
         let mut message = LinkMessage::default();
@@ -232,12 +231,11 @@ impl Netlink {
         }
     }
 
-    /// Has every address of this version without a route of its own be one of this host's, at the
-    /// loopback device.
+    /// Makes every address of this IP version without a more specific route local to this host, at the loopback device.
     pub(crate) fn claim_all(&mut self, any: IpAddr) -> Result<(), NetlinkError> {
         let mut message = RouteMessage::default();
         message.header.address_family = family(any);
-        // Not in the table of local addresses, which is asked first and would claim the peer's too.
+        // Not in the table of local addresses: the kernel reads it first, and it would claim the peer's address, too.
         message.header.table = RouteHeader::RT_TABLE_MAIN;
         message.header.protocol = RouteProtocol::Static;
         message.header.kind = RouteType::Local;
@@ -248,7 +246,7 @@ impl Netlink {
         self.ask(&what, Message::NewRoute(message), flags)
     }
 
-    /// Sends a request and waits until the kernel has done it.
+    /// Sends a request and waits for the kernel's acknowledgement.
     fn ask(&mut self, what: &str, message: Message, flags: u16) -> Result<(), NetlinkError> {
         self.send(what, message, flags | NLM_F_ACK)?;
         let payload = self.answer(what)?.payload;

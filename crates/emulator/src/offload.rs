@@ -1,7 +1,7 @@
-//! Offloads of a device, off: what passes it are packets as they would be on a wire.
+//! Switches the offloads of a device off, so that it passes packets as they would be on a wire.
 //!
-//! With them on, a veth device carries 64 KiB segments without checksums: one loss would hit
-//! forty packets, and a flipped bit nobody.
+//! With offloads, a veth device carries segments of 64 KiB without checksums. One loss would hit forty packets, and a
+//! flipped bit would go unnoticed.
 
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -18,14 +18,14 @@ const OFFLOADS: [(&str, u32); 6] = [
     ("gro", 0x2c),
 ];
 
-/// As the kernel has it (struct ethtool_value).
+/// Argument of the commands (struct ethtool_value).
 #[repr(C)]
 struct Setting {
     command: u32,
     data: u32,
 }
 
-/// Turns the offloads of the device called `name` off, in the calling thread's network.
+/// Switches the offloads of the device called `name` off, in the calling thread's network namespace.
 pub(crate) fn disable(name: &str) -> io::Result<()> {
     let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
     // SAFETY: ifreq is plain data, for which zeros are valid.
@@ -37,8 +37,8 @@ pub(crate) fn disable(name: &str) -> io::Result<()> {
     for (offload, command) in OFFLOADS {
         let mut setting = Setting { command, data: 0 };
         request.ifr_ifru.ifru_data = (&raw mut setting).cast();
-        // SAFETY: the descriptor is open; the request names a zero-terminated device and points
-        // to a setting that outlives the call, which reads its two words.
+        // SAFETY: the descriptor is open. The request names a zero-terminated device and points to a setting that
+        // outlives the call. The call reads its two words.
         let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &mut request) };
         if result != 0 {
             let error = io::Error::last_os_error();

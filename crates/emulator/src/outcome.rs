@@ -1,8 +1,7 @@
-//! What became of a run: every packet by what happened to it, and how far the emulator can be
-//! believed.
+//! Outcome of a run: every packet by its fate, and the accuracy of the emulator.
 //!
-//! Late packets are a fact of the machine and not of the link, so they are measured and judged:
-//! a run on a machine that was too busy says so.
+//! Lateness is a property of the machine and not of the link, so it is measured and judged. The outcome of a run on an
+//! overloaded machine says so.
 
 use std::fmt;
 
@@ -14,20 +13,20 @@ use crate::agent;
 use crate::flow::Refusal;
 use crate::stack;
 
-/// Packets that did not go into the link or not out of the emulator, of one direction.
+/// Packets of one direction that did not enter the link, or did not leave the emulator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bypassed {
     refused: [u64; Refusal::ALL.len()],
-    /// Came while the emulator could not keep up, and were lost by the kernel before it.
+    /// Lost by the kernel in front of the emulator because the emulator was too slow.
     pub overrun: u64,
-    /// Left the link, and the kernel did not take them.
+    /// Left the link, but were rejected by the kernel.
     pub unsent: u64,
-    /// Were still in the link when the run ended.
+    /// Still in the link when the run ended.
     pub held: u64,
 }
 
 impl Bypassed {
-    /// Refused for this reason.
+    /// Packets rejected for this reason.
     pub const fn refused(&self, refusal: Refusal) -> u64 {
         self.refused[refusal as usize]
     }
@@ -36,7 +35,7 @@ impl Bypassed {
         self.refused[refusal as usize] += 1;
     }
 
-    /// Refused for any reason, by reason; those that did not happen are left out.
+    /// Rejected packets by reason, without reasons that did not occur.
     pub fn refusals(&self) -> impl Iterator<Item = (Refusal, u64)> + '_ {
         Refusal::ALL
             .into_iter()
@@ -45,74 +44,72 @@ impl Bypassed {
     }
 }
 
-/// One direction of a run.
+/// Outcome of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Way {
-    /// What the links did, all connections together.
+    /// Counters of the links, all connections together.
     pub link: Counters,
-    /// What each class of a link that all share did, in the order of its plan; else empty.
+    /// Counters of each class of a link that all connections share, in the order of its plan. Otherwise empty.
     pub classes: Vec<ClassCounters>,
-    /// What became of the background, where there is one: in the links of connections that were not
-    /// long over.
+    /// Counters of the cross traffic, if any. Links of connections that ended long ago are not included.
     pub background: Option<BackgroundCounters>,
-    /// What did not pass them as it should.
+    /// Packets that did not pass the links as intended.
     pub bypassed: Bypassed,
 }
 
-/// What became of a run.
+/// Outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Client to server.
     pub up: Way,
     /// Server to client.
     pub down: Way,
-    /// How long after its exact time each packet was sent.
+    /// Delay of each packet's sending after its exact time.
     pub lateness: Histogram,
-    /// Connections that were seen.
+    /// Connections seen.
     pub connections: u64,
-    /// CLOCK_MONOTONIC at the beginning, from which all times of the run count.
+    /// CLOCK_MONOTONIC at the beginning, the origin of all times of the run.
     pub origin: Span,
-    /// Whether the emulator had precedence over other work (SCHED_FIFO).
+    /// True if the emulator ran with real-time priority (SCHED_FIFO).
     pub real_time: bool,
-    /// Times the emulator paused so that the kernel would not stop it for longer.
+    /// Pauses of the emulator, made so that the kernel would not stop it for longer.
     pub pauses: u64,
-    /// Sightings that were not kept, because nobody took them in time.
+    /// Packet records not kept, because the buffer was full.
     pub unseen: u64,
-    /// Inputs that were not kept, for the same reason: the record is not complete.
+    /// Inputs not kept, because the buffer was full. If not zero, the record is incomplete.
     pub unrecorded: u64,
-    /// What the duplicate-ACK agent did, where there was one.
+    /// Counters of the duplicate-ACK agent, if any.
     pub duplicate_acks: Option<agent::Counters>,
-    /// What the stacks did that stood in place of the client's and the server's TCP.
+    /// Counters of the TCP stacks in place of the client's and the server's kernel.
     pub stacks: [Option<stack::Counters>; 2],
 }
 
-/// The lateness of the 99th of a hundred packets from which a run is called late.
+/// The 99th percentile of lateness above which a run counts as late.
 ///
-/// Twice what an idle machine reaches without privilege, and a tenth of the shortest delay
-/// in common use.
+/// Twice the value of an idle machine without privilege, and a tenth of the shortest delay in common use.
 pub const TOLERANCE: Span = Span::from_millis(1);
 
-/// Whether a run can be believed.
+/// Reliability of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It can: packets left on time, and none was lost but by the link.
+    /// Reliable: packets left on time, and none was lost except by the link.
     OnTime,
-    /// Packets left later than planned: times measured are too long.
+    /// Packets left later than planned. Measured times are too long.
     Late {
-        /// Lateness that one packet of a hundred exceeded.
+        /// The 99th percentile of lateness.
         p99: Span,
-        /// Of the latest.
+        /// Maximum lateness.
         max: Span,
     },
-    /// Packets were lost that the link would not have dropped: the run shows more loss than planned.
+    /// Packets were lost that the link would not have dropped. The run shows more loss than planned.
     Lost {
-        /// How many.
+        /// Number of those packets.
         packets: u64,
     },
 }
 
 impl Outcome {
-    /// One direction of it.
+    /// Outcome of one direction.
     pub const fn way(&self, direction: Direction) -> &Way {
         match direction {
             Direction::Up => &self.up,
@@ -120,7 +117,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the run can be believed, at [`TOLERANCE`].
+    /// Judges the reliability of the run, at [`TOLERANCE`].
     pub fn verdict(&self) -> Verdict {
         let lost = |way: &Way| way.bypassed.overrun + way.bypassed.unsent;
         let packets = lost(&self.up) + lost(&self.down);

@@ -1,8 +1,7 @@
-//! Kernels by name: what of today's Linux is set so that it behaves as another, as data with
-//! its source.
+//! Named kernel settings that make today's Linux behave like another kernel, as data with sources.
 //!
-//! A preset is sysctls and route options, which an ordinary user may set in a network of his own.
-//! What no setting brings back is said with the preset.
+//! A preset consists of sysctls and route options. An ordinary user may set them in a network namespace. The
+//! description of a preset names the properties that no setting restores.
 
 use thiserror::Error;
 
@@ -11,17 +10,17 @@ use crate::host::Setup;
 /// A named way to set a host's kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
-    /// The name on command lines.
+    /// Name on command lines.
     pub name: &'static str,
-    /// What it is.
+    /// Description.
     pub about: &'static str,
-    /// Where the values come from.
+    /// Source of the values.
     pub source: &'static str,
     sysctls: &'static [(&'static str, &'static str)],
     route: &'static str,
 }
 
-/// Every preset, the default first.
+/// All presets, the default first.
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "default",
@@ -42,7 +41,7 @@ pub const PRESETS: &[Preset] = &[
     },
 ];
 
-/// No preset has that name.
+/// The name is not that of a preset.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("there is no kernel {name:?}: write one of {}", names())]
 pub struct UnknownPreset {
@@ -54,7 +53,7 @@ fn names() -> String {
     names.join(", ")
 }
 
-/// The preset of that name.
+/// Returns the preset of that name.
 pub fn named(name: &str) -> Result<&'static Preset, UnknownPreset> {
     PRESETS
         .iter()
@@ -65,7 +64,7 @@ pub fn named(name: &str) -> Result<&'static Preset, UnknownPreset> {
 }
 
 impl Preset {
-    /// What a host's kernel is told, to which more can be added.
+    /// Settings for a host's kernel, to which more can be added.
     pub fn setup(&self) -> Setup {
         Setup {
             sysctls: self

@@ -1,22 +1,22 @@
-//! Precedence for the emulator's thread: before everything else where that is allowed, and
-//! without the kernel's wish to save power by waking late.
+//! Scheduling of the emulator's thread: real-time priority if allowed, and exact timers, since the kernel otherwise
+//! wakes threads late to save power.
 
 use std::num::NonZeroU64;
 
 use rustix::io::Errno;
 
-/// Priority among real-time threads: the lowest is above everything that is not one.
+/// Real-time priority. Even the lowest precedes all threads without one.
 const LOWEST: i32 = 1;
 
-/// Has the calling thread woken as exactly as can be.
+/// Sets the timer slack of the calling thread to the minimum.
 pub(crate) fn wake_exactly() {
-    // Without it the timers are only coarser, and that shows in the lateness reported.
+    // A failure makes the timers coarser. The reported lateness shows that.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// Makes the calling thread a real-time thread (SCHED_FIFO); threads it starts are none.
+/// Makes the calling thread a real-time thread (SCHED_FIFO). Threads that it starts are not.
 ///
-/// Needs CAP_SYS_NICE in the machine's own user namespace or a limit RLIMIT_RTPRIO above zero.
+/// Needs CAP_SYS_NICE in the machine's own user namespace, or a limit RLIMIT_RTPRIO above zero.
 pub(crate) fn become_real_time() -> Result<(), Errno> {
     let parameters = libc::sched_param {
         sched_priority: LOWEST,

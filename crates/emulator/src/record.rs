@@ -1,8 +1,8 @@
-//! A record of what came to the links, from which [`link`](posthaste_link::record) repeats every
-//! decision in virtual time.
+//! A record of all inputs to the links. [`link`](posthaste_link::record) repeats every decision from it in virtual
+//! time.
 //!
-//! The lines are `link`'s own; here they come from a run and go to a file. A record repeats a run
-//! only if it is whole: look at [`unrecorded`](crate::Outcome::unrecorded) too.
+//! `link` defines the lines; this module writes those of a run to a file. A record repeats a run only if it is
+//! complete: check [`unrecorded`](crate::Outcome::unrecorded) as well.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -14,29 +14,29 @@ use thiserror::Error;
 use crate::following::Following;
 use crate::sighting::Notes;
 
-/// Inputs to keep for a recorder that follows: a second of 65,000 packets, 3 MB.
+/// Buffer for a recorder that follows a run, in inputs: a second at 65,000 packets a second, 3 MB.
 pub const BUFFER: usize = 1 << 16;
 
-/// Why there is no record, or no whole one.
+/// Error that prevents a record, or leaves it incomplete.
 #[derive(Debug, Error)]
 pub enum RecordError {
-    /// The file cannot be made.
+    /// The file cannot be created.
     #[error("{}: {error}; name a file in a folder that can be written to", path.display())]
     Create {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's reason.
         error: io::Error,
     },
-    /// The file was begun, and is not complete.
+    /// The file was begun, but is not complete.
     #[error("{}: the record ends early and cannot be replayed: {error}; make room", path.display())]
     Write {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's reason.
         error: io::Error,
     },
-    /// No thread.
+    /// The thread could not be started.
     #[error("a thread for the record: {0}")]
     Thread(io::Error),
 }
@@ -49,8 +49,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Makes the file, or empties it. `words` go into it as comments, a line each: the plans and
-    /// the seed, without which nobody can replay it.
+    /// Creates the file, or empties it. Writes `words` into it as comments, one line each: the plans and the seed,
+    /// which a replay needs.
     pub fn create(path: &Path, words: &str) -> Result<Self, RecordError> {
         let failed = |error| RecordError::Create {
             path: path.to_owned(),
@@ -71,14 +71,14 @@ impl Recorder {
         })
     }
 
-    /// Writes down an input. After an error nothing more is written; [`Recorder::finish`] says so.
+    /// Writes an input. After an error it writes nothing more, and [`Recorder::finish`] returns the error.
     pub fn note(&mut self, input: Input) {
         if let Ok(written) = self.written {
             self.written = writeln!(self.lines, "{input}").map(|()| written + 1);
         }
     }
 
-    /// Writes the rest, and says how many inputs the record holds.
+    /// Writes the rest. Returns the number of inputs in the record.
     pub fn finish(mut self) -> Result<u64, RecordError> {
         let flushed = self.lines.flush();
         let written = self.written.and_then(|written| flushed.map(|()| written));
@@ -88,7 +88,7 @@ impl Recorder {
         })
     }
 
-    /// Takes inputs as they come, in a thread of its own, which the emulator never waits for.
+    /// Writes inputs as they arrive, in a thread of its own. The emulator never waits for it.
     pub fn follow(self, inputs: Notes<Input>) -> Result<Recording, RecordError> {
         let thread = Following::start(inputs, self, Self::note).map_err(RecordError::Thread)?;
         Ok(Recording { thread })
@@ -101,7 +101,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Writes what is still to be written, which is everything once the run has finished.
+    /// Writes the remaining inputs. The record is complete once the run has finished.
     pub fn finish(self) -> Result<u64, RecordError> {
         self.thread.finish().finish()
     }

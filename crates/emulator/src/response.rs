@@ -1,19 +1,19 @@
-//! The parts of a response time, read from packets at both ends.
+//! Response times and their parts, read from packets at both ends.
 //!
-//! [`ResponseTime`] says what the parts are. The client's end of the link knows when its packets came
-//! to the link and when others were sent on to it; the server's end likewise: from that they follow
-//! exactly. `t_client` is what the client's program takes to begin, some tens of microseconds where
-//! it does nothing else.
+//! [`ResponseTime`] defines the parts. Each end of the link knows the times when its packets arrived at the link, and
+//! the times when others were sent on to it. The parts follow exactly from that. `t_client` is the time until the
+//! client's program begins, some tens of microseconds if it does nothing else.
 //!
-//! Bytes count when they are delivered intact for the first time, whichever transmission did it,
-//! and first bytes leave with their first transmission, delivered or not: so a loss lengthens the
-//! part in which it happens, and a packet sent again for nothing lengthens none. A server that
-//! begins to reply before it has the whole request ends `t_req` there, and `t_proc` is zero; a
-//! client that asks before it is connected ends `t_conn`. What a server says before it is asked is
-//! no reply, and falls into `t_client`.
+//! Bytes count when they are delivered intact for the first time, by any transmission. First bytes leave with their
+//! first transmission, delivered or not. A loss therefore lengthens the part in which it happens, and a needless
+//! retransmission lengthens none.
 //!
-//! Request bytes that leave after the reply has begun to arrive belong to the next transaction of
-//! the connection, whose `t_conn` is zero and whose `t_client` is left out. FINs are no bytes.
+//! - If the server begins to reply before it has the whole request, `t_req` ends there and `t_proc` is zero.
+//! - If the client sends a request before it is connected, `t_conn` ends there.
+//! - Data that the server sends before a request is not a reply, and is part of `t_client`.
+//! - Request bytes that leave after the reply has begun to arrive belong to the next transaction of the connection. Its
+//!   `t_conn` and `t_client` are zero.
+//! - FINs do not count as bytes.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,36 +24,35 @@ use crate::flow::Flow;
 use crate::sighting::Sighting;
 use crate::trace::{Chronicle, Kind, Life, Seen, Step, Tcp, What};
 
-/// Gaps remembered of what has been delivered, of each direction of a connection: more than a
-/// window has.
+/// Maximum number of gaps remembered in the delivered data of each direction of a connection: more than a window has.
 const GAPS: usize = 4096;
-/// Connections under way before those that are over are looked for the first time.
+/// Number of connections at which finished ones are first searched for.
 const FEW: usize = 1024;
 
-/// A whole transaction: a request and its reply.
+/// A complete transaction: a request and its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// The connection's number.
+    /// Number of the connection.
     pub connection: u64,
-    /// The connection.
+    /// Ends of the connection.
     pub flow: Flow,
-    /// Which transaction of its connection it is, from 1.
+    /// Number of the transaction in its connection, from 1.
     pub transaction: u32,
-    /// When it began: the first SYN, or the first byte of a later request.
+    /// Beginning: the first SYN, or the first byte of a later request.
     pub began: Instant,
-    /// How long it took, in its parts.
+    /// Its response time, in parts.
     pub time: ResponseTime,
     /// Bytes of the request.
     pub request: u64,
     /// Bytes of the reply.
     pub reply: u64,
-    /// Segments that either end sent again meanwhile, whether or not it was of use.
+    /// Segments that either end retransmitted meanwhile, needlessly or not.
     pub again: u32,
 }
 
-/// Reads response times from sightings as they come.
+/// Reads response times from packet records as they arrive.
 ///
-/// Call [`note`](Self::note) with each, [`take`](Self::take) what is complete, and
+/// Call [`note`](Self::note) with each record, [`take`](Self::take) for the complete transactions, and
 /// [`finish`](Self::finish) at the end.
 #[derive(Default)]
 pub struct Responses {
@@ -64,30 +63,30 @@ pub struct Responses {
     many: usize,
 }
 
-/// Everything that was read.
+/// Result of [`finish`](Responses::finish).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// Whole transactions that had not been taken, by connection.
+    /// Complete transactions that had not been taken, by connection.
     pub responses: Vec<Response>,
-    /// Transactions, or connections without any, of which a part is missing: never established,
-    /// no request, no reply, or not all of it delivered.
+    /// Incomplete transactions, and connections without any: not established, without request or reply, or not fully
+    /// delivered.
     pub incomplete: u64,
 }
 
 impl Responses {
-    /// Nothing has been seen.
+    /// A reader without records.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes in a sighting, in the order in which the emulator gives them.
+    /// Adds a packet record, in the emulator's order.
     pub fn note(&mut self, sighting: Sighting) {
         self.chronicle.push(sighting);
         self.read();
     }
 
-    /// Takes in a step of a chronicle that the caller keeps, in its order: instead of
-    /// [`note`](Self::note), where the packets are looked at for other reasons, too.
+    /// Adds a step of the caller's own chronicle, in its order. Use it instead of [`note`](Self::note) if the packets
+    /// are also needed for other purposes.
     pub fn follow(&mut self, step: &Step) {
         let (Step::Came(seen) | Step::Reached(seen)) = step;
         let Some(tcp) = &seen.tcp else {
@@ -109,13 +108,13 @@ impl Responses {
         }
     }
 
-    /// Those that are known to be complete, since the next of their connection has begun, or
-    /// since the connection was forgotten to give its memory back. The rest comes at the end.
+    /// Transactions known to be complete: the next of their connection has begun, or the connection was forgotten to
+    /// free its memory. [`finish`](Self::finish) returns the rest.
     pub fn take(&mut self) -> Vec<Response> {
         std::mem::take(&mut self.complete)
     }
 
-    /// Nothing more will come.
+    /// Ends the input. Returns the transactions not taken yet.
     pub fn finish(mut self) -> Reading {
         self.chronicle.end();
         self.read();
@@ -162,7 +161,7 @@ impl Responses {
     }
 }
 
-/// All response times of a run that is over.
+/// All response times of a finished run.
 pub fn read(sightings: impl IntoIterator<Item = Sighting>) -> Reading {
     let mut responses = Responses::new();
     sightings
@@ -171,7 +170,7 @@ pub fn read(sightings: impl IntoIterator<Item = Sighting>) -> Reading {
     responses.finish()
 }
 
-/// What is known of one transaction after another.
+/// State of a connection and its current transaction.
 struct Connection {
     number: u64,
     flow: Flow,
@@ -180,24 +179,24 @@ struct Connection {
     transaction: u32,
     opened: Option<Instant>,
     connected: Option<Instant>,
-    /// When the first byte of the request, and of the reply, came to the link.
+    /// Arrival at the link of the first byte of the request, and of the reply.
     first: [Option<Instant>; 2],
-    /// What has come to the link, and what was delivered.
+    /// Data that arrived at the link, and data that was delivered.
     streams: [Stream; 2],
     again: u32,
 }
 
-/// One direction's bytes.
+/// The data of one direction.
 struct Stream {
-    /// Where this transaction's bytes begin.
+    /// First byte of this transaction.
     begin: u64,
-    /// Behind the last byte that has come to the link.
+    /// End of the data that has arrived at the link.
     end: u64,
-    /// Everything before has been delivered.
+    /// End of the data that was delivered without a gap.
     front: u64,
-    /// Since when.
+    /// Time at which `front` was reached.
     at: Instant,
-    /// Delivered beyond `front`: first place, and the first one behind.
+    /// Data delivered beyond `front`: start and end of each piece.
     beyond: BTreeMap<u64, u64>,
 }
 
@@ -217,7 +216,7 @@ impl Connection {
         }
     }
 
-    /// A packet comes to the link. Where it begins a transaction after another one, the other.
+    /// Handles a packet that arrives at the link. Returns the previous transaction if the packet begins the next.
     fn came(&mut self, now: Instant, seen: &Seen, tcp: &Tcp) -> Option<Option<Response>> {
         if seen.sighting.copy > 0 {
             return None;
@@ -247,7 +246,7 @@ impl Connection {
         before
     }
 
-    /// A packet reaches the other end.
+    /// Handles a packet that reaches the other end.
     fn reached(&mut self, now: Instant, seen: &Seen, tcp: &Tcp) {
         if !seen.is_intact() {
             return;
@@ -270,12 +269,12 @@ impl Connection {
         }
     }
 
-    /// The transaction, if all of it is there.
+    /// The transaction, if it is complete.
     fn response(&self) -> Option<Response> {
         let (began, connected) = self.opened.zip(self.connected)?;
         let [asked, answered] = self.first;
         let (asked, answered) = asked.zip(answered)?;
-        // With TCP Fast Open the request leaves before.
+        // With TCP Fast Open the request leaves before the connection is established.
         let connected = connected.min(asked);
         let [request, reply] = &self.streams;
         if request.front < request.end || reply.front < reply.end {
@@ -302,7 +301,7 @@ impl Connection {
 }
 
 impl Stream {
-    /// The first byte is at place 1, behind the SYN.
+    /// An empty stream. The first byte is number 1, after the SYN.
     fn new() -> Self {
         Self {
             begin: 1,
@@ -372,7 +371,7 @@ mod tests {
             t_proc,
             t_resp,
         } = response.time;
-        // By hand each packet is sent a nanosecond late.
+        // `Hand` sends each packet a nanosecond late.
         [t_conn, t_client, t_req, t_proc, t_resp]
             .map(|part| (part.as_micros_f64() / 10.0).round() / 100.0)
     }
@@ -401,7 +400,7 @@ mod tests {
         hand.dropped(1460.0, Down, "1:1449 ack 301");
         hand.delivered(1460.1, Down, "1449:2049 ack 301");
         hand.delivered(1700.0, Down, "1:1449 ack 301");
-        // For nothing: both are there already.
+        // Needless: both have already arrived.
         hand.delivered(1900.0, Down, "1449:2049 ack 301");
         hand.delivered(1900.0, Up, "1:201 ack 2049");
         let response = only(&hand);
@@ -447,7 +446,7 @@ mod tests {
         assert_eq!(read(all), incomplete);
     }
 
-    /// Its server takes half an hour, while others come and are reset.
+    /// Its server takes half an hour, while other connections come and are reset.
     #[test]
     fn a_transaction_that_goes_on_is_not_forgotten() {
         let mut responses = Responses::new();

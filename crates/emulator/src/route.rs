@@ -1,9 +1,7 @@
-//! What a route says about the connections that go over it, as `ip route` writes it:
-//! `initcwnd 3 rto_min 200ms congctl cubic`.
+//! Route options that set TCP parameters, in the syntax of `ip route`: `initcwnd 3 rto_min 200ms congctl cubic`.
 //!
-//! Routes are how an ordinary user sets what TCP does in a network of his own: the congestion
-//! control of a child network cannot be set by sysctl, and initial window and smallest timeout
-//! have no sysctl at all.
+//! An ordinary user sets TCP in a network namespace through routes. There is no sysctl for the congestion control of a
+//! child namespace, and none at all for the initial window and the minimum timeout.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,14 +10,13 @@ use netlink_packet_route::route::RouteMetric;
 use posthaste_units::Span;
 use thiserror::Error;
 
-/// The options of a route; the default leaves everything to the kernel.
+/// The options of a route. The default leaves everything to the kernel.
 ///
-/// Read from words in pairs as `ip route` takes them: `initcwnd`, `initrwnd`, `window`, `advmss`,
-/// `mtu`, `hoplimit` and `quickack` with a number, `rto_min` with a time, `congctl` with a name. A
-/// later pair replaces an earlier one.
+/// Parsed from pairs of words as in `ip route`: `initcwnd`, `initrwnd`, `window`, `advmss`, `mtu`, `hoplimit` and
+/// `quickack` with a number, `rto_min` with a time, `congctl` with a name. A later pair replaces an earlier one.
 ///
-/// Of `cwnd`, `ssthresh` and `reordering` the kernel makes nothing: it takes these from what it
-/// remembers of a host (`tcp_init_metrics`), which in these networks is nothing.
+/// The kernel ignores `cwnd`, `ssthresh` and `reordering` of a route. It takes them from its memory of a host
+/// (`tcp_init_metrics`), and in these namespaces that is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteOptions(Vec<(&'static str, Value)>);
 
@@ -30,36 +27,36 @@ enum Value {
     Name(String),
 }
 
-/// Why the options of a route could not be read.
+/// Error in the options of a route.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RouteError {
-    /// A word that is no option.
+    /// A word that is not an option.
     #[error("{word:?} is no option of a route here; there are {}", names())]
     Unknown {
         /// The word.
         word: String,
     },
-    /// An option of `ip route` that changes nothing.
+    /// An option of `ip route` without effect.
     #[error("{word} of a route changes nothing in today's kernels; {remedy}")]
     NoEffect {
         /// The option.
         word: &'static str,
-        /// What does.
+        /// An option with this effect.
         remedy: &'static str,
     },
-    /// An option without its value, or with one that it does not take.
+    /// An option without its value, or with an invalid one.
     #[error("{option} wants {wanted}, for example `{option} {example}`")]
     Value {
         /// The option.
         option: &'static str,
-        /// What it takes.
+        /// Form of the value.
         wanted: &'static str,
-        /// One that is right.
+        /// A valid value.
         example: &'static str,
     },
 }
 
-/// How an option's value is written.
+/// Syntax of an option's value.
 #[derive(Clone, Copy)]
 enum Form {
     Number(fn(u32) -> RouteMetric),
@@ -79,7 +76,7 @@ const OPTIONS: &[(&str, Form)] = &[
     ("window", Form::Number(RouteMetric::Window)),
 ];
 
-/// Options that the kernel does not read, and what to set in their place.
+/// Options that the kernel ignores, with their replacement.
 const WITHOUT_EFFECT: [(&str, &str); 3] = [
     (
         "cwnd",
@@ -95,7 +92,7 @@ fn names() -> String {
 }
 
 impl RouteOptions {
-    /// These options with those of `over` in their place where both name one.
+    /// These options, replaced or extended by those of `over`.
     pub fn with(mut self, over: &Self) -> Self {
         for (name, value) in &over.0 {
             self.set(name, value.clone());
@@ -108,7 +105,7 @@ impl RouteOptions {
         self.0.push((name, value));
     }
 
-    /// As the kernel is told.
+    /// The options as metrics for the kernel.
     pub(crate) fn metrics(&self) -> Vec<RouteMetric> {
         let metric = |(name, value): &(&'static str, Value)| {
             let (_, form) = OPTIONS.iter().find(|(option, _)| option == name)?;
@@ -126,8 +123,8 @@ impl RouteOptions {
     }
 }
 
-/// The number of an option that the kernel ignores unless its metric is locked (RTAX_LOCK in
-/// linux/rtnetlink.h; net/ipv4/tcp_output.c and tcp_metrics.c ask for the lock).
+/// Number of an option that the kernel ignores unless its metric is locked (RTAX_LOCK in linux/rtnetlink.h;
+/// net/ipv4/tcp_output.c and tcp_metrics.c check the lock).
 fn lock(name: &str) -> Option<u32> {
     match name {
         "rto_min" => Some(13),
@@ -135,7 +132,7 @@ fn lock(name: &str) -> Option<u32> {
     }
 }
 
-/// The kernel counts the smallest timeout in milliseconds.
+/// The kernel counts the minimum timeout in milliseconds.
 fn whole_millis(span: Span) -> u32 {
     u32::try_from(span.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX)
 }
@@ -168,7 +165,7 @@ impl FromStr for RouteOptions {
                     .and_then(|text| text.parse().ok())
                     .map(Value::Time)
                     .ok_or(("a time", "200ms")),
-                // TCP_CA_NAME_MAX of the kernel, less its final zero.
+                // The kernel's TCP_CA_NAME_MAX, less the final zero.
                 Form::Name => value
                     .filter(|text| text.len() < 16)
                     .map(|text| Value::Name(text.to_owned()))

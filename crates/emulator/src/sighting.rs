@@ -1,8 +1,8 @@
-//! What the emulator notes of each packet, for a trace or a record, without waiting for a reader.
+//! Packet records from the emulator, for traces and recordings.
 //!
-//! Notes go into a buffer of fixed size that is there before the first packet. Reading never
-//! waits either, so that the emulator never has to wake a reader: look every few milliseconds.
-//! What finds the buffer full is counted and not kept; the packet itself is not affected.
+//! Records go into a buffer of fixed size, allocated before the first packet. Reading never blocks, so the emulator
+//! never has to wake a reader: poll every few milliseconds. Records that find the buffer full are counted and
+//! discarded. The packets themselves are not affected.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -14,26 +14,26 @@ use crate::flow::Flow;
 /// Bytes kept of each packet: the headers of IPv6 and TCP with all options, and some more.
 pub const HEAD: usize = 128;
 
-/// One packet that has come out of a link: delivered or dropped.
+/// A packet that has left a link, delivered or dropped.
 #[derive(Clone, Debug)]
 pub struct Sighting {
-    /// Which way it went.
+    /// Direction of the packet.
     pub direction: Direction,
-    /// Its connection's number, from 1, in the order of first packets.
+    /// Number of its connection, from 1, in the order of first packets.
     pub connection: u64,
     /// Its connection.
     pub flow: Flow,
-    /// Its place in its connection and direction, from 1.
+    /// Its position in its connection and direction, from 1.
     pub position: u64,
-    /// 0 for the packet itself, 1 and up for copies that the link made.
+    /// 0 for the packet itself, 1 and up for copies made by the link.
     pub copy: u32,
-    /// When it arrived at the emulator, by the kernel's stamp; since the emulator's start.
+    /// Arrival at the emulator by the kernel's stamp, since the emulator's start.
     pub arrived: Instant,
-    /// When it was to leave.
+    /// Planned departure.
     pub left: Instant,
-    /// When it was really sent; `left` where it was dropped.
+    /// Actual time of sending; equals `left` for a dropped packet.
     pub sent: Instant,
-    /// What became of it.
+    /// Delivered or dropped, with marks or reason.
     pub fate: Fate,
     /// Bytes of the whole IP packet.
     pub length: u32,
@@ -41,14 +41,14 @@ pub struct Sighting {
 }
 
 impl Sighting {
-    /// The beginning of the IP packet as it left, at most [`HEAD`] bytes.
+    /// The first bytes of the IP packet as it left, at most [`HEAD`].
     pub fn head(&self) -> &[u8] {
         &self.head[..HEAD.min(self.length as usize)]
     }
 }
 
 impl Sighting {
-    /// A packet that has come out of a link, whoever drove it: its connection and when it was sent.
+    /// Record of a packet that has left a link, with its connection and the time of sending.
     pub fn new(
         (direction, connection, flow): (Direction, u64, Flow),
         passage: &Passage<Vec<u8>>,
@@ -79,24 +79,24 @@ impl Sighting {
 pub struct Notes<T>(Receiver<T>);
 
 impl<T> Notes<T> {
-    /// The next note that is there; none when none is, now or after the emulator's end.
+    /// The next available record. `None` if there is none, now or after the emulator's end.
     pub fn take(&self) -> Option<T> {
         self.0.try_recv().ok()
     }
 
-    /// All that are there now.
+    /// All records available now.
     pub fn drain(&self) -> impl Iterator<Item = T> + '_ {
         self.0.try_iter()
     }
 }
 
-/// The emulator's end of a buffer, which may not have been asked for.
+/// The emulator's end of a buffer, without effect if no buffer was requested.
 pub(crate) struct Pen<T> {
     buffer: Option<SyncSender<T>>,
     missed: u64,
 }
 
-/// A buffer for so many notes; a pen that writes nowhere where none are asked for.
+/// A buffer for `capacity` records, or a writer without effect if none was requested.
 pub(crate) fn buffer<T>(capacity: Option<usize>) -> (Pen<T>, Option<Notes<T>>) {
     let (buffer, notes) = capacity
         .map(|capacity| sync_channel(capacity.max(1)))
@@ -105,7 +105,7 @@ pub(crate) fn buffer<T>(capacity: Option<usize>) -> (Pen<T>, Option<Notes<T>>) {
 }
 
 impl<T> Pen<T> {
-    /// Writes a note down, where somebody asked for it.
+    /// Writes a record if a buffer was requested.
     pub(crate) fn note(&mut self, note: impl FnOnce() -> T) {
         if let Some(buffer) = &self.buffer
             && buffer.try_send(note()).is_err()
@@ -114,7 +114,7 @@ impl<T> Pen<T> {
         }
     }
 
-    /// Notes that found the buffer full, or nobody to read it.
+    /// Records discarded because the buffer was full, or its reader was gone.
     pub(crate) fn missed(&self) -> u64 {
         self.missed
     }

@@ -1,7 +1,7 @@
-//! Settings of the kernel for one network: read and written for the calling thread's.
+//! Sysctls of one network namespace, that of the calling thread.
 //!
-//! What is written is read back, since some settings are taken without an error and without
-//! effect: nothing is worse for a measurement than a kernel that is not set as the report says.
+//! Each written value is read back, because the kernel accepts some without an error and without effect. A report must
+//! not state settings that the kernel does not have.
 
 use std::fs;
 use std::io;
@@ -9,33 +9,33 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why a setting was not made.
+/// Error in a sysctl.
 #[derive(Debug, Error)]
 pub enum SysctlError {
-    /// A name that is none, or one of a setting that concerns the whole machine.
+    /// An invalid name, or a sysctl of the whole machine.
     #[error("{key:?}: only settings of a network can be made here, such as net.ipv4.tcp_sack")]
     Name {
-        /// As it was written.
+        /// The name as given.
         key: String,
     },
-    /// The kernel has no such setting for a network of its own, or refuses the value.
+    /// The kernel has no such sysctl for a network namespace, or rejects the value.
     #[error("{key} = {value:?}: {error}{}", hint(key, error))]
     Refused {
-        /// Its name.
+        /// Name of the sysctl.
         key: String,
-        /// What it was to be.
+        /// Requested value.
         value: String,
         /// The kernel's reason.
         error: io::Error,
     },
-    /// Taken without an error, and not kept.
+    /// Accepted without an error, but not kept.
     #[error("{key} = {value:?}: the kernel keeps {found:?}{}", hint(key, &io::Error::from(io::ErrorKind::Other)))]
     NotKept {
-        /// Its name.
+        /// Name of the sysctl.
         key: String,
-        /// What it was to be.
+        /// Requested value.
         value: String,
-        /// What it is.
+        /// Actual value.
         found: String,
     },
 }
@@ -50,7 +50,7 @@ fn hint(key: &str, error: &io::Error) -> &'static str {
     }
 }
 
-/// Makes a setting of the calling thread's network, `net.ipv4.tcp_sack` to `0` for example.
+/// Sets a sysctl of the calling thread's network namespace, for example `net.ipv4.tcp_sack` to `0`.
 pub fn set(key: &str, value: &str) -> Result<(), SysctlError> {
     let path = path(key)?;
     let refused = |error| SysctlError::Refused {
@@ -71,7 +71,7 @@ pub fn set(key: &str, value: &str) -> Result<(), SysctlError> {
     }
 }
 
-/// Reads a setting of the calling thread's network.
+/// Reads a sysctl of the calling thread's network namespace.
 pub fn get(key: &str) -> Result<String, SysctlError> {
     let text = fs::read_to_string(path(key)?).map_err(|error| SysctlError::Refused {
         key: key.to_owned(),
@@ -81,7 +81,7 @@ pub fn get(key: &str) -> Result<String, SysctlError> {
     Ok(text.trim().to_owned())
 }
 
-/// Dots separate, or slashes where a part has a dot itself, as sysctl(8) has it.
+/// File of a sysctl. Dots separate the parts, or slashes if a part contains a dot, as in sysctl(8).
 fn path(key: &str) -> Result<PathBuf, SysctlError> {
     let separator = if key.contains('/') { '/' } else { '.' };
     let parts: Vec<&str> = key.split(separator).collect();

@@ -1,23 +1,23 @@
-//! What a kernel's TCP has counted in one network: the oracle that this project did not write.
+//! TCP counters of a kernel in one network namespace: evidence that does not come from this project.
 
 use std::fs;
 use std::io;
 use std::ops::Sub;
 
-/// What the kernel has counted in the network namespace of the calling thread.
+/// TCP counters of the kernel in the network namespace of the calling thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpCounters {
-    /// TcpExtListenDrops: connections that a listening socket dropped, for whatever reason.
+    /// TcpExtListenDrops: connections that a listening socket dropped, for any reason.
     pub listen_drops: u64,
-    /// TcpExtListenOverflows: those dropped because the queue of `accept` was full.
+    /// TcpExtListenOverflows: connections dropped because the accept queue was full.
     pub listen_overflows: u64,
-    /// TcpExtTCPSynRetrans: SYNs sent again; zero means that no SYN was sent twice.
+    /// TcpExtTCPSynRetrans: retransmitted SYNs.
     pub syn_retransmits: u64,
-    /// TcpRetransSegs: segments sent again.
+    /// TcpRetransSegs: retransmitted segments.
     pub retransmitted_segments: u64,
-    /// TcpExtTCPTimeouts: retransmission timeouts that ran out.
+    /// TcpExtTCPTimeouts: expired retransmission timers.
     pub timeouts: u64,
-    /// TcpExtTCPFastRetrans: segments sent again in fast recovery.
+    /// TcpExtTCPFastRetrans: segments retransmitted in fast recovery.
     pub fast_retransmits: u64,
     /// TcpExtTCPLossProbes: tail loss probes sent.
     pub loss_probes: u64,
@@ -55,7 +55,7 @@ impl TcpCounters {
 impl Sub for TcpCounters {
     type Output = Self;
 
-    /// What was counted since `earlier`.
+    /// Increase since `earlier`.
     fn sub(self, earlier: Self) -> Self {
         let since = |count: fn(&Self) -> u64| count(&self).saturating_sub(count(&earlier));
         Self {

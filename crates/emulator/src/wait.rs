@@ -1,9 +1,8 @@
-//! Waiting for the next packet or the next due time: asleep while there is time, awake at the end.
+//! Waiting for the next packet or due time: asleep at first, and polling at the end.
 //!
-//! A sleeping thread wakes some ten microseconds late on an idle machine and much later on a busy
-//! one, so the last stretch is spent looking at the clock and at the rings. A real-time thread
-//! must not do that for long: the kernel stops one that gives nobody else a turn, for fifty
-//! milliseconds at a time. It therefore pays with sleep for being awake.
+//! A sleeping thread wakes some ten microseconds late on an idle machine and much later on a busy one, so the last part
+//! is spent polling the clock and the rings. A real-time thread must not do that for long: the kernel stops one that
+//! uses up its share, for fifty milliseconds at a time. The thread therefore owes sleep for its time awake.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,18 +14,18 @@ use rustix::io::Errno;
 use crate::clock::Clock;
 use crate::device::Device;
 
-/// From here to a due time the loop stays awake.
+/// Time before a due time during which the loop polls.
 const AWAKE: Span = Span::from_micros(100);
-/// A real-time thread sleeps one part for so many awake: a tenth, where the kernel takes a twentieth.
+/// Parts awake for each part of sleep of a real-time thread: it sleeps a tenth, while the kernel takes a twentieth.
 const SHARE: u64 = 9;
-/// Owed sleep from which on waiting is done asleep to its end...
+/// Owed sleep above which the thread waits asleep until the due time.
 const OWED: Span = Span::from_micros(200);
-/// ... and from which on a pause is made whatever is due. It costs less than the kernel's own.
+/// Owed sleep above which it pauses regardless of due times. A pause is shorter than the kernel's.
 const OVERDUE: Span = Span::from_micros(500);
-/// Longest sleep, so that a lost wake-up is no end.
+/// Longest sleep, as a safeguard against a lost wake-up.
 const LONGEST: Span = Span::from_secs(1);
 
-/// Tells the emulator from another thread that it is to stop.
+/// A request from another thread that the emulator stops.
 #[derive(Debug)]
 pub(crate) struct Stop {
     asked: AtomicBool,
@@ -41,10 +40,10 @@ impl Stop {
         })
     }
 
-    /// Asks; the loop's next look sees it.
+    /// Requests the stop. The loop sees it at its next check.
     pub(crate) fn ask(&self) {
         self.asked.store(true, Ordering::Release);
-        // The bell only wakes a sleeper; it cannot fail before it has been rung 2^64 times.
+        // The event only wakes a sleeper. It can fail only after 2^64 writes.
         let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
     }
 
@@ -53,11 +52,11 @@ impl Stop {
     }
 }
 
-/// How the loop waits.
+/// Waiting of the loop.
 pub(crate) struct Waiter {
     clock: Clock,
     real_time: bool,
-    /// Until when being awake has been paid for or is on the bill.
+    /// Time up to which time awake has been charged.
     accounted: Instant,
     owed: Span,
     pauses: u64,
@@ -74,13 +73,13 @@ impl Waiter {
         }
     }
 
-    /// Pauses that had to be made whatever was due.
+    /// Pauses made regardless of due times.
     pub(crate) fn pauses(&self) -> u64 {
         self.pauses
     }
 
-    /// Returns when `due` has come, a frame is there, or stop has been asked for. To be called in
-    /// every turn, also when something is due already: this is where pauses are made.
+    /// Returns when `due` has passed, a frame has arrived, or a stop was requested. Call it in every iteration, even if
+    /// something is due already, because pauses are made here.
     pub(crate) fn wait(
         &mut self,
         due: Option<Instant>,
@@ -112,7 +111,7 @@ impl Waiter {
         Ok(())
     }
 
-    /// Writes down what has been awake since the last time.
+    /// Charges the time awake since the last call.
     fn bill(&mut self, now: Instant) {
         if self.real_time {
             self.owed += now.since(self.accounted) / SHARE;
@@ -120,7 +119,7 @@ impl Waiter {
         self.accounted = now;
     }
 
-    /// Sleeps so long, or until one of the files has news.
+    /// Sleeps for `length`, or until one of the files is ready.
     fn sleep(&mut self, now: Instant, length: Span, files: &mut [PollFd<'_>]) -> Result<(), Errno> {
         let ns = length.as_nanos();
         let timeout = Timespec {

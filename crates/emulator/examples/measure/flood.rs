@@ -1,8 +1,8 @@
-//! How many of the largest packets pass in a second, when there is always one more and none is lost.
+//! Capacity in packets of the largest size per second, with the sender always ahead and without losses.
 //!
-//! The sender keeps the emulator's ring filled and never full: as many are on their way as fit,
-//! counted by the kernel at the far end, which nobody has to read there. A socket with the
-//! smallest buffer takes them in and drops them.
+//! The sender keeps the emulator's ring filled but never full. The number under way follows from the counters of the
+//! kernel at the far end, so no program has to read there. A socket with the smallest buffer receives and drops the
+//! packets.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -15,12 +15,12 @@ use posthaste_link::Plan;
 use crate::line::{Line, PORT, Started};
 use crate::{Failure, LARGEST, wall_clock};
 
-/// Packets on their way at most: the ring of the emulator has 4,096 places.
+/// Maximum number of packets under way. The ring of the emulator has 4,096 slots.
 const WINDOW: u64 = 3_500;
-/// Packets given to the kernel at once.
+/// Packets per system call.
 const BATCH: usize = 64;
 
-/// Prints how many packets the far end's kernel received in each of so many seconds.
+/// Prints the number of packets that the far end's kernel received, for each of `seconds`.
 pub(crate) fn capacity(line: Line, seconds: u64) -> Result<(), Failure> {
     let running = line.start(Plan::default())?;
     let (far_end, unread) = far_end(&running)?;
@@ -38,7 +38,7 @@ pub(crate) fn capacity(line: Line, seconds: u64) -> Result<(), Failure> {
             }
             println!("window {from} {} {}", wall_clock(), received - before);
         }
-        // What is still on its way; what has not come by then is lost.
+        // Waits for the packets under way. Those that have not arrived by then are lost.
         let patience = Instant::now() + Duration::from_secs(5);
         while received < sent && Instant::now() < patience {
             std::thread::sleep(Duration::from_millis(1));
@@ -52,10 +52,10 @@ pub(crate) fn capacity(line: Line, seconds: u64) -> Result<(), Failure> {
     running.finish()
 }
 
-/// A kernel's counters of IP.
+/// IP counters of a kernel.
 struct FarEnd(File);
 
-/// Opens the counters of the server's kernel, and a socket for the packets that nobody reads.
+/// Opens the counters of the server's kernel, and a socket for the packets, without a reader.
 fn far_end(running: &Started) -> Result<(FarEnd, UdpSocket), Failure> {
     let opened = running.at_server(|| {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT))?;
@@ -78,7 +78,7 @@ impl FarEnd {
     }
 }
 
-/// Sends a batch of the largest packets; says how many the kernel took.
+/// Sends a batch of the largest packets. Returns the number that the kernel accepted.
 fn send_batch(socket: &UdpSocket) -> u64 {
     let bytes = [0u8; LARGEST];
     let mut part = libc::iovec {
@@ -91,8 +91,8 @@ fn send_batch(socket: &UdpSocket) -> u64 {
         message.msg_hdr.msg_iov = &raw mut part;
         message.msg_hdr.msg_iovlen = 1;
     }
-    // SAFETY: the descriptor is open; the messages and the bytes they share outlive the call,
-    // which reads the bytes and writes the messages' lengths only.
+    // SAFETY: the descriptor is open. The messages and the bytes that they share outlive the call. It reads the bytes
+    // and writes the messages' lengths only.
     let taken =
         unsafe { libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), BATCH as u32, 0) };
     u64::try_from(taken).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! What is measured: an emulation of ours, or whatever stands on loopback.
+//! The network under test: an emulation, or anything set up on loopback.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::Arc;
@@ -9,27 +9,27 @@ use posthaste_link::Plan;
 
 use crate::Failure;
 
-/// The port of the receiver.
+/// Port of the receiver.
 pub(crate) const PORT: u16 = 9;
 
-/// Which line, and how.
+/// Selection of the network under test.
 #[derive(Clone, Copy)]
 pub(crate) struct Line {
     pub(crate) fifo: bool,
     pub(crate) loopback: bool,
 }
 
-/// A line that packets pass.
+/// A network in operation.
 pub(crate) enum Started {
     Emulator(Box<Running>),
     Loopback,
 }
 
-/// Makes a client's socket, connected to the receiver.
+/// Creates a client's socket, connected to the receiver.
 pub(crate) type Connect = fn() -> UdpSocket;
 
 impl Line {
-    /// One direction's plan; nothing happens on the way back.
+    /// Starts with the plan `up`, without effects on the way back.
     pub(crate) fn start(self, up: Plan) -> Result<Started, Failure> {
         Ok(match self.loopback {
             true => Started::Loopback,
@@ -37,7 +37,7 @@ impl Line {
         })
     }
 
-    /// The emulator, and what its trace says of each packet.
+    /// Starts the emulator, with packet records.
     pub(crate) fn start_seen(self, up: Plan) -> Result<(Started, Notes<Sighting>), Failure> {
         let mut running = self.emulation(up).sightings(1 << 14).start()?;
         let sightings = running.sightings.take().ok_or("no sightings")?;
@@ -50,7 +50,7 @@ impl Line {
 }
 
 impl Started {
-    /// Does `work` at the client's end, in a thread of its own.
+    /// Runs `work` at the client's end, in a thread of its own.
     pub(crate) fn at_client<T: Send + 'static>(
         &self,
         work: impl FnOnce(Connect) -> T + Send + 'static,
@@ -61,7 +61,7 @@ impl Started {
         }
     }
 
-    /// Does `work` at the server's end, in a thread of its own.
+    /// Runs `work` at the server's end, in a thread of its own.
     pub(crate) fn at_server<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -72,7 +72,7 @@ impl Started {
         }
     }
 
-    /// Says how the emulator did.
+    /// Prints the emulator's outcome.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let Self::Emulator(running) = self else {
             return Ok(());

@@ -1,10 +1,10 @@
-//! What `cargo xtask bench` knows of the emulator: packets and times as they were, to be judged there.
+//! Measurements of the emulator for `cargo xtask bench`: raw packets and times, evaluated there.
 //!
-//! Seen from outside: senders read the clock before they send, and receivers take the stamp that
-//! their kernel put on the packet, or its counters. `delay PACKETS`, `flows FLOWS`,
-//! `rate BITS SECONDS`, `capacity SECONDS`, `positions PACKETS`; behind them `fifo` asks for
-//! precedence, `busy` keeps every core busy, and `loopback` measures whatever stands on loopback
-//! instead of the emulator. Lines of words and numbers; times in ns of the wall clock.
+//! Measured from outside: senders read the clock before they send, and receivers use the stamp of their kernel on the
+//! packet, or its counters. Commands: `delay PACKETS`, `flows FLOWS`, `rate BITS SECONDS`, `capacity SECONDS`,
+//! `positions PACKETS`. Options after them: `fifo` requests real-time priority, `busy` keeps every core busy, and
+//! `loopback` measures loopback instead of the emulator. Prints lines of words and numbers, with times in ns of the
+//! wall clock.
 
 mod flood;
 mod line;
@@ -26,9 +26,9 @@ use rustix::time::{ClockId, clock_gettime};
 use line::Line;
 use sink::{Arrival, Sink};
 
-/// Headers of IPv4 and UDP.
+/// Bytes of the IPv4 and UDP headers.
 const HEADERS: usize = 28;
-/// The largest payload of a packet.
+/// Largest payload of a packet.
 const LARGEST: usize = 1472;
 
 type Failure = Box<dyn std::error::Error>;
@@ -56,7 +56,7 @@ fn main() -> Result<(), Failure> {
     }
 }
 
-/// A packet each millisecond, ten milliseconds under way.
+/// One packet each millisecond, with a delay of ten milliseconds.
 fn delay(line: Line, packets: usize) -> Result<(), Failure> {
     let under_way = Span::from_millis(10);
     let running = line.start(Plan {
@@ -73,8 +73,8 @@ fn delay(line: Line, packets: usize) -> Result<(), Failure> {
     running.finish()
 }
 
-/// So many flows at 20 packets a second for ten, each on a line of 1 Mbit/s that takes 8 ms for one
-/// and holds it for 10 ms more.
+/// `flows` flows at 20 packets a second for ten seconds, each on a link of 1 Mbit/s that takes 8 ms for a packet and
+/// delays it by 10 ms more.
 fn flows(line: Line, flows: usize) -> Result<(), Failure> {
     let running = line.start(Plan {
         delay: Span::from_millis(10),
@@ -94,8 +94,8 @@ fn flows(line: Line, flows: usize) -> Result<(), Failure> {
     running.finish()
 }
 
-/// As much as a line of so many bits a second carries, a quarter of a second ahead of it, so that
-/// it always has work. For a line that starts empty and holds half a second.
+/// Traffic at the bandwidth of the link, a quarter of a second ahead of it so that it is always busy. For a link that
+/// starts empty and holds half a second.
 fn rate(line: Line, bits: u64, seconds: u64) -> Result<(), Failure> {
     let each = Duration::from_secs_f64(((LARGEST + HEADERS) * 8) as f64 / bits as f64);
     let packets = move |time: f64| (time / each.as_secs_f64()) as usize;
@@ -111,7 +111,7 @@ fn rate(line: Line, bits: u64, seconds: u64) -> Result<(), Failure> {
     let sink = Sink::start(&running, usize::MAX);
     let sender = running.at_client(move |connect| {
         let socket = connect();
-        // Loopback keeps what waits on the sender's account.
+        // Loopback charges queued packets to the sender's buffer.
         let _ = set_socket_send_buffer_size_force(&socket, 64 << 20);
         (0..ahead).for_each(|_| send(&socket, LARGEST));
         paced(packets(seconds as f64), each, |_| send(&socket, LARGEST));
@@ -120,8 +120,8 @@ fn rate(line: Line, bits: u64, seconds: u64) -> Result<(), Failure> {
     running.finish()
 }
 
-/// A pattern drops each 997th packet; says whether exactly those were missing at the other end, and
-/// whether the trace says the same.
+/// Drops each 997th packet by a pattern. Prints if exactly those were missing at the other end, and if the trace
+/// agrees.
 fn positions(line: Line, packets: u64) -> Result<(), Failure> {
     let doomed: BTreeSet<u64> = (997..=packets).step_by(997).collect();
     let lines: String = doomed
@@ -139,7 +139,7 @@ fn positions(line: Line, packets: u64) -> Result<(), Failure> {
     let sender = running.at_client(move |connect| {
         let socket = connect();
         for position in 1..=packets {
-            // No more on their way than the receiver has room for.
+            // No more packets under way than fit into the receiver's buffer.
             while position > latest.load(Ordering::Relaxed) + 100 {
                 std::thread::sleep(Duration::from_micros(50));
             }
@@ -172,14 +172,14 @@ fn positions(line: Line, packets: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Sends so many bytes that begin with the time.
+/// Sends `length` bytes that begin with the time.
 fn send(socket: &UdpSocket, length: usize) {
     let mut bytes = [0; LARGEST];
     bytes[..8].copy_from_slice(&wall_clock().to_ne_bytes());
     let _ = socket.send(&bytes[..length]);
 }
 
-/// Calls `act` so many times, at even distances, sleeping where there is time.
+/// Calls `act` that many times at even intervals, and sleeps in between if there is time.
 fn paced(times: usize, every: Duration, mut act: impl FnMut(usize)) {
     let start = Instant::now();
     for number in 0..times {
@@ -200,7 +200,7 @@ fn wall_clock() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// When each packet was sent and when it arrived.
+/// Prints the time of sending and of arrival of each packet.
 fn print_arrivals(arrivals: &[Arrival]) {
     let lines: Vec<String> = arrivals
         .iter()
@@ -209,7 +209,7 @@ fn print_arrivals(arrivals: &[Arrival]) {
     print!("{}", lines.concat());
 }
 
-/// A thread on each core that has always something to do, until dropped.
+/// A busy thread on each core, until dropped.
 struct Busy(Arc<AtomicBool>);
 
 impl Busy {

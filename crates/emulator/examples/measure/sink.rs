@@ -1,4 +1,4 @@
-//! The receiver: the first eight bytes of each packet, and the stamp that its kernel put on it.
+//! The receiver: the first eight bytes of each packet, and the arrival stamp of its kernel.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd as _;
@@ -11,26 +11,26 @@ use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_s
 
 use crate::line::{PORT, Started};
 
-/// A packet that has come.
+/// A received packet.
 pub(crate) struct Arrival {
-    /// What its first eight bytes say.
+    /// Value of its first eight bytes.
     pub(crate) first: u64,
-    /// When its kernel received it, in ns of the wall clock.
+    /// Arrival in its kernel, in ns of the wall clock.
     pub(crate) stamp: u64,
 }
 
-/// A thread that receives.
+/// A receiving thread.
 pub(crate) struct Sink {
-    /// The first eight bytes of the packet that came last.
+    /// First eight bytes of the last packet.
     pub(crate) latest: Arc<AtomicU64>,
     ended: Arc<AtomicBool>,
     thread: JoinHandle<Vec<Arrival>>,
 }
 
 impl Sink {
-    /// Receives until so many have come, or until finished and nothing comes any more.
+    /// Receives until `expected` packets have arrived, or until finished and no more arrive.
     pub(crate) fn start(line: &Started, expected: usize) -> Self {
-        // Bound before anything is sent.
+        // Bound before the first packet is sent.
         let socket = line.at_server(socket).join().expect("a receiver");
         let ended = Arc::new(AtomicBool::new(false));
         let latest = Arc::new(AtomicU64::new(0));
@@ -60,7 +60,7 @@ impl Sink {
         }
     }
 
-    /// Waits for the sender, then for what it has sent.
+    /// Waits for the sender, then for the packets that it sent.
     pub(crate) fn finish_after(self, sender: JoinHandle<()>) -> Vec<Arrival> {
         sender.join().expect("a sender");
         self.ended.store(true, Ordering::Relaxed);
@@ -68,21 +68,20 @@ impl Sink {
     }
 }
 
-/// A socket that stamps what it receives, with as much room as there may be.
+/// A socket with arrival stamps and the largest possible buffer.
 fn socket() -> UdpSocket {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT)).expect("a free port");
     let pause = Some(Duration::from_millis(300));
     socket.set_read_timeout(pause).expect("a timeout");
     if set_socket_recv_buffer_size_force(&socket, 64 << 20).is_err() {
-        // As an ordinary user: what the machine allows.
+        // As an ordinary user: limited by the machine.
         let _ = set_socket_recv_buffer_size(&socket, 64 << 20);
     }
     let _ = stamp(&socket);
     socket
 }
 
-/// When the packet that was read last arrived, by the kernel; asking for the first time has it
-/// stamp packets.
+/// Arrival of the last packet read, by the kernel's stamp. The first call switches stamps on.
 fn stamp(socket: &UdpSocket) -> u64 {
     const SIOCGSTAMPNS: u64 = 0x8907;
     let mut time = libc::timespec {

@@ -1,4 +1,4 @@
-//! What the receiver has said last, and how often it has said the same.
+//! The receiver's last acknowledgement, and the number of its duplicates.
 
 use posthaste_tcp::receive::duplicates::DUPLICATES;
 
@@ -9,17 +9,17 @@ use super::segment::Segment;
 pub(super) struct Acks {
     last: Option<(u32, u16)>,
     duplicates: u32,
-    /// The receiver's last packet, where that does nothing but acknowledge the edge of a hole.
+    /// The receiver's last packet, if it is a pure acknowledgement of the edge of a hole.
     copy: Option<Vec<u8>>,
 }
 
 impl Acks {
-    /// The receiver sends a segment while the hole begins at `hole`.
+    /// Notes a segment of the receiver while the first hole begins at `hole`.
     ///
-    /// Duplicates are counted as RFC 5681, section 2, defines them: no data, no SYN or FIN, the
-    /// number and the window of the packet before. A window update is none, which is why a
-    /// receiver that reads early wastes some. Whether the sender has data outstanding, as it also
-    /// demands, is not known here before a hole shows it: counted is what may count.
+    /// Counts duplicates as RFC 5681, section 2, defines them: no data, no SYN or FIN, the same number and window as
+    /// the packet before. A window update is not a duplicate, so some ACKs of a receiver that reads early do not count.
+    /// The RFC also requires outstanding data at the sender. That is unknown before a hole shows it, and is not
+    /// checked.
     pub(super) fn sent(&mut self, segment: &Segment<'_>, hole: Option<u32>) {
         self.copy = None;
         let Some(number) = segment.acknowledgment else {
@@ -38,11 +38,10 @@ impl Acks {
         self.copy = at_the_hole.then(|| segment.packet.to_vec());
     }
 
-    /// How many the sender still needs at a hole that begins at `edge`, and what to send.
+    /// Number of duplicates that the sender still needs at a hole that begins at `edge`, and the packet to send.
     ///
-    /// None where the receiver has not confirmed the hole, or has sent something since: a copy of
-    /// what is not its last packet could carry an old timestamp, which PAWS refuses (RFC 7323,
-    /// section 5.3).
+    /// `None` if the receiver has not confirmed the hole, or has sent another segment since. A copy of an older packet
+    /// could carry an old timestamp, and PAWS rejects it (RFC 7323, section 5.3).
     pub(super) fn missing(&self, edge: u32) -> Option<(u32, &[u8])> {
         let copy = self.copy.as_deref()?;
         let confirmed = self.last.is_some_and(|last| last.0 == edge);
@@ -56,7 +55,7 @@ mod tests {
     use super::*;
     use posthaste_link::Direction;
 
-    /// Segments as (number, window, payload); what is missing at 500 afterwards.
+    /// Feeds segments, given as (number, window, payload). Returns the duplicates that are still missing at 500.
     fn missing(sent: &[(u32, u16, usize)]) -> Option<u32> {
         let mut acks = Acks::default();
         for &(number, window, payload) in sent {

@@ -1,5 +1,5 @@
-//! One connection as the agent sees it from the receiver's end: what has come, what the receiver
-//! has said, and the timer that runs while something is missing.
+//! One connection as seen from the receiver's end: the data received, the receiver's acknowledgements, and the timer
+//! that runs while data is missing.
 
 use posthaste_link::Direction;
 use posthaste_tcp::receive::duplicates::Gaps;
@@ -10,18 +10,18 @@ use super::received::{Received, TooManyPieces};
 use super::segment::Segment;
 use super::{Counters, Settings, Trigger};
 
-/// What is to become of a connection after a segment.
+/// State of a connection after a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// It goes on.
+    /// The connection continues.
     Open,
-    /// There can be no hole any more: everything has come, or it was reset.
+    /// No hole can occur any more: all data up to the FIN has arrived.
     Over,
-    /// It has more holes than are remembered.
+    /// More holes than the agent remembers.
     Overfull,
 }
 
-/// Duplicates to be sent: how many, of what.
+/// Duplicates to send: their number and the packet.
 pub(super) struct Burst {
     pub(super) count: u32,
     pub(super) packet: Vec<u8>,
@@ -29,25 +29,25 @@ pub(super) struct Burst {
 
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
-    /// Tells it from earlier ones between the same ends.
+    /// Distinguishes it from earlier connections between the same ends.
     pub(super) number: u64,
-    /// When it last had a packet.
+    /// Time of its last packet.
     pub(super) last: Instant,
-    /// The SYN it began with: its way and its number.
+    /// Direction and sequence number of the SYN that opened it.
     opening: (Direction, u32),
     offer: Offer,
-    /// From the server's SYN on.
+    /// `None` before the server's SYN.
     received: Option<Received>,
     fin: bool,
     gaps: Gaps,
     acks: Acks,
     timer: Option<Timer>,
-    /// The edge of the hole whose timer has run out: each hole has one chance.
+    /// Edge of the hole whose timer has run out. Each hole gets one timer.
     spent: Option<u32>,
     injected: u32,
 }
 
-/// The window of the receiver's SYN, and how later ones are to be read (RFC 7323, section 2).
+/// Window of the receiver's SYN, and the scaling of later ones (RFC 7323, section 2).
 #[derive(Clone, Copy, Debug, Default)]
 struct Offer {
     first: u16,
@@ -58,12 +58,12 @@ struct Offer {
 #[derive(Clone, Copy, Debug)]
 struct Timer {
     due: Instant,
-    /// Where the hole begins that it runs for.
+    /// Beginning of the hole for which the timer runs.
     edge: u32,
 }
 
 impl Connection {
-    /// The connection that a SYN without ACK begins.
+    /// A connection opened by a SYN without ACK.
     pub(super) fn new(number: u64, now: Instant, direction: Direction, syn: &Segment<'_>) -> Self {
         Self {
             number,
@@ -80,17 +80,17 @@ impl Connection {
         }
     }
 
-    /// Whether a SYN is the one it began with, sent again or not.
+    /// True if `syn` is the SYN that opened the connection, or a retransmission of it.
     pub(super) fn began_with(&self, direction: Direction, syn: &Segment<'_>) -> bool {
         self.opening == (direction, syn.sequence)
     }
 
-    /// When its timer runs out.
+    /// Expiry of its timer.
     pub(super) fn due(&self) -> Option<Instant> {
         self.timer.map(|timer| timer.due)
     }
 
-    /// The receiver sends a segment.
+    /// Notes a segment that the receiver sends.
     pub(super) fn sent(
         &mut self,
         now: Instant,
@@ -105,7 +105,7 @@ impl Connection {
             return Standing::Open;
         }
         if segment.payload > 0 {
-            // A request: the reply to it comes when it is ready.
+            // A request. The gap before its reply includes processing time.
             self.gaps.pause();
         }
         if let (Some(received), Some(number)) = (&mut self.received, segment.acknowledgment) {
@@ -121,7 +121,7 @@ impl Connection {
         self.standing()
     }
 
-    /// A segment reaches the receiver.
+    /// Notes a segment that reaches the receiver.
     pub(super) fn delivered(
         &mut self,
         now: Instant,
@@ -162,7 +162,7 @@ impl Connection {
         self.standing()
     }
 
-    /// Its time has come: what to send, if anything.
+    /// Ends the timer. Returns the duplicates to send, if any.
     pub(super) fn expire(
         &mut self,
         settings: &Settings,
@@ -179,7 +179,7 @@ impl Connection {
             counters.sufficient += 1;
             return None;
         }
-        // Fewer than are missing would be of no use.
+        // Fewer duplicates than are missing would have no effect.
         if self.injected + count > settings.rule.per_connection || !may_send(count) {
             counters.limited += 1;
             return None;
@@ -191,7 +191,7 @@ impl Connection {
         Some(Burst { count, packet })
     }
 
-    /// Where the first hole begins.
+    /// Beginning of the first hole.
     fn hole(&self) -> Option<u32> {
         let received = self.received.as_ref()?;
         received.has_hole().then(|| received.edge())
@@ -201,7 +201,7 @@ impl Connection {
         self.fin || settings.rule.trigger == Trigger::Silence
     }
 
-    /// Starts the timer at a hole, from anew when more has come, and stops it when the hole is filled.
+    /// Starts the timer at a hole, restarts it when more data has arrived, and stops it when the hole is filled.
     fn settle(&mut self, now: Instant, more: bool, settings: &Settings, counters: &mut Counters) {
         let hole = self.hole();
         if self.timer.is_some_and(|timer| Some(timer.edge) != hole) {

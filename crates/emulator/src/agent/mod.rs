@@ -1,26 +1,23 @@
-//! Adaptive duplicate acknowledgements: help from the receiver's end for a loss at a reply's end.
+//! Adaptive duplicate acknowledgements: an agent at the receiver's end that helps when the end of a reply is lost.
 //!
-//! A sender sends again quickly when three duplicate acknowledgements tell it of a hole, and only
-//! after its timeout when fewer come, as after a loss among the last packets of a reply. The agent
-//! stands between the link and the receiver. When the sender has finished and something is
-//! missing, it waits as long as a packet that is merely late would take, and then repeats the
-//! receiver's last acknowledgement until there have been three duplicates (Garcia, Hurtig,
-//! Brunstrom, WEBIST 2007, their proposal; the timer is ours, see [`AdaptiveAcks`]).
+//! A sender retransmits quickly after three duplicate acknowledgements. With fewer it waits for its timeout, as after a
+//! loss among the last packets of a reply. The agent stands between the link and the receiver. When the sender has
+//! finished and data is missing, it waits as long as a merely late packet would take. Then it repeats the receiver's
+//! last acknowledgement until there have been three duplicates (proposal of Garcia, Hurtig, Brunstrom, WEBIST 2007; the
+//! timer is ours, see [`AdaptiveAcks`]).
 //!
-//! What it sends is the receiver's last packet byte for byte. Window, SACK blocks and checksums
-//! are thereby right, and so are timestamps: the value is the newest that the sender has seen, so
-//! PAWS takes it, and the echo is still due, since nothing in order has come since. A newer value
-//! of the agent's making would make the sender refuse the receiver's own packets after it. Where
-//! the last packet is not such an acknowledgement, nothing is sent.
+//! It sends a byte-for-byte copy of the receiver's last packet. Window, SACK blocks and checksums are therefore right,
+//! and so are the timestamps: the value is the newest that the sender has seen, so PAWS accepts it, and the echo is
+//! current, since no data in order has arrived since. With a newer value, the sender would reject the receiver's own
+//! packets after it. If the last packet is not such an acknowledgement, the agent sends nothing.
 //!
-//! It follows connections from their SYN, in IPv4 and IPv6, and only what comes down: the client
-//! is the receiver. It is a state machine in virtual time: [`push`](DuplicateAcks::push) what
-//! passes, [`pop`](DuplicateAcks::pop) what it sends, and come back at
-//! [`wake`](DuplicateAcks::wake). How often `pop` is called changes nothing.
+//! It follows connections from their SYN, in IPv4 and IPv6, and handles the downward direction only: the client is the
+//! receiver. It is a state machine in virtual time: [`push`](DuplicateAcks::push) takes passing packets,
+//! [`pop`](DuplicateAcks::pop) returns the packets to send, and [`wake`](DuplicateAcks::wake) gives the time of the
+//! next call. The result does not depend on the number of calls of `pop`.
 //!
-//! In an emulation it is switched on by
-//! [`Emulation::duplicate_acks`](crate::Emulation::duplicate_acks), and the outcome holds its
-//! [`Counters`]:
+//! [`Emulation::duplicate_acks`](crate::Emulation::duplicate_acks) switches it on in an emulation. The outcome holds
+//! its [`Counters`]:
 //!
 //! ```no_run
 //! use posthaste_emulator::agent::{AdaptiveAcks, Settings};
@@ -60,41 +57,41 @@ pub use counters::Counters;
 pub use posthaste_tcp::receive::duplicates::{AdaptiveAcks, Trigger, TriggerError};
 pub use settings::Settings;
 
-/// Connections are looked through for those that are over at most this often.
+/// Minimum time between two searches for idle connections.
 const SWEEP: Span = Span::from_secs(1);
 
-/// What may be sent at once, in time at the allowed rate.
+/// Burst of the rate limit, as time at the allowed rate.
 const BURST: Span = Span::from_secs(1);
 
 /// A packet that the agent sends upwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DuplicateAck {
-    /// When its timer ran out: the time at which it sets out.
+    /// Expiry of its timer, and the time at which it is sent.
     pub due: Instant,
-    /// Its connection.
+    /// Connection of the packet.
     pub flow: Flow,
     /// The IP packet.
     pub packet: Vec<u8>,
 }
 
-/// The agent.
+/// The agent: a state machine in virtual time for all connections.
 #[derive(Debug)]
 pub struct DuplicateAcks {
     settings: Settings,
     connections: HashMap<Flow, Connection>,
-    /// By when they run out, and by the connection's number.
+    /// Connections by expiry of their timer and by number.
     timers: BTreeMap<(Instant, u64), Flow>,
     ready: VecDeque<DuplicateAck>,
     counters: Counters,
-    /// How many connections there have been.
+    /// Connections followed so far.
     count: u64,
-    /// From when on everything that was sent is within the rate.
+    /// Time from which on everything sent is within the rate.
     paid: Instant,
     swept: Option<Instant>,
 }
 
 impl DuplicateAcks {
-    /// An agent that knows no connection yet.
+    /// An agent without connections.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -108,11 +105,11 @@ impl DuplicateAcks {
         }
     }
 
-    /// An IP packet passes: down, it reaches the receiver now; up, the receiver sends it now.
+    /// Notes a passing IP packet. Down, it reaches the receiver at `now`; up, the receiver sends it at `now`.
     ///
-    /// Times of one direction never run back. Bytes that are no packet are counted and ignored.
+    /// Times of one direction must not decrease. Unreadable and damaged packets are counted and ignored.
     pub fn push(&mut self, now: Instant, direction: Direction, packet: &[u8]) {
-        // What was due before goes first, so that the times of `pop` do not matter.
+        // Earlier timers first, so that the times of calls of `pop` do not matter.
         self.expire(|due| due < now);
         let segment = match Segment::read(packet, direction) {
             Ok(segment) => segment,
@@ -153,29 +150,29 @@ impl DuplicateAcks {
         }
     }
 
-    /// The next packet that the agent has sent by `now`, in the order of their times.
+    /// The next packet that the agent has sent by `now`, in order of time.
     pub fn pop(&mut self, now: Instant) -> Option<DuplicateAck> {
         self.expire(|due| due <= now);
         self.ready.pop_front()
     }
 
-    /// When to pop next; none while no timer runs.
+    /// Time of the next call of `pop`. `None` while no timer runs.
     pub fn wake(&self) -> Option<Instant> {
         let ready = self.ready.front().map(|ack| ack.due);
         ready.or_else(|| self.timers.keys().next().map(|(due, _)| *due))
     }
 
-    /// What it has done so far.
+    /// Counters so far.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// How many connections it follows now; never more than [`Settings::connections`].
+    /// Connections followed now; never more than [`Settings::connections`].
     pub fn followed(&self) -> usize {
         self.connections.len()
     }
 
-    /// Timers that run now.
+    /// Timers running now.
     pub fn running(&self) -> usize {
         self.timers.len()
     }
@@ -240,7 +237,7 @@ impl DuplicateAcks {
         }
     }
 
-    /// Forgets connections without a packet for so long, sooner than a link does: one that goes on after it is not helped.
+    /// Forgets connections that were idle for `IDLE`, sooner than a link does. They get no help if they continue.
     fn sweep(&mut self, now: Instant) {
         if self.swept.is_some_and(|swept| now.since(swept) < SWEEP) {
             return;

@@ -1,30 +1,30 @@
-//! What has come of a stream: how far without a gap, and the pieces beyond it.
+//! The received part of a stream: the contiguous prefix, and the pieces beyond it.
 //!
-//! Sequence numbers are unfolded to 64 bits around the edge, so that nothing below has to think
-//! of their wrap-around (RFC 9293, section 3.4).
+//! Sequence numbers are unfolded to 64 bits around the edge, so that the code below ignores their wrap-around (RFC
+//! 9293, section 3.4).
 
-/// Pieces that are remembered: more holes than that in one window are no tail loss.
+/// Maximum number of remembered pieces. More holes than that in one window are not a tail loss.
 const PIECES: usize = 64;
 
-/// More pieces have come than are remembered.
+/// More pieces arrived than the agent remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooManyPieces;
 
-/// A receiver's side of one stream.
+/// The receiver's side of one stream.
 #[derive(Clone, Debug)]
 pub(super) struct Received {
-    /// Everything before it has come.
+    /// First byte not received; everything before it has arrived.
     edge: u64,
-    /// What has come beyond: first place and the place after the last, in order, never touching.
+    /// Pieces received beyond the edge, as [first, end) in order. They never touch.
     pieces: Vec<(u64, u64)>,
-    /// The place after the last that the receiver has ever said it would take.
+    /// End of the largest window that the receiver has offered.
     limit: u64,
 }
 
 impl Received {
-    /// Nothing has come; the first place is `sequence`, and so many are offered.
+    /// An empty stream that begins at `sequence`, with `window` bytes offered.
     pub(super) fn new(sequence: u32, window: u64) -> Self {
-        // High enough that half the space of numbers fits below.
+        // High enough that half the sequence space fits below.
         let edge = (1 << 32) + u64::from(sequence);
         Self {
             edge,
@@ -33,27 +33,27 @@ impl Received {
         }
     }
 
-    /// The first place that has not come, as it is on the wire.
+    /// Sequence number of the first byte not received, as on the wire.
     pub(super) fn edge(&self) -> u32 {
         self.edge as u32
     }
 
-    /// Whether something has come beyond the edge.
+    /// True if data has arrived beyond the edge.
     pub(super) fn has_hole(&self) -> bool {
         !self.pieces.is_empty()
     }
 
-    /// The place after the last that has come.
+    /// End of the last byte received.
     pub(super) fn end(&self) -> u64 {
         self.pieces.last().map_or(self.edge, |piece| piece.1)
     }
 
-    /// Whether the receiver has offered to take data up to here; what lies beyond it throws away.
+    /// True if the data lies within the offered window. The receiver discards data beyond it.
     pub(super) fn takes(&self, sequence: u32, payload: u32) -> bool {
         self.place(sequence) + u64::from(payload) <= self.limit
     }
 
-    /// So much has come from `sequence` on.
+    /// Adds `length` bytes from `sequence` on.
     pub(super) fn add(&mut self, sequence: u32, length: u32) -> Result<(), TooManyPieces> {
         let start = self.place(sequence);
         let end = start + u64::from(length);
@@ -68,7 +68,7 @@ impl Received {
         Ok(())
     }
 
-    /// The receiver itself says that it has everything before `number`, and takes so much more.
+    /// Notes the receiver's acknowledgement of everything before `number`, with room for `window` more bytes.
     pub(super) fn acknowledged(&mut self, number: u32, window: u64) {
         let place = self.place(number);
         self.edge = self.edge.max(place);
@@ -76,13 +76,13 @@ impl Received {
         self.tidy();
     }
 
-    /// The place of a number: the one of its 2^32 that is nearest to the edge.
+    /// Position of a sequence number in 64 bits: the candidate nearest to the edge.
     fn place(&self, number: u32) -> u64 {
         let distance = number.wrapping_sub(self.edge as u32) as i32;
         self.edge.saturating_add_signed(i64::from(distance))
     }
 
-    /// Joins the pieces that touch, and moves the edge over those that touch it.
+    /// Joins adjacent pieces, and moves the edge over pieces that touch it.
     fn tidy(&mut self) {
         self.pieces.sort_unstable();
         let mut joined: Vec<(u64, u64)> = Vec::with_capacity(self.pieces.len());
@@ -122,7 +122,7 @@ mod tests {
         received.add(200, 100).unwrap();
         received.acknowledged(300, 1000);
         assert!(!received.has_hole());
-        // An older acknowledgement takes nothing back.
+        // An older acknowledgement withdraws nothing.
         received.acknowledged(200, 10);
         assert_eq!(received.edge(), 300);
         assert!(received.takes(1200, 100) && !received.takes(1200, 101));

@@ -1,29 +1,29 @@
-//! What the agent reads of a packet: one TCP segment, believed only if its checksums are right.
+//! The agent's view of a packet: one TCP segment with correct checksums.
 //!
-//! A receiver throws away what arrives damaged, so for the agent it has not arrived either.
+//! A receiver discards damaged packets, so the agent treats them as not received.
 
 use posthaste_link::Direction;
 use posthaste_tcp::wire::{self, Refusal};
 
 use crate::flow::Flow;
 
-/// Why a packet says nothing to the agent.
+/// Reason to ignore a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unread {
-    /// Another protocol's.
+    /// Another protocol.
     Other,
     /// A fragment, or headers that contradict themselves.
     Unreadable,
-    /// A checksum is wrong, of IPv4 or of TCP.
+    /// A wrong checksum of IPv4 or TCP.
     Damaged,
 }
 
-/// One segment, its numbers as they are on the wire.
+/// One segment, with its numbers as on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment<'a> {
     pub(super) flow: Flow,
     pub(super) sequence: u32,
-    /// Where the ACK flag is set.
+    /// Acknowledgement number, if the ACK flag is set.
     pub(super) acknowledgment: Option<u32>,
     pub(super) syn: bool,
     pub(super) fin: bool,
@@ -31,7 +31,7 @@ pub(super) struct Segment<'a> {
     pub(super) window: u16,
     /// Bytes of data.
     pub(super) payload: u32,
-    /// The option of a SYN, whose absence means that no window is scaled.
+    /// Window scale of a SYN. Without the option no window is scaled.
     pub(super) scale: Option<u8>,
     /// The whole IP packet.
     pub(super) packet: &'a [u8],
@@ -60,17 +60,17 @@ impl<'a> Segment<'a> {
         })
     }
 
-    /// Places that it takes in the stream: SYN and FIN have one each.
+    /// Sequence numbers that it occupies. SYN and FIN occupy one each.
     pub(super) fn length(&self) -> u32 {
         self.payload + u32::from(self.syn) + u32::from(self.fin)
     }
 
-    /// Whether it begins a connection.
+    /// True if it opens a connection.
     pub(super) fn opens(&self) -> bool {
         self.syn && !self.rst && self.acknowledgment.is_none()
     }
 
-    /// The number that it acknowledges, where it does nothing else.
+    /// Acknowledgement number of a segment that does nothing else.
     pub(super) fn pure_acknowledgment(&self) -> Option<u32> {
         let plain = self.length() == 0 && !self.rst;
         self.acknowledgment.filter(|_| plain)
@@ -106,7 +106,7 @@ mod tests {
             for bit in 0..good.len() * 8 {
                 let mut bad = good.clone();
                 bad[bit / 8] ^= 0x80 >> (bit % 8);
-                // What no checksum of IPv6 covers may change: class, label and hop limit.
+                // Fields of IPv6 that no checksum covers may change: class, label and hop limit.
                 let uncovered =
                     version == 6 && [4..32, 56..64].iter().any(|bits| bits.contains(&bit));
                 let read = Segment::read(&bad, Direction::Down).map(|segment| segment.flow);

@@ -1,18 +1,17 @@
-//! What the agent may do: its rule for one connection, how much it sends and remembers in all.
+//! Settings of the agent: its rule for one connection, and its limits for all connections together.
 
 use posthaste_tcp::receive::duplicates::AdaptiveAcks;
 use posthaste_units::Rate;
 
-/// The agent's rules. The default is the paper's proposal, once for each connection.
+/// Settings of the agent. The default is the paper's proposal, once for each connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// When it looks, how long it waits and how much it sends, of one connection.
+    /// Trigger, waiting time and number of duplicates for one connection.
     pub rule: AdaptiveAcks,
-    /// Most duplicates in a second, all connections together; 1000/s. A second's worth may be
-    /// sent at once.
+    /// Maximum rate of duplicates of all connections together; default 1000/s. The burst is one second at this rate.
     pub per_second: Rate,
-    /// Most connections followed at a time; 4,096. Each takes less than a kilobyte, with a hole
-    /// at most three.
+    /// Maximum number of connections followed at a time; default 4,096. Each takes less than a kilobyte, and at most
+    /// three with a hole.
     pub connections: usize,
 }
 

@@ -1,5 +1,5 @@
-//! The agent in virtual time, between a sender's packets and a receiver that follows RFC 9293:
-//! what it may never do, whatever comes, and what it is there for.
+//! The agent in virtual time, between a sender's packets and a receiver that follows RFC 9293: its limits for any
+//! input, and its purpose.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::wire::{End, Wire};
 use super::{AdaptiveAcks, Counters, DuplicateAck, DuplicateAcks, Settings, Trigger};
 
 const SEGMENT: usize = 100;
-/// From one segment to the next.
+/// Interval between segments.
 const GAP: Span = Span::from_millis(20);
 
 fn settings(trigger: Trigger, per_connection: u32) -> Settings {
@@ -25,11 +25,11 @@ fn settings(trigger: Trigger, per_connection: u32) -> Settings {
     }
 }
 
-/// What is sent to a receiver, and when.
+/// A segment delivered to a receiver, with its time.
 #[derive(Clone, Copy, Debug)]
 struct Delivery {
     at: Instant,
-    /// Which segment of the reply, from 0.
+    /// Number of the segment in the reply, from 0.
     segment: u32,
 }
 
@@ -40,7 +40,7 @@ struct Receiver {
     segments: u32,
     come: BTreeSet<u32>,
     last: Vec<u8>,
-    /// Duplicates that it has sent with its present number.
+    /// Duplicates sent with its current acknowledgement number.
     duplicates: u32,
 }
 
@@ -61,7 +61,7 @@ impl Receiver {
             .wrapping_add(1 + self.edge() * SEGMENT as u32 + fin)
     }
 
-    /// Takes a segment and answers.
+    /// Receives a segment and returns the answer.
     fn take(&mut self, segment: u32) -> Vec<u8> {
         let before = self.number();
         self.come.insert(segment);
@@ -76,22 +76,22 @@ impl Receiver {
     }
 }
 
-/// A connection through an agent: what it sent, checked as it was sent.
+/// A connection through an agent, with the agent's packets, checked when sent.
 struct Run {
     agent: DuplicateAcks,
     receiver: Receiver,
     sent: Vec<DuplicateAck>,
-    /// Whether `pop` is called whenever something is due, or only at the end.
+    /// Calls `pop` whenever something is due, or only at the end.
     prompt: bool,
 }
 
 impl Run {
-    /// After the handshake, the request and its acknowledgement.
+    /// Starts after the handshake, the request and its acknowledgement.
     fn new(settings: Settings, wire: Wire, first: u32, segments: u32) -> Self {
         Self::through(DuplicateAcks::new(settings), wire, first, segments)
     }
 
-    /// The same through an agent that knows others already.
+    /// Starts through an agent that already knows other connections.
     fn through(mut agent: DuplicateAcks, wire: Wire, first: u32, segments: u32) -> Self {
         let next = first.wrapping_add(1);
         let handshake = [
@@ -148,7 +148,7 @@ impl Run {
             .push(at + Span::from_micros(50), Direction::Up, &answer);
     }
 
-    /// Takes what is due; each has to be a copy, at a hole, of which the sender needs more.
+    /// Takes due packets. Each must be a copy, at a hole, that the sender still needs.
     fn collect(&mut self, now: Instant) {
         while let Some(ack) = self.agent.pop(now) {
             if self.prompt {
@@ -176,7 +176,7 @@ impl Run {
     }
 }
 
-/// The segments of a reply of nine, one every [`GAP`].
+/// The given segments of a reply of nine, one every [`GAP`].
 fn reply(segments: &[u32]) -> Vec<Delivery> {
     let deliver = |&segment: &u32| Delivery {
         at: Instant::from_nanos(1) + GAP * u64::from(segment + 1),
@@ -212,8 +212,8 @@ fn a_tail_loss_is_helped_with_what_is_missing() {
 #[test]
 fn the_timer_runs_from_the_last_packet() {
     let (sent, _) = run(Settings::default(), &reply(&[0, 1, 2, 3, 4, 5, 6, 8]));
-    // Seven gaps: six of 20 ms and one of 40. The deviation began with 10 and fell by a quarter
-    // five times; the last gap is 20 off.
+    // Seven gaps: six of 20 ms and one of 40. The deviation began with 10 and fell by a quarter five times; the last
+    // gap deviates by 20.
     let deviation = 10.0 * 0.75f64.powi(6) + 20.0 / 4.0;
     let expected = 180.0 + 20.0 + 20.0 / 8.0 + 4.0 * deviation;
     let due = sent[0].due.since(Instant::ORIGIN).as_millis_f64();
@@ -249,7 +249,7 @@ fn limits_hold() {
         per_second: Rate::per_second(20.0).expect("a rate"),
         ..Settings::default()
     };
-    // Thirty connections want two duplicates each, all at the same time.
+    // Thirty connections that need two duplicates each, all at the same time.
     let mut agent = DuplicateAcks::new(second);
     let mut sent = 0;
     for port in 0..30 {
@@ -372,7 +372,7 @@ fn nothing_is_sent_once_the_receiver_has_said_something_else() {
     }
 }
 
-/// Any order, any losses, any repetitions, at any times.
+/// Any order, losses, repetitions and times.
 fn deliveries() -> impl Strategy<Value = Vec<Delivery>> {
     proptest::collection::vec((0u64..80_000, 0u32..9), 0..40).prop_map(|parts| {
         let mut at = Instant::ORIGIN + Span::from_millis(1);

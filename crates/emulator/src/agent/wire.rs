@@ -1,22 +1,22 @@
-//! Packets for tests, made by a crate that knows how and not by what is being tested.
+//! Packets for tests, built by `etherparse` and not by the code under test.
 
 use etherparse::{PacketBuilder, TcpOptionElement};
 
-/// The shift that a SYN announces.
+/// Window scale that a SYN announces.
 pub(super) const SCALE: u8 = 7;
 
-/// Who sends.
+/// Sender of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Client,
     Server,
 }
 
-/// A connection's addresses.
+/// Addresses of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wire {
     version: u8,
-    /// The client's.
+    /// Port of the client.
     port: u16,
 }
 
@@ -28,12 +28,12 @@ impl Wire {
         }
     }
 
-    /// The same from another port of the client's.
+    /// The same connection from another client port.
     pub(super) fn at_port(self, port: u16) -> Self {
         Self { port, ..self }
     }
 
-    /// An IP packet with so many bytes of data; `flags` names those of syn, fin and rst that are set.
+    /// An IP packet with `payload` bytes of data. `flags` lists those of syn, fin and rst that are set.
     pub(super) fn packet(
         self,
         from: End,

@@ -1,10 +1,8 @@
-//! The emulator's end of a pair of devices: frames out of it with the kernel's arrival stamp, and
-//! frames into it.
+//! The emulator's end of a pair of devices: receives frames with the kernel's arrival stamp, and sends frames.
 //!
-//! Receiving goes through a ring that is shared with the kernel (TPACKET_V2): a burst then has as
-//! much room as we ask for, where the buffer of a socket is limited for users, and looking for
-//! news costs no system call. TPACKET_V3 hands over blocks, late by their timeout; a ring for
-//! sending would be read by the receiving host long after the kernel has given its frames back.
+//! Frames arrive in a ring that is shared with the kernel (TPACKET_V2). Its size is our choice, while the buffer of a
+//! socket is limited for users, and polling it needs no system call. Rejected alternatives: TPACKET_V3 delivers blocks,
+//! late by their timeout; from a send ring the receiving host would read long after the kernel has returned its frames.
 
 mod ring;
 
@@ -16,39 +14,39 @@ use rustix::net::{SendAncillaryBuffer, SendFlags};
 
 use ring::Ring;
 
-/// A frame that has come.
+/// A received frame.
 pub(crate) struct Arrival<'a> {
-    /// As much of it as fits a place of the ring: any frame of the usual size.
+    /// The part that fits into a slot of the ring: any frame of the usual size.
     pub(crate) bytes: &'a [u8],
-    /// Nanoseconds of the wall clock, by the kernel, when the sender's device let go of it.
+    /// Time in nanoseconds of the wall clock when the sender's device sent it, stamped by the kernel.
     pub(crate) stamp: u64,
-    /// What the kernel says of it that its bytes do not.
+    /// Metadata from the kernel.
     pub(crate) state: State,
 }
 
-/// What is true of a frame beside its bytes.
+/// Properties of a frame that its bytes do not show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
-    /// Longer than its place: only the beginning is here.
+    /// Longer than its slot; only the beginning is here.
     pub(crate) cut: bool,
-    /// Segments that a device was expected to cut.
+    /// Several segments, left to a device to split.
     pub(crate) segments: bool,
-    /// A checksum that a device was expected to fill in is missing.
+    /// A checksum is missing, left to a device to fill in.
     pub(crate) unsummed: bool,
-    /// A VLAN's tag, which the kernel has already taken off.
+    /// The kernel has removed a VLAN tag.
     pub(crate) tagged: bool,
 }
 
-/// A socket on one device that takes every frame and sends any.
+/// A socket on one device that receives and sends all frames.
 pub(crate) struct Device {
-    /// Its number in the network it was opened in.
+    /// Index of the device in its network namespace.
     pub(crate) index: u32,
     socket: OwnedFd,
     ring: Ring,
 }
 
 impl Device {
-    /// Opens the device of that number in the calling thread's network.
+    /// Opens the device with this index in the calling thread's network namespace.
     pub(crate) fn open(index: u32) -> Result<Self, Errno> {
         let socket = ring::socket()?;
         let ring = Ring::map(&socket)?;
@@ -60,24 +58,24 @@ impl Device {
         })
     }
 
-    /// Whether a frame waits; looks at memory only.
+    /// True if a frame waits. Reads memory only.
     pub(crate) fn has_arrival(&self) -> bool {
         self.ring.is_filled()
     }
 
-    /// The next frame, given to `take` in the kernel's memory; false when none has come.
+    /// Passes the next frame to `take` in the kernel's memory. Returns false if none has arrived.
     pub(crate) fn receive(&mut self, take: impl FnOnce(Arrival<'_>)) -> bool {
         self.ring.take(take)
     }
 
-    /// Sends a frame, given as its head and the rest; the other end has it when this returns.
+    /// Sends a frame, given as header and packet. The other end has it when this returns.
     pub(crate) fn send(&self, head: &[u8], packet: &[u8]) -> Result<(), Errno> {
         let parts = [IoSlice::new(head), IoSlice::new(packet)];
         let mut nothing = SendAncillaryBuffer::default();
         rustix::net::sendmsg(&self.socket, &parts, &mut nothing, SendFlags::DONTWAIT).map(|_| ())
     }
 
-    /// Frames that came and found the ring full, since this was last asked.
+    /// Frames dropped because the ring was full, since the last call.
     pub(crate) fn take_overruns(&self) -> Result<u64, Errno> {
         ring::take_overruns(&self.socket)
     }

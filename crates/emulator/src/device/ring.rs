@@ -1,7 +1,7 @@
 //! Packet sockets and their ring: the system calls, and the memory that the kernel writes to.
 //!
-//! A place of the ring belongs to the kernel or to us, and its first word says to whom; that word
-//! is the only one read while it may change (packet(7), and the kernel's packet_mmap.rst).
+//! The first word of each slot states its owner: the kernel or the process. Only that word is read while it may change
+//! (packet(7), and packet_mmap.rst of the kernel).
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::ptr::NonNull;
@@ -14,17 +14,17 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use super::{Arrival, State};
 
-/// Bytes of a place: a header of the kernel's and a frame of 1,514 bytes have room.
+/// Bytes of a slot: the kernel's header and a frame of 1,514 bytes fit.
 const PLACE: usize = 2048;
-/// Places: 70 ms of packets at 60,000 a second, in 8 MiB.
+/// Slots: 70 ms of packets at 60,000 a second, in 8 MiB.
 const PLACES: usize = 4096;
 /// Bytes that the kernel allocates in one piece.
 const BLOCK: usize = 64 << 10;
 
-/// Bits of a place's state (linux/if_packet.h); those that libc does not have.
+/// Bits of a slot's state (linux/if_packet.h) that libc lacks.
 const TP_STATUS_GSO_TCP: u32 = 1 << 8;
 
-/// Places that the kernel fills in turn.
+/// Slots that the kernel fills in turn.
 pub(super) struct Ring {
     memory: NonNull<u8>,
     next: usize,
@@ -35,7 +35,7 @@ pub(super) struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Asks for a ring on a socket that is not bound yet, and maps it.
+    /// Requests a ring on a socket that is not bound yet, and maps it.
     pub(super) fn map(socket: &OwnedFd) -> Result<Self, Errno> {
         let version = libc::tpacket_versions::TPACKET_V2 as c_int;
         set(socket, libc::SOL_PACKET, libc::PACKET_VERSION, version)?;
@@ -46,7 +46,7 @@ impl Ring {
             tp_frame_nr: PLACES as u32,
         };
         set(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, request)?;
-        // SAFETY: a new mapping, placed by the kernel, of the ring just asked for.
+        // SAFETY: a new mapping, placed by the kernel, of the ring just requested.
         let memory = unsafe {
             rustix::mm::mmap(
                 std::ptr::null_mut(),
@@ -61,24 +61,24 @@ impl Ring {
         Ok(Self { memory, next: 0 })
     }
 
-    /// Whether the next place has a frame.
+    /// True if the next slot has a frame.
     pub(super) fn is_filled(&self) -> bool {
         self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
-    /// Hands the next frame to `take`, and its place back to the kernel.
+    /// Passes the next frame to `take`, then returns its slot to the kernel.
     pub(super) fn take(&mut self, take: impl FnOnce(Arrival<'_>)) -> bool {
         let status = self.status().load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 {
             return false;
         }
         let place = self.place();
-        // SAFETY: the status says that the place is ours; it begins with this header, aligned as
-        // the kernel aligns places, and nobody writes to it until it is given back below.
+        // SAFETY: the status says that the slot is ours. It begins with this header, aligned as the kernel aligns
+        // slots, and nothing writes to it until it is returned below.
         let header = unsafe { place.cast::<libc::tpacket2_hdr>().as_ref() };
         let start = usize::from(header.tp_mac).min(PLACE);
         let length = (header.tp_snaplen as usize).min(PLACE - start);
-        // SAFETY: start and length stay inside the place, which is ours as above.
+        // SAFETY: start and length stay inside the slot, which is ours as above.
         let bytes = unsafe { std::slice::from_raw_parts(place.add(start).as_ptr(), length) };
         take(Arrival {
             bytes,
@@ -96,29 +96,29 @@ impl Ring {
         true
     }
 
-    /// The next place.
+    /// The next slot.
     fn place(&self) -> NonNull<u8> {
         // SAFETY: `next` is less than PLACES, so this stays inside the mapping.
         unsafe { self.memory.add(self.next * PLACE) }
     }
 
-    /// The word that says whose the next place is.
+    /// The word that states the owner of the next slot.
     fn status(&self) -> &AtomicU32 {
-        // SAFETY: each place begins with that word, aligned, for as long as the mapping lives.
+        // SAFETY: each slot begins with that word, aligned, for as long as the mapping lives.
         unsafe { self.place().cast::<AtomicU32>().as_ref() }
     }
 }
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours and of this length, and nothing borrowed from it is left.
-        // A failure would leave it mapped, which harms nobody.
+        // SAFETY: the mapping is ours and of this length, and nothing borrowed from it is left. A failure would leave
+        // it mapped, which is harmless.
         let _ = unsafe { rustix::mm::munmap(self.memory.as_ptr().cast(), PLACE * PLACES) };
     }
 }
 
-/// A packet socket that hears nothing yet: frames that others send on its device, stamped on
-/// arrival, and none of its own.
+/// A packet socket that is not bound yet. It will receive frames that others send on its device, with arrival stamps,
+/// and none of its own.
 pub(super) fn socket() -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
@@ -129,7 +129,7 @@ pub(super) fn socket() -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// Binds it to a device: from now on it hears.
+/// Binds the socket to a device. It receives frames from now on.
 pub(super) fn bind(socket: &OwnedFd, index: u32) -> Result<(), Errno> {
     // SAFETY: sockaddr_ll is plain data, for which zeros are valid.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
@@ -142,7 +142,7 @@ pub(super) fn bind(socket: &OwnedFd, index: u32) -> Result<(), Errno> {
     outcome(result)
 }
 
-/// Frames dropped for want of room; the kernel forgets them when asked.
+/// Frames dropped because the ring was full. Resets the kernel's counter.
 pub(super) fn take_overruns(socket: &OwnedFd) -> Result<u64, Errno> {
     // SAFETY: tpacket_stats is plain data, for which zeros are valid.
     let mut statistics: libc::tpacket_stats = unsafe { std::mem::zeroed() };
@@ -160,7 +160,7 @@ pub(super) fn take_overruns(socket: &OwnedFd) -> Result<u64, Errno> {
     outcome(result).map(|()| u64::from(statistics.tp_drops))
 }
 
-/// Sets an option to a value that is plain data.
+/// Sets a socket option to a value of plain data.
 fn set<T: Copy>(socket: &OwnedFd, level: c_int, option: c_int, value: T) -> Result<(), Errno> {
     let value: *const c_void = (&raw const value).cast();
     let length = size_of::<T>() as libc::socklen_t;

@@ -1,8 +1,7 @@
-//! Ends every process below the calling one.
+//! Ends all descendants of the calling process.
 //!
-//! Only own children are signalled: they stay zombies until they are waited for here, so that no
-//! number can meanwhile mean somebody else. Their children become ours when they have ended, as
-//! the process is a subreaper, and have their turn then.
+//! Only direct children are signalled. They stay zombies until this process waits for them, so their process ids cannot
+//! be reused meanwhile. The process is a subreaper: when a child ends, its children become direct children and follow.
 
 use std::collections::HashSet;
 use std::fs;
@@ -12,14 +11,14 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
 
-/// Between the friendly signal and the last one.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
-/// After this a process that survives even the last one (in a hung file system) is given up.
+/// Time limit. A process that survives even SIGKILL (in a hung file system) is given up.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two looks.
+/// Time between two polls.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Ends them: SIGTERM first, SIGKILL a second later. Returns how many could not be ended.
+/// Ends all descendants: SIGTERM first, SIGKILL a second later. Returns the number that could not be ended.
 pub(super) fn end() -> usize {
     let start = Instant::now();
     let mut asked = HashSet::new();
@@ -27,7 +26,7 @@ pub(super) fn end() -> usize {
         match wait(WaitOptions::NOHANG) {
             Ok(Some(_)) => continue,
             Ok(None) | Err(Errno::INTR) => {}
-            // No child is left, and so none of theirs.
+            // No child is left, and therefore no descendant.
             Err(_) => return 0,
         }
         let children = children();
@@ -36,12 +35,12 @@ pub(super) fn end() -> usize {
             return children.len();
         }
         for child in children {
-            // Who has just ended is met by `wait`; nobody else can be refused.
+            // Can fail only if the child has just ended; `wait` then returns it.
             if elapsed > GRACE {
                 let _ = kill_process(child, Signal::KILL);
             } else if asked.insert(child) {
                 let _ = kill_process(child, Signal::TERM);
-                // A stopped process would not hear of it.
+                // A stopped process would not act on the signal.
                 let _ = kill_process(child, Signal::CONT);
             }
         }
@@ -49,7 +48,7 @@ pub(super) fn end() -> usize {
     }
 }
 
-/// The processes whose parent is this one, whichever of its threads started them.
+/// Children of this process, regardless of the thread that started them.
 fn children() -> Vec<Pid> {
     let own = getpid();
     let Ok(processes) = fs::read_dir("/proc") else {
@@ -65,7 +64,7 @@ fn children() -> Vec<Pid> {
 
 fn parent(process: Pid) -> Option<Pid> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name stands in parentheses and may hold anything; state and parent follow it.
+    // The name is in parentheses and may contain anything. State and parent follow it.
     let (_, after) = stat.rsplit_once(')')?;
     Pid::from_raw(after.split_whitespace().nth(1)?.parse().ok()?)
 }

@@ -1,15 +1,14 @@
-//! Nothing is left behind, however a run ends: a guard outlives it and ends what it has started.
+//! A supervisor that outlives a run and ends all its processes, however the run ends.
 //!
-//! [`post`] splits the process in two before any thread starts. The parent becomes the guard; the
-//! child, the [`Ward`], goes on and does the work. Both adopt the orphans below them, so that a
-//! command that forks and stays, or starts a session of its own, is still found. When the ward
-//! ends, killed or not, the guard ends whatever is left; when the guard is killed, the ward is
-//! told to end and does the same. Only who kills both at one stroke can leave something.
+//! [`post`] forks before any thread starts. The parent becomes the supervisor. The child, the supervised process
+//! ([`Ward`]), continues and does the work. Both adopt orphans among their descendants, so a command that forks and
+//! stays, or starts its own session, is still found. When the supervised process ends, even by a signal, the supervisor
+//! ends all remaining processes. When the supervisor is killed, the supervised process is told to end and does the
+//! same. Processes can remain only if both are killed at the same moment.
 //!
-//! There is no PID namespace, which would need a /proc of its own and would hide processes from
-//! whoever looks for them. All stay in one process group of one session, so that a terminal's
-//! Ctrl-C and Ctrl-Z reach the command as they would from a shell; neither guard nor ward dies of
-//! them before it.
+//! There is no PID namespace. It would need its own /proc and would hide processes from users who look for them. All
+//! processes stay in one process group of one session, so a terminal's Ctrl-C and Ctrl-Z reach the command as from a
+//! shell. Neither supervisor nor supervised process dies of them earlier.
 
 mod descendants;
 mod signals;
@@ -24,13 +23,13 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process
 use self::signals::Signals;
 pub use self::ward::{News, Ward};
 
-/// The guard's exit status when its ward was killed.
+/// Exit status of the supervisor if the supervised process was killed.
 const WARD_KILLED: i32 = 3;
 
-/// Posts a guard over the calling process and returns in the process that is guarded.
+/// Forks a supervisor for the calling process and returns in the supervised process.
 ///
-/// Fails when the process has several threads already. What the guarded process ends with is what
-/// the caller's parent sees.
+/// Fails if the process already has several threads. The caller's parent sees the exit status of the supervised
+/// process.
 pub fn post() -> io::Result<Ward> {
     if fs::read_dir("/proc/self/task")?.count() != 1 {
         return Err(io::Error::other(
@@ -39,7 +38,7 @@ pub fn post() -> io::Result<Ward> {
     }
     let guard = getpid();
     let signals = Signals::hold()?;
-    // SAFETY: the process has a single thread, so the child finds no lock that nobody will open.
+    // SAFETY: the process has a single thread, so the child finds no lock held by another thread.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => Ward::take_over(guard, signals),
@@ -51,9 +50,9 @@ pub fn post() -> io::Result<Ward> {
     }
 }
 
-/// The guard's life: passes on what it is sent, and clears up when the ward has ended.
+/// Main loop of the supervisor: forwards signals, and cleans up when the supervised process has ended.
 fn watch(ward: Pid, signals: &Signals) -> i32 {
-    // Without it orphans go elsewhere; all others are still found.
+    // If this fails, orphans get another parent. All other processes are still found.
     let _ = rustix::process::set_child_subreaper(Some(ward));
     loop {
         while let Some((who, status)) = reap() {
@@ -62,9 +61,9 @@ fn watch(ward: Pid, signals: &Signals) -> i32 {
             }
         }
         let arrived = signals.wait(None);
-        // What the terminal sends has reached the ward already.
+        // Signals of the terminal have already reached the supervised process.
         if let Some(arrived) = arrived.filter(|arrived| !arrived.by_kernel) {
-            // It can only have ended since, and then the next turn sees it.
+            // This fails only if the process has ended since. The next iteration notices that.
             let _ = kill_process(ward, arrived.signal);
         }
     }
@@ -90,7 +89,7 @@ fn reap() -> Option<(Pid, WaitStatus)> {
     rustix::process::wait(WaitOptions::NOHANG).ok().flatten()
 }
 
-/// Signals that concern a run: a child has ended, or somebody wants it to end.
+/// Signals that concern a run: a child has ended, or the run is asked to end.
 const CONCERNED: [Signal; 5] = [
     Signal::CHILD,
     Signal::INT,

@@ -1,4 +1,4 @@
-//! Signals that are waited for instead of handled: nothing runs at a moment it did not choose.
+//! Signals that are awaited instead of handled, so that no handler interrupts other code.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::CONCERNED;
 
-/// The signals of [`CONCERNED`] that the process is not to ignore, held back for every thread from now on.
+/// The signals of [`CONCERNED`] that the process does not ignore, blocked in every thread from now on.
 #[derive(Clone, Copy)]
 pub(super) struct Signals {
     held: libc::sigset_t,
@@ -18,24 +18,24 @@ pub(super) struct Signals {
 /// A signal that has arrived.
 pub(super) struct Arrived {
     pub(super) signal: Signal,
-    /// The kernel sent it: a child has ended, or the terminal sends it to its whole foreground.
+    /// The kernel sent it: a child has ended, or the terminal sent it to its foreground process group.
     pub(super) by_kernel: bool,
 }
 
 impl Signals {
-    /// Holds them back in the calling thread and in those it starts.
+    /// Blocks the signals in the calling thread and in the threads that it starts.
     ///
-    /// What the process was started to ignore (`nohup`, `trap '' INT`) is left ignored, here and in
-    /// commands. SIGCHLD is not: the kernel would keep no word of how children ended. SIGTERM is held
-    /// whatever it was, since by it a ward hears that its guard was killed.
+    /// Signals that the process was started to ignore (`nohup`, `trap '' INT`) stay ignored, here and in commands.
+    /// SIGCHLD is an exception, because the kernel would not keep the exit status of children. SIGTERM is always
+    /// blocked and awaited, because it reports the death of the supervisor.
     pub(super) fn hold() -> io::Result<Self> {
         if is_ignored(Signal::CHILD) {
             set_default(Signal::CHILD)?;
         }
         let mut held = MaybeUninit::uninit();
         let mut before = MaybeUninit::uninit();
-        // SAFETY: both sets outlive the calls; the first call makes `held` a set, to which the
-        // others add, and the last writes the mask so far to `before`.
+        // SAFETY: both sets outlive the calls. The first call initialises `held`, the others add to it, and the last
+        // writes the previous mask to `before`.
         unsafe {
             libc::sigemptyset(held.as_mut_ptr());
             for signal in CONCERNED {
@@ -54,9 +54,9 @@ impl Signals {
         }
     }
 
-    /// Lets signals through as before; between fork and exec, for who is to be a process of its own.
+    /// Restores the previous mask. Called between fork and exec, for commands.
     pub(super) fn release(&self) -> io::Result<()> {
-        // SAFETY: the set was filled in by the kernel; the call is safe after a fork.
+        // SAFETY: the set was filled in by the kernel. The call is safe after a fork.
         match unsafe {
             libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut())
         } {
@@ -65,7 +65,7 @@ impl Signals {
         }
     }
 
-    /// The next of them, for which it waits so long, or for ever.
+    /// Waits for the next signal, for at most `patience`, or without a limit.
     pub(super) fn wait(&self, patience: Option<Duration>) -> Option<Arrived> {
         let mut info = MaybeUninit::<libc::siginfo_t>::uninit();
         let timeout = patience.map(|patience| libc::timespec {
@@ -75,7 +75,7 @@ impl Signals {
         let timeout = timeout
             .as_ref()
             .map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: the set is one, and `info` and `timeout` outlive the call.
+        // SAFETY: the set is initialised, and `info` and `timeout` outlive the call.
         let number = unsafe { libc::sigtimedwait(&self.held, info.as_mut_ptr(), timeout) };
         let signal = Signal::from_named_raw(number)?;
         // SAFETY: a signal was taken, so the kernel has filled it in.
@@ -86,8 +86,7 @@ impl Signals {
 
 fn is_ignored(signal: Signal) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: the call sets nothing; `action` outlives it, and is read only where the kernel has
-    // filled it in.
+    // SAFETY: the call sets nothing. `action` outlives it, and is read only if the kernel has filled it in.
     unsafe {
         libc::sigaction(signal.as_raw(), std::ptr::null(), action.as_mut_ptr()) == 0
             && action.assume_init().sa_sigaction == libc::SIG_IGN
@@ -95,7 +94,7 @@ fn is_ignored(signal: Signal) -> bool {
 }
 
 fn set_default(signal: Signal) -> io::Result<()> {
-    // SAFETY: no code of ours is to run when the signal comes.
+    // SAFETY: SIG_DFL installs no handler, so no code of ours runs when the signal arrives.
     match unsafe { libc::signal(signal.as_raw(), libc::SIG_DFL) } {
         libc::SIG_ERR => Err(io::Error::last_os_error()),
         _ => Ok(()),

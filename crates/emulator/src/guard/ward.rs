@@ -1,4 +1,4 @@
-//! The guarded process: starts commands so that they can be found again, and hears of their end.
+//! The supervised process: starts commands so that they can be found, and learns of their end.
 
 use std::io;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -12,22 +12,22 @@ use rustix::process::{
 use super::signals::{Arrived, Signals};
 use super::{descendants, reap};
 
-/// The side of [`post`](super::post) that does the work, with as many descriptors as it may have.
-/// Dropping it ends every process below.
+/// The side of [`post`](super::post) that does the work. Its limit of open descriptors is raised to the hard limit.
+/// Dropping it ends all descendants.
 pub struct Ward {
     guard: Pid,
     signals: Signals,
     descriptors: Rlimit,
 }
 
-/// What a ward hears of.
+/// An event for the supervised process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
-    /// This process has ended; it may be one that somebody else had started.
+    /// This process has ended. It may be a descendant that another process started.
     Ended(u32, ExitStatus),
-    /// Somebody has sent the run this signal.
+    /// A process has sent the run this signal.
     Asked(Signal),
-    /// The terminal has sent this signal, to everybody in the foreground.
+    /// The terminal has sent this signal to its foreground process group.
     Terminal(Signal),
 }
 
@@ -39,7 +39,7 @@ impl Ward {
             current: descriptors.maximum,
             ..descriptors
         };
-        // Up to the own hard limit everybody may.
+        // Each process may raise its limit up to its hard limit.
         setrlimit(Resource::Nofile, raised)?;
         Ok(Self {
             guard,
@@ -48,10 +48,9 @@ impl Ward {
         })
     }
 
-    /// Has the kernel tell this process to end when its guard does.
+    /// Requests SIGTERM from the kernel when the supervisor dies.
     ///
-    /// To be called by the first thread and after the user has changed or a user namespace was
-    /// entered, which both undo it.
+    /// Call it from the first thread, after a change of user or entry into a user namespace. Both cancel the request.
     pub fn mind_the_guard(&self) -> io::Result<()> {
         set_parent_process_death_signal(Some(Signal::TERM))?;
         if getppid() == Some(self.guard) {
@@ -61,8 +60,7 @@ impl Ward {
         }
     }
 
-    /// Has `command` start as a process like any other, and end at the latest with the thread
-    /// that starts it.
+    /// Prepares `command`: it starts as an ordinary process, and ends at the latest with the thread that starts it.
     pub fn prepare(&self, command: &mut Command) {
         let (signals, descriptors) = (self.signals, self.descriptors);
         let between = move || {
@@ -71,13 +69,13 @@ impl Ward {
             set_parent_process_death_signal(Some(Signal::KILL))?;
             Ok(())
         };
-        // SAFETY: between fork and exec only three system calls are made; nothing is allocated.
+        // SAFETY: between fork and exec only three system calls are made, and nothing is allocated.
         unsafe { command.pre_exec(between) };
     }
 
-    /// What has happened, for which it waits so long at most.
+    /// Waits for the next event, for at most `patience`.
     ///
-    /// Every process that ends is waited for here: nobody else must.
+    /// It reaps every process that ends. No other code may wait for children.
     pub fn wait(&self, patience: Duration) -> Option<News> {
         if let Some(news) = ended() {
             return Some(news);
@@ -92,7 +90,7 @@ impl Ward {
         }
     }
 
-    /// Ends every process below this one; returns how many could not be ended.
+    /// Ends all descendants. Returns the number that could not be ended.
     pub fn end_all(&self) -> usize {
         descendants::end()
     }

@@ -1,26 +1,26 @@
-//! What the relay has carried, and what it has refused, by reason.
+//! Counters of the relay: its traffic, and its refusals by reason.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a relay has done so far.
+/// Counters of a relay so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Relayed {
     /// Connections carried to a host outside.
     pub connections: u64,
-    /// Connections that the host outside refused or that did not reach it; reset inside.
+    /// Connections that the host outside refused, or that did not reach it. They are reset inside.
     pub unreachable: u64,
     /// Connections that ended with a reset from either side, passed on to the other.
     pub resets: u64,
     /// Flows of datagrams carried: one for each pair of ports.
     pub flows: u64,
-    /// Datagrams that were not carried: refused outside, or more flows than are kept at once.
+    /// Datagrams not carried: refused outside, or beyond the maximum number of flows.
     pub datagrams_lost: u64,
-    /// Destinations at which no socket could be opened: the server itself uses their port, there
-    /// were too many, or none was ready for a packet; there the next one asks again.
+    /// Destinations without a socket: the server itself uses their port, there were too many, or no spare socket was
+    /// ready for a packet. In the last case the next packet tries again.
     pub refused: u64,
 }
 
-/// The same while it is being counted.
+/// The same counters while counting.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) connections: AtomicU64,
@@ -45,7 +45,7 @@ impl Counters {
     }
 }
 
-/// One more.
+/// Increments a counter.
 pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }

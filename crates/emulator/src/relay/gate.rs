@@ -18,35 +18,35 @@ use crate::address::SERVER;
 use crate::flow::Flow;
 use crate::host::has_ipv6;
 
-/// Destinations kept open at once; each costs a descriptor.
+/// Maximum number of open destinations. Each costs a descriptor.
 const DESTINATIONS: usize = 4096;
-/// Destinations remembered: beyond (a scan of the whole world) memory is worth more than a number.
+/// Maximum number of remembered destinations. Beyond it (a scan of all addresses), counters are no longer exact.
 const REMEMBERED: usize = 2 * DESTINATIONS;
-/// Connections that wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
-/// Longest wait for a socket when many destinations come at once; packets stand still meanwhile.
+/// Longest wait for a spare socket when many destinations arrive at once. Packets stand still meanwhile.
 const WAIT: Duration = Duration::from_millis(2);
 
-/// TCP's and UDP's numbers in IP.
+/// IP protocol numbers of TCP and UDP.
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Opens a socket at each destination outside before the first packet for it arrives there.
+/// Opens a socket at each destination outside before the first packet to it arrives there.
 pub struct Gate {
     tcp: Shelf,
     udp: Shelf,
     seen: HashSet<(u8, SocketAddr)>,
-    /// Destinations that have found no socket yet.
+    /// Destinations that found no spare socket so far.
     short: HashSet<(u8, SocketAddr)>,
     resolvers: HashMap<SocketAddr, SocketAddr>,
     doors: UnboundedSender<Door>,
     counters: Arc<Counters>,
 }
 
-/// Sockets that lie ready.
+/// Spare sockets.
 struct Shelf {
     spare: Receiver<Socket>,
-    /// The last who came waited in vain.
+    /// The last wait for a socket failed.
     is_dry: bool,
 }
 
@@ -56,7 +56,7 @@ impl Shelf {
         Self { spare, is_dry }
     }
 
-    /// The next one, for which nobody waits while there are none.
+    /// The next spare socket. Waits only if the last wait succeeded.
     fn take(&mut self) -> Option<Socket> {
         let socket = match self.is_dry {
             true => self.spare.try_recv().ok(),
@@ -85,8 +85,8 @@ impl Gate {
         }
     }
 
-    /// Looks at the connection of a packet that goes up. Costs some twenty microseconds where its
-    /// destination is new and one look into a table where it is not.
+    /// Handles a packet that goes up. Costs some twenty microseconds for a new destination, and one table lookup
+    /// otherwise.
     pub(crate) fn look(&mut self, flow: &Flow) {
         let destination = flow.server;
         let inside = SERVER.both().contains(&destination.ip());
@@ -115,7 +115,7 @@ impl Gate {
                 count(&self.counters.refused);
             }
         }
-        // One attempt each for which there was a socket: who comes again meets what is there.
+        // One attempt for each destination that got a socket. Later packets use its result.
         if self.seen.len() < REMEMBERED {
             self.seen.insert(key);
         }
@@ -145,7 +145,7 @@ impl fmt::Debug for Gate {
     }
 }
 
-/// As a socket for both versions is bound.
+/// The address to bind for sockets of both IP versions.
 fn as_bound(address: SocketAddr) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(v4) if has_ipv6() => (v4.to_ipv6_mapped(), address.port()).into(),

@@ -1,17 +1,15 @@
-//! The way out: what commands inside ask of hosts outside is fetched by threads that stayed there.
+//! A relay for connections from inside to hosts outside, with threads in the machine's own network namespace.
 //!
-//! The client's network sends everything that is not for the server to the server's end of the
-//! link, and there every address is local. When a packet for a new destination enters the link,
-//! the [`Gate`] opens a socket at exactly that destination, so that its own kernel answers when
-//! the packet arrives; the relay connects outside for each connection and carries bytes and
-//! datagrams between the two. A connection is therefore two: inside over the emulated link, with
-//! the server's end as its peer, and outside as the machine has it. The end of a direction, a
-//! reset and a refusal are passed on; a refusal comes as a reset, since the end inside has been
-//! accepted by then.
+//! The client's network namespace routes all traffic to other hosts to the server's end of the link, and every address
+//! is local there. When a packet to a new destination enters the link, the [`Gate`] opens a socket at exactly that
+//! destination, so that the server's kernel answers when the packet arrives. The relay opens an outside connection for
+//! each connection and copies bytes and datagrams between the two. Inside, a connection crosses the emulated link and
+//! has the server's end as its peer. Outside, it uses the machine's own network. The relay forwards the end of a
+//! direction, resets and refusals. A refusal arrives as a reset, since the inside end has been accepted by then.
 //!
-//! Names resolve because the machine's resolvers stand at addresses of their own inside
-//! ([`Names`]). Every refusal is counted ([`Relayed`]). Other protocols than TCP and UDP do not
-//! get out: the server's end answers a ping to any address itself.
+//! Names resolve because the machine's resolvers have their own addresses inside ([`Names`]). Every refusal is counted
+//! ([`Relayed`]). Protocols other than TCP and UDP are not relayed: the server's end answers a ping to any address
+//! itself.
 
 mod counters;
 mod gate;
@@ -43,7 +41,7 @@ use crate::host::{DEVICE, Host, HostError, has_ipv6, index_of};
 use crate::netlink::Netlink;
 use crate::route::RouteOptions;
 
-/// A socket at a destination inside, and where it leads outside.
+/// A socket at a destination inside, with its targets outside.
 struct Door {
     socket: Opened,
     targets: Arc<[SocketAddr]>,
@@ -54,13 +52,12 @@ enum Opened {
     Udp(std::net::UdpSocket),
 }
 
-/// The relay's thread, which lives in the machine's own network. Dropping it resets everything
-/// that passes.
+/// The relay's thread, in the machine's own network namespace. Dropping it resets all relayed connections.
 #[derive(Debug)]
 pub struct Relay {
     doors: UnboundedSender<Door>,
     stocks: [Stock; 2],
-    /// Any address of each version that leads outside.
+    /// The unspecified address of each IP version that can reach the outside.
     ways: Vec<IpAddr>,
     counters: Arc<Counters>,
     stop: Option<oneshot::Sender<()>>,
@@ -68,8 +65,8 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Starts the relay in the calling thread's network, which is to be the machine's own. The
-    /// gate is for the [`Emulation`](crate::Emulation) that the relay is then attached to.
+    /// Starts the relay in the calling thread's network namespace, which must be the machine's own. The gate is for the
+    /// [`Emulation`](crate::Emulation) to which the relay is then attached.
     pub fn start(names: &Names) -> io::Result<(Self, Gate)> {
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
@@ -102,8 +99,8 @@ impl Relay {
         Ok((relay, gate))
     }
 
-    /// Sends what the client has for hosts outside to this relay, by a route with the options
-    /// that its route to the server has.
+    /// Routes the client's traffic for hosts outside to this relay, with the options of the client's route to the
+    /// server.
     pub fn attach(&self, running: &Running, route: &RouteOptions) -> Result<(), HostError> {
         let (ways, stocks) = (self.ways.clone(), self.stocks.clone());
         running.server.run(move || {
@@ -130,7 +127,7 @@ impl Relay {
         })
     }
 
-    /// Has `port` of the server lead to the first of `targets`, hosts outside, that answers.
+    /// Forwards `port` of the server to the first of `targets`, hosts outside, that answers.
     pub fn lead(&self, server: &Host, port: u16, targets: &[SocketAddr]) -> Result<(), HostError> {
         let addresses = server.addresses().both();
         let listeners = server.run(move || {
@@ -146,7 +143,7 @@ impl Relay {
         Ok(())
     }
 
-    /// What has passed so far.
+    /// Counters so far.
     pub fn relayed(&self) -> Relayed {
         self.counters.read()
     }
@@ -172,7 +169,7 @@ impl Drop for Relay {
     }
 }
 
-/// Serves every door that is opened, until nobody can open any more.
+/// Serves every destination that is opened, until all senders are dropped.
 async fn serve(mut doors: UnboundedReceiver<Door>, counters: Arc<Counters>) {
     while let Some(door) = doors.recv().await {
         let counters = counters.clone();
@@ -181,17 +178,17 @@ async fn serve(mut doors: UnboundedReceiver<Door>, counters: Arc<Counters>) {
             Opened::Udp(socket) => udp::serve(socket, door.targets, counters),
         };
         if let Err(error) = served {
-            // Only a process without descriptors comes here.
+            // Happens only if the process has no descriptors left.
             eprintln!("relay: {error}");
         }
     }
 }
 
-/// Any address of each version of IP in which the calling thread's network leads far away. IPv4
-/// always does, since the resolvers stand there.
+/// The unspecified address of each IP version in which the calling thread's network namespace has a route to the
+/// Internet. Always includes IPv4, since the resolvers have IPv4 addresses inside.
 fn ways_out() -> Vec<IpAddr> {
-    // Connecting a datagram socket sends nothing, it only asks for a route: here to the root
-    // servers of DNS, which are as far away as anything.
+    // Connecting a datagram socket sends nothing and only looks up a route, here to a DNS root server as a distant
+    // host.
     let far = Ipv6Addr::new(0x2001, 0x503, 0xba3e, 0, 0, 0, 2, 0x30);
     let leads = |socket: UdpSocket| socket.connect((far, 53)).is_ok();
     let v6 = has_ipv6() && UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok_and(leads);

@@ -1,9 +1,9 @@
-//! Names resolve inside as they do outside: by the machine's own resolvers, over the link.
+//! Name resolution inside: the machine's own resolvers, over the link.
 //!
-//! The resolvers of the machine may be anywhere, loopback included. Inside they stand at addresses
-//! reserved for documentation (RFC 5737), which no host should have; the relay leads from there to the
-//! real ones. The file that says so lies over /etc/resolv.conf in a mount namespace of the thread
-//! that asks for it and of the commands it starts; nobody else sees it.
+//! The resolvers of the machine may have any address, loopback included. Inside they have addresses reserved for
+//! documentation (RFC 5737), which no host should have. The relay forwards from there to the real ones. A file with
+//! these addresses is mounted over /etc/resolv.conf in a mount namespace of the calling thread and its commands; other
+//! processes do not see it.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -18,54 +18,53 @@ use thiserror::Error;
 use crate::host::index_of;
 use crate::namespace::unshare;
 
-/// Where the resolvers of a machine are written down.
+/// File that lists the resolvers of a machine.
 const FILE: &str = "/etc/resolv.conf";
-/// Where DNS listens.
+/// Port of DNS.
 const PORT: u16 = 53;
-/// Where the resolvers stand inside: as many as the C library looks at.
+/// Addresses of the resolvers inside. The C library uses at most three.
 const INSIDE: [Ipv4Addr; 3] = [
     Ipv4Addr::new(192, 0, 2, 53),
     Ipv4Addr::new(192, 0, 2, 54),
     Ipv4Addr::new(192, 0, 2, 55),
 ];
 
-/// The machine's resolvers and what else its resolv.conf says.
+/// The machine's resolvers, and the other lines of its resolv.conf.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     resolvers: Vec<SocketAddr>,
     other: String,
 }
 
-/// Why names do not resolve inside.
+/// Error that prevents name resolution inside.
 #[derive(Debug, Error)]
 pub enum NamesError {
-    /// The machine has no file that could be covered.
+    /// The machine has no such file to mount over.
     #[error("{FILE}: {0}; write it, be it empty, and names resolve inside")]
     NoFile(io::Error),
-    /// The kernel, or who set it up, forbids it.
+    /// Forbidden by the kernel or its administrator.
     #[error("no file of one's own over {FILE}: {0}; name hosts by address, or run as root")]
     Mount(Errno),
-    /// The file that is to lie there could not be written.
+    /// The replacement file could not be written.
     #[error("a file for {FILE}: {0}")]
     Write(io::Error),
 }
 
 impl Names {
-    /// As the machine's resolv.conf has them; without one, the resolver at this machine itself,
-    /// as the C library would.
+    /// Reads the machine's resolv.conf. Without one, uses the resolver on this machine, as the C library does.
     pub fn of_this_machine() -> Self {
         Self::read(&fs::read_to_string(FILE).unwrap_or_default())
     }
 
-    /// As this resolv.conf has them. An address that is only valid at one device (`fe80::1%eth0`) is
-    /// that of the calling thread's network, and passed over where there is no such device.
+    /// Reads this resolv.conf. The device of a scoped address (`fe80::1%eth0`) is looked up in the calling thread's
+    /// network namespace. The address is skipped if there is no such device.
     pub fn read(text: &str) -> Self {
         let mut names = Self::default();
         for line in text.lines() {
             let mut words = line.split_whitespace();
             match words.next() {
                 Some("nameserver") => {
-                    // Behind the address may stand whatever: the C library does not read it either.
+                    // The rest of the line is ignored, as the C library does.
                     names.resolvers.extend(words.next().and_then(resolver));
                 }
                 _ => names.other += &format!("{}\n", line.trim_end()),
@@ -78,7 +77,7 @@ impl Names {
         names
     }
 
-    /// Where each resolver stands inside, and where outside.
+    /// Inside and outside address of each resolver.
     pub(super) fn resolvers(&self) -> impl Iterator<Item = (SocketAddr, SocketAddr)> + '_ {
         let inside = INSIDE.map(|address| SocketAddr::from((address, PORT)));
         inside.into_iter().zip(self.resolvers.iter().copied())
@@ -92,20 +91,20 @@ impl Names {
         self.other.clone() + &lines.collect::<String>()
     }
 
-    /// Lays [`Names::inside`] over the file, for the calling thread and what it starts.
+    /// Mounts [`Names::inside`] over the file, for the calling thread and the processes that it starts.
     ///
-    /// Needs the privilege that [`enter`](crate::namespace::enter) sees to.
+    /// Needs the privilege from [`enter`](crate::namespace::enter).
     pub fn install(&self) -> Result<(), NamesError> {
-        // As it is within another emulation.
+        // The case inside another emulation.
         if fs::read_to_string(FILE).is_ok_and(|text| text == self.inside()) {
             return Ok(());
         }
-        // A link is followed to what it leads to, which is what is covered.
+        // A symbolic link is resolved; its target is covered.
         let target = fs::canonicalize(FILE).map_err(NamesError::NoFile)?;
         unshare(UnshareFlags::NEWNS).map_err(NamesError::Mount)?;
         let propagation = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
         mount_change("/", propagation).map_err(NamesError::Mount)?;
-        // Its name is gone when this returns; the file lives as long as it is mounted.
+        // Its name is removed when this returns. The file lives as long as it is mounted.
         let mut file = tempfile::NamedTempFile::new().map_err(NamesError::Write)?;
         file.write_all(self.inside().as_bytes())
             .and_then(|()| {
@@ -117,7 +116,7 @@ impl Names {
     }
 }
 
-/// Where a resolver listens, as resolv.conf names it: a device by its name or its number.
+/// Address of a resolver as in resolv.conf. A scope is a device's name or its index.
 fn resolver(word: &str) -> Option<SocketAddr> {
     if let Ok(address) = word.parse::<IpAddr>() {
         return Some((address, PORT).into());

@@ -1,8 +1,7 @@
-//! Sockets of the server's network, made before they are needed.
+//! Spare sockets in the server's network namespace, created in advance.
 //!
-//! A socket belongs to the network of the thread that made it, whoever binds it later. So the
-//! emulator's thread can open one at a new destination without leaving its own network and
-//! without waiting for anybody.
+//! A socket belongs to the network namespace of the thread that created it, regardless of the thread that binds it. The
+//! emulator's thread can therefore open one at a new destination without a change of namespace and without waiting.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -13,10 +12,10 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::host::has_ipv6;
 
-/// Sockets that lie ready: so many new destinations can come at once.
+/// Number of spare sockets, and so of new destinations that can arrive at once.
 const READY: usize = 64;
 
-/// Until the next try to make one.
+/// Time before the next attempt to create a socket.
 const PAUSE: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +24,7 @@ pub(super) enum Kind {
     Udp,
 }
 
-/// The end that makes sockets.
+/// The producer of spare sockets.
 #[derive(Clone, Debug)]
 pub(super) struct Stock {
     kind: Kind,
@@ -38,14 +37,14 @@ pub(super) fn stock(kind: Kind) -> (Stock, Receiver<Socket>) {
 }
 
 impl Stock {
-    /// Fills the shelf, and keeps it full from a thread of its own until nobody takes from it any more.
+    /// Fills the channel, and keeps it full from a thread of its own until the receiver is dropped.
     pub(super) fn serve(self) -> io::Result<()> {
-        // Here, so that the first packets find sockets however late that thread gets a processor.
+        // Filled here, so that the first packets find sockets however late that thread is scheduled.
         for socket in 0..READY {
             match make(self.kind) {
-                // There is room: nobody else fills it.
+                // The channel has free capacity: no other code fills it.
                 Ok(made) => drop(self.shelf.try_send(made)),
-                // What is wrong with the first is wrong with all.
+                // An error of the first socket will affect all others.
                 Err(error) if socket == 0 => return Err(error),
                 Err(_) => break,
             }
@@ -53,8 +52,8 @@ impl Stock {
         let fill = move || {
             loop {
                 let Ok(socket) = make(self.kind) else {
-                    // Out of descriptors until some connection ends: what finds no socket is
-                    // counted by the gate, and asks again.
+                    // Out of descriptors until a connection ends. The gate counts packets without a socket and tries
+                    // again.
                     thread::sleep(PAUSE);
                     continue;
                 };
@@ -70,7 +69,7 @@ impl Stock {
     }
 }
 
-/// A socket that can be bound to any address of either version.
+/// A socket that can be bound to any address of either IP version.
 pub(super) fn make(kind: Kind) -> io::Result<Socket> {
     let (kind, protocol) = match kind {
         Kind::Tcp => (Type::STREAM, Protocol::TCP),
@@ -81,7 +80,7 @@ pub(super) fn make(kind: Kind) -> io::Result<Socket> {
     }
     let socket = Socket::new(Domain::IPV6, kind, Some(protocol))?;
     socket.set_only_v6(false)?;
-    // IPv6 asks whether an address is the own one before it asks whether it is local by route.
+    // IPv6 checks the address against the own addresses before it checks for a local route.
     socket.set_freebind_v6(true)?;
     Ok(socket)
 }

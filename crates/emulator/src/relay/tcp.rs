@@ -1,4 +1,4 @@
-//! Connections: each one inside gets one outside, and both end alike.
+//! TCP connections: each one inside gets one outside, and both end in the same way.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -12,15 +12,15 @@ use tokio::time::{sleep, timeout};
 
 use super::counters::{Counters, count};
 
-/// Bytes of a connection and direction that lie in the relay, beside those in the kernel's
-/// buffers; who sends more waits.
+/// Bytes of each connection and direction kept in the relay, in addition to the kernel's buffers. A faster sender
+/// waits.
 const BUFFER: usize = 16 << 10;
-/// How long a host outside is tried.
+/// Time limit for a connection to a host outside.
 const CONNECT: Duration = Duration::from_secs(30);
-/// Pause where no descriptor is left for a connection.
+/// Pause after a failure to accept, as when no descriptor is left.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Carries what is accepted, for as long as the runtime lives.
+/// Relays accepted connections for as long as the runtime lives.
 pub(super) fn serve(
     listener: std::net::TcpListener,
     targets: Arc<[SocketAddr]>,
@@ -45,7 +45,7 @@ async fn carry(mut inside: TcpStream, targets: Arc<[SocketAddr]>, counters: Arc<
     let mut outside = match connect(&targets, CONNECT).await {
         Ok(outside) => outside,
         Err(error) => {
-            // A refusal is another error: who is reset had been connected, be it for a moment.
+            // A refusal is another error. A reset means that the connection was established, if only for a moment.
             match error.kind() {
                 ErrorKind::ConnectionReset => {
                     count(&counters.connections);
@@ -58,8 +58,7 @@ async fn carry(mut inside: TcpStream, targets: Arc<[SocketAddr]>, counters: Arc<
         }
     };
     count(&counters.connections);
-    // What one side sends in small pieces leaves in small pieces on the other. Without it they
-    // would only be held up.
+    // Small pieces are forwarded as small pieces. Without this option they would be delayed.
     let _ = inside.set_nodelay(true);
     let _ = outside.set_nodelay(true);
     let ended = copy_bidirectional_with_sizes(&mut inside, &mut outside, BUFFER, BUFFER).await;
@@ -70,7 +69,7 @@ async fn carry(mut inside: TcpStream, targets: Arc<[SocketAddr]>, counters: Arc<
     }
 }
 
-/// A connection to the first of `targets` that answers. One that is silent leaves the others their share of the time.
+/// Connects to the first of `targets` that answers. A silent target leaves the others their share of the time.
 async fn connect(targets: &[SocketAddr], within: Duration) -> io::Result<TcpStream> {
     let end = Instant::now() + within;
     let mut failure = ErrorKind::TimedOut;
@@ -86,9 +85,9 @@ async fn connect(targets: &[SocketAddr], within: Duration) -> io::Result<TcpStre
     Err(failure.into())
 }
 
-/// Has the end of this socket be a reset.
+/// Makes this socket end with a reset.
 fn reset(stream: &TcpStream) {
-    // On a connection that is gone already there is nothing to reset.
+    // Fails only if the connection has already ended.
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
 }
 
@@ -104,7 +103,7 @@ mod tests {
         hole.bind(&any.into()).unwrap();
         hole.listen(0).unwrap();
         let silent = hole.local_addr().unwrap().as_socket().unwrap();
-        // Nobody accepts it, and there is no room for another.
+        // Never accepted, and the backlog has no room for another.
         let _full = std::net::TcpStream::connect(silent).unwrap();
         let answers = std::net::TcpListener::bind(any).unwrap();
         let targets = [silent, answers.local_addr().unwrap()];

@@ -1,5 +1,4 @@
-//! The relay between plain sockets of one network; the way through namespaces is tested with the
-//! command.
+//! The relay between plain sockets of one network namespace. The way through namespaces is tested with the command.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -17,7 +16,7 @@ fn relay() -> Relay {
     relay
 }
 
-/// A listener that leads to another, which stands for the host outside.
+/// A listener that forwards to another, in place of the host outside.
 fn lead(relay: &Relay, outside: SocketAddr) -> SocketAddr {
     let inside = TcpListener::bind(HERE).unwrap();
     let address = inside.local_addr().unwrap();
@@ -37,7 +36,7 @@ fn pair(relay: &Relay) -> (TcpStream, TcpStream) {
     (client, server)
 }
 
-/// What was counted, once `enough` of it has been.
+/// Counters, once they satisfy `enough`.
 fn eventually(relay: &Relay, enough: impl Fn(&Relayed) -> bool) -> Relayed {
     let patience = Instant::now() + Duration::from_secs(60);
     while !enough(&relay.relayed()) && Instant::now() < patience {
@@ -97,7 +96,7 @@ fn a_refusal_outside_is_a_reset_inside() {
     assert_eq!(relay.relayed().unreachable, 1);
 }
 
-/// Who sends to somebody that does not read is stopped after some buffers' worth.
+/// A sender is stopped after some buffers if the receiver does not read.
 #[test]
 fn a_slow_reader_stops_its_sender() {
     let relay = relay();
@@ -135,7 +134,7 @@ fn many_connections_pass_at_once() {
     let relay = relay();
     let outside = TcpListener::bind(HERE).unwrap();
     let address = lead(&relay, outside.local_addr().unwrap());
-    // Four descriptors for each: within the usual limit of 1,024 when the tests share a process.
+    // Four descriptors for each: within the usual limit of 1,024 if the tests share a process.
     const CONNECTIONS: usize = 150;
     let mut open = Vec::new();
     for number in 0..CONNECTIONS {
@@ -186,6 +185,6 @@ fn dropping_the_relay_ends_what_passes() {
     let relay = relay();
     let (mut client, _server) = pair(&relay);
     drop(relay);
-    // Reset or ended, but not left hanging.
+    // Reset or ended, but not left open.
     assert!(!matches!(client.read(&mut [0]), Ok(1..)));
 }

@@ -1,4 +1,4 @@
-//! Datagrams: each sender inside gets a socket outside, until both have been silent for a while.
+//! Datagrams: each sender inside gets a socket outside, until no answer has arrived for a while.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,18 +11,18 @@ use tokio::time::timeout;
 
 use super::counters::{Counters, count};
 
-/// Flows of one destination that are kept at once; each costs a descriptor.
+/// Maximum number of flows of one destination. Each costs a descriptor.
 const FLOWS: usize = 512;
-/// After so long without an answer a flow is over.
+/// Maximum time without an answer before a flow ends.
 const IDLE: Duration = Duration::from_secs(60);
-/// The same for questions to resolvers, which ask from a new port each time.
+/// The same limit for queries to resolvers, since each query uses a new port.
 const IDLE_RESOLVER: Duration = Duration::from_secs(6);
-/// The resolvers' port.
+/// Port of DNS.
 const DNS: u16 = 53;
 /// Longest datagram.
 const LONGEST: usize = 65_535;
 
-/// A socket inside and what passes it.
+/// A socket inside, with its flows.
 struct Passing {
     inside: UdpSocket,
     target: SocketAddr,
@@ -30,7 +30,7 @@ struct Passing {
     counters: Arc<Counters>,
 }
 
-/// Carries what arrives, for as long as the runtime lives.
+/// Relays arriving datagrams for as long as the runtime lives.
 pub(super) fn serve(
     inside: std::net::UdpSocket,
     targets: Arc<[SocketAddr]>,
@@ -46,7 +46,7 @@ pub(super) fn serve(
     tokio::spawn(async move {
         let mut datagram = vec![0; LONGEST];
         loop {
-            // An error is about a datagram sent earlier, and that one has been lost.
+            // The error belongs to an earlier datagram, which was lost.
             let Ok((length, sender)) = passing.inside.recv_from(&mut datagram).await else {
                 count(&passing.counters.datagrams_lost);
                 continue;
@@ -85,7 +85,7 @@ impl Passing {
         Ok(outside)
     }
 
-    /// Carries answers back until none has come for a while.
+    /// Relays answers to the sender until none has arrived for a while.
     async fn answer(self: Arc<Self>, sender: SocketAddr, outside: Arc<UdpSocket>) {
         let idle = if self.target.port() == DNS {
             IDLE_RESOLVER

@@ -1,26 +1,26 @@
-//! What a stack has done and refused.
+//! Counters of a stack: traffic and refusals.
 
 use posthaste_tcp::wire::Refusal;
 use posthaste_tcp::{End, Endpoint, State};
 
-/// What a stack has done so far; segments are those in the link.
+/// Counters of a stack so far. Segments are those in the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Connections that were asked for.
+    /// Connections requested.
     pub connections: u64,
-    /// SYNs dropped for want of room.
+    /// SYNs dropped because of too many connections.
     pub overfull: u64,
-    /// Packets of no connection, answered by a reset.
+    /// Packets without a connection, answered by a reset.
     pub strays: u64,
-    /// Connections that ended by a reset, or because nothing came back for too long.
+    /// Connections that ended by a reset, or because the peer was silent for too long.
     pub broken: u64,
     /// Segments sent.
     pub segments_out: u64,
     /// Segments received.
     pub segments_in: u64,
-    /// Segments with what had been sent before.
+    /// Segments with data that was sent before.
     pub retransmissions: u64,
-    /// Times that a retransmission timer ran out.
+    /// Expirations of a retransmission timer.
     pub timeouts: u64,
     refused: [u64; Refusal::ALL.len()],
 }
@@ -30,7 +30,7 @@ impl Counters {
         self.refused[refusal as usize] += 1;
     }
 
-    /// Packets that are no segments, by reason; those that did not come are left out.
+    /// Packets that are not valid segments, by reason, without reasons that did not occur.
     pub fn refusals(&self) -> impl Iterator<Item = (Refusal, u64)> + '_ {
         Refusal::ALL
             .into_iter()
@@ -38,7 +38,7 @@ impl Counters {
             .filter(|(_, count)| *count > 0)
     }
 
-    /// What one endpoint did.
+    /// Counters of one endpoint.
     pub(super) fn of(endpoint: &Endpoint) -> Self {
         let counters = endpoint.counters();
         let broken = matches!(endpoint.state(), State::Closed(End::Reset | End::TimedOut));

@@ -1,4 +1,4 @@
-//! One half of a connection: an endpoint, the bytes beside it, and both as packets.
+//! One half of a connection: an endpoint with its data, read from packets and written to packets.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use posthaste_units::Instant;
 
 /// Offset of the first byte of data.
 const FIRST: u64 = 1;
-/// A window is a multiple of its scale, so a little more than the buffer may have been promised:
-/// less than the largest scale's unit (RFC 7323, section 2.3).
+/// A window is a multiple of its scale, so slightly more than the buffer may have been offered: less than the unit of
+/// the largest scale (RFC 7323, section 2.3).
 const ROUNDING: u64 = 1 << 14;
 
-/// An endpoint with its bytes.
+/// An endpoint with its data.
 #[derive(Debug)]
 pub(super) struct Half {
     pub(super) endpoint: Endpoint,
-    /// From here to the peer.
+    /// From this end to the peer.
     route: Route,
     pub(super) send: SendBuffer,
     pub(super) come: Reassembly,
-    /// Everything has been written.
+    /// True once all data has been written.
     pub(super) closed: bool,
 }
 
@@ -46,7 +46,7 @@ impl Half {
         }
     }
 
-    /// A segment arrives, with its data.
+    /// Processes a segment with its data.
     pub(super) fn push(&mut self, now: Instant, segment: &Segment, payload: &[u8]) {
         let taken = self.endpoint.push(now, segment);
         self.send.free(FIRST + self.endpoint.acknowledged());
@@ -79,8 +79,8 @@ impl Half {
         Some(packet)
     }
 
-    /// Writes what can be read here to the other half, as far as it has room, and the end of it;
-    /// whether anything was moved.
+    /// Copies readable data to the other half, as far as it has room, and then the end of the stream. Returns true if
+    /// anything was copied.
     pub(super) fn move_to(&mut self, other: &mut Self, now: Instant) -> bool {
         let mut moved = false;
         loop {
@@ -104,8 +104,7 @@ impl Half {
         moved
     }
 
-    /// Whether nothing will be sent any more but answers to late packets; gives the memory of the
-    /// bytes back.
+    /// True if only answers to late packets will be sent. Frees the buffers.
     pub(super) fn is_waiting_only(&mut self) -> bool {
         let over = matches!(self.endpoint.state(), State::TimeWait | State::Closed(_));
         if over && self.endpoint.readable() == 0 {
@@ -116,7 +115,7 @@ impl Half {
     }
 }
 
-/// The reset with which one answers what belongs to no connection (RFC 9293, section 3.10.7.1).
+/// The reset in answer to a packet without a connection (RFC 9293, section 3.10.7.1).
 pub(super) fn reset(stray: &Received<'_>) -> Vec<u8> {
     let of = stray.segment;
     let places = of.len + u32::from(of.syn) + u32::from(of.fin);

@@ -1,18 +1,18 @@
-//! Another TCP at one end of the link: a profile of `posthaste-tcp` in place of the host's kernel.
+//! A TCP stack at one end of the link: a profile of `posthaste-tcp` in place of the host's kernel.
 //!
-//! The stack stands between the link and a host. Each connection is two: through the link its
-//! endpoint speaks by the profile, to the host by today's Linux over devices without delay, with
-//! the same addresses and ports on both sides. What one side receives is written to the other;
-//! the end of a direction, a reset and a refusal are passed on. Commands, names and relays work as
-//! without it, clients and servers alike, and both halves speak to real kernels.
+//! The stack stands between the link and a host. Each connection consists of two halves. The half through the link
+//! follows the profile. The half to the host follows today's Linux, over devices without delay. Both use the same
+//! addresses and ports. Data received on one side is written to the other. The end of a direction, resets and refusals
+//! are forwarded. Commands, names and relays work as without the stack, for clients and servers, and both halves have
+//! real kernels as peers.
 //!
-//! It costs a handshake over the devices, some hundred microseconds: the SYN is let in when the
-//! other side has accepted. A reply's last segment is not held back by Nagle's algorithm, since
-//! where a write ended cannot be seen. Other protocols pass by it.
+//! It adds a handshake over the devices, some hundred microseconds: a SYN is admitted after the other side has
+//! accepted. Nagle's algorithm does not hold back the last segment of a reply, since the end of a write is not visible.
+//! Other protocols bypass the stack.
 //!
-//! A state machine in virtual time: [`push`](Stack::push) what arrives, [`pop`](Stack::pop) what
-//! it sends, come back at [`wake`](Stack::wake). What happens to packets is left to the link,
-//! what a TCP does to the profile.
+//! It is a state machine in virtual time: [`push`](Stack::push) takes arriving packets, [`pop`](Stack::pop) returns the
+//! packets to send, and [`wake`](Stack::wake) gives the time of the next call. The link decides the fate of packets,
+//! and the profile the behaviour of TCP.
 
 mod counters;
 mod half;
@@ -34,27 +34,27 @@ use crate::flow::Flow;
 pub use counters::Counters;
 use splice::{Splice, Stacks};
 
-/// Connections at a time; a SYN beyond is dropped and counted, as a full backlog does it.
+/// Maximum number of connections. A further SYN is dropped and counted, as with a full backlog.
 const CONNECTIONS: usize = 65_536;
-/// Bytes of a connection and direction that lie on the host's side, beside the profile's own.
+/// Buffer of each connection and direction on the host's side in bytes, in addition to the profile's own.
 const BUFFER: u64 = 64 << 10;
-/// Shortest time between two turns of a connection in which nothing happens.
+/// Minimum time between two runs of an inactive connection.
 const PAUSE: Span = Span::from_micros(1);
 
 /// The two sides of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// Through the link, by the profile.
+    /// Through the link, with the profile.
     Link,
-    /// To the host whose place it takes.
+    /// To the host that the stack replaces.
     Host,
 }
 
 impl Side {
-    /// Both.
+    /// Both sides.
     pub const BOTH: [Self; 2] = [Self::Link, Self::Host];
 
-    /// The other one.
+    /// The other side.
     pub const fn other(self) -> Self {
         match self {
             Self::Link => Self::Host,
@@ -66,18 +66,18 @@ impl Side {
 /// A packet that a stack sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// When.
+    /// Time of sending.
     pub at: Instant,
-    /// To whom.
+    /// Side of the receiver.
     pub side: Side,
-    /// Its connection.
+    /// Connection of the packet.
     pub flow: Flow,
     /// The IP packet.
     pub packet: Vec<u8>,
 }
 
-/// What speaks to the host: today's Linux, which acknowledges at once so that a program's small
-/// writes wait for nobody on this side.
+/// Profile towards the host: today's Linux with immediate ACKs, so that small writes of a program do not wait on this
+/// side.
 fn near() -> Profile {
     let linux = profile::named("linux-6").expect("a profile of this name is there");
     Profile {
@@ -88,11 +88,11 @@ fn near() -> Profile {
     }
 }
 
-/// The TCP of one end.
+/// The TCP stack of one end.
 #[derive(Debug)]
 pub struct Stack {
     stacks: Stacks,
-    /// Which way packets go that it sends into the link.
+    /// Direction of packets that it sends into the link.
     out: Direction,
     connections: Slab<Connection>,
     by_flow: HashMap<Flow, usize>,
@@ -108,7 +108,7 @@ struct Connection {
     splice: Splice,
     /// Its entry among the timers.
     due: Option<Instant>,
-    /// When it was last looked at: its time never runs back.
+    /// Time of its last run. Its time never decreases.
     last: Instant,
 }
 
@@ -127,12 +127,12 @@ impl Stack {
         }
     }
 
-    /// Whether a packet of this connection is for the stack.
+    /// True if packets of this connection are for the stack.
     pub fn takes(flow: &Flow) -> bool {
         flow.protocol == Flow::TCP && flow.server.port() != 0
     }
 
-    /// An IP packet comes from one side. Bytes that are no segment are counted and dropped.
+    /// Processes an IP packet from one side. Bytes that are not a segment are counted and dropped.
     pub fn push(&mut self, now: Instant, side: Side, packet: &[u8]) {
         let received = match wire::read(packet) {
             Ok(received) => received,
@@ -146,7 +146,7 @@ impl Stack {
             && opens
             && self.connections[key].splice.is_waiting_only()
         {
-            // The same ports again while the old connection waits for its last packets to die.
+            // A new connection on the same ports while the old one is in TIME-WAIT.
             self.forget(key);
             known = None;
         }
@@ -175,13 +175,13 @@ impl Stack {
         self.ready.pop_front()
     }
 
-    /// When to pop next.
+    /// Time of the next call of `pop`.
     pub fn wake(&self) -> Option<Instant> {
         let ready = self.ready.front().map(|sent| sent.at);
         ready.or_else(|| self.timers.first().map(|(due, _)| *due))
     }
 
-    /// What it has done so far, connections that still live included.
+    /// Counters so far, including open connections.
     pub fn counters(&self) -> Counters {
         let mut counters = self.counters;
         for (_, connection) in &self.connections {
@@ -190,12 +190,12 @@ impl Stack {
         counters
     }
 
-    /// Connections that it knows now.
+    /// Connections known now.
     pub fn connections(&self) -> usize {
         self.connections.len()
     }
 
-    /// A packet's connection, by the side from which it comes.
+    /// Connection of a packet from this side.
     fn flow(&self, side: Side, route: &Route) -> Flow {
         let direction = match side {
             Side::Host => self.out,
@@ -222,8 +222,8 @@ impl Stack {
         self.turn(key, now);
     }
 
-    /// An initial sequence number (RFC 9293, section 3.4.1: by a function that strangers cannot
-    /// foresee; here the seed stands for the secret, so that runs repeat).
+    /// An initial sequence number (RFC 9293, section 3.4.1, requires a function that others cannot predict; the seed
+    /// takes the place of the secret, so that runs can be repeated).
     fn number(&mut self) -> u32 {
         // Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014.
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -231,7 +231,7 @@ impl Stack {
         (mixed >> 32) as u32
     }
 
-    /// What belongs to no connection gets a reset (RFC 9293, section 3.10.7.1).
+    /// Answers a packet without a connection by a reset (RFC 9293, section 3.10.7.1).
     fn answer_stray(&mut self, now: Instant, side: Side, flow: Flow, stray: &Received<'_>) {
         self.counters.strays += 1;
         let packet = half::reset(stray);
@@ -243,7 +243,7 @@ impl Stack {
         });
     }
 
-    /// Has a connection do what is due, and sets its timer.
+    /// Runs a connection, and sets its timer.
     fn turn(&mut self, key: usize, now: Instant) {
         let Self {
             connections,

@@ -1,4 +1,4 @@
-//! One connection of a stack: two halves, and what passes between them.
+//! One connection of a stack: two halves, and the transfer between them.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::Side;
 use super::counters::Counters;
 use super::half::{Half, reset};
 
-/// By how many bytes IPv6's header is longer than IPv4's, for which profiles say how much they take.
+/// Difference between the header lengths of IPv6 and IPv4 in bytes. Profiles state the MSS for IPv4.
 const LONGER: u16 = 20;
 
-/// What each side speaks by, over IPv4 and over IPv6.
+/// Profiles of both sides, for IPv4 and for IPv6.
 #[derive(Clone, Debug)]
 pub(super) struct Stacks {
     link: [Arc<Profile>; 2],
@@ -42,29 +42,29 @@ impl Stacks {
     }
 }
 
-/// Two halves.
+/// A connection with its two halves.
 #[derive(Debug)]
 pub(super) struct Splice {
-    /// By side.
+    /// Indexed by side.
     halves: [Half; 2],
-    /// The side that began the connection.
+    /// The side that opened the connection.
     opener: Side,
     door: Door,
 }
 
-/// What has become of the SYN.
+/// State of the SYN.
 #[derive(Debug)]
 enum Door {
-    /// It waits until the other side has accepted; and the reset for it, if that does not.
+    /// Waiting until the other side accepts. `refusal` is the reset to send if it does not.
     Shut { syn: Segment, refusal: Vec<u8> },
-    /// It was let in.
+    /// Admitted.
     Open,
-    /// It was refused, or nobody answered; the reset is still to be sent where there is one.
+    /// Refused, or unanswered. Holds the reset if it is still to be sent.
     Refused(Option<Vec<u8>>),
 }
 
 impl Splice {
-    /// A SYN has come from `opener`: the other side is connected first.
+    /// Opens a connection for a SYN from `opener`. The other side is connected first.
     pub(super) fn open(
         stacks: &Stacks,
         opener: Side,
@@ -102,7 +102,7 @@ impl Splice {
         self.halves[side as usize].endpoint.state()
     }
 
-    /// A segment comes from one side.
+    /// Processes a segment from one side.
     pub(super) fn push(&mut self, now: Instant, side: Side, received: &Received<'_>) {
         if side != self.opener || matches!(self.door, Door::Open) {
             self.half(side)
@@ -110,10 +110,10 @@ impl Splice {
         } else if received.segment.rst {
             self.door = Door::Refused(None);
         }
-        // A SYN that comes again while the first one waits is the same question.
+        // A repeated SYN while the first one waits needs no action.
     }
 
-    /// Does everything that is due, and hands out what is sent.
+    /// Does all due work, and passes packets to `send`.
     pub(super) fn run(&mut self, now: Instant, mut send: impl FnMut(Side, Vec<u8>)) {
         loop {
             for side in Side::BOTH {
@@ -132,7 +132,7 @@ impl Splice {
         }
     }
 
-    /// Opens the door once the other side has accepted, or shuts it for good.
+    /// Admits the SYN once the other side has accepted, or refuses it once that side has closed.
     fn answer(&mut self, now: Instant) -> bool {
         let Door::Shut { syn, refusal } = &mut self.door else {
             return false;
@@ -163,7 +163,7 @@ impl Splice {
         host.move_to(link, now) || there
     }
 
-    /// What ends one half other than well ends the other.
+    /// Aborts the other half if one half ended abnormally.
     fn pass_resets(&mut self) -> bool {
         let mut passed = false;
         for side in Side::BOTH {
@@ -183,20 +183,20 @@ impl Splice {
         passed
     }
 
-    /// When something is due next.
+    /// Next due time of both halves.
     pub(super) fn wake(&self) -> Option<Instant> {
         let wakes = self.halves.iter().filter_map(|half| half.endpoint.wake());
         wakes.min()
     }
 
-    /// Whether both halves only answer late packets; gives memory back.
+    /// True if both halves only answer late packets. Frees the buffers.
     pub(super) fn is_waiting_only(&mut self) -> bool {
         let [link, host] = &mut self.halves;
         let link = link.is_waiting_only();
         host.is_waiting_only() && link
     }
 
-    /// Whether nothing will happen any more.
+    /// True if nothing will happen any more.
     pub(super) fn is_over(&mut self) -> bool {
         if matches!(self.door, Door::Refused(_)) {
             return true;
@@ -204,7 +204,7 @@ impl Splice {
         self.is_waiting_only() && Side::BOTH.iter().all(|side| self.state(*side).is_closed())
     }
 
-    /// What the half in the link did.
+    /// Counters of the half in the link.
     pub(super) fn counters(&self) -> Counters {
         Counters::of(&self.halves[Side::Link as usize].endpoint)
     }

@@ -1,4 +1,4 @@
-//! A stack between a client and a server in virtual time, both of today's Linux as profiles.
+//! A stack between a client and a server in virtual time, both with the profile of today's Linux.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::{Side, Stack};
 const LINK: Span = Span::from_millis(10);
 const HOST: Span = Span::from_micros(50);
 
-/// Who gets a packet.
+/// Receiver of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum To {
     Client,
@@ -22,17 +22,17 @@ enum To {
     Server,
 }
 
-/// The two ends and the stack at one of them.
+/// The two ends, and the stack at one of them.
 struct World {
     stack: Stack,
     client: Half,
     server: Half,
-    /// Whether somebody listens.
+    /// True if the server listens.
     served: bool,
     under_way: BTreeMap<(Instant, u64), (To, Vec<u8>)>,
     count: u64,
     now: Instant,
-    /// So many packets of a thousand are lost in the link.
+    /// Packets of a thousand that the link loses.
     loss: u64,
     chance: u64,
 }
@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// Where a packet arrives next, and over what: the stack is beside one of the ends.
+    /// Schedules a packet's next arrival, over the link or over the devices: the stack is next to one of the ends.
     fn send(&mut self, to: To, packet: Vec<u8>) {
         let near = match self.stack.out {
             Direction::Up => To::Client,
@@ -71,7 +71,7 @@ impl World {
             To::Stack(side) => side == Side::Link,
             end => end != near,
         };
-        // Knuth's MMIX generator: any that is the same everywhere would do.
+        // Knuth's MMIX generator. Any generator would do that is the same everywhere.
         self.chance = self
             .chance
             .wrapping_mul(0x5851_f42d_4c95_7f2d)
@@ -85,7 +85,7 @@ impl World {
             .insert((self.now + delay, self.count), (to, packet));
     }
 
-    /// To which side of the stack the client's and the server's packets go.
+    /// Sides of the stack for the client's and the server's packets.
     fn sides(&self) -> [Side; 2] {
         match self.stack.out {
             Direction::Up => [Side::Host, Side::Link],
@@ -130,7 +130,7 @@ impl World {
         }
     }
 
-    /// Lets everything happen up to `until`, the applications in between.
+    /// Runs all events up to `until`, with the applications in between.
     fn run(&mut self, span: Span, mut application: impl FnMut(&mut Half, &mut Half, Instant)) {
         let until = self.now + span;
         let mut turns = 0;
@@ -169,7 +169,7 @@ impl World {
     }
 }
 
-/// What has come is read, and `data` is written as far as there is room, then closed.
+/// Reads all received data, writes as much of `data` as fits, and closes after its end.
 fn carry(half: &mut Half, data: &[u8], sent: &mut usize, got: &mut Vec<u8>, now: Instant) {
     got.extend(half.take());
     *sent += half.give(&data[*sent..], now);
@@ -339,7 +339,7 @@ fn the_same_ports_begin_anew_after_time_wait() {
     assert_eq!(world.stack.counters().connections, 2);
 }
 
-/// Who has ended the own direction goes on hearing: nobody's patience ends that.
+/// An end that has closed its own direction still receives: no time limit ends that.
 #[test]
 fn one_direction_outlives_the_other_by_minutes() {
     for out in Direction::BOTH {
@@ -381,7 +381,7 @@ fn what_was_promised_is_held() {
     half.push(now, &segment, &[]);
     let mut edge = 0;
     let mut next = 1;
-    // Pieces that are no multiple of anything, up to whatever edge has been promised.
+    // Pieces of an odd length, up to the edge of the offered window.
     loop {
         while let Some(packet) = half.pop(now) {
             let sent = wire::read(&packet).expect("a segment").segment;
@@ -413,7 +413,7 @@ fn what_was_promised_is_held() {
     );
 }
 
-/// What an application does beside an endpoint's own calls.
+/// Actions of an application, in addition to the endpoint's own calls.
 impl Half {
     fn take(&mut self) -> Vec<u8> {
         let bytes = self.come.readable().concat();

@@ -1,4 +1,4 @@
-//! The trace as pcapng, for Wireshark and its kin (draft-ietf-opsawg-pcapng).
+//! The trace as pcapng, for Wireshark and similar tools (draft-ietf-opsawg-pcapng).
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -15,12 +15,12 @@ use super::Form;
 use super::chronicle::{Seen, Step};
 use crate::sighting::HEAD;
 
-/// Stamps count nanoseconds: ten to the minus ninth (if_tsresol).
+/// Resolution of time stamps: 10^-9 s (if_tsresol).
 const NANOSECONDS: u8 = 9;
-/// Option epb_packetid, which says that two records are of one packet.
+/// Option epb_packetid, equal in all records of one packet.
 const PACKET_ID: OptionCode = OptionCode(5);
 
-/// The two interfaces, in the order in which they are described.
+/// The two interfaces, in the order of their descriptions.
 #[derive(Clone, Copy)]
 enum Interface {
     Before,
@@ -136,14 +136,14 @@ fn option(code: OptionCode, value: &[u8]) -> PcapNGOption<'_> {
     }
 }
 
-/// The same for both records of a packet, and for its copies: connection, direction, position.
+/// Equal for both records of a packet and for its copies. Made of connection, direction and position.
 fn packet_id(seen: &Seen) -> u64 {
     let sighting = &seen.sighting;
     let up = sighting.direction == Direction::Up;
     sighting.connection << 40 | sighting.position << 1 & ((1 << 40) - 1) | u64::from(!up)
 }
 
-/// Which packet it is, what it was, and what happened to it.
+/// Comment of a record: number, kind and fate of the packet.
 fn words(seen: &Seen) -> String {
     let sighting = &seen.sighting;
     let mut words = format!(

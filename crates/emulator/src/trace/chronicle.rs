@@ -1,10 +1,9 @@
-//! Sightings in the order in which things happened, each with what the packet was.
+//! Packet records in the order of events, each with a decoded packet.
 //!
-//! A sighting comes when its packet leaves the link, and one that was dropped comes before those
-//! that still wait in the queue. What a sender did is understood in the order in which packets
-//! came to the link, knowing only what had been delivered to it by then. So sightings wait here
-//! until nothing earlier can come: until the end, until 65,536 wait (about 17 MB), or until two
-//! minutes have passed.
+//! A record is written when its packet leaves the link. That of a dropped packet comes before those of packets still in
+//! the queue. To explain a sender's behaviour, packets must be read in the order in which they arrived at the link,
+//! with only the deliveries up to then. Records therefore wait here until no earlier one can come: until the end, until
+//! 65,536 wait (about 17 MB), or until two minutes have passed.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -19,55 +18,55 @@ use super::packet::{FIN, Packet, RST, SYN, Segment};
 use super::what::What;
 use crate::sighting::Sighting;
 
-/// Sightings that wait at most.
+/// Maximum number of waiting records.
 const WAITING: usize = 1 << 16;
-/// Connections looked at before those that are over are forgotten the first time.
+/// Number of connections at which finished ones are first forgotten.
 const FEW: usize = 1024;
 
-/// A packet, and what it was.
+/// A packet record with the decoded packet.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// What the emulator saw.
+    /// The packet record.
     pub sighting: Sighting,
-    /// What it was.
+    /// Kind of the packet.
     pub what: What,
-    /// Its TCP header, where it has one that can be believed.
+    /// Its TCP header, if it has a credible one.
     pub tcp: Option<Tcp>,
 }
 
-/// What a TCP segment said, its numbers counted from its connection's beginning: 0 is the SYN, 1
-/// the first byte. Where the beginning was not seen, 1 is the first number seen.
+/// A TCP segment, with numbers relative to the beginning of its connection: 0 is the SYN, 1 the first byte. If the
+/// beginning was not seen, 1 is the first number seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tcp {
-    /// Whether it was sent before, and why again; nothing for what takes no place in the stream.
+    /// First transmission, or reason of the retransmission. `None` if it occupies no sequence numbers.
     pub sending: Option<Sending>,
-    /// When the same was last sent before.
+    /// Time of the previous transmission of the same data.
     pub before: Option<Instant>,
     /// Its flags as tcpdump writes them: `S.`, `P.`, `F.`.
     pub flags: String,
-    /// The place of its first byte.
+    /// Relative sequence number.
     pub sequence: u64,
-    /// The place that it acknowledges: everything before has arrived.
+    /// Relative acknowledgement number: everything before has arrived.
     pub acknowledgment: Option<u64>,
     /// Bytes of data.
     pub payload: u32,
-    /// Selectively acknowledged: first place, and the first one behind.
+    /// Selectively acknowledged blocks: start and end of each.
     pub sack: Vec<(u64, u64)>,
-    /// Room for data in bytes, scaled where both ends' SYNs were seen to agree on it.
+    /// Window in bytes, scaled if both SYNs were seen with the option.
     pub window: u64,
 }
 
-/// Something that happened.
+/// An event of a packet.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// A packet came to the link. Copies that the link made follow their original.
+    /// The packet arrived at the link. Copies made by the link follow their original.
     Came(Arc<Seen>),
-    /// A packet reached the other end.
+    /// The packet reached the other end.
     Reached(Arc<Seen>),
 }
 
 impl Step {
-    /// When.
+    /// Time of the event.
     pub fn time(&self) -> Instant {
         match self {
             Self::Came(seen) => seen.sighting.arrived,
@@ -77,19 +76,19 @@ impl Step {
 }
 
 impl Seen {
-    /// Whether it reached the other end as it was sent.
+    /// True if it reached the other end unchanged.
     pub fn is_intact(&self) -> bool {
         matches!(self.sighting.fate, Fate::Delivered(marks) if marks.flipped == 0)
     }
 
-    /// Whether it was sent before.
+    /// True if it is a retransmission.
     pub fn is_again(&self) -> bool {
         let sending = self.tcp.as_ref().and_then(|tcp| tcp.sending);
         sending.is_some_and(|sending| sending != Sending::First)
     }
 }
 
-/// Puts sightings in order and says what they were.
+/// Orders packet records and decodes them.
 #[derive(Default)]
 pub struct Chronicle {
     waiting: BinaryHeap<Reverse<Waiting>>,
@@ -100,28 +99,28 @@ pub struct Chronicle {
     many: usize,
 }
 
-/// A sighting by its arrival; of one arrival by connection, up first.
+/// A record ordered by arrival, then by connection, then up before down.
 struct Waiting(Sighting);
 
-/// A packet by when it reached the other end, and in the order in which it came.
+/// A packet ordered by its delivery, then by connection and order of arrival.
 struct UnderWay(Instant, u64, Arc<Seen>);
 
 #[derive(Default)]
 struct Connection {
-    /// What the client sends, and what the server sends.
+    /// The client's and the server's half.
     halves: [Half; 2],
     last: Instant,
     life: Life,
-    /// What each direction's latest was, for its copies: its position, and both.
+    /// Latest original of each direction, for its copies: position, kind and header.
     originals: [Option<(u64, What, Option<Tcp>)>; 2],
     steps: u64,
 }
 
-/// Whether a connection goes on, by the segments that have reached the other end intact.
+/// State of a connection, from the segments that have reached the other end intact.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Life {
     opened: bool,
-    /// By FINs, what the client sends and what the server sends.
+    /// FINs seen: the client's and the server's.
     ended: [bool; 2],
     reset: bool,
 }
@@ -133,7 +132,7 @@ impl Life {
         self.reset |= tcp.flags.contains('R');
     }
 
-    /// How long it is remembered without a packet: where it goes on, as long as by its link.
+    /// Time for which the connection is remembered without a packet. An open one is kept as long as by its link.
     pub(crate) fn patience(&self) -> Span {
         let is_over = self.reset || self.ended == [true; 2];
         match self.opened && !is_over {
@@ -144,29 +143,29 @@ impl Life {
 }
 
 impl Chronicle {
-    /// Nothing has happened.
+    /// An empty chronicle.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes in a sighting, in the order in which the emulator gives them.
+    /// Adds a packet record, in the emulator's order.
     pub fn push(&mut self, sighting: Sighting) {
         self.latest = self.latest.max(sighting.left);
         self.waiting.push(Reverse(Waiting(sighting)));
     }
 
-    /// Nothing more will come: everything that waits can be popped.
+    /// Ends the input: all waiting records can be popped.
     pub fn end(&mut self) {
         self.ended = true;
     }
 
-    /// Connections that are remembered.
+    /// Connections remembered.
     #[cfg(test)]
     pub(super) fn connections(&self) -> usize {
         self.connections.len()
     }
 
-    /// What happened next.
+    /// The next event.
     pub fn pop(&mut self) -> Option<Step> {
         let over = |time: Instant| self.ended || time + IDLE <= self.latest;
         let came = self
@@ -205,7 +204,7 @@ impl Chronicle {
         Some(Step::Reached(seen))
     }
 
-    /// Forgets connections that have been quiet for long, whenever there are twice as many as the last time.
+    /// Forgets connections that were quiet for long, whenever their number has doubled since the last time.
     fn forget(&mut self, now: Instant) {
         if self.connections.len() >= self.many.max(FEW) {
             self.connections
@@ -216,7 +215,7 @@ impl Chronicle {
 }
 
 impl Connection {
-    /// A packet of this connection comes to the link.
+    /// Handles a packet that arrives at the link.
     fn come(&mut self, sighting: Sighting) -> Seen {
         self.last = self.last.max(sighting.sent);
         let way = sighting.direction as usize;
@@ -252,8 +251,7 @@ impl Connection {
         self.segment(sighting.arrived, sighting.direction, &segment, damaged)
     }
 
-    /// Where it is damaged, what it says is shown; all that is believed of it for packets to come is that something new was
-    /// sent, and how much.
+    /// Decodes a segment. A damaged one is shown as it is, but changes the state only by the amount of new data sent.
     fn segment(
         &mut self,
         now: Instant,
@@ -307,13 +305,13 @@ impl Connection {
         (What::Segment(kind), Some(tcp))
     }
 
-    /// A packet of this connection reaches the other end.
+    /// Handles a packet that reaches the other end.
     fn reach(&mut self, now: Instant, seen: &Seen) {
         let Some(tcp) = seen.tcp.as_ref().filter(|_| seen.is_intact()) else {
             return;
         };
         self.life.note(seen.sighting.direction, tcp);
-        // What one end sends is what the other has been waiting for.
+        // A packet of one end is news for the other.
         let told = &mut self.halves[seen.sighting.direction.reverse() as usize];
         match tcp.acknowledgment {
             Some(place) => {
@@ -325,7 +323,7 @@ impl Connection {
     }
 }
 
-/// What a segment is, between what its end has sent and what the other has.
+/// Kind of a segment, from the state of both ends.
 fn kind(
     segment: &Segment,
     sequence: u64,
@@ -358,7 +356,7 @@ fn kind(
     })
 }
 
-/// The blocks of a selective acknowledgement as places of the other end's stream.
+/// The blocks of a selective acknowledgement, as relative numbers of the other end's stream.
 fn blocks(segment: &Segment, other: &Half) -> Vec<(u64, u64)> {
     let place = |(start, end)| Some((other.place(start)?, other.place(end)?));
     segment

@@ -1,8 +1,7 @@
-//! What one end of a connection has sent, and what it knows by now of what has arrived.
+//! Data sent by one end of a connection, and the end's knowledge of the data that has arrived.
 //!
-//! The scoreboard a sender keeps, rebuilt from outside: segments that are outstanding, with when
-//! each was last sent, and the acknowledgements that have been delivered to their sender. Its
-//! size is bounded; what had no room is judged as unclear.
+//! It rebuilds the sender's scoreboard from outside: outstanding segments with their last transmission, and the
+//! acknowledgements delivered to the sender. Its size is bounded. Segments beyond the bound are judged as unclear.
 
 use std::collections::VecDeque;
 
@@ -11,39 +10,39 @@ use posthaste_units::{Instant, Span};
 
 use super::packet::{SYN, Segment};
 
-/// Segments remembered of each direction: a window of 5.9 MB in full segments.
+/// Maximum number of segments remembered in each direction: a window of 5.9 MB in full segments.
 const OUTSTANDING: usize = 4096;
-/// How far behind what is expected a number may lie in a packet with flipped bits.
+/// Maximum distance of a plausible number behind the expected one, in a packet with flipped bits.
 const PLAUSIBLE: u64 = 1 << 24;
-/// What a sender may take to act on an acknowledgement, beyond half a round trip.
+/// Maximum reaction time of a sender to an acknowledgement, in addition to half a round trip.
 const PROMPT: Span = Span::from_millis(10);
 
-/// One end.
+/// One end of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Half {
-    /// The number from which its stream counts: that of its SYN.
+    /// Sequence number of its SYN, the origin of relative numbers.
     base: Option<u32>,
-    /// The first place of the stream that it has not sent.
+    /// First number that it has not sent.
     pub(super) next: u64,
-    /// The first place that is not acknowledged, as far as it has been told.
+    /// First number not acknowledged, according to the acknowledgements delivered to it.
     acknowledged: u64,
     outstanding: VecDeque<Outstanding>,
-    /// The latest sending of what it has been told has arrived.
+    /// Latest transmission among the segments known to it to have arrived.
     arrived: Instant,
-    /// Duplicate ACKs told since the last progress or repetition.
+    /// Duplicate ACKs delivered since the last progress or retransmission.
     duplicates: u32,
-    /// When it was last told anything.
+    /// Time of the last segment delivered to it.
     told: Instant,
     shortest: Option<Span>,
-    /// The end of what the latest timeout declared lost.
+    /// End of the data that the latest timeout declared lost.
     lost_until: u64,
-    /// What it acknowledged last, and with which window.
+    /// Its last acknowledgement and window.
     pub(super) acknowledging: Option<(u64, u16)>,
     pub(super) scale: Option<u8>,
     pub(super) may_sack: bool,
 }
 
-/// A segment of which no acknowledgement has been told.
+/// A segment without an acknowledgement delivered to its sender.
 #[derive(Clone, Copy, Debug)]
 struct Outstanding {
     start: u64,
@@ -53,7 +52,7 @@ struct Outstanding {
     sacked: bool,
 }
 
-/// What is sent once more.
+/// A retransmission.
 #[derive(Clone, Copy)]
 struct Repetition {
     syn: bool,
@@ -62,16 +61,16 @@ struct Repetition {
     end: u64,
 }
 
-/// How a segment was sent.
+/// Judgement of a transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Judgement {
     pub(super) sending: Sending,
-    /// When the same was last sent before.
+    /// Time of the previous transmission of the same data.
     pub(super) before: Option<Instant>,
 }
 
 impl Half {
-    /// `number` of this end's stream as a place in it: 0 for the SYN, 1 for the first byte.
+    /// Relative number of `number` in this end's stream: 0 for the SYN, 1 for the first byte.
     pub(super) fn place(&self, number: u32) -> Option<u64> {
         let base = self.base?;
         let near = base.wrapping_add(self.next as u32);
@@ -79,7 +78,7 @@ impl Half {
         self.next.checked_add_signed(ahead)
     }
 
-    /// Counts from `number` as place `place`, unless it is known from where to count.
+    /// Sets the origin so that `number` has the relative number `place`, unless it is already set.
     pub(super) fn begin(&mut self, number: u32, place: u32) {
         if self.base.is_none() {
             self.base = Some(number.wrapping_sub(place));
@@ -88,15 +87,15 @@ impl Half {
         }
     }
 
-    /// Whether `segment` can be this end's, although some bits of it flipped: it goes on with the
-    /// stream or repeats some of it.
+    /// True if `segment` can come from this end in spite of flipped bits: it continues the stream or repeats a part of
+    /// it.
     pub(super) fn may_have_sent(&self, segment: &Segment) -> bool {
         self.place(segment.sequence)
             .and_then(|place| self.next.checked_sub(place))
             .is_some_and(|behind| behind < PLAUSIBLE)
     }
 
-    /// This end sends what takes up places from `start` to `end`: how, and it is remembered.
+    /// Notes and judges a transmission of the numbers from `start` to `end`.
     pub(super) fn send(
         &mut self,
         now: Instant,
@@ -182,8 +181,8 @@ impl Half {
         }
     }
 
-    /// This end is told that everything before `place` has arrived, and what `blocks` hold;
-    /// `empty` where it is told nothing else.
+    /// Handles an acknowledgement delivered to this end: of everything before `place`, and of `blocks`. `empty` means
+    /// that the segment carries nothing else.
     pub(super) fn hear(&mut self, now: Instant, place: u64, empty: bool, blocks: &[(u64, u64)]) {
         self.told = now;
         if place > self.acknowledged {
@@ -213,7 +212,7 @@ impl Half {
         }
     }
 
-    /// This end is told that the other wants to begin.
+    /// Handles a SYN delivered to this end.
     pub(super) fn hear_syn(&mut self, now: Instant) {
         self.told = now;
     }

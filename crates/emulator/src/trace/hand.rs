@@ -1,4 +1,4 @@
-//! Sightings made by hand, in the words of a trace: `S`, `S. ack 1`, `1:1449 ack 301`.
+//! Packet records for tests, written in the notation of a trace: `S`, `S. ack 1`, `1:1449 ack 301`.
 
 use etherparse::{PacketBuilder, TcpOptionElement};
 use posthaste_link::{Direction, Fate, Marks, Passage, Reason};
@@ -7,11 +7,11 @@ use posthaste_units::{Instant, Span};
 use crate::flow::Flow;
 use crate::sighting::Sighting;
 
-/// The numbers of both SYNs, the server's near the end of all numbers.
+/// Initial sequence numbers. The server's is near the wrap-around.
 const BASES: [u32; 2] = [1000, u32::MAX - 700];
 const SCALE: u8 = 7;
 
-/// A connection played by hand; its sightings come in the order in which packets leave.
+/// A scripted connection. Its records come in the order in which packets leave.
 pub(crate) struct Hand {
     connection: u64,
     positions: [u64; 2],
@@ -33,7 +33,7 @@ impl Hand {
         }
     }
 
-    /// A packet that comes to the link at `ms` and is delivered 10 ms later.
+    /// Adds a packet that arrives at the link at `ms` and is delivered 10 ms later.
     pub(crate) fn delivered(&mut self, ms: f64, direction: Direction, words: &str) -> &mut Self {
         self.passed(
             ms,
@@ -44,7 +44,7 @@ impl Hand {
         )
     }
 
-    /// A packet that comes to the link at `ms` and is dropped.
+    /// Adds a packet that arrives at the link at `ms` and is dropped.
     pub(crate) fn dropped(&mut self, ms: f64, direction: Direction, words: &str) -> &mut Self {
         self.passed(ms, direction, words, Fate::Dropped(Reason::Pattern), 0.0)
     }
@@ -80,7 +80,7 @@ impl Hand {
         self
     }
 
-    /// All of them, in the order in which they leave the link.
+    /// All records, in the order in which the packets leave the link.
     pub(crate) fn sightings(&self) -> Vec<Sighting> {
         let mut sightings = self.sightings.clone();
         sightings.sort_by_key(|sighting| sighting.left);

@@ -13,12 +13,12 @@ use super::Form;
 use super::chronicle::{Seen, Step};
 use super::what::What;
 
-/// Packets drawn at most.
+/// Maximum number of packets drawn.
 const DRAWN: usize = 2_000;
-/// IP's number of TCP.
+/// IP protocol number of TCP.
 const TCP: u8 = 6;
 
-/// What a connection's packets look like as a ladder. Times count from the first of them.
+/// Draws a connection's packets as a ladder. Times count from the first packet.
 pub fn ladder<'a>(seen: impl IntoIterator<Item = &'a Seen>) -> Ladder {
     let mut seen = seen.into_iter().peekable();
     let Some(first) = seen.peek().copied() else {
@@ -84,7 +84,7 @@ fn line(seen: &Seen) -> Line {
     }
 }
 
-/// `8 7241:8689 rto`: position, what or which bytes, and why again.
+/// Label such as `8 7241:8689 rto`: position, kind or bytes, and reason of a retransmission.
 fn label(seen: &Seen) -> String {
     let words = match (seen.what, &seen.tcp) {
         (What::Segment(kind), Some(tcp)) => {
@@ -115,7 +115,7 @@ fn hint(seen: &Seen) -> String {
     words.join("\n")
 }
 
-/// How long a timer has run before this was sent.
+/// Wait of the timer that ended with this packet.
 fn wait(seen: &Seen, origin: Instant) -> Option<Wait> {
     let tcp = seen.tcp.as_ref()?;
     let name = tcp.sending?.timer()?;
@@ -129,7 +129,7 @@ fn wait(seen: &Seen, origin: Instant) -> Option<Wait> {
     })
 }
 
-/// A file that holds one ladder, once it is complete.
+/// A file for one ladder, written at the end.
 pub(super) struct Drawing {
     file: File,
     draw: fn(&Ladder) -> String,
@@ -151,7 +151,7 @@ impl Drawing {
         }
     }
 
-    /// Whether a packet is of the connection that is drawn, which the first packets decide.
+    /// True if a packet belongs to the drawn connection. The first packets determine it.
     fn is_of(&mut self, seen: &Seen) -> bool {
         let Some(first) = self.packets.first() else {
             return true;

@@ -1,4 +1,4 @@
-//! A trace: every packet of a run, what it was, and what happened to it.
+//! A trace: every packet of a run, with its kind and its fate.
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -15,42 +15,42 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The name's ending decides the form:
+//! The extension of the file name selects the format:
 //!
-//! - **csv**: a line for each packet and copy, in the order in which they came to the link.
-//! - **pcapng**: each packet twice, on the interface `before` the link when it came and on `after`
-//!   when it was sent, so that a lost one is there once. Stamps are nanoseconds since the start of
-//!   the run; the comment says position and fate; both have the same packet id. At most
-//!   [`HEAD`](crate::HEAD) bytes of each are kept.
-//! - **svg**, **txt**: the ladder of the first TCP connection, or of the first connection where
-//!   there is none; at most 2,000 packets of it.
+//! - **csv**: a line for each packet and copy, in the order in which they arrived at the link.
+//! - **pcapng**: each packet twice, on the interface `before` when it arrived at the link and on `after` when it was
+//!   sent, so that a dropped one is there once. Time stamps are nanoseconds since the start of the run. The comment
+//!   states position and fate. Both records have the same packet id. At most [`HEAD`](crate::HEAD) bytes of each packet
+//!   are kept.
+//! - **svg**, **txt**: the ladder of the first TCP connection, or of the first connection if there is none; at most
+//!   2,000 packets of it.
 //!
 //! # Columns of the CSV
 //!
-//! | column | what it holds |
+//! | column | content |
 //! |---|---|
-//! | `arrived_ns` | when it came to the link, by the kernel's stamp; nanoseconds since the start of the run |
-//! | `left_ns` | when it was to leave the link, or was dropped: exact, as decided |
-//! | `sent_ns` | when it was really sent on; empty where it was dropped |
+//! | `arrived_ns` | arrival at the link, by the kernel's stamp; nanoseconds since the start of the run |
+//! | `left_ns` | planned departure from the link, or time of the drop; exact, as decided |
+//! | `sent_ns` | actual time of sending; empty for a dropped packet |
 //! | `direction` | `up` (client to server) or `down` |
-//! | `connection` | the connection's number, from 1 in the order of first packets |
+//! | `connection` | number of the connection, from 1 in the order of first packets |
 //! | `flow` | protocol and both ends, the client's first |
-//! | `position` | its place among the packets of its link, from 1: what patterns name |
-//! | `copy` | 0, or the number of a copy that the link made of it |
-//! | `bytes` | of the whole IP packet |
-//! | `what` | what it was: the names of [`What`] and [`Kind`] |
-//! | `sending` | `first`, or why it was sent again: the names of [`Sending`], inferred as it says there |
-//! | `flags` | TCP's, as tcpdump writes them |
-//! | `seq`, `ack` | counted from the connection's SYN, which is 0 |
+//! | `position` | position among the packets of its link, from 1, as used in patterns |
+//! | `copy` | 0, or the number of a copy made by the link |
+//! | `bytes` | size of the whole IP packet |
+//! | `what` | kind of packet: the names of [`What`] and [`Kind`] |
+//! | `sending` | `first`, or the reason of a retransmission: the names of [`Sending`], inferred as described there |
+//! | `flags` | TCP flags, as tcpdump writes them |
+//! | `seq`, `ack` | relative to the SYN of the connection, which is 0 |
 //! | `payload` | bytes of data |
-//! | `sack` | blocks `first-behind`, separated by blanks |
-//! | `window` | in bytes, scaled where both SYNs were seen to agree on it |
+//! | `sack` | blocks `start-end`, separated by blanks; the end is exclusive |
+//! | `window` | in bytes, scaled if both SYNs were seen with the option |
 //! | `fate` | `delivered` or `dropped` |
-//! | `reason` | why it was dropped: the names of [`Reason`](posthaste_link::Reason) |
+//! | `reason` | reason of the drop: the names of [`Reason`](posthaste_link::Reason) |
 //! | `flipped` | bits that the link flipped; the header is shown as it left |
-//! | `order` | `overtook`, `held` or nothing |
+//! | `order` | `overtook`, `held` or empty |
 //!
-//! What is read of a segment is bounded in memory: see [`Chronicle`].
+//! The state kept to decode segments is bounded: see [`Chronicle`].
 
 mod capture;
 mod chronicle;
@@ -82,61 +82,61 @@ use self::ladder::Drawing;
 use crate::following::Following as Thread;
 use crate::sighting::{Notes, Sighting};
 
-/// Sightings to keep for a writer that follows: a second of 65,000 packets, about 17 MB.
+/// Buffer for a writer that follows a run, in packet records: a second at 65,000 packets a second, about 17 MB.
 pub const BUFFER: usize = 1 << 16;
 
-/// What a trace can be written as.
+/// A format of traces.
 trait Form: Send {
-    /// Writes what happened.
+    /// Writes an event.
     fn step(&mut self, step: &Step) -> io::Result<()>;
-    /// Writes what is left.
+    /// Writes the rest.
     fn end(&mut self) -> io::Result<()>;
 }
 
-/// Why there is no trace, or no whole one.
+/// Error that prevents a trace, or leaves it incomplete.
 #[derive(Debug, Error)]
 pub enum TraceError {
-    /// The name does not say what to write.
+    /// The file name has no known extension.
     #[error("{}: the ending of a trace's name decides its form: .csv, .pcapng, .svg or .txt", .0.display())]
     Ending(PathBuf),
-    /// The file cannot be made.
+    /// The file cannot be created.
     #[error("{}: {error}; name a file in a folder that can be written to", path.display())]
     Create {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's reason.
         error: io::Error,
     },
-    /// The file was begun, and is not complete.
+    /// The file was begun, but is not complete.
     #[error("{}: the trace is not whole, some of {packets} packets are missing: {error}; make room, or trace less", path.display())]
     Write {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's reason.
         error: io::Error,
-        /// Packets that were to be written.
+        /// Packets of the run.
         packets: u64,
     },
-    /// No thread.
+    /// The thread could not be started.
     #[error("a thread for the trace: {0}")]
     Thread(io::Error),
 }
 
-/// A trace that is whole.
+/// A complete trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Packets and copies in it.
     pub packets: u64,
 }
 
-/// Writes a trace to one file or several, each in the form that its name asks for.
+/// Writes a trace to one or more files, each in the format of its extension.
 pub struct Writer {
     files: Vec<Output>,
     chronicle: Chronicle,
     packets: u64,
 }
 
-/// A file that a trace is written to. After an error nothing more is written to it.
+/// A file of a trace. After an error nothing more is written to it.
 struct Output {
     path: PathBuf,
     form: Box<dyn Form>,
@@ -184,10 +184,10 @@ impl Output {
 }
 
 impl Writer {
-    /// Makes the files, or empties them. A name's ending decides what the file becomes.
+    /// Creates the files, or empties them. The extension of each name selects its format.
     ///
-    /// `notes` are sentences that stand beneath ladders, such as the parameters of the run. Tables and captures do
-    /// not have them.
+    /// `notes` are sentences for the foot of ladders, such as the parameters of the run. Tables and captures do not
+    /// contain them.
     pub fn create(paths: &[impl AsRef<Path>], notes: &[String]) -> Result<Self, TraceError> {
         let files = paths
             .iter()
@@ -199,7 +199,7 @@ impl Writer {
         })
     }
 
-    /// Writes a sighting. [`Writer::finish`] reports errors.
+    /// Writes a packet record. [`Writer::finish`] reports errors.
     pub fn note(&mut self, sighting: Sighting) {
         self.packets += 1;
         if self.files.iter().any(|file| file.failed.is_none()) {
@@ -216,7 +216,7 @@ impl Writer {
         }
     }
 
-    /// Writes the rest, to each file what can be written. An error means that a file is not complete.
+    /// Writes the rest to all files. An error means that a file is not complete.
     pub fn finish(mut self) -> Result<Written, TraceError> {
         self.chronicle.end();
         self.write_steps();
@@ -231,8 +231,8 @@ impl Writer {
             .map(|()| Written { packets })
     }
 
-    /// Takes sightings as they come, in a thread of its own, which the emulator never waits for.
-    /// What finds the buffer between them full is counted in the run's outcome as unseen.
+    /// Writes packet records as they arrive, in a thread of its own. The emulator never waits for it. Records that find
+    /// the buffer full are counted as unseen in the outcome of the run.
     pub fn follow(self, sightings: Notes<Sighting>) -> Result<Following, TraceError> {
         let thread = Thread::start(sightings, self, Self::note).map_err(TraceError::Thread)?;
         Ok(Following { thread })
@@ -245,7 +245,7 @@ pub struct Following {
 }
 
 impl Following {
-    /// Writes what is still to be written, which is everything once the run has finished.
+    /// Writes the remaining records. The trace is complete once the run has finished.
     pub fn finish(self) -> Result<Written, TraceError> {
         self.thread.finish().finish()
     }

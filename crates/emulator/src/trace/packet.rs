@@ -1,13 +1,13 @@
-//! What the beginning of a packet says: enough of TCP's header to tell what a segment was.
+//! Headers of a recorded packet, as far as they are needed to classify TCP segments.
 //!
-//! Packets are read as they left the link: where bits were flipped, the header may be another
-//! than the sender's, and whoever reads it decides whether to believe it.
+//! Packets are read as they left the link. If bits were flipped, the header may differ from the sender's, and the
+//! reader decides if it is credible.
 
 use etherparse::{LaxIpSlice, TcpOptionElement, TcpSlice, ip_number};
 
 use crate::sighting::Sighting;
 
-/// Largest shift of a window (RFC 7323, section 2.3).
+/// Largest window scale (RFC 7323, section 2.3).
 const LARGEST_SCALE: u8 = 14;
 
 /// A packet by its protocol.
@@ -17,30 +17,30 @@ pub(super) enum Packet {
     Udp,
     /// ICMP or ICMPv6.
     Icmp,
-    /// A part of a larger packet, of whatever protocol.
+    /// A fragment of a packet, of any protocol.
     Fragment,
-    /// Another protocol's.
+    /// Another protocol.
     Other,
     /// Headers that contradict themselves.
     Unreadable,
 }
 
-/// A TCP header, its numbers as they are on the wire.
+/// A TCP header, with its numbers as on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) sequence: u32,
-    /// Where the ACK flag is set.
+    /// Acknowledgement number, if the ACK flag is set.
     pub(super) acknowledgment: Option<u32>,
     /// The lower eight bits: CWR, ECE, URG, ACK, PSH, RST, SYN, FIN.
     pub(super) flags: u8,
     pub(super) window: u16,
     /// Bytes of data.
     pub(super) payload: u32,
-    /// The option of a SYN, whose absence means that no window is scaled.
+    /// Window scale of a SYN. Without the option no window is scaled.
     pub(super) scale: Option<u8>,
-    /// The option of a SYN.
+    /// SACK-permitted option of a SYN.
     pub(super) may_sack: bool,
-    /// Blocks of a selective acknowledgement: first number, and the first one behind.
+    /// SACK blocks: start and end of each.
     pub(super) sack: [Option<(u32, u32)>; 4],
 }
 
@@ -48,7 +48,7 @@ pub(super) const FIN: u8 = 1;
 pub(super) const SYN: u8 = 2;
 pub(super) const RST: u8 = 4;
 
-/// The flags' letters, lowest bit first, as tcpdump has them.
+/// Letters of the flags, lowest bit first, as in tcpdump.
 const LETTERS: [char; 8] = ['F', 'S', 'R', 'P', '.', 'U', 'E', 'W'];
 
 impl Packet {
@@ -74,8 +74,7 @@ impl Packet {
 }
 
 impl Segment {
-    /// Reads the TCP header at the beginning of `payload`, behind `before` bytes of a packet of
-    /// `length`.
+    /// Reads the TCP header at the beginning of `payload`, which follows `before` bytes in a packet of `length` bytes.
     fn read(payload: &[u8], length: u32, before: usize) -> Option<Self> {
         let tcp = TcpSlice::from_slice(payload).ok()?;
         let mut segment = Self {
@@ -107,7 +106,7 @@ impl Segment {
         self.flags & flag != 0
     }
 
-    /// Places that it takes in the stream: SYN and FIN have one each.
+    /// Sequence numbers that it occupies. SYN and FIN occupy one each.
     pub(super) fn length(&self) -> u32 {
         self.payload + u32::from(self.has(SYN)) + u32::from(self.has(FIN))
     }

@@ -33,7 +33,7 @@ const COLUMNS: [&str; 21] = [
     "order",
 ];
 
-/// A file of lines.
+/// A CSV file.
 pub(super) struct Table {
     lines: csv::Writer<File>,
     begun: bool,

@@ -1,4 +1,4 @@
-//! What packets are taken for, from connections played by hand; and files that cannot be written.
+//! Classification of packets, from scripted connections; and files that cannot be written.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,7 +10,7 @@ use posthaste_link::{Fate, Marks};
 use super::hand::Hand;
 use super::*;
 
-/// Up to the reply: handshake and request, 10 ms each way.
+/// A connection up to the reply: handshake and request, 10 ms each way.
 fn opened() -> Hand {
     opened_with(true)
 }
@@ -35,7 +35,7 @@ fn steps(hand: &Hand) -> Vec<Step> {
     std::iter::from_fn(|| chronicle.pop()).collect()
 }
 
-/// `data rto` and so on for each packet of one direction, in the order in which they came.
+/// Labels such as `data rto` of all packets of one direction, in order of arrival.
 fn read(hand: &Hand, direction: posthaste_link::Direction) -> Vec<String> {
     let mut all = Vec::new();
     for step in steps(hand) {
@@ -242,7 +242,7 @@ fn a_damaged_syn_changes_nothing_that_was_agreed_on() {
     assert_eq!(read.last().unwrap(), "data rto-or-probe", "{read:?}");
 }
 
-/// Connection 0 is opened and falls silent; 5,000 others come and are reset, one a second.
+/// Connection 0 is opened and falls silent. 5,000 others come and are reset, one a second.
 #[test]
 fn connections_that_are_over_are_forgotten() {
     let mut chronicle = Chronicle::new();
@@ -372,7 +372,7 @@ fn the_capture_holds_each_packet_before_and_after() {
     );
 }
 
-/// A file of this name that has no room.
+/// A file of this name on a full device.
 fn full(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
     std::os::unix::fs::symlink("/dev/full", &path).expect("a link");

@@ -1,26 +1,26 @@
-//! What a packet was: a segment of TCP, or one of which less is told.
+//! Kinds of packets: TCP segments, and packets with less detail.
 
 use posthaste_tcp::trace::Kind;
 
-/// What a packet was.
+/// Kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum What {
-    /// A segment of TCP.
+    /// A TCP segment.
     Segment(Kind),
-    /// A datagram.
+    /// A UDP datagram.
     Udp,
-    /// A message of ICMP or ICMPv6.
+    /// An ICMP or ICMPv6 message.
     Icmp,
-    /// A part of a larger packet.
+    /// A fragment of a packet.
     Fragment,
-    /// Of another protocol.
+    /// Another protocol.
     Other,
-    /// Its header cannot be read, or was damaged by the link so that it does not fit.
+    /// An unreadable header, or one that the link damaged so that it no longer fits the connection.
     Unreadable,
 }
 
 impl What {
-    /// The name in traces.
+    /// Name in traces.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Segment(kind) => kind.name(),

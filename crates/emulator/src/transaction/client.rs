@@ -1,4 +1,4 @@
-//! The client: begins transactions, so many at a time, and sees how each ends.
+//! The client: begins transactions, a limited number at a time, and notes the end of each.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -20,16 +20,16 @@ use super::{Course, Ended, Transaction};
 use crate::clock::Clock;
 use crate::{Addresses, Host};
 
-/// How soon a stop is seen.
+/// Maximum time until a stop is noticed.
 const GLANCE: Span = Span::from_millis(50);
 
-/// A client that runs transactions in a thread of its own; dropping it gives them up.
+/// A client that runs transactions in a thread of its own. Dropping it stops them.
 pub struct Client {
     news: Arc<News>,
     thread: Option<JoinHandle<Result<Vec<Ended>, Errno>>>,
 }
 
-/// What client and caller tell each other.
+/// State shared by client and caller.
 #[derive(Default)]
 struct News {
     stop: AtomicBool,
@@ -63,22 +63,22 @@ impl Client {
         }
     }
 
-    /// How many have ended, in whichever way.
+    /// Transactions that have ended, successfully or not.
     pub fn over(&self) -> usize {
         self.news.over.load(Ordering::Relaxed)
     }
 
-    /// Whether there is nothing more to wait for.
+    /// True once the thread has ended.
     pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Begins no more, and gives up those under way.
+    /// Begins no more transactions, and stops those under way.
     pub fn stop(&self) {
         self.news.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Waits for all of them; how each ended, in the order in which they were given.
+    /// Waits for all transactions. Returns the end of each, in the given order.
     pub fn finish(mut self) -> Result<Vec<Ended>, Errno> {
         let thread = self.thread.take().expect("finished only once");
         match thread.join() {
@@ -100,21 +100,21 @@ struct Running {
     to: SocketAddr,
     transactions: Vec<Transaction>,
     course: Course,
-    /// The next one to begin, and when.
+    /// Next transaction to begin, and its start time.
     next: usize,
     next_start: Instant,
     over: usize,
     ended: Vec<Ended>,
     poll: Poll,
     connections: Slab<Connection>,
-    /// Of transactions, by their index.
+    /// Timeouts of transactions, by their index.
     timeouts: Timers,
 }
 
 struct Connection {
     socket: OwnedFd,
     transaction: usize,
-    /// Bytes of the reply that have come; none before the request was sent.
+    /// Bytes of the reply received so far; `None` before the request was sent.
     got: Option<u32>,
 }
 
@@ -224,7 +224,7 @@ impl Running {
         self.settle(connection.transaction, ended);
     }
 
-    /// Gives up a transaction that is still under way.
+    /// Stops a transaction that is still under way.
     fn time_out(&mut self, transaction: usize) {
         let slot = self
             .connections
@@ -243,7 +243,7 @@ impl Running {
     }
 }
 
-/// Sends a request, which is shorter than what the kernel takes at once.
+/// Sends a request. The kernel takes a request of this size at once.
 fn send(socket: &OwnedFd, request: &[u8]) -> Result<(), Errno> {
     sockopt::socket_error(socket)??;
     match net::send(socket, request, SendFlags::NOSIGNAL)? {
@@ -252,7 +252,7 @@ fn send(socket: &OwnedFd, request: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// Reads what is there; whether that was the end.
+/// Reads all available data. Returns true at the end of the stream.
 fn receive(socket: &OwnedFd, got: &mut u32) -> Result<bool, Errno> {
     let mut buffer = [0; 16 << 10];
     loop {

@@ -1,16 +1,16 @@
-//! What a request says of itself in its first bytes.
+//! Format of a request: its first bytes describe the transaction.
 
 use posthaste_units::Span;
 
 use super::Transaction;
 
-/// Bytes that a request has at least.
+/// Minimum length of a request in bytes.
 pub const SHORTEST: u32 = LENGTH as u32;
 
-/// Bytes of an order.
+/// Bytes of an `Order`.
 pub(super) const LENGTH: usize = 24;
 
-/// What the server is to do with a request.
+/// Instructions for the server in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Order {
     /// Bytes of the whole request.
@@ -38,7 +38,7 @@ impl Order {
     }
 }
 
-/// A request, whole.
+/// A whole request.
 pub(super) fn request(of: &Transaction) -> Vec<u8> {
     let sizes = u64::from(of.request) << 32 | u64::from(of.reply);
     let words = [sizes, of.processing.as_nanos(), u64::from(of.fin_on_data)];

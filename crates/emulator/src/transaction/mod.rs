@@ -1,9 +1,8 @@
-//! Transactions over plain TCP: a request, a pause for processing, a reply, a connection for each.
+//! Transactions over plain TCP: a request, processing time and a reply, on a connection of its own.
 //!
-//! This is the workload of the packet-loss study, without HTTP, so that every byte is accounted for:
-//! requests and replies have exactly the length they are to have. The client says in the first bytes
-//! of a request what it wants; the rest is filling. What a transaction took is read from what the
-//! emulator saw of its packets; here is only whether it ended well.
+//! This is the workload of the packet-loss study without HTTP, so that requests and replies have exactly the given
+//! lengths. The first bytes of a request hold the instructions for the server; the rest is padding. Response times are
+//! read from packet records. This module reports only the end of each transaction.
 
 mod client;
 mod message;
@@ -20,48 +19,48 @@ pub use client::Client;
 pub use message::SHORTEST;
 pub use server::Server;
 
-/// One request and its reply.
+/// A request and its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transaction {
-    /// The client's port: unique among those under way, so that a link can know its connection by it.
+    /// Port of the client. It is unique among the transactions under way, so that a link can identify the connection.
     pub port: u16,
-    /// Bytes of the request, [`SHORTEST`] at least.
+    /// Bytes of the request, at least [`SHORTEST`].
     pub request: u32,
     /// Bytes of the reply.
     pub reply: u32,
-    /// From the request's last byte to the reply's first, at the server.
+    /// Time at the server from the request's last byte to the reply's first.
     pub processing: Span,
-    /// Whether the server's FIN is to ride on the last segment whatever the window allows (TCP_CORK).
+    /// Sends the server's FIN on the last segment, regardless of the window (TCP_CORK).
     pub fin_on_data: bool,
 }
 
-/// How many transactions there may be at a time, and how they follow one another.
+/// Concurrency and pacing of transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Course {
-    /// Connections under way at most.
+    /// Maximum number of connections under way.
     pub at_once: usize,
-    /// From one start to the next at least, so that they do not march in step.
+    /// Minimum time between two starts, so that transactions do not synchronise.
     pub spacing: Span,
-    /// After so long a transaction has failed.
+    /// Time limit of a transaction.
     pub timeout: Span,
 }
 
-/// How a transaction ended.
+/// End of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The whole reply came, and then the end of the connection.
+    /// The whole reply arrived, then the end of the connection.
     Well,
-    /// The connection ended after so many bytes of the reply.
+    /// The connection ended after this number of bytes, other than the reply's length.
     Short(u32),
-    /// The kernel ended it.
+    /// The kernel reported an error.
     Failed(Errno),
-    /// Its time was over.
+    /// The time limit was exceeded.
     TimedOut,
-    /// Not begun, or given up, since the run was stopped.
+    /// Not begun, or given up, because the run was stopped.
     Stopped,
 }
 
-/// Where servers of transactions listen.
+/// Address of a server of transactions.
 pub fn address(of: crate::Addresses) -> SocketAddr {
     SocketAddr::from((of.v4, 7777))
 }

@@ -1,4 +1,4 @@
-//! Waiting for many sockets and for a time, by one thread.
+//! Waiting for many sockets and a due time in one thread, with epoll.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -6,10 +6,10 @@ use posthaste_units::{Instant, Span};
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 
-/// Reports taken at once.
+/// Maximum number of events read at once.
 const BATCH: usize = 256;
 
-/// Sockets and the tokens by which they are reported.
+/// Sockets with the tokens that identify them.
 pub(super) struct Poll {
     epoll: OwnedFd,
     reports: Vec<epoll::Event>,
@@ -23,7 +23,7 @@ impl Poll {
         })
     }
 
-    /// Reports `socket` under `token` while it is as `flags` say, until it is closed.
+    /// Reports `socket` under `token` while it is in the state of `flags`, until it is closed.
     pub(super) fn add(
         &self,
         socket: impl AsFd,
@@ -33,7 +33,7 @@ impl Poll {
         epoll::add(&self.epoll, socket, epoll::EventData::new_u64(token), flags)
     }
 
-    /// Reports it for something else from now on.
+    /// Changes the state in which a socket is reported.
     pub(super) fn change(
         &self,
         socket: impl AsFd,
@@ -43,7 +43,7 @@ impl Poll {
         epoll::modify(&self.epoll, socket, epoll::EventData::new_u64(token), flags)
     }
 
-    /// The tokens of those that are ready; waits for one until `due`, or `longest` where that is sooner.
+    /// Tokens of ready sockets. Waits for one until `due`, for at most `longest`.
     pub(super) fn wait(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! The server: reads a request, waits as long as processing is to take, replies and closes.
+//! The server: reads a request, waits for the processing time, replies and closes.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -17,23 +17,23 @@ use super::timers::Timers;
 use crate::Host;
 use crate::clock::Clock;
 
-/// Connections that wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 4096;
-/// How soon a stop is seen.
+/// Maximum time until a stop is noticed.
 const GLANCE: Span = Span::from_millis(50);
-/// The token of the listening socket; connections have their slots.
+/// Token of the listening socket. Connections use their slots.
 const DOOR: u64 = u64::MAX;
-/// What replies are filled with, and read into.
+/// Padding of replies, and size of the read buffer.
 const FILLING: [u8; 16 << 10] = [b'.'; 16 << 10];
 
-/// A server of transactions in a thread of its own; dropping it ends it.
+/// A server of transactions in a thread of its own. Dropping it ends the thread.
 pub struct Server {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<(), Errno>>>,
 }
 
 impl Server {
-    /// Listens at `host`, at [`address`](super::address); when this returns, connections are accepted.
+    /// Listens on `host` at [`address`](super::address). Connections are accepted when this returns.
     pub fn start(host: &Host) -> Result<Self, Errno> {
         let address = super::address(host.addresses());
         let listener = host.run(move || {
@@ -62,13 +62,13 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // Whoever used it has seen by its transactions whether it worked.
+            // A failure has shown in the transactions.
             let _ = thread.join();
         }
     }
 }
 
-/// A socket that never waits.
+/// A non-blocking socket.
 pub(super) fn tcp_socket() -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
@@ -88,13 +88,13 @@ struct Connection {
 }
 
 enum State {
-    /// So many bytes of the request have come; its beginning is kept.
+    /// Bytes of the request received, and its beginning.
     Reading {
         got: u32,
         head: [u8; LENGTH],
     },
     Processing(Order),
-    /// So many bytes of the reply are left.
+    /// Bytes of the reply left to send.
     Replying(u32),
 }
 
@@ -145,14 +145,14 @@ impl Serving {
         }
     }
 
-    /// Goes on with a connection that can be read or written; one that has failed is closed.
+    /// Continues a connection that is readable or writable. A failed one is closed.
     fn turn(&mut self, slot: usize) {
         let Some(connection) = self.connections.get_mut(slot) else {
             return;
         };
         let went = match &mut connection.state {
             State::Reading { got, head } => read(&connection.socket, got, head),
-            // Its end was reported: there is nobody to reply to.
+            // Its end was reported, so the reply has no receiver.
             State::Processing(_) => Err(Errno::CONNRESET),
             State::Replying(left) => match write(&connection.socket, left) {
                 Ok(()) if *left == 0 => Err(Errno::AGAIN),
@@ -162,7 +162,7 @@ impl Serving {
         match went {
             Ok(None) => {}
             Ok(Some(order)) => self.process(slot, order),
-            // Closing sends the FIN, behind the reply or on its last segment.
+            // Closing sends the FIN, after the reply or on its last segment.
             Err(_) => drop(self.connections.remove(slot)),
         }
     }
@@ -187,7 +187,7 @@ impl Serving {
         let State::Processing(order) = connection.state else {
             return;
         };
-        // A failure here is a failure of the connection, which writing will report.
+        // A failure here is one of the connection. Writing will report it.
         let _ = sockopt::set_tcp_cork(&connection.socket, order.fin_on_data);
         connection.state = State::Replying(order.reply);
         let _ = self
@@ -197,7 +197,7 @@ impl Serving {
     }
 }
 
-/// Reads what is there; the order, once the request is whole.
+/// Reads all available data. Returns the instructions once the request is complete.
 fn read(socket: &OwnedFd, got: &mut u32, head: &mut [u8; LENGTH]) -> Result<Option<Order>, Errno> {
     let mut buffer = FILLING;
     loop {
@@ -221,7 +221,7 @@ fn read(socket: &OwnedFd, got: &mut u32, head: &mut [u8; LENGTH]) -> Result<Opti
     }
 }
 
-/// Writes as much as the kernel takes.
+/// Writes as much as the kernel accepts.
 fn write(socket: &OwnedFd, left: &mut u32) -> Result<(), Errno> {
     while *left > 0 {
         let next = (*left as usize).min(FILLING.len());

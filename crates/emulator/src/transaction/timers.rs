@@ -1,11 +1,11 @@
-//! When something is to happen to which connection, earliest first.
+//! Due times, earliest first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use posthaste_units::Instant;
 
-/// Due times of connections, named by a token; what is no longer wanted is for the caller to know.
+/// Due times with tokens. There is no cancellation: the caller ignores obsolete ones.
 #[derive(Default)]
 pub(super) struct Timers(BinaryHeap<Reverse<(Instant, u64)>>);
 
@@ -18,7 +18,7 @@ impl Timers {
         self.0.peek().map(|Reverse((due, _))| *due)
     }
 
-    /// One whose time has come.
+    /// The next token that is due.
     pub(super) fn take(&mut self, now: Instant) -> Option<u64> {
         let due = self.next_due().is_some_and(|due| due <= now);
         let Reverse((_, token)) = if due { self.0.pop()? } else { return None };

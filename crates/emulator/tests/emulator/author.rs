@@ -1,4 +1,4 @@
-//! The paper's first service on its slowest line, without loss: a time that can be computed.
+//! The paper's first service on its slowest link, without loss: a time that can be computed.
 
 use posthaste_emulator::transaction::{Client, Course, Ended, Server, Transaction};
 use posthaste_emulator::{SERVER, response};
@@ -10,19 +10,19 @@ use crate::inside::{delay, emulation, expect_once, held};
 const REQUEST: u32 = 1438;
 const REPLY: u32 = 12_974;
 const BIT_RATE: u64 = 300_000;
-/// IPv4 and TCP with time stamps.
+/// IPv4 and TCP headers with time stamps.
 const HEADERS: u64 = 52;
 const SEGMENT: u64 = 1448;
-/// Busy machines spoil some transactions; what is asked for is that the emulation is right.
+/// Busy machines delay some transactions. The quickest must match.
 const TRANSACTIONS: u16 = 10;
-/// Beside what is computed.
+/// Maximum difference from the computed time.
 const TOLERANCE: Span = Span::from_micros(500);
 
 pub(crate) fn lossless() {
     expect_once(transactions);
 }
 
-/// Some transactions, and whether the quickest took what is computed.
+/// Runs the transactions, and compares the quickest with the computed time.
 fn transactions() -> Result<(), String> {
     let plan = Plan {
         bandwidth: BitRate::per_second(BIT_RATE),
@@ -60,8 +60,8 @@ fn transactions() -> Result<(), String> {
             .iter()
             .all(|response| response.reply == u64::from(REPLY))
     );
-    // What the server's program takes is its own; what the client's takes passes while its ACK is on
-    // the line, which the request then need not wait for.
+    // The server's processing time is subtracted. The client's passes while its ACK is on the line, so that the request
+    // does not wait for it.
     let network = responses
         .iter()
         .map(|response| response.time.total().saturating_sub(response.time.t_proc));
@@ -73,8 +73,8 @@ fn transactions() -> Result<(), String> {
     })
 }
 
-/// SYN and SYN-ACK, the ACK that the request follows at once, the request, and the reply whose
-/// segments all go at once into an initial window of ten.
+/// SYN and SYN-ACK, the ACK that the request follows at once, the request, and the reply whose segments all fit into an
+/// initial window of ten.
 fn computed() -> Span {
     let (request, reply) = (u64::from(REQUEST), u64::from(REPLY));
     let segments = reply.div_ceil(SEGMENT);

@@ -1,9 +1,9 @@
-//! The duplicate-ACK agent against this kernel's sender, by the sender's own counters.
+//! The duplicate-ACK agent against this kernel's sender, judged by the sender's own counters.
 //!
-//! A sender without SACK believes at most one duplicate less than it has packets out: after a
-//! single loss among a reply's last three packets that is never three, so the agent's duplicates
-//! are taken for reordering and nothing is gained. With two losses and four packets out, they make
-//! it send again at once. A sender with SACK does not count duplicates at all.
+//! A sender without SACK accepts at most one duplicate less than it has packets outstanding. After a single loss among
+//! a reply's last three packets that is never three, so it takes the agent's duplicates for reordering and nothing is
+//! gained. With two losses and four packets outstanding, they make it retransmit at once. A sender with SACK does not
+//! count duplicates at all.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -21,36 +21,36 @@ use crate::inside::{delay, patterned, servers};
 const REQUEST: usize = 1438;
 const REPLY: usize = 12_974;
 const PROCESSING: Duration = Duration::from_millis(200);
-/// At a time, each on a link of its own.
+/// Concurrent connections, each on a link of its own.
 const CONNECTIONS: usize = 5;
 
-/// How the kernels are set, and when the server's FIN is sent.
+/// Settings of the kernels, and the packet of the server's FIN.
 #[derive(Clone, Copy)]
 struct Kernel {
     sack: bool,
     route: &'static str,
-    /// On the last data packet, whatever the window allows.
+    /// Sends the FIN on the last data packet, regardless of the window.
     fin_on_data: bool,
 }
 
-/// Reno without SACK and with a window of three, as in the paper's time.
+/// Reno without SACK and with an initial window of three, as at the time of the paper.
 const OLD: Kernel = Kernel {
     sack: false,
     route: "congctl reno initcwnd 3",
     fin_on_data: false,
 };
 
-/// As it is built.
+/// The kernel's defaults.
 const TODAY: Kernel = Kernel {
     sack: true,
     route: "congctl cubic",
     fin_on_data: true,
 };
 
-/// What became of the transactions of one kind.
+/// Results of the transactions of one kind.
 #[derive(Debug)]
 struct Figures {
-    /// To the last byte, sorted.
+    /// Times to the last byte, sorted.
     times: Vec<Duration>,
     agent: Option<Counters>,
     /// TcpExt counters of the server's kernel.
@@ -65,7 +65,7 @@ impl Figures {
     }
 }
 
-/// Transactions that lose these packets of the server's, with an agent or without.
+/// Runs transactions that lose these packets of the server's, with an agent or without.
 fn transactions(kernel: Kernel, lost: &str, agent: Option<Settings>) -> Figures {
     let plan = Plan {
         bandwidth: BitRate::per_second(300_000),
@@ -148,7 +148,7 @@ fn answer(mut stream: TcpStream, fin_on_data: bool) {
         .expect("corked");
     stream.write_all(&[b'r'; REPLY]).expect("replied");
     stream.shutdown(Shutdown::Write).expect("closed");
-    // Until the client has closed as well, so that its counters are complete.
+    // Waits until the client has closed as well, so that its counters are complete.
     let _ = stream.read(&mut [0]);
 }
 
@@ -161,14 +161,14 @@ fn counter(netstat: &str, name: &str) -> u64 {
     value.expect("a value").parse().expect("a number")
 }
 
-/// Both ways of one case, at the same time.
+/// Both variants of one case, at the same time.
 fn without_and_with(kernel: Kernel, lost: &'static str) -> [Figures; 2] {
     let without = std::thread::spawn(move || transactions(kernel, lost, None));
     let with = transactions(kernel, lost, Some(Settings::default()));
     [without.join().expect("transactions"), with]
 }
 
-/// One lost before the last: two duplicates are added, believed by half, and of no use.
+/// One loss before the last packet: two duplicates are added. The sender accepts half of them, without effect.
 pub(crate) fn one_loss() {
     let [without, with] = without_and_with(OLD, "10");
     let agent = with.agent.expect("there was one");
@@ -182,7 +182,7 @@ pub(crate) fn one_loss() {
     );
 }
 
-/// Two lost of the last four: the third duplicate is the agent's.
+/// Two losses among the last four: the agent sends the third duplicate.
 pub(crate) fn two_losses() {
     let [without, with] = without_and_with(OLD, "8, 9");
     let agent = with.agent.expect("there was one");
@@ -192,7 +192,7 @@ pub(crate) fn two_losses() {
     assert!(with.median() < without.median(), "{with:?} {without:?}");
 }
 
-/// With SACK, the sender learns what is missing from SACK blocks and not from their number.
+/// With SACK, the sender learns of losses from SACK blocks and not from their number.
 pub(crate) fn sack() {
     let [without, with] = without_and_with(TODAY, "8, 9");
     let agent = with.agent.expect("there was one");

@@ -1,4 +1,4 @@
-//! Packets of each protocol reach the other end, and take the time that they should.
+//! Packets of each protocol reach the other end, after the expected time.
 
 use std::io::Read as _;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
@@ -48,7 +48,7 @@ pub(crate) fn tcp() {
     finish(running);
 }
 
-/// Sends a datagram of that size to each version's server, which sends it back.
+/// Sends a datagram of that size to the server of each IP version, and receives it back.
 fn datagrams(running: &Running, size: usize) {
     for address in servers() {
         let bind = move || UdpSocket::bind((address, 0)).expect("a free port");

@@ -1,4 +1,4 @@
-//! Hosts are set as they were asked to be, or say why not.
+//! Hosts have the requested settings, or report the reason.
 
 use std::io::Read as _;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use crate::inside::{
     Service, delay, emulation, expect_once, held, patterned, seen, servers, tcp, transact,
 };
 
-/// What a connection from the client runs with.
+/// Congestion control of a connection from the client.
 fn congestion_control(running: &Running) -> String {
     let listen = || TcpListener::bind((SERVER.v4, 80)).expect("a free port");
     let listener = running.server.run(listen);
@@ -71,7 +71,7 @@ pub(crate) fn initial_window() {
     assert_eq!(at_once.count(), 3);
 }
 
-/// The only segment of a reply is lost: what comes again comes after the timeout.
+/// The only segment of a reply is lost, so its retransmission comes after the timeout.
 pub(crate) fn smallest_timeout() {
     let silence = |route: &str| {
         let setup = Setup {
@@ -164,7 +164,7 @@ pub(crate) fn panics() {
     let at = listener.local_addr().expect("bound");
     let stream = running.client.run(move || TcpStream::connect(at));
     drop(running);
-    // Everything is gone, and nobody hangs: what is left of the connection leads nowhere.
+    // Everything has ended without a hang. The rest of the connection leads nowhere.
     let mut stream = stream.expect("connected");
     let timeout = Some(Duration::from_millis(50));
     stream.set_read_timeout(timeout).expect("a timeout");

@@ -1,4 +1,4 @@
-//! What the tests do inside: connections between two hosts, and the headers of what was seen.
+//! Helpers of the tests: connections between two hosts, and the headers of recorded packets.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -11,10 +11,10 @@ use posthaste_link::pattern::Pattern;
 use posthaste_link::{Direction, Plan};
 use posthaste_units::Span;
 
-/// Tries of what a machine that stands still can spoil.
+/// Attempts at a test that a stalled machine can spoil.
 const TRIES: u32 = 10;
 
-/// Fails unless one of some tries succeeds: a busy machine spoils what is measured, but not each time.
+/// Fails unless one of several attempts succeeds. A busy machine spoils measurements, but not each time.
 pub(crate) fn expect_once(mut attempt: impl FnMut() -> Result<(), String>) {
     for number in 1..=TRIES {
         match attempt() {
@@ -25,12 +25,12 @@ pub(crate) fn expect_once(mut attempt: impl FnMut() -> Result<(), String>) {
     panic!("none of {TRIES} tries succeeded");
 }
 
-/// `Ok` where it `holds`.
+/// `Ok` if `holds`, or else the error `words`.
 pub(crate) fn held(holds: bool, words: impl FnOnce() -> String) -> Result<(), String> {
     holds.then_some(()).ok_or_else(words)
 }
 
-/// A link that only delays.
+/// A link with a delay only.
 pub(crate) fn delay(ms: u64) -> Plan {
     Plan {
         delay: Span::from_millis(ms),
@@ -38,7 +38,7 @@ pub(crate) fn delay(ms: u64) -> Plan {
     }
 }
 
-/// An emulation with the same plan in both directions and all sightings kept.
+/// An emulation with the same plan in both directions and all packet records kept.
 pub(crate) fn emulation(plan: Plan) -> Emulation {
     let plan = Arc::new(plan);
     Emulation::new(plan.clone(), plan)
@@ -46,7 +46,7 @@ pub(crate) fn emulation(plan: Plan) -> Emulation {
         .sightings(1 << 16)
 }
 
-/// The plan of each direction with what the pattern says for it.
+/// The plan of each direction with its part of the pattern.
 pub(crate) fn patterned(plan: &Plan, pattern: &str) -> [Arc<Plan>; 2] {
     let pattern = Pattern::parse(pattern).expect("a pattern");
     Direction::BOTH.map(|direction| {
@@ -57,8 +57,8 @@ pub(crate) fn patterned(plan: &Plan, pattern: &str) -> [Arc<Plan>; 2] {
     })
 }
 
-/// A service on the server's end that answers each connection with so many bytes, some time
-/// after so many have come; for so many connections, one after the other or all at once.
+/// A service on the server's end. It answers each connection with `reply` bytes, `processing` after `request` bytes
+/// have arrived; for a number of connections, one after the other or all at once.
 pub(crate) struct Service {
     pub(crate) request: usize,
     pub(crate) reply: usize,
@@ -67,7 +67,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Listens at `address`; the handle ends with the last connection.
+    /// Listens at `address`. The thread ends with the last connection.
     pub(crate) fn start(self, running: &Running, address: IpAddr) -> (SocketAddr, JoinHandle<()>) {
         let bind = move || TcpListener::bind((address, 0)).expect("a free port");
         let listener = running.server.run(bind);
@@ -95,7 +95,7 @@ fn answer(mut stream: TcpStream, request: usize, processing: Duration, reply: us
     stream.write_all(&vec![b'r'; reply]).expect("replied");
 }
 
-/// One transaction on a connection of its own, to the last byte of the reply.
+/// Runs one transaction on a connection of its own, to the last byte of the reply.
 pub(crate) fn transact(at: SocketAddr, request: usize, reply: usize) -> Duration {
     let start = Instant::now();
     let mut stream = TcpStream::connect(at).expect("connected");
@@ -108,12 +108,12 @@ pub(crate) fn transact(at: SocketAddr, request: usize, reply: usize) -> Duration
     taken
 }
 
-/// The server's address of both versions.
+/// The server's addresses of both IP versions.
 pub(crate) fn servers() -> [IpAddr; 2] {
     SERVER.both()
 }
 
-/// All sightings of a run that has nothing more to say.
+/// All packet records of a finished run.
 pub(crate) fn seen(running: &Running) -> Vec<Sighting> {
     let sightings = running.sightings.as_ref().expect("they were asked for");
     let mut all: Vec<Sighting> = sightings.drain().collect();
@@ -128,16 +128,16 @@ pub(crate) fn seen(running: &Running) -> Vec<Sighting> {
     }
 }
 
-/// The part of a TCP header that tests look at.
+/// The part of a TCP header that the tests read.
 pub(crate) struct Tcp {
     pub(crate) sequence: u32,
-    /// Bytes of the stream, SYN and FIN counted.
+    /// Sequence numbers that it occupies, SYN and FIN counted.
     pub(crate) length: u32,
     /// Bytes of payload.
     pub(crate) payload: u32,
 }
 
-/// Reads the TCP header of an IPv4 packet of which the beginning is there.
+/// Reads the TCP header of an IPv4 packet from its first bytes.
 pub(crate) fn tcp(sighting: &Sighting) -> Tcp {
     let head = sighting.head();
     let start = usize::from(head[0] & 0x0f) * 4;

@@ -1,4 +1,4 @@
-//! Whose link it is, and what the emulator says of its own lateness.
+//! Sharing of links, and the emulator's report of its own lateness.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ fn start(sharing: Sharing) -> (Running, SocketAddr, Duration) {
     (running, at, alone)
 }
 
-/// How long some transactions take that begin together.
+/// Time of several concurrent transactions.
 fn together(running: &Running, at: SocketAddr) -> Duration {
     let start = Instant::now();
     let clients: Vec<_> = (0..AT_ONCE)
@@ -65,7 +65,7 @@ pub(crate) fn shared() {
     });
 }
 
-/// The verdict comes from what was measured, so a histogram that says late must be called late.
+/// The verdict follows from the measured lateness, so a late histogram must give a late verdict.
 pub(crate) fn late() {
     let running = emulation(delay(1)).start().expect("an emulation");
     let mut outcome = running.finish().expect("an outcome");

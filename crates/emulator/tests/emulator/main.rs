@@ -1,8 +1,7 @@
-//! The emulator between two real kernels, judged by what those count and by what they receive.
+//! The emulator between two real kernels, judged by their counters and by the received data.
 //!
-//! Needs root or user namespaces; where a kernel forbids both, every test is reported as ignored
-//! and the reason is printed. The harness is not the usual one, since a user namespace must be
-//! entered before the first thread starts.
+//! Needs root or user namespaces. If a kernel forbids both, every test is reported as ignored, and the reason is
+//! printed. The harness is not the usual one, since a user namespace must be entered before the first thread starts.
 
 mod author;
 mod duplicate_acks;
@@ -23,7 +22,7 @@ use std::process::{Command, ExitCode};
 use libtest_mimic::{Arguments, Failed, Trial};
 use posthaste_emulator::namespace;
 
-/// An ordinary user: "nobody" everywhere.
+/// An ordinary user: "nobody" on all systems.
 const NOBODY: u32 = 65_534;
 
 fn main() -> ExitCode {
@@ -43,7 +42,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// All of them, but for those that only root can run.
+/// All tests except those that only root can run.
 fn trials() -> Vec<Trial> {
     vec![
         trial("tcp_passes_in_both_versions", echo::tcp),
@@ -110,7 +109,7 @@ fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Whether nothing may be skipped.
+/// True if no test may be skipped.
 fn in_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| value == "true")
 }

@@ -1,5 +1,5 @@
-//! Exactly the packets that a pattern names are lost: by our own trace, by a trace of the
-//! receiver's kernel, and by the sender's counters.
+//! Exactly the packets of a pattern are lost, according to our own trace, a trace of the receiver's kernel, and the
+//! sender's counters.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -16,10 +16,10 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::inside::{Service, delay, patterned, seen, servers, tcp, transact};
 
 const CONNECTIONS: usize = 40;
-/// What the capture's buffer has room for, which is small for an ordinary user.
+/// Limited by the capture's buffer, which is small for an ordinary user.
 const AT_ONCE: usize = 4;
 const REPLY: usize = 30_000;
-/// Enough to tell one packet from another: both headers' fixed parts.
+/// Enough bytes to distinguish packets: the fixed parts of both headers.
 const COMPARED: usize = 40;
 
 pub(crate) fn drop_8() {
@@ -84,7 +84,7 @@ pub(crate) fn drop_8() {
     assert!(repeated >= CONNECTIONS as u64);
 }
 
-/// A client that uses its port again at once has another connection, with an eighth packet of its own.
+/// A client that reuses its port at once has another connection, with an eighth packet of its own.
 pub(crate) fn same_ports() {
     let [up, down] = patterned(&delay(5), "posthaste pattern 1\ndown drop 8\nend\n");
     let emulation = Emulation::new(up, down).real_time(true);
@@ -102,7 +102,7 @@ pub(crate) fn same_ports() {
         let own = SocketAddr::from(([0; 4], 40_000));
         socket.bind(&own.into()).expect("the same port");
         socket.connect(&at.into()).expect("connected");
-        // It ends with a RST, which leaves nothing of it behind.
+        // The connection ends with a RST, and so leaves no state behind.
         socket.set_linger(Some(Duration::ZERO)).expect("a setting");
         let mut stream = TcpStream::from(socket);
         stream.write_all(&[b'q'; 10]).expect("sent");
@@ -116,7 +116,7 @@ pub(crate) fn same_ports() {
     assert_eq!(outcome.down.link.dropped(Reason::Pattern).packets, 2);
 }
 
-/// Segments of the server that begin before the end of what it had sent already.
+/// Segments of the server that begin before the end of the data already sent.
 fn repeated(seen: &[Sighting], at: SocketAddr) -> u64 {
     let mut ends: HashMap<u64, u32> = HashMap::new();
     let mut repeated = 0;
@@ -142,7 +142,7 @@ fn repeated(seen: &[Sighting], at: SocketAddr) -> u64 {
     repeated
 }
 
-/// The client's own kernel, asked for every IPv4 packet that it receives.
+/// A capture of every IPv4 packet that the client's kernel receives.
 struct Capture {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Vec<Vec<u8>>>,

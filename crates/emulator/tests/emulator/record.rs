@@ -1,4 +1,4 @@
-//! What was pushed into the links in real time replays, in virtual time, to the same decisions.
+//! The inputs of a real-time run replay, in virtual time, to the same decisions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::inside::{Service, delay, emulation, seen, servers, transact};
 const SEED: Seed = Seed(42);
 const REPLY: usize = 40_000;
 
-/// Which packet: direction, connection, position, copy.
+/// Identity of a packet: direction, connection, position, copy.
 type Which = (Direction, u64, u64, u32);
 
 pub(crate) fn replays() {

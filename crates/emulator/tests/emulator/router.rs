@@ -1,4 +1,4 @@
-//! A DiffServ router between real kernels: what each class gets of the line, by the link's own time.
+//! A DiffServ router between real kernels: the bandwidth of each class, in the link's own time.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -13,13 +13,13 @@ use socket2::SockRef;
 
 use crate::inside::{emulation, seen, servers};
 
-/// Bytes a second of the line.
+/// Bandwidth of the link in bytes a second.
 const LINE: f64 = 1_030_000.0;
-/// How long each sender sends; what counts lies in the last part of it.
+/// Sending time of each sender. Only a late part of it counts.
 const SENDING: Duration = Duration::from_secs(5);
 const WINDOW: (Span, Span) = (Span::from_millis(2000), Span::from_millis(4500));
 
-/// Who sends, from the client to a port of the server's that nobody else sends to.
+/// A sender from the client to a server port of its own.
 struct Sender {
     tcp: bool,
     /// IPv6 instead of IPv4.
@@ -54,7 +54,7 @@ fn plan(classes: [&str; 2]) -> Plan {
     plan
 }
 
-/// Bytes a second of each sender while all send, of IP packets that passed the link.
+/// Bytes of IP packets a second that passed the link for each sender, while all send.
 fn rates(plan: Plan, edge: Vec<EdgeRule>, senders: &[Sender]) -> Vec<f64> {
     let emulation = emulation(plan).sharing(Sharing::Whole).edge(edge);
     let running = emulation.start().expect("an emulation");
@@ -87,7 +87,7 @@ fn rates(plan: Plan, edge: Vec<EdgeRule>, senders: &[Sender]) -> Vec<f64> {
     rates
 }
 
-/// Starts a sender and who receives from it; returns the port.
+/// Starts a sender and its receiver. Returns the port.
 fn start(running: &Running, sender: &Sender) -> (u16, thread::JoinHandle<()>) {
     let (v6, dscp) = (sender.v6, sender.dscp);
     let address = servers()[usize::from(v6)];
@@ -98,12 +98,12 @@ fn start(running: &Running, sender: &Sender) -> (u16, thread::JoinHandle<()>) {
         running.server.spawn(move || {
             let (mut stream, _) = listener.accept().expect("a connection");
             let mut bytes = vec![0; 1 << 16];
-            // It ends with the emulation at the latest.
+            // Ends with the emulation at the latest.
             while stream.read(&mut bytes).is_ok_and(|read| read > 0) {}
         });
         (at.port(), running.client.spawn(move || write(at, dscp)))
     } else {
-        // Nobody listens: what counts is what passes the link.
+        // There is no receiver: packets count when they pass the link.
         let port = 9000 + u16::from(dscp.get());
         let at = SocketAddr::new(address, port);
         (port, running.client.spawn(move || send(at, dscp)))
@@ -125,12 +125,12 @@ fn write(to: SocketAddr, dscp: Dscp) {
     stream.set_write_timeout(patience).expect("a timeout");
     let (start, bytes) = (Instant::now(), vec![7; 1 << 14]);
     while start.elapsed() < SENDING {
-        // Where there is no room for now, there will be.
+        // If the buffer is full, it will empty later.
         let _ = stream.write(&bytes);
     }
 }
 
-/// Sends half as much again as the line carries.
+/// Sends at one and a half times the bandwidth of the link.
 fn send(to: SocketAddr, dscp: Dscp) {
     let any: IpAddr = match to {
         SocketAddr::V4(_) => [0; 4].into(),
@@ -141,7 +141,7 @@ fn send(to: SocketAddr, dscp: Dscp) {
     let (start, bytes, mut sent) = (Instant::now(), [7; 1400], 0.0);
     while start.elapsed() < SENDING {
         while sent < start.elapsed().as_secs_f64() * LINE * 1.5 {
-            // The port is closed, and that is said after each datagram.
+            // The port is closed, and each datagram causes an error.
             let _ = socket.send_to(&bytes, to);
             sent += 1400.0;
         }
@@ -160,10 +160,10 @@ fn assert_close(found: f64, share: f64) {
 
 const HALVES: [&str; 2] = ["af11,ef:309kB/s..1030kB/s", "rest:721kB/s..1030kB/s"];
 
-/// Several runs side by side: they take more time than work.
+/// Several runs in parallel: they need time, but little CPU.
 pub(crate) fn shares() {
     thread::scope(|scope| {
-        // Two kernels' TCP in each class, IPv4 and IPv6.
+        // TCP of two kernels in each class, IPv4 and IPv6.
         scope.spawn(|| {
             let senders = [
                 tcp(false, Dscp::AF11),
@@ -181,7 +181,7 @@ pub(crate) fn shares() {
             assert_close(rates[0], 0.3);
             assert_close(rates[1], 0.7);
         });
-        // Alone it borrows everything, and no more than its ceiling.
+        // A single class borrows everything up to its ceiling.
         scope.spawn(|| {
             let rates = rates(plan(HALVES), Vec::new(), &[tcp(false, Dscp::AF11)]);
             assert_close(rates[0], 1.0);
@@ -195,7 +195,7 @@ pub(crate) fn shares() {
     });
 }
 
-/// The edge marks what nobody has marked, and takes marks off.
+/// The edge marks unmarked packets, and removes marks.
 pub(crate) fn edge() {
     let rules = ["server:9046=af11", "any=default"];
     let rules = rules.map(|rule| rule.parse().expect("a rule"));

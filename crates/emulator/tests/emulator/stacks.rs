@@ -1,4 +1,4 @@
-//! Profiles in place of a kernel's TCP, speaking to this machine's kernel.
+//! Profiles in place of a kernel's TCP, with this machine's kernel as the peer.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -14,10 +14,10 @@ use socket2::SockRef;
 
 use crate::inside::{Service, emulation, expect_once, held, servers, transact};
 
-/// Bytes each way: enough segments for a lossy link to lose some.
+/// Bytes each way: enough segments for losses on a lossy link.
 const BYTES: usize = 60_000;
 
-/// A link that loses, doubles and disorders packets.
+/// A link that loses, duplicates and reorders packets.
 fn hell() -> Plan {
     let percent = |percent: f64| Ratio::new(percent / 100.0).expect("a share");
     Plan {
@@ -42,7 +42,7 @@ fn stream(count: usize, step: usize) -> Vec<u8> {
     (0..count).map(|at| (at * step % 251) as u8).collect()
 }
 
-/// Writes everything from a thread while it reads to the end; what came.
+/// Writes everything from a thread while it reads to the end. Returns the received data.
 fn exchange(mut connection: TcpStream, sends: Vec<u8>) -> Vec<u8> {
     let mut writer = connection.try_clone().expect("a second handle");
     let writes = thread::spawn(move || {
@@ -55,7 +55,7 @@ fn exchange(mut connection: TcpStream, sends: Vec<u8>) -> Vec<u8> {
     got
 }
 
-/// Data in both directions at once through hell, by every profile at either end.
+/// Data in both directions at once over a very bad link, with every profile at either end.
 pub(crate) fn both_ways() {
     for name in profile::names() {
         for of in Direction::BOTH {
@@ -86,16 +86,16 @@ pub(crate) fn both_ways() {
             );
             let outcome = running.finish().expect("an outcome");
             let stack = outcome.stacks[of as usize].expect("it was asked for");
-            // What is duplicated last may come when the connection is over, and is a stray then.
+            // The last duplicates may arrive after the end of the connection, and count as strays.
             assert_eq!((stack.connections, stack.broken), (1, 0), "{name} {of}");
         }
     }
 }
 
-/// FreeBSD 6.0 adds so much to every timeout.
+/// FreeBSD 6.0 adds this time to every timeout.
 const SHORTEST_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Requests and replies that keep one connection, in both versions of IP.
+/// Requests and replies on a persistent connection, in both versions of IP.
 pub(crate) fn keep_alive() {
     for of in Direction::BOTH {
         let running = start(Plan::default(), "freebsd-6.0", of);
@@ -126,7 +126,7 @@ pub(crate) fn keep_alive() {
         let outcome = running.finish().expect("an outcome");
         let stack = outcome.stacks[of as usize].expect("it was asked for");
         assert_eq!((stack.connections, stack.broken), (2, 0), "{of}");
-        // A machine that stands still is what a timer waits for.
+        // A stalled machine lets timers expire.
         let stood_still = took >= SHORTEST_TIMEOUT;
         assert!(stack.retransmissions == 0 || stood_still, "{of}: {stack:?}");
     }
@@ -136,14 +136,14 @@ pub(crate) fn keep_alive() {
 pub(crate) fn short_ones() {
     expect_once(|| {
         let (slowest, timeouts) = many_short_ones();
-        // A machine that stands still is what a timer waits for.
+        // A stalled machine lets timers expire.
         held(slowest < Duration::from_secs(1) && timeouts == 0, || {
             format!("{slowest:?} for the slowest, {timeouts} timeouts")
         })
     });
 }
 
-/// The time of the slowest, and how often a timer ran out.
+/// Time of the slowest transaction, and number of expired timers.
 fn many_short_ones() -> (Duration, u64) {
     let running = start(Plan::default(), "linux-2.6.15", Direction::Down);
     let service = Service {
@@ -172,7 +172,7 @@ fn many_short_ones() -> (Duration, u64) {
     (slowest.expect("four clients"), stack.timeouts)
 }
 
-/// Who is refused hears it, and a reset reaches the other end.
+/// A refusal reaches the client, and a reset reaches the other end.
 pub(crate) fn refusals_and_resets() {
     for of in Direction::BOTH {
         let running = start(Plan::default(), "freebsd-6.0", of);

@@ -1,4 +1,4 @@
-//! What no host sends as it is set up, sent all the same: refused by name and counted, and nothing else suffers.
+//! Packets that no host sends with its normal settings: they are rejected by name and counted, without other effects.
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -12,7 +12,7 @@ use rustix::net::{AddressFamily, SocketType, netdevice};
 
 use crate::inside::{Service, emulation, servers, transact};
 
-/// What ethtool calls the offloads of a sender (linux/ethtool.h).
+/// Commands of ethtool for the offloads of a sender (linux/ethtool.h).
 const TX_CHECKSUM: u32 = 0x17;
 const SCATTER_GATHER: u32 = 0x19;
 const TSO: u32 = 0x1f;
@@ -22,7 +22,7 @@ fn start() -> Running {
     emulation(Plan::default()).start().expect("an emulation")
 }
 
-/// Lets what was sent arrive, ends the run and says what was refused on the way up.
+/// Waits for packets to arrive, and ends the run. Returns the packets rejected on the way up.
 fn refused(running: Running) -> (Vec<(Refusal, u64)>, Outcome) {
     std::thread::sleep(Duration::from_millis(50));
     let outcome = running.finish().expect("an outcome");
@@ -79,7 +79,7 @@ pub(crate) fn jumbo() {
     assert_eq!(outcome.up.link.pushed.packets, 0);
 }
 
-/// A device that promises checksums and cuts segments, although nobody on the way will do either.
+/// A device that promises checksums and segmentation, although no device on the path does either.
 pub(crate) fn offloads() {
     let running = start();
     let service = Service {
@@ -97,7 +97,7 @@ pub(crate) fn offloads() {
             switch_on(offload);
         }
         datagrams(100);
-        // The first two go together, and what fits no packet is left to the device.
+        // The first two depend on each other. Data beyond one packet is left to the device.
         stream.write_all(&[b'q'; 20_000]).expect("taken");
     });
     served.join().expect("served");
@@ -108,7 +108,7 @@ pub(crate) fn offloads() {
     assert_eq!(refused.len(), 2, "{refused:?}");
 }
 
-/// A datagram of that size to each version's server.
+/// Sends a datagram of that size to the server of each IP version.
 fn datagrams(size: usize) {
     for address in servers() {
         let socket = UdpSocket::bind(if address.is_ipv4() {
@@ -146,7 +146,7 @@ fn set_mtu(mtu: i32) {
 }
 
 fn switch_on(offload: u32) {
-    // As the kernel has it: struct ethtool_value.
+    // Layout of struct ethtool_value.
     let mut setting = [offload, 1];
     let ifru_data = (&raw mut setting).cast();
     ask(
@@ -155,7 +155,7 @@ fn switch_on(offload: u32) {
     );
 }
 
-/// Asks the kernel something about the host's device.
+/// Performs an ioctl on the host's device.
 fn ask(request: libc::c_ulong, what: libc::__c_anonymous_ifr_ifru) {
     let socket = UdpSocket::bind("0.0.0.0:0").expect("a free port");
     let mut ifr_name = [0; libc::IFNAMSIZ];
@@ -166,8 +166,8 @@ fn ask(request: libc::c_ulong, what: libc::__c_anonymous_ifr_ifru) {
         ifr_name,
         ifr_ifru: what,
     };
-    // SAFETY: the descriptor is open; the request names a zero-terminated device, and what it
-    // points to outlives the call.
+    // SAFETY: the descriptor is open. The request names a zero-terminated device, and the data that it points to
+    // outlives the call.
     let done = unsafe { libc::ioctl(socket.as_raw_fd(), request as _, &mut asked) };
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
 }

@@ -1,5 +1,5 @@
-//! Traces and response times of real traffic: against the kernels' counters, against what the
-//! client measured, and read by somebody else's program.
+//! Traces and response times of real traffic, compared with the kernels' counters and the client's measurements, and
+//! read by a foreign program.
 
 use std::path::Path;
 use std::process::Command;
@@ -26,8 +26,8 @@ fn service(reply: usize) -> Service {
     }
 }
 
-/// Runs connections one after the other, with a trace in each form; the kernel's own count of
-/// segments that the server sent again.
+/// Runs successive connections with a trace in each format. Returns the kernel's own count of segments that the server
+/// retransmitted.
 fn traced(folder: &Path, emulation: &Emulation, name: &str) -> (u64, String) {
     let path = folder.join(name);
     let writer = trace::Writer::create(&[&path], &[]).expect("a file");
@@ -95,7 +95,7 @@ pub(crate) fn every_packet() {
         .filter(|line| !["", "first"].contains(&&*field(line, "sending")))
         .collect();
     assert_eq!(repeated.len() as u64, again);
-    // Enough follows the eighth packet for duplicates: nothing waits for a timer.
+    // Enough packets follow the eighth for duplicate ACKs: no timer is needed.
     let lost = |line: &&&csv::StringRecord| {
         dropped
             .iter()
@@ -113,7 +113,7 @@ pub(crate) fn every_packet() {
     assert!(arrivals.is_sorted());
 }
 
-/// Skipped, and said so, where tshark is not there and may be missing.
+/// Skipped with a message if tshark is missing and may be.
 pub(crate) fn read_by_tshark() {
     if Command::new("tshark").arg("--version").output().is_err() {
         assert!(!crate::in_ci(), "no tshark here");
@@ -178,7 +178,7 @@ pub(crate) fn response_times() {
     let mut closest = Span::MAX;
     for (response, taken) in reading.responses.iter().zip(taken) {
         assert_eq!((response.request, response.reply), (1000, REPLY as u64));
-        // From before connect() to after the last read(): a little longer than on the line.
+        // Measured from before connect() to after the last read(): slightly longer than on the line.
         let taken = Span::from(taken);
         assert!(response.time.total() <= taken, "{response:?} {taken:?}");
         closest = closest.min(taken.saturating_sub(response.time.total()));
@@ -201,7 +201,7 @@ pub(crate) fn response_times() {
     assert!(closest < Span::from_millis(2), "{closest}");
 }
 
-/// What a kernel counts of the segments that it sends again, by why.
+/// Counters of a kernel for retransmitted segments, by reason.
 const REASONS: [&str; 4] = [
     "TCPFastRetrans",
     "TCPTimeouts",
@@ -223,8 +223,8 @@ fn reasons() -> [u64; 4] {
     })
 }
 
-/// What the trace takes for a reason is what the kernel counts, for losses in the middle, of the
-/// last segments and of all, with selective acknowledgements and without.
+/// The reasons inferred by the trace equal the kernel's counters, for losses in the middle, of the last segments and of
+/// all segments, with and without SACK.
 pub(crate) fn why_again() {
     for (sack, lost) in [
         ("1", "6"),
