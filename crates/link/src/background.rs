@@ -1,5 +1,5 @@
-//! What others send through a link: packets of one length at a rate, each at a time drawn from a
-//! slot of its own. Nobody receives them; they take room and bandwidth.
+//! Cross traffic in a link: packets of one length at a rate, each at a random time within a slot of its own. They have
+//! no receiver. They take queue space and bandwidth.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,40 +10,40 @@ use thiserror::Error;
 
 use crate::{Plan, SpellingError, Tally};
 
-/// How much of it is played where a link was idle: what a packet meets is what came in the last
-/// second before it.
+/// Period of cross traffic that is simulated after an idle time. A packet is affected only by the last second before
+/// it.
 const MEMORY: Span = Span::from_secs(1);
 
-/// Traffic of others, from the beginning of time.
+/// Cross traffic, from time zero on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Background {
-    /// Their code point.
+    /// Code point of its packets.
     pub dscp: Dscp,
-    /// Bits per second, of IP packets.
+    /// Rate of IP packets in bits per second.
     pub rate: BitRate,
     /// Bytes of each packet.
     pub bytes: u32,
 }
 
-/// What became of the traffic of others; not in the link's own [`Counters`](crate::Counters).
+/// Counters of the cross traffic. They are not part of the link's own [`Counters`](crate::Counters).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackgroundCounters {
-    /// Passed.
+    /// Packets sent.
     pub sent: Tally,
-    /// Found no room, or had waited too long.
+    /// Packets that found the queue full, or had waited too long.
     pub dropped: Tally,
 }
 
-/// Why there can be no such background.
+/// Error in the cross traffic of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BackgroundError {
-    /// Nothing that could be taken from others.
+    /// The link has no bandwidth limit.
     #[error("background takes a part of a bandwidth: give the link one")]
     NoBandwidth,
-    /// Not the length of a packet.
+    /// Invalid packet length.
     #[error("background of {bytes} bytes a packet: write 20 to 65,535")]
     Length {
-        /// What was given.
+        /// The given length.
         bytes: u32,
     },
 }
@@ -60,8 +60,8 @@ impl Background {
 impl FromStr for Background {
     type Err = SpellingError;
 
-    /// A rate, `800kB/s`; before it a code point other than default, and behind it the bytes of a
-    /// packet other than 1,500: `le:800kB/s:576`.
+    /// Parses a rate such as `800kB/s`. A code point may precede it, and the packet length in bytes may follow it
+    /// (`le:800kB/s:576`). The defaults are the default code point and 1,500 bytes.
     fn from_str(text: &str) -> Result<Self, SpellingError> {
         let wrong = || SpellingError::new(text, "a background", "800kB/s, le:6Mbit or 800kB/s:576");
         let parts: Vec<&str> = text.split(':').collect();
@@ -97,18 +97,18 @@ impl fmt::Display for Background {
     }
 }
 
-/// The traffic of others at work.
+/// State of the cross traffic.
 pub(crate) struct Others {
     background: Background,
     stream: Stream,
-    /// The slot of the next packet, from 0, and when in it the packet comes.
+    /// Slot of the next packet, from 0, and the packet's time in it.
     slot: u64,
     next: Instant,
     sent: Tally,
 }
 
 impl Others {
-    /// Those of a plan. Without a bandwidth there are none: what takes no time would never end.
+    /// The cross traffic of a plan. `None` without a bandwidth: packets that take no time would never end.
     pub(crate) fn of(plan: &Plan, seed: Seed) -> Option<Self> {
         let background = plan.background.filter(|_| plan.bandwidth.is_some());
         background.map(|background| Self::new(background, seed))
@@ -130,12 +130,12 @@ impl Others {
         self.background
     }
 
-    /// When the next comes.
+    /// Time of the next packet.
     pub(crate) const fn next(&self) -> Instant {
         self.next
     }
 
-    /// The next has come; returns when.
+    /// Takes the next packet and returns its time.
     pub(crate) fn take(&mut self) -> Instant {
         let came = self.next;
         self.slot = self.slot.saturating_add(1);
@@ -143,7 +143,7 @@ impl Others {
         came
     }
 
-    /// Leaves out what nobody can have met by `now` any more.
+    /// Skips packets that can no longer affect others at `now`.
     pub(crate) fn forget(&mut self, now: Instant) {
         let since = now - MEMORY;
         if self.next >= since {
@@ -155,7 +155,7 @@ impl Others {
         self.draw();
     }
 
-    /// One was sent.
+    /// Counts a packet as sent.
     pub(crate) fn sent(&mut self) {
         self.sent.add(self.background.bytes);
     }
@@ -164,7 +164,7 @@ impl Others {
         self.sent
     }
 
-    /// The moment in the slot: all are equally likely, so that nothing keeps step with it and the
+    /// Draws the time within the slot. All times are equally likely, so that nothing can synchronise with it and the
     /// rate is still exact.
     fn draw(&mut self) {
         let part = u128::from(self.stream.random::<u32>());

@@ -1,23 +1,23 @@
-//! Bits that flip by chance, each by itself with the same probability.
+//! Independent random bit errors, with the same probability for each bit.
 //!
-//! The distance between two errors is drawn, not each bit: a packet without errors costs nothing.
+//! Draws the distance between two errors, not each bit, so that a packet without errors costs nothing.
 
 use posthaste_units::{Ratio, Seed, Stream};
 use rand::RngExt as _;
 
 use crate::Packet;
 
-/// Errors along the stream of all bits that a link delivers.
+/// Errors in the stream of all bits that a link delivers.
 pub(crate) struct BitErrors {
     draws: Stream,
-    /// ln(1 - rate), by which uniform draws become geometric ones.
+    /// ln(1 - rate), the factor that makes uniform draws geometric.
     scale: f64,
-    /// Sound bits before the next error.
+    /// Correct bits before the next error.
     sound: u64,
 }
 
 impl BitErrors {
-    /// By the stream of `seed` that is called bits; `None` at rate zero.
+    /// Bit errors from the stream `bits` of `seed`; `None` at rate zero.
     pub(crate) fn new(rate: Ratio, seed: Seed) -> Option<Self> {
         if rate.get() == 0.0 {
             return None;
@@ -31,7 +31,7 @@ impl BitErrors {
         Some(errors)
     }
 
-    /// Flips what is to flip in the next packet; returns how many bits.
+    /// Flips the erroneous bits of the next packet. Returns their number.
     pub(crate) fn pass(&mut self, packet: &mut impl Packet) -> u32 {
         let bits = u64::from(packet.bytes()) * 8;
         let mut at = self.sound;
@@ -45,7 +45,7 @@ impl BitErrors {
         flipped
     }
 
-    /// Geometric: at rate 1 the logarithm is minus infinity and every distance zero.
+    /// Geometric distance. At rate 1 the logarithm is minus infinity and every distance zero.
     fn draw(&mut self) -> u64 {
         let uniform = 1.0 - self.draws.random::<f64>();
         (uniform.ln() / self.scale) as u64

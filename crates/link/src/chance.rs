@@ -1,7 +1,7 @@
-//! What a link decides by chance when a packet arrives.
+//! Random decisions of a link about an arriving packet.
 //!
-//! Every kind of decision has a stream of its own and draws for every packet, whatever befell it:
-//! one more drop in a pattern moves no other packet's delay. A stream nobody draws from is not begun.
+//! Each kind of decision has its own stream and draws for every packet, regardless of its fate: one more drop in a
+//! pattern changes no other packet's delay. Unused streams are not created.
 
 use posthaste_units::{Seed, Stream};
 use rand::RngExt as _;
@@ -10,7 +10,7 @@ use crate::Plan;
 use crate::loss::Losing;
 use crate::reordering::Turn;
 
-/// The draws of one link.
+/// Random streams of one link.
 pub(crate) struct Chance {
     loss: Option<(Losing, Stream)>,
     copies: Option<Stream>,
@@ -19,11 +19,11 @@ pub(crate) struct Chance {
     seed: Seed,
     order: Option<Stream>,
     since_overtaking: u32,
-    /// It decides nothing but losses and delays, which is drawn where it is asked for.
+    /// Decides nothing but losses and delays.
     calm: bool,
 }
 
-/// What was drawn for one packet.
+/// Draws for one packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Draw {
     pub(crate) lost: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Draw {
 }
 
 impl Draw {
-    /// Whether chance leaves the packet alone but for its delay.
+    /// True if the draws affect nothing but the delay.
     pub(crate) fn is_nothing(&self) -> bool {
         !self.lost && !self.copied && !self.turn.at_once && self.turn.hold == 0
     }
@@ -71,7 +71,7 @@ impl Chance {
         }
     }
 
-    /// Everything that may be decided.
+    /// Draws all decisions.
     fn draw_all(&mut self, plan: &Plan) -> Draw {
         let share = plan.duplication.get();
         Draw {
@@ -98,7 +98,7 @@ impl Chance {
         }
     }
 
-    /// The delay's draw for a copy.
+    /// Draws the delay of a copy.
     pub(crate) fn copy_deviation(&mut self, plan: &Plan) -> f64 {
         let begin = || self.seed.stream("jitter of copies");
         let draws = self.jitter_of_copies.get_or_insert_with(begin);

@@ -1,4 +1,4 @@
-//! Shares of a bandwidth by code point, as data: what is guaranteed, what may be borrowed.
+//! Traffic classes of a link as data: guaranteed rates, ceilings and code points.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,66 +8,66 @@ use thiserror::Error;
 
 use crate::{SpellingError, Tally};
 
-/// One class.
+/// A traffic class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// The code points that belong to it.
+    /// Code points of the class.
     pub dscp: Vec<Dscp>,
-    /// Whether all code points belong to it that no class lists.
+    /// True if the class takes all code points that no class lists.
     pub rest: bool,
-    /// What it has whatever the others do.
+    /// Rate guaranteed regardless of the other classes.
     pub guaranteed: BitRate,
-    /// What it can reach by borrowing; equal to `guaranteed` where it must not borrow.
+    /// Maximum rate with borrowing; equal to `guaranteed` if the class must not borrow.
     pub ceiling: BitRate,
 }
 
-/// The classes of a link.
+/// The traffic classes of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classes {
-    /// Each with a queue of its own, as the plan describes it. One of them is for the rest.
+    /// The classes, each with its own queue as described by the plan. One of them takes all other code points.
     pub list: Vec<Class>,
-    /// What a class that was idle, or had to wait for others, may send beyond its rates to catch
-    /// up. Several of the longest packets are needed for exact shares.
+    /// Data that a class may send beyond its rates to catch up after it was idle or had to wait. Exact shares need
+    /// several of the longest packets.
     pub burst: Size,
 }
 
-/// What became of a class's packets, those of the [background](crate::Background) included.
+/// Counters of a class, including the [cross traffic](crate::Background).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassCounters {
-    /// Sent within its guarantee.
+    /// Sent within the guarantee.
     pub guaranteed: Tally,
-    /// Sent with what was borrowed from others.
+    /// Sent with borrowed bandwidth.
     pub borrowed: Tally,
-    /// Dropped from its queue, or before it.
+    /// Dropped from its queue, or on arrival.
     pub dropped: Tally,
 }
 
-/// Why classes do not fit together.
+/// Error in a set of classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ClassError {
-    /// There is nothing to share.
+    /// The link has no bandwidth limit.
     #[error("classes share a bandwidth: give the link one")]
     NoBandwidth,
-    /// No class, or several, for all other code points.
+    /// No class, or more than one, for all other code points.
     #[error("one class is for all other code points: name rest in one of them, and in no other")]
     NoRest,
-    /// More is guaranteed than there is.
+    /// The guarantees exceed the bandwidth.
     #[error("{guaranteed} is guaranteed and the link has {bandwidth}: guarantee less")]
     TooMuch {
-        /// The sum of the guarantees.
+        /// Sum of the guarantees.
         guaranteed: BitRate,
-        /// What there is.
+        /// Bandwidth of the link.
         bandwidth: BitRate,
     },
-    /// A ceiling below a guarantee.
+    /// A ceiling below the guarantee.
     #[error("the ceiling {ceiling} is below the guaranteed {guaranteed}: raise it")]
     LowCeiling {
         /// The ceiling.
         ceiling: BitRate,
-        /// The guarantee above it.
+        /// The guarantee.
         guaranteed: BitRate,
     },
-    /// A code point that belongs to two classes.
+    /// A code point in two classes.
     #[error("the code point {dscp} is in two classes: list each once")]
     Twice {
         /// The code point.
@@ -76,7 +76,7 @@ pub enum ClassError {
 }
 
 impl Classes {
-    /// Classes that may catch up ten Ethernet frames.
+    /// Classes with a burst of ten Ethernet frames.
     pub const fn new(list: Vec<Class>) -> Self {
         Self {
             list,
@@ -116,7 +116,7 @@ impl Classes {
         }
     }
 
-    /// The place in the list of the class of this code point.
+    /// Index of the class of this code point.
     pub fn of(&self, dscp: Dscp) -> usize {
         let mut classes = self.list.iter();
         let listed = classes.position(|class| class.dscp.contains(&dscp));
@@ -128,8 +128,8 @@ impl Classes {
 impl FromStr for Class {
     type Err = SpellingError;
 
-    /// Code points, `rest` for all others, then the guaranteed rate and, where it may borrow, the
-    /// ceiling: `af11,af12:300kbit..1Mbit`, `rest:700kbit`.
+    /// Parses code points (`rest` for all others), the guaranteed rate and optionally a ceiling:
+    /// `af11,af12:300kbit..1Mbit`, `rest:700kbit`.
     fn from_str(text: &str) -> Result<Self, SpellingError> {
         const REMEDY: &str =
             "af11,af12:300kbit..1Mbit, or rest:700kbit where nothing is to be borrowed";

@@ -1,4 +1,4 @@
-//! Which bandwidth and which delay hold at a time: the pattern's, or else the plan's own.
+//! Bandwidth and delay in force at a time: from the pattern, or else from the plan.
 
 use posthaste_units::{Instant, Span};
 
@@ -7,12 +7,12 @@ use crate::jitter::Around;
 use crate::meter::Rated;
 use crate::pattern::{Cursor, InForce};
 
-/// The conditions under which a link sends.
+/// Time-dependent conditions of a link.
 pub(crate) struct Conditions {
-    /// None where no pattern ever changes them.
+    /// `None` if no pattern changes them.
     cursor: Option<Cursor>,
-    /// The delay's distribution where it was last asked for, at first around the plan's own: means
-    /// hardly ever change.
+    /// Distribution of the delay at its last use, initially around the plan's delay. Cached because means rarely
+    /// change.
     around: Option<Around>,
 }
 
@@ -26,21 +26,20 @@ impl Conditions {
         }
     }
 
-    /// As new.
+    /// Restores the initial state.
     pub(crate) fn restart(&mut self) {
         if let Some(cursor) = &mut self.cursor {
             cursor.rewind();
         }
     }
 
-    /// Whether it is always the plan's own that holds.
+    /// True if the plan's own values are always in force.
     #[inline]
     pub(crate) const fn are_steady(&self) -> bool {
         self.cursor.is_none()
     }
 
-    /// The bandwidth for the packet at `position`, at `now` on a link whose first packet arrived
-    /// at `began`.
+    /// Bandwidth for the packet at `position` at time `now`, on a link whose first packet arrived at `began`.
     #[inline]
     pub(crate) fn rate(
         &mut self,
@@ -56,7 +55,7 @@ impl Conditions {
         (force.bandwidth.or(plan.bandwidth), until)
     }
 
-    /// The delay likewise, of a packet whose draw is `deviation`.
+    /// Delay for the packet at `position` with the draw `deviation`.
     #[inline]
     pub(crate) fn delay(
         &mut self,

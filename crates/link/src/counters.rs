@@ -1,11 +1,11 @@
-//! What a link has done, by reason. Nothing disappears unexplained: pushed and copied packets are
-//! delivered, dropped for a reason, or still inside.
+//! Counters of a link, by reason. Packets are conserved: pushed and copied packets are delivered, dropped for a reason,
+//! or still inside.
 
 use std::ops::AddAssign;
 
 use crate::{Fate, Packet, Passage, Reason};
 
-/// Packets and their bytes.
+/// A number of packets, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Packets.
@@ -14,18 +14,18 @@ pub struct Tally {
     pub bytes: u64,
 }
 
-/// What went in and what came out of a link, or of several together.
+/// Packets that entered and left a link, or several links together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Pushed.
+    /// Packets pushed.
     pub pushed: Tally,
     /// Copies made of pushed packets.
     pub copied: Tally,
-    /// Delivered, copies included.
+    /// Packets delivered, copies included.
     pub delivered: Tally,
     /// Delivered with flipped bits.
     pub corrupted: Tally,
-    /// Delivered before an earlier one or held back behind later ones.
+    /// Delivered before an earlier one, or held back behind later ones.
     pub reordered: Tally,
     dropped: [Tally; Reason::ALL.len()],
 }
@@ -43,14 +43,14 @@ impl Counters {
         self.dropped[reason as usize]
     }
 
-    /// Dropped for any reason.
+    /// Packets dropped for any reason.
     pub fn dropped_in_all(&self) -> Tally {
         let mut all = Tally::default();
         self.dropped.iter().for_each(|tally| all += *tally);
         all
     }
 
-    /// Neither delivered nor dropped yet.
+    /// Packets neither delivered nor dropped yet.
     pub fn inside(&self) -> u64 {
         let dropped = self.dropped_in_all().packets;
         self.pushed.packets + self.copied.packets - self.delivered.packets - dropped

@@ -1,5 +1,4 @@
-//! The far end of a link: packets whose time is known, in the order in which they leave, and those
-//! held back until others have gone.
+//! Departures of a link: packets with a known departure time, in order, and packets held back behind later ones.
 
 use std::collections::VecDeque;
 
@@ -8,15 +7,15 @@ use posthaste_units::{Instant, Span};
 use crate::bit_errors::BitErrors;
 use crate::{Fate, Marks, Packet, Passage, Reason};
 
-/// How long a packet is held back at most when too few later ones come.
+/// Maximum time for which a packet is held back if too few later ones come.
 pub const HOLD_LIMIT: Span = Span::from_secs(10);
 
-/// A packet on its way through a link, and what is to happen to it.
+/// A packet in a link, with the effects to apply.
 pub(crate) struct Entry<P> {
     pub(crate) position: u64,
     pub(crate) copy: u32,
     pub(crate) arrived: Instant,
-    /// The jitter's draw.
+    /// Draw of the jitter.
     pub(crate) deviation: f64,
     pub(crate) extra_delay: Span,
     pub(crate) at_once: bool,
@@ -25,14 +24,14 @@ pub(crate) struct Entry<P> {
     pub(crate) packet: P,
 }
 
-/// Packets that are about to leave.
+/// Departing packets.
 pub(crate) struct Exit<P> {
-    /// Sorted by when they leave; equal times in the order in which they were decided.
+    /// Sorted by departure; equal times in the order of decision.
     due: VecDeque<Passage<P>>,
-    /// When the first of these leaves.
+    /// First departure.
     first: Instant,
     held: Vec<Held<P>>,
-    /// When the latest delivered so far leaves.
+    /// Latest departure of a delivered packet so far.
     latest: Instant,
     errors: Option<BitErrors>,
 }
@@ -54,7 +53,7 @@ impl<P: Packet> Exit<P> {
         }
     }
 
-    /// Nothing is on its way any more.
+    /// Discards all packets, as new with `errors`.
     pub(crate) fn restart(&mut self, errors: Option<BitErrors>) {
         self.due.clear();
         self.first = Instant::FAR_FUTURE;
@@ -63,17 +62,17 @@ impl<P: Packet> Exit<P> {
         self.errors = errors;
     }
 
-    /// The packet is dropped at `left`.
+    /// Drops the packet at `left`.
     pub(crate) fn drop(&mut self, entry: Entry<P>, left: Instant, reason: Reason) {
         self.insert(entry.passage(left, Fate::Dropped(reason)));
     }
 
-    /// Whether what is delivered leaves as it is, and nothing waits for it.
+    /// True if packets are delivered unchanged and none is held back.
     pub(crate) fn is_straight(&self) -> bool {
         self.held.is_empty() && self.errors.is_none()
     }
 
-    /// A packet to which nothing happens leaves at `left`.
+    /// Delivers a packet without effects at `left`.
     #[inline]
     pub(crate) fn pass(&mut self, arrived: Instant, left: Instant, position: u64, packet: P) {
         let overtook = left < self.latest;
@@ -91,7 +90,7 @@ impl<P: Packet> Exit<P> {
         });
     }
 
-    /// A packet for which there is no room.
+    /// Drops a packet because the queue is full.
     #[cold]
     pub(crate) fn refuse(&mut self, arrived: Instant, position: u64, packet: P) {
         self.insert(Passage {
@@ -104,7 +103,7 @@ impl<P: Packet> Exit<P> {
         });
     }
 
-    /// The packet is delivered at `left`, or later where it is held back.
+    /// Delivers the packet at `left`, or later if it is held back.
     #[inline]
     pub(crate) fn deliver(&mut self, mut entry: Entry<P>, left: Instant) {
         let bits = entry.packet.bytes().saturating_mul(8);
@@ -137,8 +136,8 @@ impl<P: Packet> Exit<P> {
         }
     }
 
-    /// A packet leaves at `left`: one fewer to wait for where an earlier one is held back. Who is
-    /// let go by that leaves behind it, and has gone first for others.
+    /// Counts a departure for the packets held back behind it. A packet released by it leaves after it, and counts as a
+    /// departure for others.
     fn went_first(&mut self, position: u64, left: Instant) {
         let mut gone = vec![position];
         while let Some(position) = gone.pop() {
@@ -159,7 +158,7 @@ impl<P: Packet> Exit<P> {
         }
     }
 
-    /// Lets go who has been held for too long by `now`; returns the last time that happened.
+    /// Releases packets held for too long by `now`. Returns the time of the last release.
     pub(crate) fn release(&mut self, now: Instant) -> Option<Instant> {
         let mut last = None;
         while let Some(at) = self.held.iter().position(|held| held.deadline <= now) {
@@ -180,14 +179,14 @@ impl<P: Packet> Exit<P> {
         }
     }
 
-    /// It leaves before others that were decided earlier.
+    /// Inserts a packet that leaves before others that were decided earlier.
     #[cold]
     fn overtake(&mut self, passage: Passage<P>) {
         let place = self.due.partition_point(|other| other.left <= passage.left);
         self.due.insert(place, passage);
     }
 
-    /// The first whose time has come.
+    /// The first packet that has left by `now`.
     #[inline]
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Passage<P>> {
         if self.first > now {
@@ -199,22 +198,22 @@ impl<P: Packet> Exit<P> {
         passage
     }
 
-    /// Whether nothing leaves after `now`.
+    /// True if nothing leaves after `now`.
     pub(crate) fn is_quiet(&self, now: Instant) -> bool {
         self.held.is_empty() && self.due.back().is_none_or(|last| last.left <= now)
     }
 
-    /// Whether packets are held back until others have gone.
+    /// True if packets are held back.
     pub(crate) fn holds(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// When the next leaves of those whose time is known.
+    /// First departure among packets with a known time.
     pub(crate) fn next(&self) -> Option<Instant> {
         (!self.due.is_empty()).then_some(self.first)
     }
 
-    /// When the next leaves.
+    /// First departure, or end of a hold.
     pub(crate) fn wake(&self) -> Option<Instant> {
         let due = self.next();
         let held = self.held.iter().map(|held| held.deadline);

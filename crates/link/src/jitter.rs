@@ -1,4 +1,4 @@
-//! How a packet's delay varies around its mean.
+//! Variation of packet delays around their mean.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,57 +9,57 @@ use rand_distr::{Distribution as _, StandardNormal};
 
 use crate::SpellingError;
 
-/// A distribution of delays around the link's delay, which is its mean.
+/// A distribution of delays. Its mean is the delay of the link.
 ///
-/// A delay is never negative: what would be drawn below zero becomes zero.
+/// A delay is never negative: draws below zero become zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Jitter {
-    /// Its form.
+    /// Shape of the distribution.
     pub shape: Shape,
-    /// Its width.
+    /// Width of the distribution.
     pub spread: Spread,
 }
 
-/// The form of a distribution.
+/// Shape of a distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// The normal distribution; its spread is the standard deviation.
+    /// Normal distribution. The spread is the standard deviation.
     Normal,
-    /// All values equally likely; the spread reaches this far to either side of the mean.
+    /// Uniform distribution. The spread is the distance from the mean to either end.
     Uniform,
-    /// Pareto with shape 3, as in netem's table: mostly a little early, now and then very late;
-    /// its spread is the standard deviation.
+    /// Pareto distribution with shape 3, as in netem's table: usually a little early, and rarely very late. The spread
+    /// is the standard deviation.
     Pareto,
 }
 
-/// A jitter at a certain delay.
+/// A jitter around a certain mean.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Around {
     mean: Span,
-    /// The mean and the width in nanoseconds.
+    /// Mean and width in nanoseconds.
     nanos: f64,
     width: f64,
 }
 
-/// The width of a distribution.
+/// Width of a distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Spread {
-    /// So much time.
+    /// A fixed time.
     Fixed(Span),
-    /// This share of the delay: "50 % of the mean" read as a standard deviation.
+    /// Share of the delay: "50 % of the mean" as a standard deviation.
     OfMean(Ratio),
-    /// The square root of this share of the delay, both in milliseconds: "its variance is 50 % of
-    /// the mean" to the letter, as the packet-loss paper has it (sqrt(0.5 x 10) = 2.2 ms at 10 ms).
+    /// Square root of this share of the delay, both in milliseconds: "its variance is 50 % of the mean", taken
+    /// literally from the packet-loss paper (sqrt(0.5 x 10) = 2.2 ms at 10 ms).
     VarianceOfMean(Ratio),
 }
 
 impl Jitter {
-    /// A draw that [`Around::delay`] scales: independent of the delay, which may change under way.
+    /// A draw for [`Around::delay`] to scale. It does not depend on the delay, which may change meanwhile.
     pub(crate) fn draw(&self, draws: &mut Stream) -> f64 {
         match self.shape {
             Shape::Normal => StandardNormal.sample(draws),
             Shape::Uniform => 2.0 * draws.random::<f64>() - 1.0,
-            // Mean 3/2 and standard deviation sqrt(3)/2, brought to 0 and 1.
+            // Mean 3/2 and standard deviation sqrt(3)/2, normalised to 0 and 1.
             Shape::Pareto => {
                 let pareto = (1.0 - draws.random::<f64>()).cbrt().recip();
                 (pareto - 1.5) / 0.75_f64.sqrt()
@@ -78,12 +78,12 @@ impl Jitter {
 }
 
 impl Around {
-    /// Around which mean.
+    /// Mean of the delays.
     pub(crate) const fn mean(&self) -> Span {
         self.mean
     }
 
-    /// The delay of a packet whose draw is `deviation`.
+    /// Delay of a packet with the draw `deviation`.
     pub(crate) fn delay(&self, deviation: f64) -> Span {
         let nanos = self.nanos + self.width * deviation;
         Span::from_nanos((nanos + 0.5).max(0.0) as i64 as u64)
@@ -91,7 +91,7 @@ impl Around {
 }
 
 impl Spread {
-    /// The width at this mean.
+    /// Width at this mean.
     pub fn width(&self, mean: Span) -> Span {
         match self {
             Self::Fixed(width) => *width,
@@ -106,8 +106,8 @@ impl Spread {
 impl FromStr for Jitter {
     type Err = SpellingError;
 
-    /// `[SHAPE:]SPREAD`: the shape `normal` (when left out), `uniform` or `pareto`; the spread a
-    /// time (`5ms`), a share of the delay (`50%`), or `variance:50%`.
+    /// Parses `[SHAPE:]SPREAD`. The shape is `normal` (default), `uniform` or `pareto`. The spread is a time (`5ms`), a
+    /// share of the delay (`50%`), or `variance:50%`.
     fn from_str(text: &str) -> Result<Self, SpellingError> {
         let wrong = || {
             SpellingError::new(
@@ -135,7 +135,7 @@ impl FromStr for Jitter {
 }
 
 impl Shape {
-    /// The name in options.
+    /// Name in options.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Normal => "normal",
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    /// The tail is heavy: the variance settles too slowly to be asked for closely, quantiles do not.
+    /// The tail is heavy. Quantiles converge; the variance converges too slowly for a close comparison.
     #[test]
     fn pareto_has_its_quantiles() {
         let jitter: Jitter = "pareto:10ms".parse().unwrap();

@@ -1,4 +1,4 @@
-//! One queue before the bandwidth, with what others have in it.
+//! A queue in front of the bandwidth, including cross traffic.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::{Discipline, Packet, Plan, Reason, Tally};
 /// A queue.
 pub(crate) struct Lane<P> {
     waiting: VecDeque<Waiting<P>>,
-    /// How many of them are the link's own.
+    /// Number of waiting packets of the link itself.
     own: usize,
     bytes: u64,
     sent: Slots,
@@ -20,23 +20,23 @@ pub(crate) struct Lane<P> {
     pub(crate) dropped: Dropped,
 }
 
-/// What waits.
+/// A waiting packet.
 pub(crate) enum Waiting<P> {
-    /// A packet of the link's.
+    /// A packet of the link.
     Own(Entry<P>),
-    /// A packet of the background, of so many bytes.
+    /// A packet of cross traffic, with its length.
     Other { arrived: Instant, bytes: u32 },
 }
 
-/// What a queue has dropped.
+/// Drops of a queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Dropped {
     pub(crate) all: Tally,
-    /// Those of the background.
+    /// Drops of cross traffic.
     pub(crate) others: Tally,
 }
 
-/// A queue as its discipline sees it.
+/// A queue as seen by its discipline.
 struct View<'a, P> {
     waiting: &'a mut VecDeque<Waiting<P>>,
     own: &'a mut usize,
@@ -83,7 +83,7 @@ impl<P: Packet> Lane<P> {
         }
     }
 
-    /// As new, in the same memory; but for the discipline.
+    /// Restores the initial state in the same memory, except for the discipline.
     pub(crate) fn restart(&mut self) {
         self.waiting.clear();
         self.own = 0;
@@ -96,13 +96,13 @@ impl<P: Packet> Lane<P> {
         self.waiting.front()
     }
 
-    /// Whether a packet of the link's waits.
+    /// True if a packet of the link waits.
     pub(crate) const fn has_own(&self) -> bool {
         self.own > 0
     }
 
-    /// Whether one more fits at `now`. What is over is given back only where that matters: where there
-    /// is no room, or no memory for one more.
+    /// True if one more packet fits at `now`. Sent packets are released only if needed: if the queue is full, or its
+    /// memory.
     #[inline]
     pub(crate) fn has_room(&mut self, now: Instant, plan: &Plan, more: u32) -> bool {
         if self.sent.is_packed() || !self.fits(plan, more) {
@@ -117,7 +117,7 @@ impl<P: Packet> Lane<P> {
             .has_room(packets, self.bytes + self.sent.bytes(), more)
     }
 
-    /// Takes a packet in at `now`, when a discipline that pushes out has made room for it, or drops it.
+    /// Enqueues a packet at `now`, or drops it. A discipline that pushes out makes room for it first.
     pub(crate) fn push(
         &mut self,
         now: Instant,
@@ -139,7 +139,7 @@ impl<P: Packet> Lane<P> {
         self.waiting.push_back(packet);
     }
 
-    /// Drops a packet for which there is no room.
+    /// Drops a packet because the queue is full.
     pub(crate) fn refuse(&mut self, now: Instant, packet: Waiting<P>, exit: &mut Exit<P>) {
         self.dropped.note(&packet);
         if let Waiting::Own(entry) = packet {
@@ -147,20 +147,20 @@ impl<P: Packet> Lane<P> {
         }
     }
 
-    /// The packet to be sent at `now`, when the discipline has dropped those that are not to be.
+    /// Removes the packet to be sent at `now`, after the discipline has dropped others.
     pub(crate) fn pop(&mut self, now: Instant, exit: &mut Exit<P>) -> Option<Waiting<P>> {
         let (policy, mut view) = self.split(exit);
         policy.before_sending(now, &mut view);
         view.take()
     }
 
-    /// A packet is on the line until then, and takes room.
+    /// Counts a packet in transmission as queued until then.
     #[inline]
     pub(crate) fn occupy(&mut self, until: Instant, bytes: u32) {
         self.sent.take(until, bytes);
     }
 
-    /// The discipline, and what it sees.
+    /// The discipline, and its view of the queue.
     fn split<'a>(&'a mut self, exit: &'a mut Exit<P>) -> (&'a mut dyn Policy, View<'a, P>) {
         let view = View {
             waiting: &mut self.waiting,

@@ -1,10 +1,9 @@
-//! What a path does to packets, decided in virtual time: the same for the same seed and input.
+//! A network path in virtual time: decides the fate and the departure of packets, equal for equal seeds and inputs.
 //!
-//! A [`Link`] is one direction: packets are pushed with their arrival, and each comes out of `pop`
-//! once, with its fate and the exact time at which it left. A [`Plan`] says what the link does, as
-//! data; a [`pattern`] says what happens to which packet; a [`Network`] gives connections links of
-//! their own, or one for all; a [`record`] of what was pushed replays to the same decisions.
-//! Sockets, headers and the real clock are left to the rooms above.
+//! A [`Link`] is one direction. Packets are pushed on arrival, and each comes out of `pop` once, with its fate and its
+//! exact departure time. A [`Plan`] describes a link as data. A [`pattern`] sets the effect on single packets. A
+//! [`Network`] gives connections their own links, or one for all. A [`record`] of the inputs replays to the same
+//! decisions. Sockets, headers and the real clock are left to the crates above.
 
 mod background;
 mod bit_errors;

@@ -1,8 +1,8 @@
-//! One direction of one link: push packets as they arrive, pop them as they leave.
+//! One direction of a link: push packets as they arrive, pop them as they leave.
 //!
-//! Everything pushed comes out of [`Link::pop`] exactly once, with its fate, and copies in
-//! addition. What happens on the way is left to `chance` and the pattern (on arrival), `pipe` or
-//! `netem` (queue, bandwidth, delay) and `exit` (bit errors, order).
+//! Each pushed packet comes out of [`Link::pop`] exactly once, with its fate. Copies come out in addition. `chance` and
+//! the pattern decide on arrival, `pipe` or `netem` model queue, bandwidth and delay, and `exit` applies bit errors and
+//! order.
 
 use std::sync::Arc;
 
@@ -16,21 +16,21 @@ use crate::pattern::{Cursor, Step};
 use crate::pipe::Pipe;
 use crate::{BackgroundCounters, ClassCounters, Counters, Order, Packet, Passage, Plan, Reason};
 
-/// One direction of one link.
+/// One direction of a link.
 pub struct Link<P> {
     plan: Arc<Plan>,
-    /// How many packets have been pushed.
+    /// Packets pushed so far.
     position: u64,
-    /// When the first packet arrived.
+    /// Arrival of the first packet.
     began: Instant,
-    /// What has been decided up to here stands: nothing arrives before it.
+    /// Decisions up to here are final: no packet arrives before it.
     decided: Instant,
     cursor: Option<Cursor>,
     chance: Chance,
     path: Path<P>,
-    /// Whatever is pushed has its time at once, unless it is held back.
+    /// Each packet gets its departure time when pushed, unless it is held back.
     ahead: bool,
-    /// That, and nobody else sends.
+    /// As `ahead`, and there is no cross traffic.
     alone: bool,
     exit: Exit<P>,
     counters: Counters,
@@ -42,7 +42,7 @@ enum Path<P> {
 }
 
 impl<P: Packet> Link<P> {
-    /// A link that does what `plan` says, by the streams of `seed`; see [`Plan::check`].
+    /// A link that follows `plan`, with the streams of `seed`; see [`Plan::check`].
     pub fn new(plan: &Arc<Plan>, seed: Seed) -> Self {
         let path = match plan.order {
             Order::Dummynet => Path::Pipe(Pipe::new(plan, seed)),
@@ -67,8 +67,8 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Begins anew, as a new link with the same plan and this seed would, in the memory it has:
-    /// what is inside is forgotten, and the next packet is the first.
+    /// Restarts the link with this seed in the same memory, equal to a new link with the same plan. Packets inside are
+    /// discarded, and the next packet is the first.
     pub fn restart(&mut self, seed: Seed) {
         let plan = &self.plan;
         self.position = 0;
@@ -86,12 +86,11 @@ impl<P: Packet> Link<P> {
         self.counters = Counters::default();
     }
 
-    /// A packet arrives at `now`; returns the arrival as it counts.
+    /// Adds a packet that arrives at `now`. Returns its effective arrival.
     ///
-    /// `now` may lie before a time already popped at. It counts as it is unless something that
-    /// depends on it has been decided: arrivals never decrease, and where a queue decides by the
-    /// waiting time or drops from its head, or a packet was held back for as long as can be, what
-    /// has come out already stands and the packet arrives at that moment.
+    /// `now` may precede a time already passed to `pop`. It then counts unless a decision that depends on it is final.
+    /// Arrivals never decrease. If a queue decides by waiting time or drops from its head, or a packet was held back
+    /// for the maximum time, departures are final and the packet arrives at that moment.
     pub fn push(&mut self, now: Instant, packet: P) -> Instant {
         let arrived = self.arrival(now);
         self.settle(arrived);
@@ -112,7 +111,7 @@ impl<P: Packet> Link<P> {
             && self.alone
             && let Path::Pipe(pipe) = &mut self.path
         {
-            // The way of most packets, without what few have.
+            // The fast path of most packets.
             let (bytes, deviation) = (packet.bytes(), draw.deviation);
             match pipe.pass(arrived, position, bytes, deviation, &self.plan, self.began) {
                 Some(left) => self.exit.pass(arrived, left, position, packet),
@@ -124,7 +123,7 @@ impl<P: Packet> Link<P> {
         arrived
     }
 
-    /// A packet to which something may happen: few.
+    /// The path of the few packets with effects.
     #[cold]
     fn push_with(&mut self, arrived: Instant, mut draw: Draw, busy: bool, packet: P) {
         let (position, elapsed) = (self.position, arrived.since(self.began));
@@ -150,12 +149,12 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// The arrival as it would count for a packet pushed now.
+    /// Effective arrival of a packet pushed at `now`.
     pub(crate) fn arrival(&self, now: Instant) -> Instant {
         now.max(self.decided)
     }
 
-    /// Whether nothing is left to leave after `now`; decides what is to be decided by then.
+    /// True if nothing leaves after `now`. Makes all decisions up to then.
     pub(crate) fn is_quiet(&mut self, now: Instant) -> bool {
         let decided = self.settle(now);
         self.decided = self.decided.max(decided.unwrap_or_default());
@@ -187,7 +186,7 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// A copy is delayed and held back as its packet is, so that it follows it.
+    /// Accepts a copy. It is delayed and held back like its packet, so that it follows it.
     fn accept_copy(
         &mut self,
         arrived: Instant,
@@ -224,7 +223,7 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Decides what is to be decided by `now`; returns when the last of it happened.
+    /// Makes all decisions up to `now`. Returns the time of the last one.
     #[inline]
     fn settle(&mut self, now: Instant) -> Option<Instant> {
         if self.is_decided() {
@@ -241,12 +240,12 @@ impl<P: Packet> Link<P> {
         sent.max(self.exit.release(now))
     }
 
-    /// Whether all that is inside has its time already.
+    /// True if all packets inside have a departure time.
     fn is_decided(&self) -> bool {
         self.ahead && !self.exit.holds()
     }
 
-    /// The next packet whose time has come by `now`, in the order in which they leave.
+    /// The next packet that has left by `now`, in order of departure.
     #[inline]
     pub fn pop(&mut self, now: Instant) -> Option<Passage<P>> {
         let decided = self.settle(now);
@@ -256,7 +255,7 @@ impl<P: Packet> Link<P> {
         Some(passage)
     }
 
-    /// When to pop next; `None` where nothing is inside. Now and then nothing comes out then.
+    /// Time of the next call of `pop`; `None` if nothing is inside. Occasionally no packet comes out then.
     #[inline]
     pub fn wake(&self) -> Option<Instant> {
         if self.is_decided() {
@@ -265,7 +264,7 @@ impl<P: Packet> Link<P> {
         self.wake_to_decide()
     }
 
-    /// The same where something is yet to be decided.
+    /// Time of the next departure or decision.
     fn wake_to_decide(&self) -> Option<Instant> {
         let next = match &self.path {
             Path::Pipe(pipe) => pipe.next(),
@@ -274,12 +273,12 @@ impl<P: Packet> Link<P> {
         next.into_iter().chain(self.exit.wake()).min()
     }
 
-    /// What went in and what has come out.
+    /// Counters so far.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// What each class has sent, in the order of [`Plan::classes`]; empty without classes.
+    /// Counters of each class, in the order of [`Plan::classes`]; empty without classes.
     pub fn class_counters(&self) -> Vec<ClassCounters> {
         match &self.path {
             Path::Pipe(pipe) => pipe.class_counters(),
@@ -287,8 +286,7 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// What became of the [background](crate::Background), as far as packets have met it; none
-    /// where there is none.
+    /// Counters of the [cross traffic](crate::Background), as far as packets have met it; `None` without cross traffic.
     pub fn background_counters(&self) -> Option<BackgroundCounters> {
         match &self.path {
             Path::Pipe(pipe) => pipe.background_counters(),

@@ -1,32 +1,30 @@
-//! Time by bandwidth: when what is sent at a rate is through, exact to a fraction of a nanosecond.
+//! Transmission times at a bandwidth, exact to a fraction of a nanosecond.
 
 use posthaste_units::{BitRate, Instant};
 
 const WORK_PER_BYTE: u128 = 8 * 1_000_000_000;
 
-/// The end of what has been sent so far: `whole` ns and, of the work, `part` behind that.
+/// End of the data sent so far: `whole` ns, and `part` of the work after that.
 ///
-/// Work is counted in bits times nanoseconds per second, so that it is a whole number at any rate.
-/// The rest is carried from one packet to the next: back-to-back packets take exactly the time
-/// their bits take together, however they are cut. After idling it starts from nothing: no burst
-/// makes up for unused time.
+/// Work is counted in bits times nanoseconds per second, so that it is a whole number at any rate. The remainder
+/// carries over to the next packet: back-to-back packets take exactly the time of all their bits together, regardless
+/// of their division. An idle meter starts from zero: no burst makes up for unused time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Meter {
     whole: u64,
     part: u64,
 }
 
-/// A rate, and when another is to be asked for. No rate means no time at all.
+/// A rate, and the time until which it holds. `None` as the rate means that transmission takes no time.
 pub(crate) type Rated = (Option<BitRate>, Option<Instant>);
 
 impl Meter {
-    /// When the next can begin, rounded up.
+    /// Earliest start of the next packet, rounded up.
     pub(crate) const fn free(&self) -> Instant {
         Instant::from_nanos(self.whole.saturating_add((self.part > 0) as u64))
     }
 
-    /// Sends `bytes` from `at` on, or from when the ones before are through, at the rates of each
-    /// time; returns when they are through, rounded up.
+    /// Sends `bytes` from `at` on, or after earlier packets, at the rate of each time. Returns the end, rounded up.
     #[inline]
     pub(crate) fn send(
         &mut self,
@@ -61,8 +59,8 @@ impl Meter {
     }
 }
 
-/// Whole nanoseconds of `work`, and the rest: in one division of 64 bits for packets of up to 2 GB,
-/// several times as fast as the long one.
+/// Whole nanoseconds of `work`, and the remainder. Uses one 64-bit division for packets of up to 2 GB, several times as
+/// fast as the long division.
 fn divided(work: u128, bits: u64) -> (u64, u64) {
     if let Ok(work) = u64::try_from(work) {
         return (work / bits, work % bits);

@@ -1,11 +1,10 @@
-//! The order of things in netem: first the delay, then the bandwidth, in one queue sorted by when
-//! each packet is to be sent.
+//! The model of netem: first the delay, then the bandwidth, in one queue sorted by sending time.
 //!
-//! After `netem_enqueue` in Linux's `net/sched/sch_netem.c` (Linux 5 and 6): duplication and loss;
-//! the limit, which counts everything that has not been sent; then, where packets do not go at
-//! once by reordering, `time_to_send = max(now + delay, time_to_send of the last) + transmission`,
-//! the last only where there is a rate. So jitter reorders without a bandwidth and cannot with one.
-//! Left out are its slots, its correlations and its rounding down of transmission times.
+//! After `netem_enqueue` in Linux's `net/sched/sch_netem.c` (Linux 5 and 6): duplication and loss; then the limit,
+//! which counts all unsent packets; then the sending time, unless reordering sends a packet at once. The sending time
+//! is `max(now + delay, time_to_send of the last) + transmission`, with the maximum only if there is a rate. Jitter
+//! therefore reorders without a bandwidth and cannot with one. Not modelled: slots, correlations, and the rounding down
+//! of transmission times.
 
 use posthaste_units::Instant;
 
@@ -15,7 +14,7 @@ use crate::meter::Meter;
 use crate::slots::Slots;
 use crate::{Packet, Plan, Reason};
 
-/// netem's queue.
+/// The queue of netem.
 pub(crate) struct Netem {
     held: Slots,
     meter: Meter,
@@ -33,7 +32,7 @@ impl Netem {
         }
     }
 
-    /// As new, in the same memory.
+    /// Restores the initial state in the same memory.
     pub(crate) fn restart(&mut self) {
         self.held.clear();
         self.meter = Meter::default();

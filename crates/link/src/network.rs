@@ -1,4 +1,4 @@
-//! Both directions for any number of connections: links of their own for each, or one for all.
+//! Both directions for any number of connections: separate links for each, or one for all.
 
 use std::cmp::Reverse;
 use std::collections::hash_map::{Entry, HashMap};
@@ -11,42 +11,40 @@ use posthaste_units::{Dscp, Instant, Seed, Span};
 use crate::record::Input;
 use crate::{BackgroundCounters, ClassCounters, Counters, Direction, Link, Packet, Passage, Plan};
 
-/// After so long without a packet, and with nothing on its way, a connection that was not
-/// [opened](Network::open) is over: the next packet of the same key begins a new one.
+/// Idle time after which a connection that was not [opened](Network::open) is over, if nothing is inside. The next
+/// packet of the same key begins a new one.
 pub const IDLE: Span = Span::from_secs(120);
 
-/// The memory of an [opened](Network::open) connection is given back after so long without a packet:
-/// as long as TCP waits until it asks whether the other end is still there (RFC 9293, section 3.8.4).
+/// Idle time after which the memory of an [opened](Network::open) connection is freed. Equals the time after which
+/// TCP's keep-alive probes the other end (RFC 9293, section 3.8.4).
 pub const FORGOTTEN: Span = Span::from_secs(2 * 3600);
 
-/// Who shares a link.
+/// Sharing of links between connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// Each connection has links of its own, with positions and randomness of its own.
+    /// Each connection has its own links, with their own positions and randomness.
     #[default]
     PerConnection,
     /// All connections share one link in each direction.
     Whole,
 }
 
-/// The seed of connection `number`, from 1, where each has links of its own: they draw from its
-/// children `up` and `down`. So a simulation draws what the emulated connection of that number does.
+/// Seed of connection `number`, from 1, if each has its own links. They draw from its children `up` and `down`, so that
+/// a simulation draws the same as the emulated connection of that number.
 pub fn seed_of(seed: Seed, number: u64) -> Seed {
     seed.numbered("connection", number)
 }
 
-/// Links for connections that callers tell apart by `K`.
+/// Links for connections identified by `K`.
 ///
-/// Connections are numbered from 1 in the order of their first packets. The links of connection
-/// `n` draw from the children `up` and `down` of [`seed_of`] it, shared links from those of the
-/// network's own seed.
+/// Connections are numbered from 1 in the order of their first packets. The links of connection `n` draw from the
+/// children `up` and `down` of its [`seed_of`], and shared links from those of the network's own seed.
 pub struct Network<K, P> {
     plans: Plans<K>,
     seed: Seed,
     sharing: Sharing,
     connections: HashMap<K, Connection>,
-    /// Every connection whose memory has not been given back, in no order: looked through a
-    /// little whenever a new one comes.
+    /// All connections whose memory has not been freed, in no order. Some are checked for each new one.
     rounds: VecDeque<Known<K>>,
     pairs: Vec<Option<Pair<K, P>>>,
     empty: Vec<usize>,
@@ -55,11 +53,11 @@ pub struct Network<K, P> {
     forgotten: [Counters; 2],
 }
 
-/// What the links of connections do, up and down.
+/// Plans of the links of connections, up and down.
 enum Plans<K> {
-    /// The same for all.
+    /// The same for all connections.
     Same([Arc<Plan>; 2]),
-    /// What this says when a connection's first packet comes.
+    /// Chosen by this function at the first packet of a connection.
     Chosen(Choose<K>),
 }
 
@@ -72,7 +70,7 @@ struct Connection {
     opening: Option<Opening>,
 }
 
-/// What opened a connection: the direction, and the number that tells one opening from another.
+/// Opening of a connection: its direction, and a number that distinguishes it from others.
 type Opening = (Direction, u32);
 
 struct Known<K> {
@@ -85,11 +83,11 @@ struct Known<K> {
 struct Pair<K, P> {
     number: u64,
     links: [Link<Tagged<K, P>>; 2],
-    /// For when each is on the heap.
+    /// Scheduled time of each link on the heap.
     wakes: [Option<Instant>; 2],
 }
 
-/// When a link wants to be popped, in the order in which packets come out.
+/// Scheduled `pop` of a link, in the order in which packets come out.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Wake {
     at: Instant,
@@ -98,7 +96,7 @@ struct Wake {
     slot: usize,
 }
 
-/// A packet that knows its connection.
+/// A packet with its connection.
 #[derive(Clone)]
 struct Tagged<K, P> {
     number: u64,
@@ -118,7 +116,7 @@ impl<K: Clone, P: Packet> Packet for Tagged<K, P> {
     }
 }
 
-/// What comes out: the direction, the connection's number and key, and the packet.
+/// A departure: direction, number and key of the connection, and the packet.
 pub type Arrived<K, P> = (Direction, u64, K, Passage<P>);
 
 impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
@@ -132,8 +130,8 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         network
     }
 
-    /// A network in which each connection has links of its own that do what `choose` says of its key,
-    /// up and down: many experiments side by side. Asked once, when the first packet comes.
+    /// A network with separate links for each connection. `choose` returns its plans, up and down, for its key. It is
+    /// called once, at the first packet. Allows many experiments in parallel.
     pub fn choosing(choose: impl Fn(&K) -> [Arc<Plan>; 2] + Send + 'static, seed: Seed) -> Self {
         let plans = Plans::Chosen(Box::new(choose));
         Self::empty(plans, Sharing::PerConnection, seed)
@@ -154,16 +152,16 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         }
     }
 
-    /// A packet arrives; see [`Link::push`] for times that lie before those popped at. Returns
-    /// what a [record](crate::record) has to say of it: with these values it replays.
+    /// Adds an arriving packet; see [`Link::push`] for times before an earlier `pop`. Returns the values for a
+    /// [record](crate::record) that replays.
     pub fn push(&mut self, now: Instant, direction: Direction, key: K, packet: P) -> Input {
         self.take(now, direction, key, packet, None)
     }
 
-    /// The same of a packet that opens a connection: a TCP SYN, with its initial sequence number
-    /// (RFC 9293, section 3.4.1). With another number than the one before in its direction it begins
-    /// a new connection, however soon; with the same it was sent again. What was opened is not over
-    /// for being quiet.
+    /// Adds a packet that opens a connection: a TCP SYN with its initial sequence number (RFC 9293, section 3.4.1).
+    ///
+    /// If the number differs from the previous one in its direction, it begins a new connection, however soon; if not,
+    /// it is a retransmission. An opened connection is not over because it is idle.
     pub fn open(
         &mut self,
         now: Instant,
@@ -204,8 +202,8 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         }
     }
 
-    /// The next packet whose time has come by `now`, in the order in which they leave; those of
-    /// the same nanosecond by connection, up before down.
+    /// The next packet that has left by `now`, in order of departure. Equal times are ordered by connection, up before
+    /// down.
     pub fn pop(&mut self, now: Instant) -> Option<Arrived<K, P>> {
         while let Some(Reverse(wake)) = self.wakes.peek().copied().filter(|next| next.0.at <= now) {
             self.wakes.pop();
@@ -229,12 +227,12 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         None
     }
 
-    /// When to pop next; `None` where nothing is on its way. Now and then nothing comes out then.
+    /// Time of the next call of `pop`; `None` if nothing is inside. Occasionally no packet comes out then.
     pub fn wake(&self) -> Option<Instant> {
         self.wakes.peek().map(|Reverse(wake)| wake.at)
     }
 
-    /// What one direction of all connections has done.
+    /// Counters of one direction of all connections.
     pub fn counters(&self, direction: Direction) -> Counters {
         let mut sum = self.forgotten[direction as usize];
         for pair in self.pairs.iter().flatten() {
@@ -243,7 +241,7 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         sum
     }
 
-    /// What each class did in the link that all share; none where each connection has its own.
+    /// Counters of each class in the link that all share; empty if each connection has its own.
     pub fn class_counters(&self, direction: Direction) -> Vec<ClassCounters> {
         match (self.sharing, self.pairs.first()) {
             (Sharing::Whole, Some(Some(pair))) => pair.links[direction as usize].class_counters(),
@@ -251,8 +249,7 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         }
     }
 
-    /// What became of the background in one direction of all links that there still are; `None`
-    /// where there is none.
+    /// Counters of the cross traffic in one direction of all existing links; `None` without cross traffic.
     pub fn background_counters(&self, direction: Direction) -> Option<BackgroundCounters> {
         let links = self.pairs.iter().flatten();
         let each = links.filter_map(|pair| pair.links[direction as usize].background_counters());
@@ -263,12 +260,12 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         })
     }
 
-    /// How many connections there have been.
+    /// Connections so far.
     pub const fn connections(&self) -> u64 {
         self.count
     }
 
-    /// The number and links of a connection, new or known.
+    /// Number and links of a connection, new or known.
     fn connection(
         &mut self,
         now: Instant,
@@ -348,7 +345,7 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         }
     }
 
-    /// Whether nothing leaves a connection's own links after `now`.
+    /// True if nothing leaves a connection's own links after `now`.
     fn is_quiet(&mut self, slot: usize, now: Instant) -> bool {
         self.sharing == Sharing::Whole
             || match &mut self.pairs[slot] {
@@ -357,9 +354,9 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
             }
     }
 
-    /// Looks at two connections and gives back their memory where they have long been over and
-    /// everything has been popped: more than come, so that what is kept stays in proportion to
-    /// what lives. Long, so that no packet stamped a little earlier finds them gone by accident.
+    /// Checks two connections and frees those that have long been over and are drained. Two for each new one, so that
+    /// the memory stays in proportion to the connections in use. Long, so that no packet with a slightly earlier stamp
+    /// finds them gone by accident.
     fn give_back(&mut self, now: Instant) {
         for _ in 0..2.min(self.rounds.len()) {
             let Some(known) = self.rounds.pop_front() else {
@@ -413,7 +410,7 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         }
     }
 
-    /// Puts a link on the heap where it wants to be popped earlier than it stands there.
+    /// Schedules a link if it must be popped earlier than already scheduled.
     fn plan_wake(&mut self, slot: usize, direction: Direction) {
         let Some(pair) = &mut self.pairs[slot] else {
             return;

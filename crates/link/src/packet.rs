@@ -1,4 +1,4 @@
-//! What a link must know of what passes through it.
+//! Interface between a link and its packets.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,12 +9,12 @@ use crate::SpellingError;
 
 /// An item that passes through a link.
 pub trait Packet: Clone {
-    /// Length of the IP packet in bytes; the link adds its own [overhead](crate::Plan::overhead).
+    /// Length of the IP packet in bytes. The link adds its own [overhead](crate::Plan::overhead).
     fn bytes(&self) -> u32;
-    /// Flips one bit; bit 0 is the most significant bit of the first byte of the IP packet.
-    /// Bits behind the end are never asked for.
+    /// Flips one bit. Bit 0 is the most significant bit of the first byte of the IP packet. `bit` is never beyond the
+    /// end.
     fn flip(&mut self, bit: u32);
-    /// By what classes tell packets apart.
+    /// Code point, which selects the traffic class.
     fn dscp(&self) -> Dscp {
         Dscp::DEFAULT
     }
@@ -32,7 +32,7 @@ impl Packet for Vec<u8> {
         }
     }
 
-    /// The second byte in IPv4; bits 4 to 9 in IPv6.
+    /// From the second byte in IPv4, or bits 4 to 9 in IPv6.
     fn dscp(&self) -> Dscp {
         let byte = match self.as_slice() {
             [first, second, ..] if first >> 4 == 6 => (first << 4) | (second >> 4),
@@ -43,7 +43,7 @@ impl Packet for Vec<u8> {
     }
 }
 
-/// Which way packets go.
+/// Direction of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     /// Client to server.
@@ -53,7 +53,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Both, up first.
+    /// Both directions, up first.
     pub const BOTH: [Self; 2] = [Self::Up, Self::Down];
 
     /// `up` or `down`.
@@ -64,7 +64,7 @@ impl Direction {
         }
     }
 
-    /// The other way.
+    /// The opposite direction.
     pub const fn reverse(self) -> Self {
         match self {
             Self::Up => Self::Down,

@@ -1,26 +1,26 @@
-//! A packet that has come out of a link: when, and what happened to it.
+//! Departure of a packet from a link, with its time and its fate.
 
 use posthaste_units::Instant;
 
-/// How a packet came out of a link.
+/// A packet that has left a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passage<P> {
-    /// Place among all packets pushed into this link; the first is 1, as in KauNet.
+    /// Position among all packets pushed into this link, from 1 as in KauNet.
     pub position: u64,
-    /// 0 for the packet that was pushed; 1 and up for copies that the link made of it.
+    /// 0 for the pushed packet, 1 and up for copies made by the link.
     pub copy: u32,
-    /// When it arrived.
+    /// Arrival.
     pub arrived: Instant,
-    /// When it left or was dropped: exact, whenever it was asked for.
+    /// Departure or drop: exact, whenever it is popped.
     pub left: Instant,
-    /// What became of it.
+    /// Delivered or dropped, with marks or reason.
     pub fate: Fate,
-    /// The packet, with its flipped bits where it was delivered.
+    /// The packet, with flipped bits if delivered.
     pub packet: P,
 }
 
 impl<P> Passage<P> {
-    /// The same passage of another packet.
+    /// The same departure with another packet.
     pub(crate) fn map<Q>(self, packet: impl FnOnce(P) -> Q) -> Passage<Q> {
         Passage {
             position: self.position,
@@ -33,43 +33,43 @@ impl<P> Passage<P> {
     }
 }
 
-/// What became of a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It reached the other end.
+    /// Delivered to the other end.
     Delivered(Marks),
-    /// It did not.
+    /// Dropped by the link.
     Dropped(Reason),
 }
 
-/// What a delivered packet has been through.
+/// Impairments of a delivered packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// How many of its bits flipped.
+    /// Number of flipped bits.
     pub flipped: u32,
-    /// It leaves before one that was sent before it.
+    /// It left before an earlier packet.
     pub overtook: bool,
-    /// It was made to wait until later ones had gone.
+    /// It was held back until later packets had left.
     pub held: bool,
 }
 
-/// Why a packet was dropped.
+/// Reason of a drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
-    /// The pattern says so.
+    /// Dropped by the pattern.
     Pattern,
-    /// The loss model drew it.
+    /// Drawn by the loss model.
     Random,
-    /// It arrived when the queue was full.
+    /// The queue was full on arrival.
     QueueFull,
-    /// It was the oldest in a full queue that makes room for new ones.
+    /// The oldest in a full queue that makes room for new packets.
     PushedOut,
-    /// CoDel found that packets had been waiting too long.
+    /// Dropped by CoDel because packets had been waiting too long.
     CoDel,
 }
 
 impl Reason {
-    /// Every reason.
+    /// All reasons.
     pub const ALL: [Self; 5] = [
         Self::Pattern,
         Self::Random,
@@ -78,7 +78,7 @@ impl Reason {
         Self::CoDel,
     ];
 
-    /// The name in traces and reports.
+    /// Name in traces and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pattern => "pattern",

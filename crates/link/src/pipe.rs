@@ -1,9 +1,7 @@
-//! The order of things in dummynet: a queue, or one for each class, then the bandwidth, then the
-//! line with its delay.
+//! The model of dummynet: a queue, or one for each class, then the bandwidth, then the line with its delay.
 //!
-//! A queue whose discipline decides by arrivals alone sends everything as soon as it is pushed, in
-//! time yet to come: what it does cannot depend on when it is asked. The others decide when a
-//! packet's turn has come.
+//! A queue whose discipline decides by arrivals alone transmits each packet as soon as it is pushed, ahead of time: the
+//! result cannot depend on the time of calls. The others decide when a packet is next to transmit.
 
 mod others;
 
@@ -25,9 +23,9 @@ pub(crate) struct Pipe<P> {
     meter: Meter,
     conditions: Conditions,
     ahead: bool,
-    /// When the last packet that kept its place leaves.
+    /// Departure of the last packet that kept its place.
     tail: Instant,
-    /// Of the packet of the link's that was sent last.
+    /// Position of the link's packet that was transmitted last.
     position: u64,
 }
 
@@ -54,7 +52,7 @@ impl<P: Packet> Pipe<P> {
         }
     }
 
-    /// As new, in the same memory.
+    /// Restores the initial state in the same memory.
     pub(crate) fn restart(&mut self, plan: &Plan, seed: Seed) {
         for lane in &mut self.lanes {
             lane.restart();
@@ -72,7 +70,7 @@ impl<P: Packet> Pipe<P> {
         self.position = 1;
     }
 
-    /// Takes a packet, or drops it where there is no room.
+    /// Enqueues a packet, or drops it if the queue is full.
     #[inline]
     pub(crate) fn push(
         &mut self,
@@ -94,7 +92,7 @@ impl<P: Packet> Pipe<P> {
         }
     }
 
-    /// The place of a code point's class.
+    /// Index of a code point's class.
     fn class(&self, plan: &Plan, dscp: Dscp) -> usize {
         match (&self.shares, &plan.classes) {
             (Some(_), Some(classes)) => classes.of(dscp),
@@ -102,7 +100,7 @@ impl<P: Packet> Pipe<P> {
         }
     }
 
-    /// When a packet to which nothing happens leaves, where nobody else sends; none where there is no room.
+    /// Departure of a packet without effects, in a link without cross traffic. `None` if the queue is full.
     #[inline]
     pub(crate) fn pass(
         &mut self,
@@ -124,8 +122,7 @@ impl<P: Packet> Pipe<P> {
         Some(self.tail)
     }
 
-    /// Sends what can be sent up to `now`, unless that was done beforehand; returns when the last
-    /// was sent.
+    /// Transmits packets up to `now`, unless that was done ahead of time. Returns the time of the last event.
     pub(crate) fn advance(
         &mut self,
         now: Instant,
@@ -139,7 +136,7 @@ impl<P: Packet> Pipe<P> {
         self.run(now, plan, began, exit)
     }
 
-    /// Sends while a packet of the link's waits: nobody looks at what happens after it.
+    /// Transmits while a packet of the link waits. Later events affect nothing.
     fn run(
         &mut self,
         until: Instant,
@@ -157,7 +154,7 @@ impl<P: Packet> Pipe<P> {
         last
     }
 
-    /// Sends the next packet, unless that is after `until`.
+    /// Transmits the next packet, unless that is after `until`.
     fn step(&mut self, until: Instant, plan: &Plan, began: Instant, exit: &mut Exit<P>) -> bool {
         let Some(now) = self.due().filter(|due| *due <= until) else {
             return false;
@@ -178,20 +175,20 @@ impl<P: Packet> Pipe<P> {
         true
     }
 
-    /// When the queue's first packet can be sent.
+    /// Earliest transmission of the queue's first packet.
     fn ready(&self, class: usize) -> Option<Instant> {
         let first = self.lanes[class].first()?.arrived();
         let opens = self.shares.as_ref().map(|shares| shares.opens(class));
         Some(first.max(self.meter.free()).max(opens.unwrap_or_default()))
     }
 
-    /// Whether every packet is sent as soon as it is pushed, in time yet to come.
+    /// True if packets are transmitted when pushed, ahead of time.
     pub(crate) fn sends_ahead(&self) -> bool {
         self.ahead
     }
 
-    /// When the next packet is sent, or one of the background comes that may push out others; none
-    /// where no packet of the link's waits.
+    /// Next transmission, or next packet of cross traffic, since it may push out others. `None` if no packet of the
+    /// link waits.
     pub(crate) fn next(&self) -> Option<Instant> {
         if !self.lanes.iter().any(Lane::has_own) {
             return None;
@@ -200,14 +197,14 @@ impl<P: Packet> Pipe<P> {
         self.due().into_iter().chain(others).min()
     }
 
-    /// When the next packet is sent, whosesoever.
+    /// Next transmission, of the link or of cross traffic.
     fn due(&self) -> Option<Instant> {
         (0..self.lanes.len())
             .filter_map(|class| self.ready(class))
             .min()
     }
 
-    /// Puts a packet on the line at `now`, when those before it are through.
+    /// Transmits a packet at `now`, after those before it.
     #[inline]
     fn transmit(
         &mut self,
@@ -236,7 +233,7 @@ impl<P: Packet> Pipe<P> {
         exit.deliver(entry, left);
     }
 
-    /// The bandwidth from `now` on, or from when it is free; returns when the packet is through.
+    /// Occupies the bandwidth from `now` on, or once it is free. Returns the end of the transmission.
     #[inline(always)]
     fn occupy(
         &mut self,
@@ -258,7 +255,7 @@ impl<P: Packet> Pipe<P> {
         through
     }
 
-    /// Not before the packet ahead of it, where that is to be kept.
+    /// Departure not before the previous packet, if the plan keeps order.
     fn in_order(&self, plan: &Plan, left: Instant) -> Instant {
         match plan.keeps_order {
             true => left.max(self.tail),

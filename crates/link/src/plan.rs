@@ -1,4 +1,4 @@
-//! What one direction of a link does, as data.
+//! Description of one direction of a link, as data.
 
 use std::sync::Arc;
 
@@ -8,72 +8,72 @@ use thiserror::Error;
 use crate::pattern::Script;
 use crate::{Background, Classes, Discipline, Jitter, Loss, Queue, Reordering};
 
-/// What one direction of a link does. The default does nothing: no delay, no limit, no loss.
+/// One direction of a link. The default has no delay, no limit and no loss.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Bits that pass per second; `None` is without limit, and then nothing ever queues.
+    /// Bandwidth in bit/s. `None` is without limit, and then nothing queues.
     pub bandwidth: Option<BitRate>,
-    /// Delay of every packet in addition to its transmission: the mean where there is jitter.
+    /// Delay of every packet in addition to its transmission; the mean if there is jitter.
     pub delay: Span,
-    /// How delays vary.
+    /// Variation of delays.
     pub jitter: Option<Jitter>,
-    /// Whether a packet whose delay is shorter waits for the one before it. Packets that
-    /// reordering moves are exempt.
+    /// Keeps packets in order: one with a shorter delay waits for the one before it. Packets moved by reordering are
+    /// exempt.
     pub keeps_order: bool,
-    /// Which packets are lost by chance.
+    /// Model of random losses.
     pub loss: Option<Loss>,
-    /// Probability of each bit to flip.
+    /// Probability of a flip for each bit.
     pub bit_error_rate: Ratio,
-    /// The share of packets that pass twice. The copy is a packet of its own in the queue and on
-    /// the line; patterns pass it over.
+    /// Share of duplicated packets. A copy is a separate packet in the queue and on the line. Patterns do not count it.
     pub duplication: Ratio,
-    /// Which packets change places by chance.
+    /// Random reordering of packets.
     pub reordering: Option<Reordering>,
-    /// What waits for the bandwidth.
+    /// Queue in front of the bandwidth.
     pub queue: Queue,
-    /// Bytes that the link adds to every IP packet: 14 for Ethernet's header.
+    /// Bytes that the link adds to every IP packet: 14 for the header of Ethernet.
     pub overhead: u32,
-    /// In which order these things happen.
+    /// Order of the stages.
     pub order: Order,
-    /// Shares of the bandwidth by code point, each with a queue of its own.
+    /// Traffic classes by code point, each with its own queue.
     pub classes: Option<Arc<Classes>>,
-    /// What others send through the link.
+    /// Cross traffic in the link.
     pub background: Option<Background>,
-    /// What happens to which packet, decided beforehand.
+    /// Pattern: effects on single packets, decided before the run.
     pub script: Option<Arc<Script>>,
 }
 
-/// In which order things happen to a packet.
+/// Order of the stages for a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// Pattern and chance, queue, bandwidth, delay. A dropped packet takes no time on the line.
-    /// After dummynet as the packet-loss paper used it: in FreeBSD 6's
-    /// `sys/netinet/ip_dummynet.c` a packet stays in its queue until it is through (`ready_event`)
-    /// and then in the pipe for the delay of that moment (`move_pkt`).
+    /// Pattern and random decisions, queue, bandwidth, delay. A dropped packet takes no time on the line.
+    ///
+    /// After dummynet as the packet-loss paper used it: in FreeBSD 6's `sys/netinet/ip_dummynet.c` a packet stays in
+    /// its queue until it is transmitted (`ready_event`), and then in the pipe for the delay of that moment
+    /// (`move_pkt`).
     #[default]
     Dummynet,
-    /// Pattern and chance, delay, bandwidth, as in netem: the delays of queued packets run at the
-    /// same time, the queue's limit counts every packet in the link, and a copy can be lost by
-    /// chance, where the packet itself is only lost if it has no copy.
+    /// Pattern and random decisions, delay, bandwidth, as in netem. The delays of queued packets run at the same time.
+    /// The queue's limit counts every packet in the link. A copy can be lost at random, while the packet itself is lost
+    /// only if it has no copy.
     Netem,
 }
 
-/// Why a plan cannot be carried out.
+/// Error in a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
-    /// Order netem with something netem does not have.
+    /// Order netem with a feature that netem lacks.
     #[error("netem's order has one drop-tail queue: leave {what} out, or use dummynet's order")]
     NotInNetem {
-        /// What it does not have.
+        /// The feature.
         what: &'static str,
     },
-    /// A queue without room.
+    /// A queue without capacity.
     #[error("a queue without room lets nothing pass: give it at least one packet and 1,500 bytes")]
     NoRoom,
     /// Classes that do not fit the bandwidth or each other.
     #[error("{0}")]
     Classes(#[from] crate::classes::ClassError),
-    /// Background that cannot be.
+    /// Invalid cross traffic.
     #[error("{0}")]
     Background(#[from] crate::background::BackgroundError),
 }
@@ -100,8 +100,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// Says what cannot be carried out. A link whose plan was not checked passes over the parts
-    /// that this names.
+    /// Checks the plan. A link with an unchecked plan ignores the parts in error.
     pub fn check(&self) -> Result<(), PlanError> {
         if self.queue.packets == 0 || self.queue.bytes.is_some_and(|size| size.as_bytes() < 1500) {
             return Err(PlanError::NoRoom);
@@ -127,7 +126,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Bytes that a packet of so many takes on the line.
+    /// Bytes on the line of a packet with `bytes` bytes.
     pub(crate) fn length(&self, bytes: u32) -> u64 {
         u64::from(bytes) + u64::from(self.overhead)
     }

@@ -1,7 +1,7 @@
-//! Networks by name: what an access network or a path does, as data with its source.
+//! Named access networks and paths, as data with sources.
 //!
-//! Figures are of the path as a whole, one way, without loss where the source names none. What is
-//! derived from a source rather than read in it is marked (calc).
+//! Figures are for the whole path in one direction, without loss unless the source gives one. Values derived from a
+//! source instead of read in it are marked (calc).
 
 use std::fmt;
 
@@ -13,26 +13,26 @@ use crate::{Direction, Plan};
 /// A named network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// The name on command lines.
+    /// Name on command lines.
     pub name: &'static str,
-    /// What it stands for.
+    /// Description.
     pub about: &'static str,
-    /// Where the numbers come from: title and publisher.
+    /// Source of the numbers: title and publisher.
     pub source: &'static str,
-    /// From the client.
+    /// Direction from the client.
     pub up: Way,
-    /// To the client.
+    /// Direction to the client.
     pub down: Way,
 }
 
 /// One direction of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// Bits per second; zero where the path sets no limit.
+    /// Bandwidth in bit/s; zero if the path sets no limit.
     bits: u64,
-    /// Delay one way.
+    /// One-way delay.
     pub delay: Span,
-    /// Bytes that each packet takes beyond its own.
+    /// Bytes on the line in addition to each packet.
     pub overhead: u32,
 }
 
@@ -40,7 +40,7 @@ const WEBPAGETEST: &str = "WebPageTest, connectivity.ini.sample (WPO Foundation,
 
 const WSQOS: &str = "M. Tian, QoS integration in Web services with the WS-QoS framework (FU Berlin, 2005), chapter 7: 800 ms down and 500 ms up";
 
-/// Every profile.
+/// All profiles.
 pub const PROFILES: &[Profile] = &[
     Profile {
         name: "lan",
@@ -130,13 +130,13 @@ const fn way(bits: u64, delay_us: u64, overhead: u32) -> Way {
 }
 
 impl Way {
-    /// What passes per second; `None` where the path sets no limit.
+    /// Bandwidth; `None` if the path sets no limit.
     pub const fn bandwidth(&self) -> Option<BitRate> {
         BitRate::per_second(self.bits)
     }
 }
 
-/// No profile has that name.
+/// The name is not that of a profile.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("there is no profile {name:?}: {}", names())]
 pub struct UnknownProfile {
@@ -148,7 +148,7 @@ fn names() -> String {
     format!("write one of {}", names.join(", "))
 }
 
-/// The profile of that name.
+/// Returns the profile of that name.
 pub fn named(name: &str) -> Result<&'static Profile, UnknownProfile> {
     PROFILES
         .iter()
@@ -159,7 +159,7 @@ pub fn named(name: &str) -> Result<&'static Profile, UnknownProfile> {
 }
 
 impl Profile {
-    /// The plan of one direction, to which more can be added.
+    /// Plan of one direction, to which more can be added.
     pub fn plan(&self, direction: Direction) -> Plan {
         let way = match direction {
             Direction::Up => &self.up,

@@ -1,8 +1,7 @@
-//! What was pushed into a network, as lines of CSV that replay to the same decisions.
+//! Inputs of a network, as lines of CSV that replay to the same decisions.
 //!
-//! Contents are absent: nothing a network decides depends on them. The plans and the seed are
-//! absent too, since they are what was given to the network; a line that begins with `#` has room
-//! for them.
+//! Contents are absent, since no decision depends on them. The plans and the seed are absent, too, since they were
+//! given to the network; a line that begins with `#` can hold them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,28 +12,28 @@ use thiserror::Error;
 use crate::network::Arrived;
 use crate::{Direction, Network, Packet};
 
-/// The first line of a record, comments aside.
+/// Header line of a record. Only comments may precede it.
 pub const HEADER: &str = "time_ns,direction,connection,bytes,dscp";
 
-/// A packet that was pushed; a line of a record.
+/// A pushed packet; a line of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Input {
-    /// Its arrival as it counted.
+    /// Effective arrival.
     pub at: Instant,
-    /// Which way it went.
+    /// Direction of the packet.
     pub direction: Direction,
-    /// The connection's number, from 1 in the order of first packets.
+    /// Number of the connection, from 1 in the order of first packets.
     pub connection: u64,
     /// Bytes of the IP packet.
     pub bytes: u32,
-    /// Its code point; a number from 0 to 63.
+    /// Code point, from 0 to 63.
     pub dscp: Dscp,
 }
 
-/// Why a record could not be read.
+/// Error while reading a record.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RecordError {
-    /// The first line is another.
+    /// The first line is not the header.
     #[error(
         "line {line}: a record begins with {HEADER}: it was written by something else, or its beginning is missing"
     )]
@@ -49,7 +48,7 @@ pub enum RecordError {
     NotAnInput {
         /// Line number from 1.
         line: usize,
-        /// What stands there.
+        /// Text of the line.
         text: String,
     },
 }
@@ -72,7 +71,7 @@ impl fmt::Display for Input {
     }
 }
 
-/// The text is not a line of a record.
+/// Error for a text that is not a line of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not a packet: write {HEADER}, for example 1000000,up,1,60,0")]
 pub struct NotAnInput;
@@ -95,13 +94,13 @@ impl FromStr for Input {
     }
 }
 
-/// Digits only: signs and spaces are not written, so they are not read.
+/// Parses digits only: signs and spaces are never written, so they are not read.
 fn number<N: FromStr>(text: &str) -> Result<N, NotAnInput> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| digits).ok_or(NotAnInput)
 }
 
-/// Reads a record: the header, then a packet a line; `#` begins a comment line.
+/// Reads a record: the header, then one packet a line; `#` begins a comment line.
 pub fn parse(text: &str) -> Result<Vec<Input>, RecordError> {
     let mut lines = (1..)
         .zip(text.lines())
@@ -139,12 +138,13 @@ impl Packet for Blank {
 }
 
 impl Network<u64, Blank> {
-    /// Pushes what a record holds and gives every passage to `each`, in the order in which they
-    /// leave. With the plans, the sharing and the seed of the recorded network, and with nothing
-    /// pushed before, its decisions are the same.
+    /// Pushes the inputs of a record, and passes every departure to `each`, in order of departure.
+    ///
+    /// Its decisions are the same if the plans, the sharing and the seed are those of the recorded network and nothing
+    /// was pushed before.
     pub fn replay(&mut self, inputs: &[Input], mut each: impl FnMut(Arrived<u64, Blank>)) {
-        // Two directions are stamped apart, so that times may run back a little from one input to
-        // the next: nothing is popped that a later input could still change.
+        // The two directions are stamped separately, so times may decrease slightly from one input to the next. Nothing
+        // is popped that a later input could still change.
         let mut later = vec![None; inputs.len()];
         for at in (1..inputs.len()).rev() {
             let next = inputs[at].at;
@@ -153,7 +153,7 @@ impl Network<u64, Blank> {
         for (input, later) in inputs.iter().zip(later) {
             let Input { bytes, dscp, .. } = *input;
             let packet = Blank { bytes, dscp };
-            // Numbers tell connections apart already: none is over for being quiet.
+            // Numbers already identify the connections: none is over because it is idle.
             self.open(input.at, input.direction, input.connection, packet, 0);
             let settled = |wake: &Instant| later.is_none_or(|later| *wake < later);
             while let Some(wake) = self.wake().filter(settled) {

@@ -1,4 +1,4 @@
-//! Packets that change places by chance.
+//! Random reordering of packets.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,27 +8,27 @@ use rand::RngExt as _;
 
 use crate::SpellingError;
 
-/// Which packets change places, and how.
+/// A model of random reordering.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reordering {
-    /// As netem: this share goes at once, without the link's delay, and so overtakes.
+    /// As in netem: this share goes at once, without the link's delay, and so overtakes.
     AtOnce {
-        /// The probability.
+        /// Probability.
         share: Ratio,
-        /// Only a packet behind so many less one that did not overtake may do so: with a gap of 5
-        /// and a share of 100 %, every fifth; 1 sets no condition.
+        /// Minimum distance: only a packet after `gap` - 1 that did not overtake may do so. With a gap of 5 and a share
+        /// of 100 %, every fifth does; 1 sets no condition.
         gap: u32,
     },
-    /// This share lets so many later packets go first, at most for [`HOLD_LIMIT`](crate::HOLD_LIMIT).
+    /// This share is held back behind later packets, for at most [`HOLD_LIMIT`](crate::HOLD_LIMIT).
     Hold {
-        /// The probability.
+        /// Probability.
         share: Ratio,
-        /// How many go first.
+        /// Number of later packets.
         places: u32,
     },
 }
 
-/// What one packet is to do.
+/// Decision for one packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Turn {
     pub(crate) at_once: bool,
@@ -36,7 +36,7 @@ pub(crate) struct Turn {
 }
 
 impl Reordering {
-    /// What the next packet is to do, after `since` that did not overtake.
+    /// Draws for the next packet, after `since` packets that did not overtake.
     pub(crate) fn draw(&self, since: &mut u32, draws: &mut Stream) -> Turn {
         let drawn = |share: Ratio, draws: &mut Stream| draws.random::<f64>() < share.get();
         match *self {
@@ -56,7 +56,7 @@ impl Reordering {
 impl FromStr for Reordering {
     type Err = SpellingError;
 
-    /// `SHARE[:GAP]` for packets that go at once, `hold:SHARE:PLACES` for packets held back.
+    /// Parses `SHARE[:GAP]` for packets that go at once, or `hold:SHARE:PLACES` for packets held back.
     fn from_str(text: &str) -> Result<Self, SpellingError> {
         let wrong = || {
             SpellingError::new(

@@ -1,21 +1,20 @@
-//! The classes of one link at work: who sends next.
+//! Scheduler for the classes of one link.
 //!
-//! After HTB (Linux's `net/sched/sch_htb.c`): a class within its guaranteed rate goes first; what
-//! is left is lent to classes below their ceilings, in proportion to their guarantees, and what is
-//! lent is not charged to the borrower's guarantee. Token buckets are kept as the times at which
-//! they will have been refilled, exactly; lending is start-time fair queueing (Goyal, Vin, Cheng,
-//! SIGCOMM 1996) where HTB counts deficits.
+//! After HTB (Linux's `net/sched/sch_htb.c`): a class within its guaranteed rate goes first. The rest is lent to
+//! classes below their ceilings, in proportion to their guarantees. Borrowed bandwidth is not charged to the borrower's
+//! guarantee. Token buckets are stored exactly, as the times at which they will be full again. Lending uses start-time
+//! fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996), while HTB counts deficits.
 
 use posthaste_units::{BitRate, Instant, Span};
 
 use crate::meter::Meter;
 use crate::{Class, ClassCounters, Classes};
 
-/// The classes of one link at work.
+/// Scheduler state of the classes of one link.
 pub(crate) struct Shares {
     classes: Vec<Share>,
     burst: u64,
-    /// The tag of what was lent last.
+    /// Start tag of the last borrowed transmission.
     lent: u128,
 }
 
@@ -45,12 +44,12 @@ impl Shares {
         }
     }
 
-    /// When the class may send next, for its ceiling's sake.
+    /// Earliest time at which the ceiling allows the class to send.
     pub(crate) fn opens(&self, class: usize) -> Instant {
         self.classes[class].below.free()
     }
 
-    /// Which of these classes, all of them below their ceilings, sends at `now`.
+    /// The class that sends at `now`, among `ready` classes below their ceilings.
     pub(crate) fn choose(
         &self,
         now: Instant,
@@ -66,7 +65,7 @@ impl Shares {
         self.classes[class].within.free() <= now
     }
 
-    /// The class sends `length` bytes on the line, `bytes` of them the packet's, at `now`.
+    /// Charges a transmission of the class at `now`: `length` bytes on the line, `bytes` of them the packet's.
     pub(crate) fn charge(&mut self, class: usize, now: Instant, length: u64, bytes: u32) {
         let within = self.is_within(class, now);
         let share = &mut self.classes[class];
@@ -94,7 +93,7 @@ impl Shares {
     }
 }
 
-/// How far back in time a rate may catch up.
+/// Time span for which a rate may catch up.
 fn credit(burst: u64, rate: BitRate) -> Span {
     Span::from_secs_f64(burst as f64 / rate.as_bytes_f64())
 }

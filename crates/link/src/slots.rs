@@ -1,15 +1,15 @@
-//! Room in a queue that is taken until a time known beforehand.
+//! Queue capacity that is occupied until a known time.
 //!
-//! What is over counts until it is given back: whoever finds room without that need not look.
+//! Expired packets count until they are released. A caller that finds capacity without a release can skip it.
 
 use std::collections::VecDeque;
 
 use posthaste_units::Instant;
 
-/// Memory for so many packets is there from the beginning.
+/// Number of packets for which memory is allocated at the beginning.
 const AT_FIRST: usize = 64;
 
-/// Packets that each take room until a time.
+/// Packets that each occupy capacity until a known time.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots {
     taken: VecDeque<(Instant, u32)>,
@@ -17,7 +17,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// All room is free.
+    /// An empty set.
     pub(crate) fn new() -> Self {
         Self {
             taken: VecDeque::with_capacity(AT_FIRST),
@@ -25,13 +25,13 @@ impl Slots {
         }
     }
 
-    /// Gives all room back.
+    /// Releases all capacity.
     pub(crate) fn clear(&mut self) {
         self.taken.clear();
         self.bytes = 0;
     }
 
-    /// Takes room for one packet.
+    /// Occupies capacity for one packet.
     #[inline]
     pub(crate) fn take(&mut self, until: Instant, bytes: u32) {
         match self.taken.back() {
@@ -44,7 +44,7 @@ impl Slots {
         self.bytes += u64::from(bytes);
     }
 
-    /// Gives back the room whose time is over.
+    /// Releases the capacity of expired packets.
     pub(crate) fn release(&mut self, now: Instant) {
         while let Some(&(until, bytes)) = self.taken.front()
             && until <= now
@@ -54,7 +54,7 @@ impl Slots {
         }
     }
 
-    /// Whether one packet more would take more memory.
+    /// True if one more packet would need more memory.
     pub(crate) fn is_packed(&self) -> bool {
         self.taken.len() == self.taken.capacity()
     }

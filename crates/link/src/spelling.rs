@@ -1,8 +1,8 @@
-//! What is said when an option's text cannot be read.
+//! Error for an option's text that cannot be parsed.
 
 use thiserror::Error;
 
-/// A text that spells nothing; says what would have been accepted.
+/// An invalid text, with the accepted forms.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{text:?} is not {what}: write {remedy}")]
 pub struct SpellingError {

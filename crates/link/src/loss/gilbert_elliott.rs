@@ -1,9 +1,8 @@
-//! Loss in bursts: a line that is good or bad and loses more where it is bad (Gilbert 1960,
-//! Elliott 1963).
+//! Bursty loss: a channel that is good or bad, with more loss in the bad state (Gilbert 1960, Elliott 1963).
 //!
-//! As in netem (`loss_gilb_ell` in Linux's `net/sched/sch_netem.c`), a packet is judged by the
-//! state it finds, which changes behind it. Unlike there, the line does not always begin good but
-//! in a state drawn by how often each occurs, so that short connections lose their share too.
+//! As in netem (`loss_gilb_ell` in Linux's `net/sched/sch_netem.c`), the current state decides about a packet, and
+//! changes after it. Unlike netem, the channel does not always begin in the good state. The initial state is drawn by
+//! the stationary distribution, so that short connections have their share of losses.
 
 use posthaste_units::{Ratio, Stream};
 use rand::RngExt as _;
@@ -13,19 +12,19 @@ use super::Process;
 /// The four parameters, all per packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliott {
-    /// Probability that a good line turns bad (p; netem's first).
+    /// Probability of a change from good to bad (p; netem's first).
     pub to_bad: Ratio,
-    /// Probability that a bad line turns good (r; netem's second).
+    /// Probability of a change from bad to good (r; netem's second).
     pub to_good: Ratio,
-    /// Loss where it is bad (1 - h; netem's third).
+    /// Loss in the bad state (1 - h; netem's third).
     pub loss_in_bad: Ratio,
-    /// Loss where it is good (1 - k; netem's fourth).
+    /// Loss in the good state (1 - k; netem's fourth).
     pub loss_in_good: Ratio,
 }
 
 impl GilbertElliott {
-    /// The simple Gilbert model: all is lost in the bad state and nothing in the good one, so that
-    /// bursts have a mean length of `1 / to_good`.
+    /// The simple Gilbert model: all packets are lost in the bad state and none in the good one. The mean length of
+    /// bursts is `1 / to_good`.
     pub fn simple(to_bad: Ratio, to_good: Ratio) -> Self {
         Self {
             to_bad,
@@ -35,9 +34,8 @@ impl GilbertElliott {
         }
     }
 
-    /// The simple model that loses `loss` in the long run, in bursts of `length` packets on
-    /// average; `None` where no such model exists: length below 1 or without end, everything lost,
-    /// or good stretches between the bursts that would have to be shorter than a packet.
+    /// The simple model with a long-term loss of `loss` in bursts of `length` packets on average. `None` if there is no
+    /// such model: length below 1 or infinite, everything lost, or good periods shorter than a packet.
     pub fn bursts(loss: Ratio, length: f64) -> Option<Self> {
         let possible = length.is_finite() && length >= 1.0;
         let to_good = Ratio::new(1.0 / length).filter(|_| possible)?;
@@ -45,7 +43,7 @@ impl GilbertElliott {
         Some(Self::simple(to_bad, to_good))
     }
 
-    /// The share of packets that find the line bad.
+    /// Share of packets in the bad state.
     pub fn share_bad(&self) -> f64 {
         let (to_bad, to_good) = (self.to_bad.get(), self.to_good.get());
         if to_bad == 0.0 {
@@ -55,7 +53,7 @@ impl GilbertElliott {
         }
     }
 
-    /// The share of packets lost in the long run.
+    /// Long-term share of lost packets.
     pub fn mean(&self) -> f64 {
         let bad = self.share_bad();
         bad * self.loss_in_bad.get() + (1.0 - bad) * self.loss_in_good.get()
@@ -69,7 +67,7 @@ impl GilbertElliott {
     }
 }
 
-/// A line in one of the two states.
+/// State of the channel.
 pub(crate) struct Line {
     model: GilbertElliott,
     bad: bool,

@@ -1,14 +1,14 @@
-//! Independent loss: every packet is lost with the same probability, whatever befell the others.
+//! Independent loss: every packet is lost with the same probability.
 
 use posthaste_units::{Ratio, Stream};
 use rand::RngExt as _;
 
 use super::Process;
 
-/// Each packet is lost by itself.
+/// Independent loss of packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Independent {
-    /// The probability.
+    /// Probability of a loss.
     pub loss: Ratio,
 }
 

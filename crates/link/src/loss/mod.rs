@@ -1,4 +1,4 @@
-//! Loss by chance. A model is a file beside this one and a line in [`Loss`].
+//! Random loss. A model is a file in this folder and a variant of [`Loss`].
 
 mod gilbert_elliott;
 mod independent;
@@ -13,29 +13,29 @@ pub use independent::Independent;
 
 use crate::SpellingError;
 
-/// Which packets are lost by chance.
+/// A model of random loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loss {
-    /// Each by itself.
+    /// Independent losses.
     Independent(Independent),
-    /// In bursts, by a line that is good or bad.
+    /// Losses in bursts, by a channel with a good and a bad state.
     GilbertElliott(GilbertElliott),
 }
 
-/// A model at work on one link.
+/// State of a model on one link.
 trait Process {
-    /// Whether the next packet is lost.
+    /// Decides the loss of the next packet.
     fn loses(&mut self, draws: &mut Stream) -> bool;
 }
 
-/// Whichever model is at work: kept in place, so that a link that begins anew allocates nothing.
+/// State of any model, stored inline so that a restarted link allocates nothing.
 pub(crate) enum Losing {
     Independent(Independent),
     GilbertElliott(gilbert_elliott::Line),
 }
 
 impl Losing {
-    /// Whether the next packet is lost.
+    /// Decides the loss of the next packet.
     pub(crate) fn loses(&mut self, draws: &mut Stream) -> bool {
         match self {
             Self::Independent(model) => model.loses(draws),
@@ -52,7 +52,7 @@ impl Loss {
         }
     }
 
-    /// The share of packets lost in the long run.
+    /// Long-term share of lost packets.
     pub fn mean(&self) -> f64 {
         match self {
             Self::Independent(model) => model.loss.get(),
@@ -64,8 +64,8 @@ impl Loss {
 impl FromStr for Loss {
     type Err = SpellingError;
 
-    /// `2%`; `bursts:2%:4` (2 % in bursts of 4 on average); `gilbert-elliott:P:R:BAD:GOOD`, the
-    /// four parameters of [`GilbertElliott`], of which the last two may be left out.
+    /// Parses `2%`, `bursts:2%:4` (2 % in bursts of 4 on average), or `gilbert-elliott:P:R:BAD:GOOD`, the four
+    /// parameters of [`GilbertElliott`]. The last two are optional.
     fn from_str(text: &str) -> Result<Self, SpellingError> {
         let wrong = || {
             SpellingError::new(

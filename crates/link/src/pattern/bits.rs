@@ -1,25 +1,25 @@
-//! Which bits of a packet flip: ranges in order, shared by the packets of one entry.
+//! Bits to flip in a packet: ranges in order, shared by the packets of one entry.
 
 use std::sync::Arc;
 
 use super::Refusal;
 
-/// The bits of one packet that flip, at least one; bit 0 is the most significant bit of the first
-/// byte of the IP packet.
+/// The bits of one packet that flip, at least one. Bit 0 is the most significant bit of the first byte of the IP
+/// packet.
 ///
-/// Bits behind the end of a packet flip nothing.
+/// Bits beyond the end of a packet have no effect.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Bits(Arc<[(u32, u32)]>);
 
 impl Bits {
-    /// The last bit that can be named: the last of the longest IP packet, 65,535 bytes.
+    /// Largest bit number: the last bit of the longest IP packet, 65,535 bytes.
     pub const LAST: u32 = 65_535 * 8 - 1;
 
-    /// Most ranges of bits in one entry of a pattern, so that its line stays within [`LINE`](super::LINE).
+    /// Maximum number of ranges in one entry of a pattern, so that its line stays within [`LINE`](super::LINE).
     pub const RANGES: usize = 4096;
 
-    /// The bits in these ranges, both ends included, in any order; `None` when there are none,
-    /// when one lies beyond [`Self::LAST`], runs backwards or overlaps another.
+    /// The bits in these ranges, both ends included, in any order. `None` if there are none, or if a range lies beyond
+    /// [`Self::LAST`], runs backwards or overlaps another.
     pub fn new(ranges: impl IntoIterator<Item = (u32, u32)>) -> Option<Self> {
         let mut ranges: Vec<(u32, u32)> = ranges.into_iter().collect();
         ranges.sort_unstable();
@@ -37,12 +37,12 @@ impl Bits {
         (!merged.is_empty()).then(|| Self(merged.into()))
     }
 
-    /// The ranges in order, both ends included, none touching the next.
+    /// The ranges in order, both ends included. Adjacent ranges are joined.
     pub fn ranges(&self) -> &[(u32, u32)] {
         &self.0
     }
 
-    /// Why no entry has more ranges than [`Self::RANGES`].
+    /// Error for an entry with more ranges than [`Self::RANGES`].
     pub(super) fn too_many_ranges() -> Refusal {
         Refusal::new(
             format!("more than {} ranges of bits in one entry", Self::RANGES),
@@ -55,7 +55,7 @@ impl Bits {
         self.0.iter().flat_map(|&(first, last)| first..=last)
     }
 
-    /// How many bits flip.
+    /// Number of flipped bits.
     pub fn count(&self) -> u32 {
         self.0.iter().map(|(first, last)| last - first + 1).sum()
     }

@@ -1,7 +1,7 @@
-//! A pattern in the making: entries are added in any order and checked as they come.
+//! A pattern under construction: entries are added in any order and checked at once.
 //!
-//! What contradicts itself is refused with the entry it contradicts, and a pattern that grows
-//! beyond its limit is refused before it has taken the memory. The text is left to `read`.
+//! A contradictory entry is rejected with a reference to the other entry. A pattern beyond its limit is rejected before
+//! it takes the memory. The text is left to `read`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,66 +14,66 @@ use super::track::{Changes, Held, Lane, Track};
 use super::{Bits, ENTRIES, FARTHEST, Pattern, Script};
 use crate::Direction;
 
-/// What places are counted in.
+/// Unit of places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Axis {
-    /// Packets of this direction; the first is 1.
+    /// Packets of this direction, from 1.
     Packets,
-    /// Milliseconds since the link's first packet in this direction; the first is 0. What is said
-    /// of a millisecond holds for each packet that arrives in it.
+    /// Milliseconds since the link's first packet in this direction, from 0. An entry for a millisecond applies to each
+    /// packet that arrives in it.
     Millis,
 }
 
 /// A range of packets or milliseconds, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// What is counted.
+    /// Unit of the range.
     pub axis: Axis,
-    /// The first.
+    /// First packet or millisecond.
     pub first: u64,
-    /// The last; equal to `first` for a single one.
+    /// Last packet or millisecond; equal to `first` for a single one.
     pub last: u64,
 }
 
-/// What happens to packets.
+/// Effect on packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// They are dropped.
+    /// Drops the packets.
     Drop,
-    /// These bits of each flip.
+    /// Flips these bits of each packet.
     Flip(Bits),
-    /// Each is delayed by so much more than the link delays it anyway: at most an hour.
+    /// Delays each packet in addition to the link's delay, by at most an hour.
     Delay(Span),
-    /// So many later packets go before each: 1 to 65,535.
+    /// Holds each packet back until this number of later ones have left: 1 to 65,535.
     Hold(u32),
-    /// So many copies of each follow it: 1 to 255.
+    /// Makes this number of copies of each packet: 1 to 255.
     Copy(u32),
-    /// From the place's first on, this is the link's delay; `None` is its own again.
+    /// Sets the link's delay from the beginning of the place on; `None` restores the plan's.
     DelayFrom(Option<Span>),
-    /// From the place's first on, this is the link's bandwidth; `None` is its own again.
+    /// Sets the link's bandwidth from the beginning of the place on; `None` restores the plan's.
     BandwidthFrom(Option<BitRate>),
-    /// After the place's first packets or milliseconds, what is said along its axis begins again.
+    /// Repeats all entries of the axis after this number of packets or milliseconds.
     Repeat,
 }
 
 /// One entry of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Which packets it speaks of: those from the client (up) or to it (down).
+    /// Direction of the packets: from the client (up) or to it (down).
     pub direction: Direction,
-    /// Where it applies.
+    /// Place of the effect.
     pub place: Place,
-    /// What happens there.
+    /// Effect at that place.
     pub effect: Effect,
 }
 
-/// Why an entry cannot be in the pattern.
+/// Reason to reject an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what}: {remedy}")]
 pub struct Refusal {
-    /// What is wrong.
+    /// The error.
     pub what: String,
-    /// What to write instead.
+    /// Correct form.
     pub remedy: String,
 }
 
@@ -87,7 +87,7 @@ impl Refusal {
 }
 
 impl Axis {
-    /// The number of the first packet or millisecond.
+    /// Number of the first packet or millisecond.
     pub const fn base(self) -> u64 {
         match self {
             Self::Packets => 1,
@@ -97,7 +97,7 @@ impl Axis {
 }
 
 impl Place {
-    /// Packets `first` to `last`, the first of all being 1.
+    /// Packets `first` to `last`, counted from 1.
     pub const fn packets(first: u64, last: u64) -> Self {
         Self {
             axis: Axis::Packets,
@@ -106,7 +106,7 @@ impl Place {
         }
     }
 
-    /// Milliseconds `first` to `last`, the first of all being 0.
+    /// Milliseconds `first` to `last`, counted from 0.
     pub const fn millis(first: u64, last: u64) -> Self {
         Self {
             axis: Axis::Millis,
@@ -162,7 +162,7 @@ impl Effect {
     }
 }
 
-/// A pattern in the making.
+/// A pattern under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
     up: Side,
@@ -176,7 +176,7 @@ struct Side {
     millis: Tracks,
 }
 
-/// A track whose ranges still come in any order.
+/// A track with ranges in any order.
 #[derive(Clone, Debug, Default)]
 struct Tracks {
     repeat: Option<u64>,
@@ -191,7 +191,7 @@ struct Tracks {
 }
 
 impl Draft {
-    /// Adds one entry, or says why it cannot be there; the draft is then as before.
+    /// Adds one entry, or returns the reason against it. The draft is then unchanged.
     pub fn add(&mut self, entry: Entry) -> Result<(), Refusal> {
         let Entry {
             direction,
@@ -224,7 +224,7 @@ impl Draft {
         Ok(())
     }
 
-    /// The pattern of what was added.
+    /// The pattern of all entries.
     pub fn finish(self) -> Pattern {
         let script = |side: Side| {
             Arc::new(Script {
@@ -306,8 +306,7 @@ impl Tracks {
         Ok(())
     }
 
-    /// Values that hold from their place on are told by packet or by time: with both, which of
-    /// two came last would depend on the traffic.
+    /// Rejects a change of conditions both by packet and by time. The later of two changes would depend on the traffic.
     fn unmixed(&self, other: &Self, effect: &Effect) -> Result<(), Refusal> {
         let mixed = match effect {
             Effect::DelayFrom(_) => !other.delay_from.is_empty(),
@@ -381,7 +380,7 @@ fn never_reached(place: Place, period: u64) -> Refusal {
     )
 }
 
-/// Ranges with values by their first place.
+/// Ranges with values, by their first place.
 #[derive(Clone, Debug)]
 struct Open<V>(BTreeMap<u64, (u64, V)>);
 
@@ -403,7 +402,7 @@ impl<V: PartialEq> Open<V> {
         Ok(())
     }
 
-    /// The range that shares a place with this one.
+    /// A range that overlaps this one.
     fn overlap(&self, place: Place) -> Option<Place> {
         let (first, (last, _)) = self.0.range(..=place.last).next_back()?;
         (*last >= place.first).then_some(Place {
@@ -439,7 +438,7 @@ fn change<V>(changes: &mut BTreeMap<u64, V>, place: Place, value: V) -> Result<(
     Ok(())
 }
 
-/// Changes that change something.
+/// Changes without those that change nothing.
 fn changes<V: PartialEq>(all: BTreeMap<u64, Option<V>>) -> Changes<V> {
     let mut kept: Changes<V> = Vec::with_capacity(all.len());
     for (from, value) in all {
@@ -451,7 +450,7 @@ fn changes<V: PartialEq>(all: BTreeMap<u64, Option<V>>) -> Changes<V> {
 }
 
 impl fmt::Display for Place {
-    /// As in the text; "packet" stands before positions so that it can stand in a sentence.
+    /// As in the text, with "packet" before positions so that it fits into a sentence.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.axis, self.first == self.last) {
             (Axis::Packets, true) => write!(f, "packet {}", self.first),

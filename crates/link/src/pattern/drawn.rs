@@ -1,8 +1,7 @@
-//! What chance would do, written down: a link draws, and its decisions become a pattern.
+//! Random decisions written as a pattern: a link draws, and its decisions become entries.
 //!
-//! The link itself is asked, packet by packet, so that the pattern holds what the same plan and
-//! seed would have done to as many packets of that size; with a pattern one can then change a
-//! single packet and leave all others as they were.
+//! A real link is simulated packet by packet, so the pattern holds the effects that the same plan and seed have on as
+//! many packets of that size. In the pattern, a single packet can then be changed without an effect on others.
 
 use std::sync::Arc;
 
@@ -12,38 +11,37 @@ use thiserror::Error;
 use super::{Bits, Draft, Effect, Entry, Place, Refusal};
 use crate::{Direction, Fate, Jitter, Link, Loss, Packet, Passage, Plan};
 
-/// What is drawn. The default draws nothing.
+/// Random effects to draw. The default draws none.
 #[derive(Clone, Debug, Default)]
 pub struct Chances {
-    /// Which packets are lost.
+    /// Model of losses.
     pub loss: Option<Loss>,
-    /// Probability of each bit to flip.
+    /// Probability of a flip for each bit.
     pub bit_error_rate: Ratio,
-    /// The share of packets that pass twice.
+    /// Share of duplicated packets.
     pub duplication: Ratio,
-    /// Every packet's delay: the mean, and how it varies.
+    /// Delay of every packet: its mean and its jitter.
     pub delay: Option<(Span, Jitter)>,
 }
 
-/// Why chances could not be written down.
+/// Error while random effects are written as a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DrawError {
-    /// A pattern flips bits of packets, not of their copies.
+    /// A pattern flips bits of packets, but not of their copies.
     #[error("bits of copies cannot flip by a pattern: draw bit errors or copies, not both")]
     FlippedCopies,
-    /// It does not fit into the pattern.
+    /// The pattern cannot hold the entry.
     #[error("packet {position}: {refusal}")]
     Refused {
-        /// The packet.
+        /// Position of the packet.
         position: u64,
-        /// Why.
+        /// Reason.
         refusal: Refusal,
     },
 }
 
 impl Chances {
-    /// Draws for `packets` packets of `bytes` bytes and adds what happens to them; the draws are
-    /// those of a link with `seed`.
+    /// Draws the effects on `packets` packets of `bytes` bytes, as a link with `seed`, and adds them to `draft`.
     pub fn add_to(
         &self,
         direction: Direction,
@@ -98,7 +96,7 @@ impl Chances {
     }
 }
 
-/// Sends packets through a link, one after the other, and looks at what comes out.
+/// Sends packets through a link, one after the other, and passes departures to `look`.
 fn each(
     plan: Plan,
     seed: Seed,
@@ -124,7 +122,7 @@ fn each(
     Ok(())
 }
 
-/// A packet without content that remembers which of its bits flipped.
+/// A packet without content that notes its flipped bits.
 #[derive(Clone, Debug)]
 struct Blank {
     bytes: u32,
@@ -146,7 +144,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Everything that comes out of a link into which packets went one a millisecond.
+    /// Everything that leaves a link after one packet a millisecond.
     fn passages(plan: Plan, seed: Seed, packets: u64) -> Vec<(u64, u32, Instant, bool, Vec<u8>)> {
         let mut link = Link::new(&Arc::new(plan), seed);
         let mut all = Vec::new();
@@ -164,7 +162,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// The pattern does to packets what the chances it was drawn from do.
+        /// A drawn pattern has the same effects as the random decisions that it was drawn from.
         #[test]
         fn a_drawn_pattern_is_what_chance_would_have_done(
             seed: u64,
@@ -191,7 +189,7 @@ mod tests {
                 ..plain.clone()
             };
             let by_pattern = Plan { script: Some(pattern.script(Direction::Up).clone()), ..plain };
-            // A copy's delay is drawn apart from its packet's, which no pattern says.
+            // The delay of a copy is drawn separately, and no pattern can express it.
             let compared = |mut all: Vec<(u64, u32, Instant, bool, Vec<u8>)>| {
                 if jitter {
                     all.retain(|passage| passage.1 == 0);
@@ -227,7 +225,7 @@ mod tests {
         );
         let error = drawn.unwrap_err().to_string();
         assert!(error.contains("more than 1000000 entries"), "{error}");
-        // Some 7,200 bits of one packet: more than its line could say.
+        // Some 7,200 bits of one packet: more than its line can hold.
         let drawn = chances.add_to(Direction::Up, (1, 9000), Seed(1), &mut Draft::default());
         let error = drawn.unwrap_err().to_string();
         assert!(error.contains("packet 1: more than 4096 ranges"), "{error}");

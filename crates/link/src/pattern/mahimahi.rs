@@ -1,10 +1,10 @@
-//! Mahimahi's traces of a link's capacity as changes of bandwidth.
+//! Conversion of Mahimahi's traces of a link's capacity into changes of bandwidth.
 //!
-//! A trace has one line for each moment, in milliseconds, at which 1,500 bytes can leave the queue
-//! (mm-link(1)); at its end it begins again. Here the bytes of each moment are spread evenly over
-//! the time since the moment before: a queue of full-sized packets then leaves at mahimahi's very
-//! milliseconds, and the capacity up to each moment is the same. What differs: mahimahi wastes
-//! what nobody waits for at that moment, and lets small packets share 1,500 bytes at once.
+//! A trace has one line for each time, in milliseconds, at which 1,500 bytes can leave the queue (mm-link(1)). At its
+//! end it repeats. Here the bytes of each time are spread evenly over the time since the previous one. A queue of
+//! full-sized packets leaves at exactly mahimahi's milliseconds, and the capacity up to each time is the same.
+//! Differences: mahimahi wastes an opportunity if no packet waits then, and lets small packets share 1,500 bytes at
+//! once.
 
 use std::io::{self, BufRead, Read as _};
 
@@ -14,16 +14,16 @@ use thiserror::Error;
 use super::{Draft, Effect, Entry, Place, Refusal};
 use crate::Direction;
 
-/// What can leave at each moment, in bits.
+/// Capacity of each line, in bits.
 const OPPORTUNITY: u64 = 1500 * 8;
 const MILLIS_PER_SECOND: u64 = 1000;
 /// Longest line: a number of twenty digits and some blanks.
 const LINE: u64 = 64;
 
-/// Why a trace could not be used.
+/// Error in a trace.
 #[derive(Debug, Error)]
 pub enum MahimahiError {
-    /// The bytes could not be had.
+    /// The trace could not be read.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// A line that is not a number.
@@ -31,7 +31,7 @@ pub enum MahimahiError {
     NotATime {
         /// Line number from 1.
         line: u64,
-        /// What stands there, shortened.
+        /// Text of the line, shortened.
         text: String,
     },
     /// A time before its predecessor.
@@ -45,18 +45,18 @@ pub enum MahimahiError {
     /// No time after 0.
     #[error("no time after 0 in it: write one time in milliseconds a line, for example 1")]
     Empty,
-    /// It does not fit into the pattern.
+    /// The pattern cannot hold the change.
     #[error("line {line}: {refusal}")]
     Refused {
         /// Line number from 1.
         line: u64,
-        /// Why.
+        /// Reason.
         refusal: Refusal,
     },
 }
 
-/// Adds what a trace says to one direction of a pattern. Returns the trace's length in
-/// milliseconds and how many packets of 1,500 bytes it lets through.
+/// Adds a trace to one direction of a pattern. Returns the trace's length in milliseconds, and its number of packets of
+/// 1,500 bytes.
 pub fn mahimahi(
     mut source: impl BufRead,
     direction: Direction,
@@ -64,7 +64,7 @@ pub fn mahimahi(
 ) -> Result<(u64, u64), MahimahiError> {
     let mut bytes = Vec::new();
     let (mut line, mut packets) = (0, 0);
-    // Moments at 0 are those at the end, since there the trace begins again.
+    // Times at 0 belong to the end, where the trace repeats.
     let (mut at_zero, mut from, mut until, mut count) = (0, 0, 0, 0u64);
     let mut add = |line, at, effect| {
         let place = Place::millis(at, at);

@@ -1,15 +1,13 @@
-//! Patterns: what happens to which packet, decided before the run.
+//! Patterns: effects on single packets, decided before the run.
 //!
-//! A pattern is a text that people write (`docs/reference/patterns.md`), generators make and a link follows
-//! exactly: by position (the eighth packet) or by time (the millisecond in which a packet
-//! arrives), after the pattern files of KauNet (Garcia, Hurtig, Brunstrom, "KauNet: Design and
-//! Usage", Karlstad University Studies 2008:59). Of its six kinds, triggers are absent: they tell
-//! other programs what happens, and a trace does that here.
+//! A pattern is a text that people write (`docs/reference/patterns.md`), generators create and a link follows exactly:
+//! by position (the eighth packet) or by time (the millisecond in which a packet arrives), after the pattern files of
+//! KauNet (Garcia, Hurtig, Brunstrom, "KauNet: Design and Usage", Karlstad University Studies 2008:59). Of KauNet's six
+//! kinds, triggers are absent. They notify other programs of events; here, a trace does that.
 //!
-//! [`Pattern::parse`] reads the text and names line, column and remedy of what is wrong;
-//! `Display` writes it in one canonical form that reads back as the same pattern. [`Draft`] takes
-//! entries one by one, from the reader and from generators alike, so that both obey the same
-//! rules. [`Script`] is one direction, ready to be followed by a [`Cursor`].
+//! [`Pattern::parse`] reads the text, and reports errors with line, column and remedy. `Display` writes it in one
+//! canonical form that reads back as the same pattern. [`Draft`] takes single entries, from the parser and from
+//! generators, so that both obey the same rules. [`Script`] is one direction, to be followed by a [`Cursor`].
 
 mod bits;
 mod draft;
@@ -38,16 +36,16 @@ pub use script::{Cursor, Script, Step};
 
 use crate::Direction;
 
-/// Most entries in a pattern: each range of packets, milliseconds or bits is one.
+/// Maximum number of entries in a pattern: each range of packets, milliseconds or bits is one.
 pub const ENTRIES: usize = 1_000_000;
 
-/// The last packet and the last millisecond that can be named: 317 years of either.
+/// Largest position and millisecond; as milliseconds, 317 years.
 pub const FARTHEST: u64 = 10_000_000_000_000;
 
 /// Longest line of a pattern's text, in bytes.
 pub const LINE: usize = 64 << 10;
 
-/// What happens in both directions.
+/// A pattern for both directions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pattern {
     up: Arc<Script>,
@@ -55,7 +53,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// What happens in one direction, ready to be followed.
+    /// The script of one direction.
     pub fn script(&self, direction: Direction) -> &Arc<Script> {
         match direction {
             Direction::Up => &self.up,
@@ -63,7 +61,7 @@ impl Pattern {
         }
     }
 
-    /// Every entry in canonical order.
+    /// All entries in canonical order.
     pub fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
         Direction::BOTH.into_iter().flat_map(|direction| {
             let entries = self.script(direction).entries();

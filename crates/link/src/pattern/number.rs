@@ -1,4 +1,4 @@
-//! Numbers with units, read and written without rounding: what is printed reads back as the same.
+//! Numbers with units, read and written without rounding: the written form reads back as the same value.
 
 use posthaste_units::{BitRate, Span};
 
@@ -21,10 +21,10 @@ const BANDWIDTH: &[(&str, u64)] = &[
     ("kbyte/s", 8_000),
     ("Mbyte/s", 8_000_000),
 ];
-/// Of both tables the first four are written; the others are read only.
+/// Number of units in both tables that are written. The others are only read.
 const WRITTEN: usize = 4;
 
-/// What is wrong with a number, in words that follow it.
+/// Error in a number, in words that follow the number.
 pub(super) type Wrong = String;
 
 /// The number and the unit of "1.5Mbit".
@@ -55,17 +55,17 @@ pub(super) fn bandwidth(text: &str) -> Result<BitRate, Wrong> {
     BitRate::per_second(bits).ok_or_else(|| "is no bandwidth: drop the packets instead".to_owned())
 }
 
-/// A length of time, as short as it can be without rounding.
+/// Writes a length of time, as short as possible without rounding.
 pub(super) fn write_span(span: Span) -> String {
     written(span.as_nanos(), &TIME[..WRITTEN])
 }
 
-/// A bandwidth, as short as it can be without rounding.
+/// Writes a bandwidth, as short as possible without rounding.
 pub(super) fn write_bandwidth(rate: BitRate) -> String {
     written(rate.as_bits(), &BANDWIDTH[..WRITTEN])
 }
 
-/// `text` in the smallest unit of `units`; `wanted` says what should stand there.
+/// Value of `text` in the smallest of `units`. `wanted` describes the expected form for errors.
 fn scaled(text: &str, units: &[(&str, u64)], wanted: &str) -> Result<u64, Wrong> {
     let (number, unit) = split(text);
     let known = |(name, factor): &(&str, u64)| {

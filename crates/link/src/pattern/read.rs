@@ -1,7 +1,6 @@
-//! Reading a pattern's text, line by line, in bounded memory.
+//! Parser of a pattern's text, line by line, in bounded memory.
 //!
-//! Whatever is wrong is said with line, column and remedy. What may stand beside what is left to
-//! `draft`.
+//! Errors have line, column and remedy. `draft` checks the compatibility of entries.
 
 use std::io::{self, BufRead, Read as _};
 
@@ -19,7 +18,7 @@ pub(super) const END: &str = "end";
 
 const KINDS: &str = "write drop, flip, delay, bandwidth, hold, copy or repeat";
 
-/// What is wrong in a pattern's text, and where.
+/// An error in a pattern's text, with its location.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}, column {column}: {what}: {remedy}")]
 pub struct PatternError {
@@ -27,19 +26,19 @@ pub struct PatternError {
     pub line: u64,
     /// Characters from the line's start, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The error.
     pub what: String,
-    /// What to write instead.
+    /// Correct form.
     pub remedy: String,
 }
 
-/// Why a pattern could not be read.
+/// Error while reading a pattern.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// The bytes could not be had.
+    /// The text could not be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// They are no pattern.
+    /// The text is not a valid pattern.
     #[error(transparent)]
     Pattern(#[from] PatternError),
 }
@@ -59,7 +58,7 @@ impl Pattern {
         }
     }
 
-    /// Reads a pattern's text from `source`, holding one line of it at a time.
+    /// Reads a pattern's text from `source`, one line at a time in memory.
     pub fn read(mut source: impl BufRead) -> Result<Self, ReadError> {
         let mut draft = Draft::default();
         let mut bytes = Vec::new();
@@ -100,8 +99,7 @@ impl Pattern {
 }
 
 impl Draft {
-    /// Adds what one line of a pattern says, for example `down drop 8`; the line counts as the
-    /// first in errors.
+    /// Adds the entries of one line, for example `down drop 8`. Errors give line 1.
     pub fn add_line(&mut self, line: &str) -> Result<(), PatternError> {
         entries(line, self).map_err(|wrong| wrong.on(1, line.as_bytes()))
     }
@@ -286,7 +284,7 @@ fn places(
         }
     };
     list.end()?;
-    // The value is known now: the places are gone through again, one at a time.
+    // The value is known now. The places are read again, one at a time.
     loop {
         let (at, place) = (scan.start(), scan.place()?);
         add(draft, at, direction, place, effect.clone())?;

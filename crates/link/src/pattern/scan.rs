@@ -1,16 +1,15 @@
-//! One line of a pattern's text: its words, numbers, places and values, one after the other.
+//! Scanner for one line of a pattern's text: words, numbers, places and values in turn.
 //!
-//! Everything that can be wrong is said with where it starts in the line; what the words mean is
-//! left to `read`.
+//! All errors have their position in the line. `read` interprets the words.
 
 use super::number;
 use super::{Axis, Bits, Place, Refusal};
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// What is wrong in a line.
+/// An error in a line.
 pub(super) struct Wrong {
-    /// Where it starts, in bytes.
+    /// Start of the error, in bytes.
     pub(super) at: usize,
     pub(super) refusal: Refusal,
 }
@@ -29,7 +28,7 @@ pub(super) fn small(text: &str) -> Result<u32, String> {
     u32::try_from(number::whole(text)?).map_err(|_| "is too large".to_owned())
 }
 
-/// A line and how far it has been read. Blanks may stand between any two things.
+/// A line with a read position. Blanks are allowed between any two tokens.
 #[derive(Clone)]
 pub(super) struct Scan<'a> {
     line: &'a str,
@@ -43,12 +42,12 @@ impl<'a> Scan<'a> {
         Self { line, at: 0 }
     }
 
-    /// Whether this word is all there is.
+    /// True if the line consists of this word only.
     pub(super) fn is(&self, word: &str) -> bool {
         self.line.trim() == word
     }
 
-    /// What is left, from the next thing on.
+    /// The rest of the line, from the next token on.
     pub(super) fn rest(&mut self) -> &'a str {
         let rest = &self.line[self.at..];
         let rest = rest.trim_start();
@@ -56,13 +55,13 @@ impl<'a> Scan<'a> {
         rest
     }
 
-    /// Where the next thing starts, in bytes.
+    /// Start of the next token, in bytes.
     pub(super) fn start(&mut self) -> usize {
         self.rest();
         self.at
     }
 
-    /// What stands there, up to a blank, to be quoted.
+    /// Text from `start` to the next blank, for a quotation.
     pub(super) fn seen(&self, start: usize) -> String {
         let rest = self.line[start..].chars();
         rest.take_while(|c| !c.is_whitespace()).take(20).collect()
@@ -147,7 +146,7 @@ impl<'a> Scan<'a> {
         })
     }
 
-    /// One end of a range of packets or times: a packet bare, a time with its unit.
+    /// One end of a range: a packet without a unit, or a time with its unit.
     pub(super) fn end_of_range(&mut self) -> Result<(Axis, u64), Wrong> {
         let at = self.start();
         let Some(token) = self.token() else {
@@ -181,7 +180,7 @@ impl<'a> Scan<'a> {
         Ok((Axis::Millis, span.as_nanos() / NANOS_PER_MILLI))
     }
 
-    /// A packet, a millisecond, or a range; the end of a range of times is not in it.
+    /// A packet, a millisecond, or a range. The end of a range of times is exclusive.
     pub(super) fn place(&mut self) -> Result<Place, Wrong> {
         let at = self.start();
         let (axis, first) = self.end_of_range()?;

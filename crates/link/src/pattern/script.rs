@@ -1,4 +1,4 @@
-//! One direction of a pattern, and following it packet by packet.
+//! One direction of a pattern, and the cursor that follows it packet by packet.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use super::{Axis, Effect, Place};
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// One direction of a pattern; any number of links follow it, each with a cursor of its own.
+/// One direction of a pattern. Any number of links can follow it, each with its own cursor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
     pub(super) packets: Track,
     pub(super) millis: Track,
 }
 
-/// How far a link has come in its script.
+/// Progress of a link in its script.
 #[derive(Clone, Debug)]
 pub struct Cursor {
     script: Arc<Script>,
@@ -24,38 +24,38 @@ pub struct Cursor {
     millis: Walk,
 }
 
-/// What happens to one packet.
+/// Effects on one packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// It is dropped; nothing else happens to it.
+    /// The packet is dropped, without other effects.
     pub drop: bool,
-    /// These bits flip, in order; those behind the packet's end are to be passed over.
+    /// Bits to flip, in order. Bits beyond the packet's end must be ignored.
     pub flips: Vec<u32>,
     /// Delay of this packet alone, in addition to the link's.
     pub extra_delay: Span,
-    /// So many later packets go first.
+    /// Number of later packets that leave before it.
     pub hold: u32,
-    /// So many copies follow it.
+    /// Number of copies that follow it.
     pub copies: u32,
-    /// The bandwidth that the pattern has put in force; `None` is the link's own.
+    /// Bandwidth set by the pattern; `None` for the plan's.
     pub bandwidth: Option<BitRate>,
-    /// The delay that the pattern has put in force; `None` is the link's own.
+    /// Delay set by the pattern; `None` for the plan's.
     pub delay: Option<Span>,
 }
 
-/// What a pattern has put in force while a packet is being sent.
+/// Conditions set by a pattern during the transmission of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct InForce {
     /// As in [`Step`].
     pub(crate) bandwidth: Option<BitRate>,
     /// As in [`Step`].
     pub(crate) delay: Option<Span>,
-    /// When the bandwidth changes next by time, since the link's first packet.
+    /// Next change of the bandwidth by time, since the link's first packet.
     pub(crate) until: Option<Span>,
 }
 
 impl Script {
-    /// The beginning of the script.
+    /// A cursor at the beginning of the script.
     pub fn cursor(self: &Arc<Self>) -> Cursor {
         Cursor {
             script: self.clone(),
@@ -64,14 +64,14 @@ impl Script {
         }
     }
 
-    /// Whether it ever puts a bandwidth or a delay in force.
+    /// True if it ever sets a bandwidth or a delay.
     pub(crate) fn changes_conditions(&self) -> bool {
         let changes =
             |track: &Track| !track.bandwidth_from.is_empty() || !track.delay_from.is_empty();
         changes(&self.packets) || changes(&self.millis)
     }
 
-    /// Every entry in canonical order.
+    /// All entries in canonical order.
     pub fn entries(&self) -> impl Iterator<Item = (Place, Effect)> + '_ {
         [(Axis::Packets, &self.packets), (Axis::Millis, &self.millis)]
             .into_iter()
@@ -128,13 +128,13 @@ fn changes<V: Copy>(
 }
 
 impl Cursor {
-    /// Back to the beginning of its script.
+    /// Returns to the beginning of the script.
     pub(crate) fn rewind(&mut self) {
         self.packets = Walk::default();
         self.millis = Walk::default();
     }
 
-    /// Whether its script may say something of this packet.
+    /// True if the script may affect this packet.
     pub(crate) fn is_busy(&self, position: u64, elapsed: Span) -> bool {
         let millis = || elapsed.as_nanos() / NANOS_PER_MILLI;
         let Script {
@@ -145,8 +145,8 @@ impl Cursor {
             || (!by_time.busy.is_empty() && by_time.busy.contains(&millis()))
     }
 
-    /// What is in force for the packet at `position` while it is being sent, `elapsed` after the
-    /// arrival of the link's first.
+    /// Conditions for the packet at `position` during its transmission, `elapsed` after the arrival of the link's
+    /// first.
     pub(crate) fn in_force(&mut self, position: u64, elapsed: Span) -> InForce {
         let millis = elapsed.as_nanos() / NANOS_PER_MILLI;
         let Step {
@@ -160,12 +160,10 @@ impl Cursor {
         }
     }
 
-    /// What happens to the packet at `position` (the first is 1) that arrives `elapsed` after the
-    /// link's first.
+    /// Effects on the packet at `position` (from 1) that arrives `elapsed` after the link's first.
     ///
-    /// Where packet and time both say something of the same kind, the packet's entry holds; a
-    /// packet that either of them drops is dropped. Positions and times may come in any order;
-    /// growing ones cost least.
+    /// If packet and time both have an entry of the same kind, the packet's applies. A packet that either of them drops
+    /// is dropped. Positions and times may come in any order; increasing ones cost least.
     #[inline]
     pub fn step(&mut self, position: u64, elapsed: Span) -> Step {
         let offset = position.saturating_sub(Axis::Packets.base());

@@ -1,5 +1,5 @@
-//! What holds for every pattern: written it reads back as itself, and a cursor decides what a
-//! plain search through the entries decides.
+//! Properties of every pattern: its text reads back as the same pattern, and a cursor decides the same as a plain
+//! search through the entries.
 
 use posthaste_units::{BitRate, Span};
 use proptest::collection::vec;
@@ -67,7 +67,7 @@ fn the_example_says_what_its_comments_say() {
     assert_eq!(flips, [17, 33]);
 }
 
-/// The reference's own example is a pattern.
+/// The example of the reference is a valid pattern.
 #[test]
 fn the_example_of_the_reference_is_read() {
     let reference = include_str!("../../../../docs/reference/patterns.md");
@@ -87,7 +87,7 @@ fn a_billion_packets_in_a_range_are_one_entry() {
     assert!(!drop(1) && drop(2) && drop(1_000_000_001) && !drop(1_000_000_002) && drop(2));
 }
 
-/// A source that never ends: lists of single packets, two apart, so that none can be joined.
+/// An endless source: lists of single packets, two apart, so that none can be joined.
 struct Endless {
     line: Vec<u8>,
     at: usize,
@@ -140,7 +140,7 @@ fn an_endless_line_is_refused_at_its_limit() {
     assert!(error.contains("longer than 65536 bytes"), "{error}");
 }
 
-/// A line of a pattern, and what its refusal must say.
+/// A line of a pattern, and a part of its error message.
 const REFUSED: &[(&str, &str)] = &[
     (
         "donw drop 8",
@@ -305,7 +305,7 @@ fn what_is_wrong_is_said_with_place_and_remedy() {
     );
 }
 
-/// Every place at which a text can be cut off is noticed.
+/// A truncation at any byte is noticed.
 #[test]
 fn no_half_of_a_pattern_is_a_pattern() {
     let whole = Pattern::parse(CANONICAL).unwrap();
@@ -346,7 +346,7 @@ fn effects() -> impl Strategy<Value = Effect> {
 prop_compose! {
     fn entries()(up: bool, place in places(), effect in effects()) -> Entry {
         let direction = if up { Direction::Up } else { Direction::Down };
-        // A period that leaves most places within reach.
+        // A period that most places do not exceed.
         let first = place.first + if effect == Effect::Repeat { 40 } else { 0 };
         let last = match effect {
             Effect::Repeat | Effect::DelayFrom(_) | Effect::BandwidthFrom(_) => first,
@@ -356,7 +356,7 @@ prop_compose! {
     }
 }
 
-/// The entries that fit one another, and their pattern.
+/// The entries that are compatible, and their pattern.
 fn drafted(entries: Vec<Entry>) -> (Vec<Entry>, Pattern) {
     let mut draft = Draft::default();
     let added = entries
@@ -366,7 +366,7 @@ fn drafted(entries: Vec<Entry>) -> (Vec<Entry>, Pattern) {
     (added, draft.finish())
 }
 
-/// What a plain search through all entries decides.
+/// Decision of a plain search through all entries.
 fn naive(entries: &[Entry], position: u64, millis: u64) -> Step {
     let mut step = Step::default();
     let (mut delay, mut bandwidth) = (None, None);
@@ -390,7 +390,7 @@ fn naive(entries: &[Entry], position: u64, millis: u64) -> Step {
                 _ => {}
             }
         }
-        // The change made last in the traffic's own count: those of this round, or of the last.
+        // The latest change in the order of the traffic: of this period, or of the last.
         let age = |from: u64| match at >= from {
             true => Some(at - from),
             false => (offset >= period).then(|| at + period - from),

@@ -1,7 +1,7 @@
-//! What one direction does along one axis: sorted, disjoint ranges, and walking along them.
+//! Entries of one direction along one axis: sorted, disjoint ranges, and iteration over them.
 //!
-//! Packets are counted from 1, milliseconds from 0; both are plain numbers here. A range is one
-//! entry however long it is. How ranges are checked before they come here is left to `draft`.
+//! Packets are counted from 1 and milliseconds from 0; both are plain numbers here. A range is one entry regardless of
+//! its length. `draft` has checked the ranges.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use posthaste_units::{BitRate, Span};
 
 use super::Bits;
 
-/// A value that holds from `first` to `last`, both included.
+/// A value for the places from `first` to `last`, both included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Held<V> {
     pub(super) first: u64,
@@ -17,16 +17,16 @@ pub(super) struct Held<V> {
     pub(super) value: V,
 }
 
-/// Ranges in order, none touching another of the same value.
+/// Ranges in order. Adjacent ranges have different values.
 pub(super) type Lane<V> = Vec<Held<V>>;
 
-/// Values that hold from their place on; `None` is the link's own again.
+/// Values in force from a place on; `None` restores the plan's.
 pub(super) type Changes<V> = Vec<(u64, Option<V>)>;
 
-/// Everything that happens along one axis.
+/// All entries along one axis.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Track {
-    /// After so many packets or milliseconds it begins again.
+    /// Period in packets or milliseconds after which the track repeats.
     pub(super) repeat: Option<u64>,
     pub(super) drop: Lane<()>,
     pub(super) flip: Lane<Bits>,
@@ -35,11 +35,11 @@ pub(super) struct Track {
     pub(super) copy: Lane<u32>,
     pub(super) delay_from: Changes<Span>,
     pub(super) bandwidth_from: Changes<BitRate>,
-    /// Nothing happens outside these places; see [`Self::measured`].
+    /// Places outside which nothing happens; see [`Self::measured`].
     pub(super) busy: Range<u64>,
 }
 
-/// What a track says of one place.
+/// Entries of a track for one place.
 #[derive(Debug, Default)]
 pub(super) struct Found<'a> {
     pub(super) drop: bool,
@@ -51,7 +51,7 @@ pub(super) struct Found<'a> {
     pub(super) bandwidth_from: Option<BitRate>,
 }
 
-/// How far each lane has been walked; places mostly grow, so that a step costs next to nothing.
+/// Index reached in each lane. Places mostly increase, so a step costs almost nothing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Walk {
     drop: usize,
@@ -64,7 +64,7 @@ pub(super) struct Walk {
 }
 
 impl Track {
-    /// The same track, which knows where it is busy: a place where nothing happens costs nothing.
+    /// The same track with `busy` set, so that a place without entries costs nothing.
     pub(super) fn measured(mut self) -> Self {
         let spans = [
             reach(&self.drop),
@@ -88,8 +88,7 @@ impl Track {
         self
     }
 
-    /// What happens at `offset` packets or milliseconds after the first; `base` is the number of
-    /// the first.
+    /// Entries for the place `offset` packets or milliseconds after the first; `base` is the number of the first.
     pub(super) fn at(&self, walk: &mut Walk, offset: u64, base: u64) -> Found<'_> {
         if !self.busy.contains(&offset.saturating_add(base)) {
             return Found::default();
@@ -114,8 +113,8 @@ impl Track {
         }
     }
 
-    /// The place, counted as `offset` is, at which the bandwidth changes next. Only behind
-    /// [`Self::at`] for the same offset, and only where the first place is 0.
+    /// Next place, counted like `offset`, at which the bandwidth changes. Call it only after [`Self::at`] with the same
+    /// offset, and only if the first place is 0.
     pub(super) fn next_bandwidth(&self, walk: &Walk, offset: u64) -> Option<u64> {
         let at = self.repeat.map_or(offset, |period| offset % period);
         match (self.bandwidth_from.get(walk.bandwidth_from), self.repeat) {
@@ -129,12 +128,12 @@ impl Track {
     }
 }
 
-/// From its first place to behind its last.
+/// Range from the first place to the last.
 fn reach<V>(lane: &Lane<V>) -> Option<Range<u64>> {
     Some(lane.first()?.first..lane.last()?.last.saturating_add(1))
 }
 
-/// The value at `at`. `next` is the first range that ends at or after the last place asked for.
+/// Value at `at`. `next` is the index of the first range that ends at or after the previous place.
 fn held<'a, V>(lane: &'a Lane<V>, next: &mut usize, at: u64) -> Option<&'a V> {
     if *next > 0 && lane[*next - 1].last >= at {
         *next = 0;
@@ -147,8 +146,8 @@ fn held<'a, V>(lane: &'a Lane<V>, next: &mut usize, at: u64) -> Option<&'a V> {
     Some(&held.value)
 }
 
-/// The value in force at `at`; `past` counts the changes made. A track that has begun again goes
-/// on with its last value until the first change.
+/// Value in force at `at`; `past` counts the changes so far. A repeated track keeps its last value until the first
+/// change.
 fn in_force<V: Copy>(
     changes: &Changes<V>,
     past: &mut usize,

@@ -1,4 +1,4 @@
-//! A pattern as text, in the one form that its reader gives back.
+//! Canonical text of a pattern. The parser reads it back as the same pattern.
 
 use std::fmt::{self, Write as _};
 
@@ -6,11 +6,11 @@ use super::number::{write_bandwidth, write_span};
 use super::read::{END, HEADER};
 use super::{Axis, Effect, Entry, Pattern, Place};
 
-/// Lists are broken into lines about as long as this.
+/// Approximate length at which lists are broken.
 const WIDTH: usize = 80;
 
 impl fmt::Display for Pattern {
-    /// Canonical: up before down, packets before times, one entry a line except for drops.
+    /// Canonical order: up before down, packets before times, one entry a line except for drops.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{HEADER}")?;
         let mut drops = Drops::default();
@@ -28,7 +28,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// A line of drops that grows.
+/// A growing line of drops.
 #[derive(Default)]
 struct Drops(String);
 
@@ -91,7 +91,7 @@ impl fmt::Display for Entry {
     }
 }
 
-/// A place as it stands in the text: packets bare, times with their unit and their end excluded.
+/// A place as in the text: packets without a unit, times with their unit and an exclusive end.
 struct Written(Place);
 
 impl fmt::Display for Written {

@@ -1,7 +1,7 @@
-//! What others send, in the queues of a pipe.
+//! Cross traffic in the queues of a pipe.
 //!
-//! It is played when a packet of the link's arrives, up to that moment, and while one waits. When nobody
-//! would notice nothing happens, so that an idle link is idle.
+//! It is simulated up to the arrival of each packet of the link, and while one waits. At other times it affects nothing
+//! and is not simulated, so that an idle link needs no work.
 
 use posthaste_units::Instant;
 
@@ -11,7 +11,7 @@ use crate::lane::Waiting;
 use crate::{Background, BackgroundCounters, Packet, Plan, Tally};
 
 impl<P: Packet> Pipe<P> {
-    /// Lets pass what of the background nobody has waited for, up to `now`, when a packet arrives.
+    /// Simulates the cross traffic that no packet has waited for, up to `now`, when a packet arrives.
     #[inline]
     pub(crate) fn catch_up(
         &mut self,
@@ -33,7 +33,7 @@ impl<P: Packet> Pipe<P> {
         while self.others_come(now, plan, began, exit) || self.step(now, plan, began, exit) {}
     }
 
-    /// The background's next packet comes, unless that is after `until` or after something is sent.
+    /// Adds the next packet of cross traffic, unless it comes after `until` or after the next transmission.
     pub(super) fn others_come(
         &mut self,
         until: Instant,
@@ -60,7 +60,7 @@ impl<P: Packet> Pipe<P> {
         true
     }
 
-    /// A packet of the background is sent at `now`.
+    /// Transmits a packet of cross traffic at `now`.
     pub(super) fn occupy_for_others(
         &mut self,
         class: usize,

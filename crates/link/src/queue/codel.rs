@@ -1,11 +1,11 @@
-//! CoDel, controlled delay: RFC 8289, section 5, written after its pseudocode and with its names.
+//! CoDel, controlled delay: RFC 8289, section 5, after its pseudocode and with its names.
 
 use posthaste_units::{Instant, Span};
 
 use super::{Line, Policy};
 use crate::Reason;
 
-/// Bytes that may wait behind a packet without its being dropped: one MTU (section 4.4).
+/// Bytes that may wait behind a packet before it can be dropped: one MTU (section 4.4).
 const MAXPACKET: u64 = 1500;
 
 /// The two constants of RFC 8289.
@@ -13,7 +13,7 @@ const MAXPACKET: u64 = 1500;
 pub struct CoDel {
     /// Acceptable standing delay of the queue (section 4.3).
     pub target: Span,
-    /// For how long the delay must stay above it: a long round-trip time of the path (section 4.2).
+    /// Time for which the delay must stay above it: a long round-trip time of the path (section 4.2).
     pub interval: Span,
 }
 
@@ -39,7 +39,7 @@ impl CoDel {
         }
     }
 
-    /// When to drop next: sooner with every drop, by the square root of their number.
+    /// Time of the next drop: sooner with every drop, by the square root of their number.
     fn control_law(self, time: Instant, count: u32) -> Instant {
         time + Span::from_secs_f64(self.interval.as_secs_f64() / f64::from(count).sqrt())
     }
@@ -55,7 +55,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// The RFC's `dodequeue`, which looks at the first packet without taking it.
+    /// The RFC's `dodequeue`, which here inspects the first packet without removing it.
     fn ok_to_drop(&mut self, now: Instant, line: &dyn Line) -> bool {
         let above = line
             .first(now)
@@ -88,7 +88,7 @@ impl Policy for State {
             line.drop_first(now, Reason::CoDel);
             self.ok_to_drop(now, line);
             self.dropping = true;
-            // Dropping began again soon: go on at the rate that controlled the queue.
+            // Dropping has resumed soon: continue at the rate that controlled the queue.
             let delta = self.count - self.lastcount;
             let recently = now.since(self.drop_next) < self.codel.interval * 16;
             self.count = if delta > 1 && recently { delta } else { 1 };

@@ -1,6 +1,6 @@
-//! Drop-head: the oldest makes room, so that a receiver hears of the loss a queue's length sooner
-//! (T. V. Lakshman, A. Neidhardt, T. J. Ott, "The Drop from Front Strategy in TCP and in TCP over
-//! ATM", INFOCOM 1996). The packet that is being sent is not called back.
+//! Drop-head: the oldest packet makes room, so that a receiver learns of the loss sooner by one queue length (T. V.
+//! Lakshman, A. Neidhardt, T. J. Ott, "The Drop from Front Strategy in TCP and in TCP over ATM", INFOCOM 1996). The
+//! packet in transmission is not dropped.
 
 use super::Policy;
 

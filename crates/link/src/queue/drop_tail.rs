@@ -1,4 +1,4 @@
-//! Drop-tail: who arrives at a full queue is dropped, everybody else is sent.
+//! Drop-tail: a packet that arrives at a full queue is dropped, and all others are sent.
 
 use super::Policy;
 

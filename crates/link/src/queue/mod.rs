@@ -1,5 +1,5 @@
-//! Queues: how much may wait, and who goes when it is too much. A discipline is a file beside this
-//! one and a line in [`Discipline`].
+//! Queues: their limits, and the discipline that selects packets to drop. A discipline is a file in this folder and a
+//! variant of [`Discipline`].
 
 mod codel;
 mod drop_head;
@@ -14,49 +14,47 @@ pub use codel::CoDel;
 
 use crate::{Reason, SpellingError};
 
-/// The queue before the bandwidth; the packet that is being sent counts until it is through, as
-/// in dummynet.
+/// The queue in front of the bandwidth. The packet in transmission counts until it is through, as in dummynet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Queue {
-    /// Most packets.
+    /// Maximum number of packets.
     pub packets: u32,
-    /// Most bytes of IP packets.
+    /// Maximum number of bytes of IP packets.
     pub bytes: Option<Size>,
-    /// Who goes when there are more.
+    /// Selection of packets to drop.
     pub discipline: Discipline,
 }
 
-/// Who is dropped, and when.
+/// A queue discipline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Discipline {
-    /// Who arrives at a full queue.
+    /// Drops packets that arrive at a full queue.
     DropTail,
-    /// The one that has waited longest in a full queue.
+    /// Drops the oldest packet of a full queue.
     DropHead,
-    /// Who is about to be sent, where all have been waiting too long; a full queue also drops
-    /// who arrives.
+    /// Drops packets before transmission if all have been waiting too long. Also drops arrivals at a full queue.
     CoDel(CoDel),
 }
 
-/// A discipline at work on one queue.
+/// State of a discipline on one queue.
 pub(crate) trait Policy {
-    /// Whether nothing but arrivals decides: then all is known when a packet arrives.
+    /// True if arrivals decide everything, so that the result is known when a packet arrives.
     fn decides_on_arrival(&self) -> bool {
         false
     }
-    /// Whether the oldest makes room in a full queue.
+    /// True if the oldest packet makes room in a full queue.
     fn pushes_out(&self) -> bool {
         false
     }
-    /// The line may send its first packet now: drops from its head those that are not to be sent.
+    /// Drops packets from the head that must not be sent. Called before the first packet is transmitted.
     fn before_sending(&mut self, _now: Instant, _line: &mut dyn Line) {}
 }
 
-/// What a discipline sees of its queue.
+/// A discipline's view of its queue.
 pub(crate) trait Line {
-    /// How long the first has waited by `now`, and how many bytes wait behind it.
+    /// Waiting time of the first packet by `now`, and bytes behind it.
     fn first(&self, now: Instant) -> Option<(Span, u64)>;
-    /// Drops the first.
+    /// Drops the first packet.
     fn drop_first(&mut self, now: Instant, reason: Reason);
 }
 
@@ -71,7 +69,7 @@ impl Discipline {
 }
 
 impl Queue {
-    /// Whether one more packet of so many bytes fits to those that are there.
+    /// True if one more packet of `more` bytes fits.
     pub(crate) fn has_room(&self, packets: usize, bytes: u64, more: u32) -> bool {
         let bytes = bytes + u64::from(more);
         packets < self.packets as usize && self.bytes.is_none_or(|limit| bytes <= limit.as_bytes())
@@ -79,7 +77,7 @@ impl Queue {
 }
 
 impl Default for Queue {
-    /// dummynet's: 50 packets, who arrives too late is dropped.
+    /// The default of dummynet: 50 packets, drop-tail.
     fn default() -> Self {
         Self {
             packets: 50,
@@ -92,9 +90,8 @@ impl Default for Queue {
 impl FromStr for Queue {
     type Err = SpellingError;
 
-    /// A number of packets and a number of bytes, either or both (`50`, `64kB`, `50:64kB`), then
-    /// `drop-tail` (when left out), `drop-head`, `codel` or `codel:TARGET:INTERVAL`. With bytes
-    /// alone there is no limit in packets.
+    /// Parses a number of packets, a number of bytes, or both (`50`, `64kB`, `50:64kB`), then `drop-tail` (default),
+    /// `drop-head`, `codel` or `codel:TARGET:INTERVAL`. With bytes alone there is no limit in packets.
     fn from_str(text: &str) -> Result<Self, SpellingError> {
         let wrong = || {
             SpellingError::new(

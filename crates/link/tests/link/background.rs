@@ -1,4 +1,4 @@
-//! What others do to a queue.
+//! Effects of cross traffic on a queue.
 
 use std::sync::Arc;
 
@@ -27,7 +27,8 @@ fn parcel(bytes: u32, dscp: Dscp, id: usize) -> Parcel {
     }
 }
 
-/// Pushes a packet of 1,000 bytes at each of these times; what became of them.
+/// Pushes a packet of 1,000 bytes at each of these times. Returns the time in the link of each; `None` for a dropped
+/// one.
 fn meet(plan: &Plan, times: impl IntoIterator<Item = u64>) -> (Link<Parcel>, Vec<Option<Span>>) {
     assert_eq!(plan.check(), Ok(()));
     let mut link = Link::new(&Arc::new(plan.clone()), Seed(7));
@@ -50,7 +51,7 @@ fn meet(plan: &Plan, times: impl IntoIterator<Item = u64>) -> (Link<Parcel>, Vec
 
 #[test]
 fn it_takes_its_rate_and_leaves_the_rest() {
-    // Packets of one millisecond fill three fifths; two fifths are left.
+    // Cross traffic in packets of one millisecond takes three fifths; two fifths are left.
     let plan = Plan {
         queue: Queue {
             packets: 10_000,
@@ -64,7 +65,7 @@ fn it_takes_its_rate_and_leaves_the_rest() {
     let sent = link.background_counters().unwrap().sent;
     assert!((5990..=6001).contains(&sent.packets), "{sent:?}");
     assert_eq!(sent.bytes, sent.packets * 1000);
-    // One more in a hundred than there is room for: the last waits for all that was too much.
+    // One percent more than the capacity left: the last packet waits for all the excess.
     let (_, waited) = meet(&plan, (0..4000).map(|n| n * 2_439_000));
     let last = waited[3999].unwrap().as_millis_f64();
     assert!((85.0..115.0).contains(&last), "{last}");
@@ -79,14 +80,14 @@ fn what_has_no_room_is_counted_whosever_it_is() {
     let lost = waited.iter().filter(|waited| waited.is_none()).count() as u64;
     let others = link.background_counters().unwrap();
     assert_eq!(link.counters().dropped(Reason::QueueFull).packets, lost);
-    // Thirteen want to pass where there is room for ten.
+    // A load of 1.3 times the capacity.
     let (dropped, sent) = (
         lost + others.dropped.packets,
         1000 - lost + others.sent.packets,
     );
     let share = dropped as f64 / (dropped + sent) as f64;
     assert!((share - 3.0 / 13.0).abs() < 0.005, "{share}");
-    // A place is free until the next of the others comes: about half of the time.
+    // A slot is free until the next packet of cross traffic: about half of the time.
     assert!((400..700).contains(&lost), "{lost} of 1000");
 }
 
@@ -125,7 +126,7 @@ fn it_fills_its_own_class_only() {
     assert!((share / 6.4e6 - 1.0).abs() < 0.01, "{share}");
 }
 
-/// However long a link was idle, it is at once where it would be.
+/// After any idle time, a link is at once in the state that cross traffic would have caused.
 #[test]
 fn what_nobody_met_is_left_out() {
     let year = 365 * 86_400 * 1_000_000_000;
@@ -153,7 +154,7 @@ fn nothing_is_due_when_nobody_waits() {
         drain(&mut link);
         assert_eq!(link.wake(), None);
         assert_eq!(link.pop(Instant::FAR_FUTURE), None);
-        // What has come out long ago moves nobody's arrival.
+        // A past departure does not shift an arrival.
         assert_eq!(
             link.push(at(2_000_000_000), parcel(1000, Dscp::DEFAULT, 1)),
             at(2_000_000_000)
@@ -203,7 +204,7 @@ fn it_is_read_as_it_is_written() {
     );
 }
 
-/// What is written out is read again as the same.
+/// The written form reads back as the same value.
 fn again<T>(text: &str) -> Result<(), TestCaseError>
 where
     T: std::str::FromStr + std::fmt::Display + std::fmt::Debug + PartialEq,
@@ -227,8 +228,8 @@ proptest! {
         }
     }
 
-    /// Whatever passes beside it, the line carries no more than its bandwidth, and what is lost is
-    /// lost to a full queue: packets in and packets out add up.
+    /// With any cross traffic, the link carries no more than its bandwidth, and packets are lost only to a full queue:
+    /// packets in and packets out add up.
     #[test]
     fn the_line_is_shared_and_not_stretched(
         times in proptest::collection::vec(0u64..2_000_000_000, 1..200),
@@ -247,7 +248,7 @@ proptest! {
         let others = link.background_counters().unwrap();
         let left = times.iter().zip(&waited).map(|(at, waited)| *at + waited.map_or(0, Span::as_nanos));
         let end = left.max().unwrap_or(0);
-        // The last of the others may have begun before that and not be through.
+        // The last packet of cross traffic may have begun before that time and still be in transmission.
         let carried = (own * 1000 + others.sent.bytes) as f64 * 8.0;
         prop_assert!(carried <= BITS as f64 * (end as f64 / 1e9 + 0.06) , "{carried} bits by {end} ns");
         prop_assert_eq!(own + link.counters().dropped_in_all().packets, times.len() as u64);

@@ -1,4 +1,4 @@
-//! What happens by chance, against the theory of each distribution.
+//! Random effects, compared with the theory of each distribution.
 
 use posthaste_link::loss::GilbertElliott;
 use posthaste_link::{Fate, Loss, Marks, Order, Plan, Reason};
@@ -20,7 +20,7 @@ fn losing(loss: &str) -> Plan {
     }
 }
 
-/// Which packets were lost.
+/// Lost packets.
 fn losses(plan: &Plan, seed: u64) -> Vec<bool> {
     let mut lost = vec![false; PACKETS];
     for position in dropped(&pass(plan, seed, &packets(100)), Reason::Random) {
@@ -33,7 +33,8 @@ fn count(lost: &[bool]) -> f64 {
     lost.iter().filter(|lost| **lost).count() as f64
 }
 
-/// Within four standard deviations of the binomial: 1 in 16,000 by chance, and the seeds are fixed.
+/// Within four standard deviations of the binomial distribution: fails by chance once in 16,000, and the seeds are
+/// fixed.
 fn assert_binomial(count: f64, n: f64, p: f64, what: &str) {
     let deviation = (n * p * (1.0 - p)).sqrt();
     assert!(
@@ -47,7 +48,7 @@ fn independent_losses_are_binomial_and_independent() {
     for (seed, p) in [(1, 0.001), (2, 0.02), (3, 0.5), (4, 0.97)] {
         let lost = losses(&losing(&format!("{}%", p * 100.0)), seed);
         assert_binomial(count(&lost), PACKETS as f64, p, "losses");
-        // Of those behind a loss as many are lost as of all.
+        // The loss rate after a loss equals that of all packets.
         let behind: Vec<bool> = lost
             .windows(2)
             .filter(|two| two[0])
@@ -59,7 +60,7 @@ fn independent_losses_are_binomial_and_independent() {
     assert_eq!(count(&losses(&losing("100%"), 1)), PACKETS as f64);
 }
 
-/// The study's sum: 2 % of the twelve packets from the server, so 22 % of transactions see a loss.
+/// Calculation of the study: 2 % of the twelve packets from the server, so 22 % of transactions have a loss.
 #[test]
 fn two_percent_is_seen_by_22_percent_of_transactions() {
     let lost = losses(&losing("2%"), 5);
@@ -75,7 +76,7 @@ fn two_percent_is_seen_by_22_percent_of_transactions() {
     );
 }
 
-/// Mean length of bursts of lost packets, and how many there were.
+/// Mean length of bursts of lost packets, and the number of bursts.
 fn bursts(lost: &[bool]) -> (f64, f64) {
     let begun = lost.windows(2).filter(|two| !two[0] && two[1]).count() as f64;
     (count(lost) / begun, begun)
@@ -85,7 +86,7 @@ fn bursts(lost: &[bool]) -> (f64, f64) {
 fn gilbert_s_bursts_have_their_share_and_length() {
     for (seed, loss, length) in [(1, 0.02, 4.0), (2, 0.1, 2.0), (3, 0.3, 10.0)] {
         let lost = losses(&losing(&format!("bursts:{}%:{length}", loss * 100.0)), seed);
-        // Losses come in bursts, so the share varies by (2 length - 1) times the binomial's.
+        // Losses come in bursts, so the variance is (2 length - 1) times that of the binomial distribution.
         let widened = (loss * (1.0 - loss) * (2.0 * length - 1.0) / PACKETS as f64).sqrt();
         let found = count(&lost) / PACKETS as f64;
         assert!((found - loss).abs() < 4.0 * widened, "{loss}: {found}");
@@ -112,7 +113,7 @@ fn gilbert_elliott_loses_by_its_stationary_distribution() {
     let lost = losses(&losing(text), 6);
     let found = count(&lost) / PACKETS as f64;
     assert!((found / expected - 1.0).abs() < 0.03, "{found} {expected}");
-    // The chance of a loss behind a loss: by whether the line was bad at the first, and stayed so.
+    // Probability of a loss after a loss, given the state at the first, and its change.
     let was_bad = bad * 0.6 / expected;
     let is_bad = was_bad * 0.8 + (1.0 - was_bad) * 0.01;
     let behind: Vec<bool> = lost
@@ -125,7 +126,7 @@ fn gilbert_elliott_loses_by_its_stationary_distribution() {
     assert!((found / expected - 1.0).abs() < 0.03, "{found} {expected}");
 }
 
-/// Short connections lose their share too: the line does not always begin good.
+/// Short connections have their share of losses, too: the channel does not always begin in the good state.
 #[test]
 fn the_first_packet_is_lost_as_often_as_any() {
     let plan = losing("bursts:10%:5");
@@ -207,7 +208,7 @@ fn copies_are_as_many_as_asked() {
         0.1 * 0.8,
         "copies of what was not lost",
     );
-    // netem: who is lost and copied passes once, and copies can be lost.
+    // netem: a packet that is both lost and copied passes once, and copies can be lost.
     let out = pass(
         &Plan {
             order: Order::Netem,

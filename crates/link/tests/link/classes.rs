@@ -1,4 +1,4 @@
-//! Classes: what is guaranteed under overload, what is borrowed from those who are idle.
+//! Classes: guarantees under overload, and borrowing from idle classes.
 
 use std::sync::Arc;
 
@@ -32,10 +32,10 @@ fn router(af_ceiling: u64, be_ceiling: u64) -> Plan {
     }
 }
 
-/// What one class is offered: code point, bytes of a packet, bits per second.
+/// Offered load of one class: code point, bytes of a packet, bits per second.
 type Offer = (Dscp, u32, u64);
 
-/// Offers traffic for ten seconds; returns what each got of it in bits per second.
+/// Offers traffic for ten seconds. Returns the throughput of each class in bits per second.
 fn share(plan: &Plan, offers: &[Offer]) -> Vec<f64> {
     let mut arrivals: Vec<(u64, usize)> = Vec::new();
     for (class, (_, bytes, bits)) in offers.iter().enumerate() {
@@ -113,13 +113,13 @@ fn borrowing_ends_at_the_ceiling() {
         &[(Dscp::AF11, 1500, BITS * 2)],
     );
     assert_close(got[0], BITS as f64 / 2.0);
-    // Who must not borrow leaves the rest unused.
+    // A class that must not borrow leaves the rest unused.
     let got = share(
         &router(BITS / 2, BITS * 7 / 10),
         &[(Dscp::DEFAULT, 1500, BITS * 2)],
     );
     assert_close(got[0], BITS as f64 * 0.7);
-    // Ceiling of one, guarantee and more of the other.
+    // The ceiling of one class; the guarantee of the other, and more.
     let got = share(
         &router(BITS * 4 / 10, BITS),
         &[(Dscp::AF11, 1500, BITS), (Dscp::DEFAULT, 1500, BITS / 2)],
@@ -128,7 +128,7 @@ fn borrowing_ends_at_the_ceiling() {
     assert_close(got[1], BITS as f64 * 0.5);
 }
 
-/// What one leaves of its guarantee is the other's.
+/// Unused parts of a guarantee go to the other class.
 #[test]
 fn nothing_is_wasted() {
     let got = share(
@@ -159,7 +159,7 @@ fn what_nobody_is_guaranteed_is_lent_in_proportion() {
         classes: Some(Arc::new(Classes::new(list))),
         ..router(BITS, BITS)
     };
-    // Half is lent: to the first two, one to two, while the third takes less than its own.
+    // Half is lent: to the first two classes as one to two, while the third takes less than its guarantee.
     let got = share(
         &plan,
         &[
@@ -173,7 +173,7 @@ fn what_nobody_is_guaranteed_is_lent_in_proportion() {
     assert_close(got[2], BITS as f64 * 0.1);
 }
 
-/// A class that floods its own queue takes no room from the other's.
+/// A class that floods its own queue takes no space from another's.
 #[test]
 fn queues_are_apart() {
     let mut link = Link::new(&Arc::new(router(BITS, BITS)), Seed(1));
@@ -252,8 +252,8 @@ fn classes_are_read_as_they_are_written() {
     }
 }
 
-/// Classes 0, 1, ...: of the guarantees, percent of the bandwidth; of the ceilings, percent of what
-/// lies between guarantee and bandwidth.
+/// Classes 0, 1, ...: guarantees in percent of the bandwidth, and ceilings in percent of the difference between
+/// guarantee and bandwidth.
 fn mixed(percents: &[(u64, u64)]) -> Plan {
     let class = |(code, (guaranteed, more)): (u8, &(u64, u64))| Class {
         dscp: vec![crate::support::dscp(code)],
@@ -274,7 +274,7 @@ fn mixed(percents: &[(u64, u64)]) -> Plan {
     }
 }
 
-/// When each packet left, by class: its arrival, its departure, its bytes.
+/// Packets by departure, with class, arrival, departure and bytes.
 fn through(plan: &Plan, arrivals: &[(u64, u8, u32)]) -> Vec<(u8, Instant, Instant, u32)> {
     assert_eq!(plan.check(), Ok(()));
     let mut link = Link::new(&Arc::new(plan.clone()), Seed(1));
@@ -320,13 +320,13 @@ fn work(rate: BitRate, ns: u64) -> f64 {
 }
 
 proptest! {
-    /// In no stretch of time does a class send more than its ceiling and its burst.
+    /// In no period does a class send more than its ceiling and its burst.
     #[test]
     fn ceilings_hold_for_any_mix((plan, arrivals) in mixes()) {
         let classes = plan.classes.clone().unwrap();
         let out = through(&plan, &arrivals);
         for (code, class) in (0..).zip(&classes.list) {
-            // The largest excess of any stretch that ends here; a packet counts when it is through.
+            // Largest excess of any period that ends here. A packet counts when it is through.
             let (mut excess, mut last) = (0f64, 0);
             for (_, _, left, bytes) in out.iter().filter(|one| one.0 == code) {
                 excess = (excess - work(class.ceiling, left.as_nanos() - last)).max(0.0);
@@ -338,12 +338,12 @@ proptest! {
         }
     }
 
-    /// Where all may borrow everything, the line is busy as without classes.
+    /// If all may borrow everything, the link is as busy as without classes.
     #[test]
     fn no_bandwidth_is_left_while_anybody_waits((plan, mut arrivals) in mixes()) {
         let mut classes = (*plan.classes.clone().unwrap()).clone();
         classes.list.iter_mut().for_each(|class| class.ceiling = bits(BITS));
-        // Bursts of credit aside, a ceiling is a rate of its own.
+        // Apart from the burst, a ceiling is a rate of its own.
         classes.burst = posthaste_units::Size::from_bytes(1 << 30);
         arrivals.iter_mut().for_each(|arrival| arrival.2 = 1000);
         let one = Plan { classes: None, ..plan.clone() };
@@ -352,7 +352,7 @@ proptest! {
         prop_assert_eq!(left(&all), left(&one));
     }
 
-    /// Who keeps to its guarantee waits for little, whatever the others send.
+    /// A class within its guarantee waits only briefly, for any load of the others.
     #[test]
     fn within_its_guarantee_nobody_is_starved((plan, mut arrivals) in mixes(), bytes in 60u32..1500) {
         let classes = plan.classes.clone().unwrap();
@@ -360,7 +360,7 @@ proptest! {
         arrivals.retain(|arrival| arrival.1 != 1);
         arrivals.extend((0..500_000_000 / gap).map(|n| (n * gap, 1, bytes)));
         arrivals.sort_unstable();
-        // Its own packet at its own rate, and before it the credit that the others have saved.
+        // Its own packet at its own rate, preceded by the credit of the others.
         let others = (classes.list.len() - 1) as u64 * (classes.burst.as_bytes() + 1500);
         let most = gap + others * 8_000_000_000 / BITS + 1500 * 8_000_000_000 / BITS;
         for (_, arrived, left, _) in through(&plan, &arrivals).iter().filter(|one| one.0 == 1) {

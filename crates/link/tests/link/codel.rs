@@ -1,11 +1,11 @@
-//! CoDel against the control law of RFC 8289.
+//! CoDel, compared with the control law of RFC 8289.
 
 use posthaste_link::{Fate, Passage, Plan, Reason};
 use posthaste_units::Span;
 
 use crate::support::{Arrival, Parcel, at, dropped, pass, rate};
 
-/// 1,250 bytes take 1 ms.
+/// A link on which 1,250 bytes take 1 ms.
 fn line() -> Plan {
     Plan {
         bandwidth: rate(10_000_000),
@@ -23,7 +23,7 @@ fn drops(out: &[Passage<Parcel>]) -> Vec<f64> {
         .collect()
 }
 
-/// A sender that does not slow down, 10 % above the line's rate.
+/// A sender that does not slow down, 10 % above the bandwidth.
 fn flood(packets: u64) -> Vec<Arrival> {
     (0..packets)
         .map(|packet| (packet * 909_091, 1250))
@@ -34,12 +34,11 @@ fn flood(packets: u64) -> Vec<Arrival> {
 fn drops_come_by_the_inverse_square_root() {
     let drops = drops(&pass(&line(), 1, &flood(1500)));
     assert!(drops.len() > 20, "{drops:?}");
-    // The delay first exceeds 5 ms when 5 packets wait, at 50 ms and some; an interval later the
-    // first is dropped.
+    // The delay first exceeds 5 ms when 5 packets wait, shortly after 50 ms; the first drop follows an interval later.
     assert!((150.0..170.0).contains(&drops[0]), "{drops:?}");
     let mut next = drops[0];
     for (count, drop) in drops.iter().enumerate() {
-        // A packet is dropped when its turn comes, at most one transmission behind the law.
+        // A packet is dropped before its transmission, at most one transmission later than the law.
         assert!(
             (0.0..1.0 + 1e-3).contains(&(drop - next)),
             "drop {count}: {drop} {next}"
@@ -59,7 +58,7 @@ fn a_burst_shorter_than_an_interval_is_let_through() {
 
 #[test]
 fn a_packet_behind_which_little_waits_is_never_dropped() {
-    // One at a time, each waiting 8 ms for the one before: above target, never more than an MTU.
+    // One at a time, each waiting 8 ms for the previous one: above target, but never more than an MTU.
     let plan = Plan {
         bandwidth: rate(1_000_000),
         ..line()
@@ -78,12 +77,12 @@ fn a_packet_behind_which_little_waits_is_never_dropped() {
     assert_eq!(dropped(&out, Reason::CoDel), [0_u64; 0]);
 }
 
-/// Dropping that begins again soon goes on where it was (section 5.3's `delta`).
+/// Dropping that resumes soon continues at its old rate (`delta` of section 5.3).
 #[test]
 fn a_relapse_is_met_at_the_old_rate() {
     let mut arrivals = flood(1500);
     let (last, _) = arrivals[arrivals.len() - 1];
-    // The line runs empty, and then the flood comes back within 16 intervals.
+    // The queue empties, and then the flood returns within 16 intervals.
     let again = last + 250_000_000;
     arrivals.extend(flood(1500).iter().map(|(ns, bytes)| (again + ns, *bytes)));
     let drops = drops(&pass(&line(), 1, &arrivals));
@@ -94,7 +93,7 @@ fn a_relapse_is_met_at_the_old_rate() {
     assert!(relapse > 20);
     let gap = drops[relapse + 1] - drops[relapse];
     assert!(gap < 100.0 / 4.0_f64.sqrt(), "{gap}");
-    // Long after, it begins from the start.
+    // Long after, it starts again from the beginning.
     let later = again + 10_000_000_000;
     arrivals.extend(flood(1500).iter().map(|(ns, bytes)| (later + ns, *bytes)));
     let drops = self::drops(&pass(&line(), 1, &arrivals));
@@ -106,8 +105,8 @@ fn a_relapse_is_met_at_the_old_rate() {
     assert!((gap - 100.0).abs() <= 1.0, "{gap}");
 }
 
-/// What it is for: a window of packets that a sender keeps on its way, far beyond what the path
-/// holds, and slows down by half at each drop, keeps the delay near the target.
+/// The purpose of CoDel: a sender keeps a window far beyond the capacity of the path, and halves it at each drop. The
+/// delay stays near the target.
 #[test]
 fn the_standing_delay_comes_down() {
     use posthaste_link::Link;

@@ -1,5 +1,5 @@
-//! For any plan: everything pushed comes out once, in order of time, the same whenever it is asked
-//! for.
+//! For any plan: each pushed packet comes out once, in order of time, and the result does not depend on the time of
+//! calls.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::support::{Arrival, Parcel, arrivals, at, drain, parcel, pass, plans};
 
-/// Pops ahead of each push, up to so many ns behind it: with `late`, also to times beyond it.
+/// Pops before each push, up to a time that precedes its arrival by a value from `pops`; with `late`, follows it.
 fn pass_popping(
     plan: &Plan,
     arrivals: &[Arrival],
@@ -41,7 +41,7 @@ fn by_position(mut out: Vec<Passage<Parcel>>) -> Vec<Passage<Parcel>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Bits that may flip, and never do, keep packets off the way of those to which nothing happens.
+    /// Bit errors that can occur but never do disable the fast path. The result is the same.
     #[test]
     fn the_straight_way_is_the_way_of_all(plan in plans(), arrivals in arrivals()) {
         let with_errors = |rate| Plan {
@@ -52,7 +52,7 @@ proptest! {
         prop_assert_eq!(pass(&none, 5, &arrivals), pass(&never, 5, &arrivals));
     }
 
-    /// Whatever it had inside when it began anew.
+    /// A restarted link equals a new one, for any packets that were inside.
     #[test]
     fn begun_anew_it_is_as_new(plan in plans(), before in arrivals(), after in arrivals(), popped in 0usize..200) {
         let plan = Arc::new(plan);
@@ -115,24 +115,24 @@ proptest! {
         }
     }
 
-    /// Up to what has arrived, it makes no difference when it is popped.
+    /// Calls of `pop` for times up to the last arrival do not change the result.
     #[test]
     fn asking_changes_nothing(plan in plans(), arrivals in arrivals(), pops in proptest::collection::vec(0u64..3_000_000_000, 1..9)) {
         prop_assert_eq!(pass_popping(&plan, &arrivals, &pops, false), pass(&plan, 7, &arrivals));
     }
 
-    /// Where arrivals decide everything, not even popping ahead of them does.
+    /// If arrivals decide everything, calls for later times do not change it either.
     #[test]
     fn asking_too_early_changes_nothing(plan in plans(), arrivals in arrivals(), pops in proptest::collection::vec(0u64..HOLD_LIMIT.as_nanos() / 2, 1..9)) {
         prop_assume!(plan.order == Order::Netem || plan.queue.discipline == Discipline::DropTail && plan.classes.is_none());
         let early = by_position(pass_popping(&plan, &arrivals, &pops, true));
         let later = by_position(pass(&plan, 7, &arrivals));
-        // Who was held back for as long as can be has been let go, and that stands.
+        // A packet that was held back for the maximum time has been released, and that is final.
         prop_assume!(later.iter().all(|passage| passage.left.since(passage.arrived) < HOLD_LIMIT / 2));
         prop_assert_eq!(early, later);
     }
 
-    /// Elsewhere what was decided stands, and later arrivals count from there: nothing runs back.
+    /// Otherwise decisions are final, and later arrivals count from there: time never decreases.
     #[test]
     fn what_was_decided_stands(plan in plans(), arrivals in arrivals(), ahead in 0u64..500_000_000) {
         let mut link = Link::new(&Arc::new(plan), Seed(7));
@@ -147,7 +147,7 @@ proptest! {
         prop_assert_eq!(link.counters().inside(), 0);
     }
 
-    /// A decision by chance moves no other: with the same draws, one more drop is one more drop.
+    /// Random decisions are independent: with the same draws, one more drop changes nothing else.
     #[test]
     fn decisions_are_apart(mut plan in plans(), arrivals in arrivals()) {
         plan.bandwidth = None;

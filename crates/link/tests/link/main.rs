@@ -1,5 +1,4 @@
-//! Links in virtual time: held against conservation, arithmetic, probability theory, RFC 8289 and
-//! their own records.
+//! Links in virtual time, checked against conservation, arithmetic, probability theory, RFC 8289 and their own records.
 
 mod background;
 mod chance;

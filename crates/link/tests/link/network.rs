@@ -1,4 +1,4 @@
-//! Many connections: links of their own, numbers, memory, and records that replay.
+//! Many connections: separate links, numbers, memory, and records that replay.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn network(plan: &Plan, sharing: Sharing) -> Net {
     Network::new(&plan, &plan, sharing, Seed(3))
 }
 
-/// Direction, connection, key, position, arrival, departure, fate: all that was decided.
+/// A decision: direction, connection, position, copy, arrival, departure and fate.
 type Decision = (Direction, u64, u64, u32, Instant, Instant, Fate);
 
 fn decision<K, P>((direction, number, _, passage): Arrived<K, P>) -> Decision {
@@ -25,7 +25,7 @@ fn decision<K, P>((direction, number, _, passage): Arrived<K, P>) -> Decision {
     (direction, number, position, copy, arrived, left, fate)
 }
 
-/// What is pushed: ns since the last, direction, key, bytes; and how far ahead it is popped.
+/// An input: ns since the last, direction, key and bytes; and the time ahead for `pop`.
 type Push = (u64, bool, u8, u32, u64);
 
 fn pushes() -> impl Strategy<Value = Vec<Push>> {
@@ -34,14 +34,14 @@ fn pushes() -> impl Strategy<Value = Vec<Push>> {
     proptest::collection::vec((gap, any::<bool>(), 0u8..6, 20u32..1500, ahead), 1..150)
 }
 
-/// Runs a network; returns its record and what it decided, in the order in which it came out.
+/// Runs a network. Returns its record and its decisions, in order of departure.
 fn run(network: &mut Net, pushes: &[Push]) -> (Vec<Input>, Vec<Decision>) {
     let (mut now, mut inputs, mut out) = (0, Vec::new(), Vec::new());
     for (id, (gap, up, key, bytes, ahead)) in pushes.iter().enumerate() {
         now += gap;
         out.extend(std::iter::from_fn(|| network.pop(at(now + ahead))).map(decision));
         let direction = if *up { Direction::Up } else { Direction::Down };
-        // One of the two directions is stamped a little earlier.
+        // One of the two directions is stamped slightly earlier.
         let stamp = at(if *up { now } else { now.saturating_sub(40_000) });
         inputs.push(network.push(stamp, direction, *key, parcel(id, *bytes)));
     }
@@ -80,7 +80,7 @@ proptest! {
         let pushed: u64 = Direction::BOTH.iter().map(|direction| network.counters(*direction).pushed.packets).sum();
         prop_assert_eq!(pushed, pushes.len() as u64);
         prop_assert!(Direction::BOTH.iter().all(|direction| network.counters(*direction).inside() == 0));
-        // Through its text.
+        // Written as text and read back.
         let mut text = format!("# any words\n{}\n", record::HEADER);
         inputs.iter().for_each(|input| text.push_str(&format!("{input}\n")));
         let read = record::parse(&text).unwrap();
@@ -138,7 +138,7 @@ fn one_link_for_all_counts_all() {
     assert_eq!(network.connections(), 5);
 }
 
-/// After two quiet minutes the same addresses are another connection, positions from 1 again.
+/// After two idle minutes, the same addresses are a new connection, with positions from 1.
 #[test]
 fn a_connection_ends_after_two_minutes() {
     let plan = Plan {
@@ -165,7 +165,7 @@ fn a_connection_ends_after_two_minutes() {
     assert_eq!(numbers, [1, 1, 2, 2, 3]);
 }
 
-/// The same addresses are another connection as soon as another SYN says so, and only then.
+/// The same addresses are a new connection at the next different SYN, and only then.
 #[test]
 fn an_opened_connection_lasts_until_another_is_opened() {
     let mut network = network(&Plan::default(), Sharing::PerConnection);
@@ -174,7 +174,7 @@ fn an_opened_connection_lasts_until_another_is_opened() {
     let mut numbers = Vec::new();
     for (gap, direction, number) in [
         (Span::ZERO, Direction::Up, syn(7)),
-        // Sent again; the other end's does not count beside it.
+        // A retransmission; the SYN of the other end does not count.
         (Span::from_secs(1), Direction::Up, syn(7)),
         (Span::from_millis(1), Direction::Down, syn(1)),
         (IDLE * 3, Direction::Down, data),
@@ -189,14 +189,14 @@ fn an_opened_connection_lasts_until_another_is_opened() {
         numbers.push(input.connection);
     }
     assert_eq!(numbers, [1, 1, 1, 1, 2, 2]);
-    // What was known without its beginning is another one from its beginning on.
+    // A connection whose beginning was not seen ends when a new one opens.
     let met = network.push(now, Direction::Up, 5, parcel(0, 100));
     let opened = network.open(now, Direction::Up, 5, parcel(0, 100), 1);
     assert_eq!([met.connection, opened.connection], [3, 4]);
     assert_eq!(network.connections(), 4);
 }
 
-/// What leaves late is not forgotten, and neither is what nobody has asked for.
+/// Packets that leave late are not forgotten, and neither are packets not popped yet.
 #[test]
 fn nothing_is_forgotten_on_its_way() {
     let plan = Plan {

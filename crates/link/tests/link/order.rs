@@ -1,4 +1,4 @@
-//! Who goes before whom: FIFO where it is promised, places changed where it is asked for.
+//! Order of packets: FIFO if the plan keeps order, changed if it reorders.
 
 use posthaste_link::{HOLD_LIMIT, Order, Plan};
 use posthaste_units::Span;
@@ -12,7 +12,7 @@ fn every_ms(packets: u64) -> Vec<Arrival> {
         .collect()
 }
 
-/// The positions in the order in which they left.
+/// Positions in order of departure.
 fn sequence(plan: &Plan, arrivals: &[Arrival]) -> Vec<u64> {
     let out = pass(plan, 1, arrivals);
     out.iter().map(|passage| passage.position).collect()
@@ -32,7 +32,7 @@ proptest! {
         prop_assert!(delivered.windows(2).all(|two| two[0].0.position <= two[1].0.position));
     }
 
-    /// netem's jitter cannot reorder what a rate has put in line.
+    /// netem's jitter cannot reorder packets if there is a rate.
     #[test]
     fn neither_does_netem_with_a_rate(mut plan in plans(), arrivals in arrivals()) {
         prop_assume!(plan.bandwidth.is_some());
@@ -65,7 +65,7 @@ fn jitter_reorders_where_it_may() {
         };
         let out = pass(&free, 1, &arrivals);
         assert!(!out.iter().map(|passage| passage.position).is_sorted());
-        // RFC 4737 counts who comes after a later one; these come before an earlier one.
+        // RFC 4737 counts packets that come after a later one. These come before an earlier one.
         let mut earlier_to_come = 0;
         for (at, passage) in out.iter().enumerate() {
             let overtook = out[at + 1..]

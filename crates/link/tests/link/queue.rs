@@ -1,10 +1,10 @@
-//! Full queues: who goes, and what counts.
+//! Full queues: the packets to drop, and the packets that count.
 
 use posthaste_link::{Order, Plan, PlanError, Reason};
 
 use crate::support::{Arrival, dropped, pass, rate};
 
-/// 1,250 bytes take 10 ms.
+/// A link on which 1,250 bytes take 10 ms.
 fn line(queue: &str, order: Order) -> Plan {
     Plan {
         bandwidth: rate(1_000_000),
@@ -25,7 +25,7 @@ fn the_packet_being_sent_counts_until_it_is_through() {
     assert_eq!(dropped(&out, Reason::QueueFull), [4, 5, 7]);
 }
 
-/// By default as in dummynet.
+/// The default is that of dummynet.
 #[test]
 fn fifty_slots() {
     let plan = Plan {
@@ -54,7 +54,7 @@ fn the_oldest_waiting_makes_room() {
         1,
         &at_ms(&[0, 0, 0, 0, 5, 11]),
     );
-    // The first is being sent and stays.
+    // The first is in transmission and stays.
     assert_eq!(dropped(&out, Reason::PushedOut), [2, 3]);
     let left: Vec<(u64, u64)> = out
         .iter()
@@ -76,7 +76,7 @@ fn nobody_makes_room_where_that_does_not_help() {
     assert_eq!(dropped(&out, Reason::PushedOut), [0_u64; 0]);
 }
 
-/// netem's limit counts what is delayed as well, dummynet's only what waits for the line.
+/// netem's limit also counts delayed packets, and dummynet's only packets that wait for the bandwidth.
 #[test]
 fn netem_s_limit_counts_everything_in_the_link() {
     let delayed = |order| Plan {

@@ -1,4 +1,4 @@
-//! Pushing packets through a link, and plans of any kind.
+//! Helpers that push packets through a link, and random plans.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl Packet for Parcel {
     }
 }
 
-/// Arrival in ns and bytes.
+/// Arrival in ns, and bytes.
 pub(crate) type Arrival = (u64, u32);
 
 pub(crate) fn at(ns: u64) -> Instant {
@@ -61,7 +61,7 @@ pub(crate) fn parcel(id: usize, bytes: u32) -> Parcel {
     }
 }
 
-/// Everything that is left, popped as it wants to be.
+/// Pops everything left, at the times of `wake`.
 pub(crate) fn drain<P: Packet>(link: &mut Link<P>) -> Vec<Passage<P>> {
     let mut out = Vec::new();
     while let Some(wake) = link.wake() {
@@ -81,7 +81,7 @@ pub(crate) fn pass(plan: &Plan, seed: u64, arrivals: &[Arrival]) -> Vec<Passage<
     out
 }
 
-/// The plan of a pattern for what goes up.
+/// A plan with a pattern for the direction up.
 pub(crate) fn patterned(text: &str) -> Plan {
     let pattern = Pattern::parse(&format!("posthaste pattern 1\n{text}\nend\n")).unwrap();
     Plan {
@@ -104,7 +104,7 @@ pub(crate) fn dropped<P>(out: &[Passage<P>], reason: Reason) -> Vec<u64> {
         .collect()
 }
 
-/// Arrivals that never run back, some of them at the same time.
+/// Arrivals that never decrease, some of them simultaneous.
 pub(crate) fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
     let gap = prop_oneof![Just(0u64), 0..20_000_000u64, 0..2_000_000_000u64];
     proptest::collection::vec((gap, 1u32..1500), 1..120).prop_map(|gaps| {
@@ -202,7 +202,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// A plan that has some of everything.
+    /// A plan with a random selection of all features.
     pub(crate) fn plans()(
         bits in proptest::option::of(50_000u64..10_000_000),
         delay in 0u64..100,

@@ -1,4 +1,4 @@
-//! Times to the nanosecond: against a recursion of our own, whole seconds and the paper's numbers.
+//! Times to the nanosecond, compared with a separate recursion, whole seconds and the paper's numbers.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn ends(arrivals: &[Arrival], bits: u64, overhead: u32) -> Vec<u64> {
     let mut free = 0u128;
     let end = |(ns, bytes): &Arrival| {
         let arrived = u128::from(*ns) * bits;
-        // A line that becomes free within the nanosecond before the arrival counts as busy.
+        // A link that becomes free within the nanosecond before the arrival counts as busy.
         let idle = free.div_ceil(bits) < u128::from(*ns);
         let start = if idle { arrived } else { free };
         free = start + u128::from(bytes + overhead) * 8_000_000_000;
@@ -45,8 +45,7 @@ proptest! {
         prop_assert_eq!(left, expected);
     }
 
-    /// Both orders take the same time where nothing but the line is in the way: what netem delays
-    /// first it sends later.
+    /// Both orders take the same time if only the bandwidth matters: netem delays first and transmits later.
     #[test]
     fn netem_delays_first(arrivals in arrivals(), bits in 1_000u64..1_000_000_000) {
         let delay = Span::from_millis(10).as_nanos();
@@ -73,7 +72,7 @@ fn a_second_of_any_bandwidth_is_exact() {
                 .filter(|passage| passage.left <= at(1_000_000_000))
                 .count() as u64;
             assert_eq!(second, bits / 12_000, "{bits}");
-            // And the time of all is that of their bits, rounded up once.
+            // The total time is that of all bits, rounded up once.
             let all = u128::from(packets) * 12_000 * 1_000_000_000;
             let last = out.last().unwrap().left.as_nanos();
             assert_eq!(u128::from(last), all.div_ceil(u128::from(bits)));
@@ -122,7 +121,7 @@ fn a_dropped_packet_takes_no_time_on_the_line() {
     );
 }
 
-/// A pattern of hundreds of entries over a million packets, the link's own loss beside it.
+/// A pattern of hundreds of entries over a million packets, together with random loss.
 #[test]
 fn positions_are_exact_over_a_million_packets() {
     const PACKETS: usize = 1_000_000;
@@ -164,11 +163,11 @@ fn the_pattern_s_bandwidth_and_delay_hold_when_a_packet_is_sent() {
         .iter()
         .map(|passage| passage.left.as_nanos() / 1_000_000)
         .collect();
-    // Sent through at 40 and 80 ms; the third is half through at 100 and takes 2 ms more.
+    // Transmitted at 40 and 80 ms. The third is half transmitted at 100 and takes 2 ms more.
     assert_eq!(left, [50, 95, 122, 126, 130]);
 }
 
-/// Every fourth millisecond a tenth of the rate, again and again: what passes is the integral.
+/// A tenth of the rate in every fourth millisecond, repeatedly: the throughput is the integral.
 #[test]
 fn a_changing_bandwidth_is_the_integral_over_time() {
     let script =
@@ -180,7 +179,7 @@ fn a_changing_bandwidth_is_the_integral_over_time() {
             order,
             ..line(300_000, 0)
         };
-        // 31,000 bits each 4 ms, as 31 packets of 125 bytes, of which the last takes a whole ms.
+        // 31,000 bits each 4 ms, as 31 packets of 125 bytes, the last of them taking a whole ms.
         let out = pass(&plan, 1, &[(0, 125); 3100]);
         for (at, passage) in out.iter().enumerate() {
             let (rounds, rest) = (at as u64 / 31, at as u64 % 31);
@@ -191,7 +190,7 @@ fn a_changing_bandwidth_is_the_integral_over_time() {
             };
             assert_eq!(passage.left.as_nanos(), rounds * 4_000_000 + within);
         }
-        // One large packet is a whole number of rounds.
+        // One large packet of a whole number of periods.
         let out = pass(&plan, 1, &[(2_000_000, 38_750)]);
         assert_eq!(out[0].left.as_nanos(), 2_000_000 + 40_000_000);
     }

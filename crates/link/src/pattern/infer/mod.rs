@@ -1,9 +1,8 @@
-//! What a network did, read off captures: a pattern that does it again.
+//! Inference of a pattern from captures of a real network.
 //!
-//! A capture shows less than people hope. [`Receiver`] sees holes in what arrived, [`Sender`] sees
-//! what was sent twice, and [`Pair`] compares both ends packet by packet; each says in its
-//! documentation what it takes for what, and counts what it could not tell. Reading files and
-//! headers is left to the caller.
+//! A capture shows only a part of the events. [`Receiver`] sees holes in the received data, [`Sender`] sees
+//! retransmissions, and [`Pair`] compares both ends packet by packet. Each documents its inferences, and counts the
+//! packets that it could not judge. Reading files and headers is left to the caller.
 
 mod pair;
 mod receiver;
@@ -24,53 +23,52 @@ pub use sender::Sender;
 /// A packet in a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// When it was captured.
+    /// Time of capture.
     pub at: Instant,
-    /// Which way it went.
+    /// Direction of the packet.
     pub direction: Direction,
-    /// Which connection it belongs to.
+    /// Number of its connection.
     pub connection: u64,
-    /// What TCP says in it; `None` for everything else and for fragments.
+    /// TCP numbers; `None` for other protocols and for fragments.
     pub segment: Option<Segment>,
 }
 
-/// What TCP says in a packet.
+/// TCP numbers of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Sequence number of its first byte.
     pub sequence: u32,
-    /// Sequence numbers it takes: its bytes, one for SYN and one for FIN.
+    /// Sequence numbers that it occupies: its bytes, one for SYN and one for FIN.
     pub length: u32,
-    /// What it acknowledges.
+    /// Acknowledgement number.
     pub acknowledges: Option<u32>,
 }
 
-/// What was found in one direction.
+/// Findings in one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// Packets by which positions were counted, the lost ones included.
+    /// Number of positions, lost packets included.
     pub packets: u64,
     /// Positions of lost packets, in order.
     pub lost: Vec<u64>,
-    /// Positions of packets that later ones overtook, and how many did.
+    /// Positions of packets overtaken by later ones, with the number of those.
     pub overtaken: Vec<(u64, u32)>,
-    /// Positions of packets that came more than once, and how often more.
+    /// Positions of packets that arrived more than once, with the number of extra copies.
     pub copied: Vec<(u64, u32)>,
-    /// Positions and delays beyond the smallest.
+    /// Positions of delayed packets, with the delay in excess of the smallest.
     pub delayed: Vec<(u64, Span)>,
-    /// Packets that must have arrived, since they were acknowledged, and that the capture lacks.
+    /// Packets that the capture lacks although they were acknowledged, and so must have arrived.
     pub uncaptured: u64,
-    /// Jumps in sequence numbers too large to be packets: nothing was made of them.
+    /// Jumps in sequence numbers too large to be packets. They are ignored.
     pub jumps: u64,
-    /// Packets that only the receiver's capture holds: nothing was made of them.
+    /// Packets that only the receiver's capture holds. They are ignored.
     pub unsent: u64,
-    /// Packets that only the sender's capture holds, from before the receiver's began or after it
-    /// ended: nothing was made of them.
+    /// Packets that only the sender's capture holds, from before or after the receiver's capture. They are ignored.
     pub outside: u64,
 }
 
 impl Findings {
-    /// Adds what was found to a pattern.
+    /// Adds the findings to a pattern.
     pub fn add_to(&self, direction: Direction, draft: &mut Draft) -> Result<(), Refusal> {
         let lost = self.lost.iter().map(|at| (*at, Effect::Drop));
         let overtaken = self
@@ -96,7 +94,7 @@ impl Findings {
     }
 }
 
-/// A sequence number that does not wrap: the one nearest to `last` that ends in `sequence`.
+/// The sequence number without wrap-around: the one nearest to `last` that ends in `sequence`.
 fn unwrapped(last: u64, sequence: u32) -> u64 {
     let ahead = sequence.wrapping_sub(last as u32);
     match i64::from(ahead as i32) {
@@ -105,7 +103,7 @@ fn unwrapped(last: u64, sequence: u32) -> u64 {
     }
 }
 
-/// The first sequence number of a connection, high enough that none before it is below zero.
+/// The first sequence number of a connection, high enough that no earlier one is below zero.
 fn first(sequence: u32) -> u64 {
     (1 << 32) + u64::from(sequence)
 }

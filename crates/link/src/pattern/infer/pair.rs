@@ -1,4 +1,4 @@
-//! What happened between two captures, one at each end: packet by packet.
+//! Comparison of two captures, one at each end, packet by packet.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -6,55 +6,54 @@ use posthaste_units::{Instant, Span};
 
 use super::Findings;
 
-/// Compares what was sent with what arrived, in one direction.
+/// Compares the packets sent with those that arrived, in one direction.
 ///
-/// Packets are matched by a mark that the caller makes of everything that does not change on the
-/// way; those with equal marks are matched in order. What was sent and did not arrive is lost, what
-/// arrived again is copied, and what later packets overtook is held for as many. The clocks of the
-/// two ends need not agree: delays are counted from the smallest, which is left out, so that only
-/// what varies is in the pattern. A drift of one clock shows as delay.
+/// The caller makes a mark of everything in a packet that does not change on the way. Packets with equal marks are
+/// matched in order. A packet that did not arrive is lost, one that arrived again is copied, and one overtaken by later
+/// ones is held for that many. The clocks of the two ends need not agree. Delays are counted from the smallest, so that
+/// the pattern holds only the variation. A drift of one clock shows as delay.
 ///
-/// Nobody knows what became of packets that would have arrived, after the smallest delay, before the
-/// first or after the last packet of the receiver's capture: they are counted apart. Where nothing
-/// arrived the clocks cannot be compared, and all of it is lost.
+/// A packet that would have arrived, after the smallest delay, before the first or after the last packet of the
+/// receiver's capture is counted apart, since its fate is unknown. If nothing arrived, the clocks cannot be compared:
+/// all packets are lost if the receiver's capture holds any packet, and are counted apart if not.
 #[derive(Debug, Default)]
 pub struct Pair {
     sent: Vec<Instant>,
-    /// Positions by mark that have not arrived yet.
+    /// Positions that have not arrived yet, by mark.
     waiting: HashMap<u64, VecDeque<u64>>,
-    /// The last position that arrived under a mark.
+    /// Last position that arrived, by mark.
     matched: HashMap<u64, u64>,
-    /// Positions in order of arrival, and when.
+    /// Positions in order of arrival, with their times.
     arrived: Vec<(u64, Instant)>,
     copied: BTreeMap<u64, u32>,
     unsent: u64,
-    /// The first and the last moment at which the receiver's capture holds anything.
+    /// First and last time in the receiver's capture.
     ran: Option<(Instant, Instant)>,
-    /// It ran before that, too.
+    /// The receiver's capture also ran before that.
     from_the_first: bool,
 }
 
 impl Pair {
-    /// The next packet of the sender's capture. Everything that was sent comes before the first
-    /// that arrived.
+    /// Adds the next packet of the sender's capture. All sent packets must precede the first arrived one.
     pub fn sent(&mut self, at: Instant, mark: u64) {
         self.sent.push(at);
         let position = self.sent.len() as u64;
         self.waiting.entry(mark).or_default().push_back(position);
     }
 
-    /// The receiver's capture holds a packet of this moment, be it of another connection or direction.
+    /// Notes a packet at this time in the receiver's capture, of any connection or direction.
     pub fn ran(&mut self, at: Instant) {
         let (first, last) = self.ran.unwrap_or((at, at));
         self.ran = Some((first.min(at), last.max(at)));
     }
 
-    /// The receiver's capture ran when the first packet was sent: it shows how that connection began.
+    /// States that the receiver's capture ran when the first packet was sent: it shows the beginning of that
+    /// connection.
     pub fn ran_from_the_first(&mut self) {
         self.from_the_first = true;
     }
 
-    /// The next packet of the receiver's capture.
+    /// Adds the next packet of the receiver's capture.
     pub fn arrived(&mut self, at: Instant, mark: u64) {
         self.ran(at);
         let waiting = self.waiting.get_mut(&mark).and_then(VecDeque::pop_front);
@@ -68,8 +67,8 @@ impl Pair {
         }
     }
 
-    /// What was found. Delays are kept to `grain`, so that equal ones join; a grain of zero keeps
-    /// all.
+    /// Returns the findings. Delays are rounded down to `grain`, so that equal ones join; a grain of zero keeps them
+    /// exact.
     pub fn finish(self, grain: Span) -> Findings {
         let overtaken = overtaken(&self.arrived);
         let nanos = |at: Instant| i128::from(at.as_nanos());
@@ -116,7 +115,7 @@ impl Pair {
     }
 }
 
-/// Which positions came after later ones, and after how many, by position.
+/// Positions that arrived after later ones, with the number of those, by position.
 fn overtaken(arrived: &[(u64, Instant)]) -> Vec<(u64, u32)> {
     // A Fenwick tree over positions counts those that have arrived.
     let largest = arrived.iter().map(|(position, _)| *position).max();

@@ -1,4 +1,4 @@
-//! Losses and reordering as the receiver's end sees them: holes in what arrived.
+//! Losses and reordering seen at the receiver's end: holes in the received data.
 
 use std::collections::BTreeMap;
 
@@ -8,44 +8,43 @@ use super::{Findings, Seen, Segment, first, unwrapped};
 use crate::Direction;
 use crate::pattern::ENTRIES;
 
-/// A hole that closes sooner than this closed by reordering, where no round trip was seen.
+/// Maximum time of a hole closed by reordering, if no round trip was seen.
 const NO_ROUND_TRIP: Span = Span::from_millis(3);
-/// Most packets that one hole can stand for; beyond, the sequence numbers jumped.
+/// Maximum number of packets in one hole. Beyond it, the sequence numbers jumped.
 const HOLE: u64 = 65_536;
-/// Most packets that all holes together can stand for: no pattern holds more entries.
+/// Maximum number of packets in all holes together: no pattern holds more entries.
 const HOLES: u64 = ENTRIES as u64;
 
-/// Reads one direction of a capture that was made where its packets arrive.
+/// Reads one direction of a capture made at its receiver.
 ///
-/// - When a segment arrives beyond the next byte that was expected, the bytes between are a hole.
-///   It stands for as many packets as segments of the largest size seen so far would fill it, at
-///   the positions just before the segment that showed it.
-/// - What fills it sooner than the connection's smallest round trip (3 ms where none was seen) was
-///   overtaken: no sender could have heard of the hole by then. What fills it later is a
-///   retransmission, and the packet at the hole was lost.
+/// - If a segment arrives beyond the next expected byte, the bytes between are a hole. It counts as the number of
+///   segments of the largest size so far that would fill it, at the positions just before the segment that showed it.
+/// - A segment that fills it sooner than the connection's smallest round trip (3 ms if none was seen) was overtaken: no
+///   sender could have learnt of the hole by then. A later one is a retransmission, and the packet at the hole was
+///   lost.
 /// - A hole that the receiver acknowledges although nothing filled it was missed by the capture.
 ///
-/// It cannot see lost acknowledgements, lost retransmissions, lost packets at the end of what was
-/// sent that came again unchanged, nor the loss of anything that is not TCP.
+/// It cannot see lost acknowledgements, lost retransmissions, lost packets at the end of the data that were
+/// retransmitted unchanged, or any loss outside TCP.
 #[derive(Debug)]
 pub struct Receiver {
     direction: Direction,
     connections: BTreeMap<u64, Connection>,
     position: u64,
     arrived: u64,
-    /// Packets that holes have stood for so far.
+    /// Packets in all holes so far.
     missed: u64,
     findings: Findings,
 }
 
 #[derive(Debug, Default)]
 struct Connection {
-    /// Behind the last byte that arrived.
+    /// End of the last byte that arrived.
     expected: Option<u64>,
     largest: u32,
-    /// By where they start. None reaches into the next.
+    /// Missing packets by their start. They do not overlap.
     missing: BTreeMap<u64, Missing>,
-    /// The end of a segment sent back, and when: for the round trip.
+    /// End and time of a segment in the opposite direction, to measure the round trip.
     timed: Option<(u64, Instant)>,
     sent: Option<u64>,
     round_trip: Option<Span>,
@@ -57,12 +56,12 @@ struct Missing {
     end: u64,
     position: u64,
     noticed: Instant,
-    /// Packets that had arrived when it was noticed.
+    /// Packets that had arrived when the hole was noticed.
     arrived: u64,
 }
 
 impl Receiver {
-    /// A reader of what goes in `direction`, captured where it arrives.
+    /// A reader of packets in `direction`, captured at their receiver.
     pub fn new(direction: Direction) -> Self {
         Self {
             direction,
@@ -74,7 +73,7 @@ impl Receiver {
         }
     }
 
-    /// The next packet of the capture, of either direction.
+    /// Adds the next packet of the capture, of either direction.
     pub fn push(&mut self, seen: &Seen) {
         let connection = self.connections.entry(seen.connection).or_default();
         if seen.direction != self.direction {
@@ -111,7 +110,7 @@ impl Receiver {
         }
     }
 
-    /// What was found; holes that never closed are losses.
+    /// Returns the findings. Holes that never closed are losses.
     pub fn finish(mut self) -> Findings {
         let open = self.connections.into_values();
         let open = open.flat_map(|connection| connection.missing.into_values());
@@ -125,23 +124,23 @@ impl Receiver {
     }
 }
 
-/// What a segment's arrival means.
+/// Meaning of a segment's arrival.
 enum Arrival {
-    /// It was the next one, or nothing new.
+    /// The next segment, or nothing new.
     Next,
-    /// So many packets are missing before it.
+    /// This number of packets is missing before it.
     Behind(u64),
-    /// Its number has nothing to do with those before.
+    /// Its number is unrelated to those before.
     Jump,
-    /// It was sent at this position, and so many later ones came first.
+    /// It was sent at this position, and this number of later ones came first.
     Overtaken(u64, u32),
-    /// It repairs the loss of the packets at these positions.
+    /// It retransmits the lost packets at these positions.
     Again(Vec<u64>),
 }
 
 impl Connection {
-    /// A segment arrives, at this position and after so many packets; a hole before it may stand for
-    /// as many as there is room for.
+    /// Handles a segment at this position, after this number of arrivals. A hole before it may hold up to `room`
+    /// packets.
     fn arrive(
         &mut self,
         at: Instant,
@@ -179,7 +178,7 @@ impl Connection {
         self.fill(at, start, end, arrived)
     }
 
-    /// Closes the holes that `start..end` reaches into.
+    /// Closes the holes that `start..end` overlaps.
     fn fill(&mut self, at: Instant, start: u64, end: u64, arrived: u64) -> Arrival {
         let reached = self.missing.range(..end).rev();
         let mut reached: Vec<u64> = reached
@@ -202,8 +201,8 @@ impl Connection {
         Arrival::Again(filled.map(|missing| missing.position).collect())
     }
 
-    /// A segment sent back: it starts a round trip, and what it acknowledges has arrived. Returns
-    /// how many missing packets must have.
+    /// Handles a segment in the opposite direction: it starts a round trip, and the data that it acknowledges has
+    /// arrived. Returns the number of missing packets among that data.
     fn send(&mut self, at: Instant, segment: &Segment) -> u64 {
         let sent = self.sent.unwrap_or_else(|| first(segment.sequence));
         let end = unwrapped(sent, segment.sequence) + u64::from(segment.length);
@@ -224,7 +223,7 @@ impl Connection {
         (before - self.missing.len()) as u64
     }
 
-    /// What an arriving segment acknowledges may end a round trip.
+    /// Ends a round trip if the arriving segment acknowledges its end.
     fn acknowledged(&mut self, at: Instant, segment: &Segment) {
         let (Some((end, sent)), Some(number)) = (self.timed, segment.acknowledges) else {
             return;

@@ -1,16 +1,16 @@
-//! Losses as the sender's end sees them: what was sent again.
+//! Losses seen at the sender's end: retransmissions.
 
 use std::collections::BTreeMap;
 
 use super::{Findings, Seen, Segment, first, unwrapped};
 use crate::Direction;
 
-/// Reads one direction of a capture that was made where its packets are sent.
+/// Reads one direction of a capture made at its sender.
 ///
-/// Each packet is in the capture, so positions are exact. A packet whose bytes are sent again
-/// before they were acknowledged is taken for lost, its last sending first. A retransmission that
-/// was not needed (a probe, a timer too short, a lost acknowledgement) shows the same: losses may
-/// be too many, and losses of packets that are never sent again do not show.
+/// Each packet is in the capture, so positions are exact. A packet counts as lost if its bytes are sent again before
+/// they were acknowledged; with several transmissions, each repeated one counts. A needless retransmission (a probe, a
+/// short timer, a lost acknowledgement) looks the same. There may be too many losses, and losses of packets that are
+/// never sent again do not show.
 #[derive(Debug)]
 pub struct Sender {
     direction: Direction,
@@ -20,14 +20,14 @@ pub struct Sender {
 
 #[derive(Debug, Default)]
 struct Connection {
-    /// Behind the last byte sent.
+    /// End of the last byte sent.
     sent: Option<u64>,
-    /// Where unacknowledged packets start: their end and position. None reaches into the next.
+    /// Unacknowledged packets by their start, with end and position. They do not overlap.
     open: BTreeMap<u64, (u64, u64)>,
 }
 
 impl Sender {
-    /// A reader of what goes in `direction`, captured where it is sent.
+    /// A reader of packets in `direction`, captured at their sender.
     pub fn new(direction: Direction) -> Self {
         Self {
             direction,
@@ -36,7 +36,7 @@ impl Sender {
         }
     }
 
-    /// The next packet of the capture, of either direction.
+    /// Adds the next packet of the capture, of either direction.
     pub fn push(&mut self, seen: &Seen) {
         let connection = self.connections.entry(seen.connection).or_default();
         if seen.direction != self.direction {
@@ -52,7 +52,7 @@ impl Sender {
         }
     }
 
-    /// What was found.
+    /// Returns the findings.
     pub fn finish(mut self) -> Findings {
         self.findings.lost.sort_unstable();
         self.findings
@@ -60,7 +60,7 @@ impl Sender {
 }
 
 impl Connection {
-    /// Notes a packet; returns the positions of those it repeats.
+    /// Adds a packet. Returns the positions of the packets that it repeats.
     fn send(&mut self, segment: &Segment, position: u64) -> Vec<u64> {
         if segment.length == 0 {
             return Vec::new();

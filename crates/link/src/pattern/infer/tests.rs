@@ -1,4 +1,4 @@
-//! Captures of a made-up transfer whose losses and order are known.
+//! Captures of a synthetic transfer with known losses and order.
 
 use proptest::collection::btree_set;
 use proptest::prelude::*;
@@ -7,14 +7,14 @@ use super::*;
 
 const SIZE: u32 = 1000;
 
-/// Packets of one connection, down, as a capture holds them.
+/// Packets of one connection, down, as in a capture.
 struct Capture {
     packets: Vec<Seen>,
     start: u32,
 }
 
 impl Capture {
-    /// Data down behind a handshake that shows the round trip to a capture at the client.
+    /// A transfer down, after a handshake that shows the round trip to a capture at the client.
     fn begin(start: u32) -> Self {
         let mut capture = Self {
             packets: Vec::new(),
@@ -53,13 +53,13 @@ impl Capture {
         self.push(ms, Direction::Down, Some(segment));
     }
 
-    /// The `n`-th segment of data, from 0.
+    /// Segment `n` of the data, from 0.
     fn data(&mut self, ms: u64, n: u32) {
         let sequence = self.byte(n);
         self.down(ms, sequence, SIZE, Some(8));
     }
 
-    /// The sequence number of the first byte of segment `n`.
+    /// Sequence number of the first byte of segment `n`.
     fn byte(&self, n: u32) -> u32 {
         self.start.wrapping_add(1).wrapping_add(n * SIZE)
     }
@@ -134,7 +134,7 @@ fn what_is_sent_again_before_it_was_acknowledged_was_lost() {
     capture.data(50, 1);
     capture.data(90, 1);
     let found = capture.sent();
-    // Segment 1 was position 3, and its second sending position 7.
+    // Segment 1 was position 3, and its second transmission position 7.
     assert_eq!((found.lost, found.packets), (vec![3, 7], 8));
 }
 
@@ -145,7 +145,7 @@ fn two_captures_show_every_packet() {
     for mark in [10, 11, 12, 13, 14, 14] {
         pair.sent(at(mark), mark);
     }
-    // The receiver's clock is an hour ahead; 11 is lost, 12 overtakes 10, 13 comes twice.
+    // The receiver's clock is an hour ahead. 11 is lost, 12 overtakes 10, and 13 arrives twice.
     let hour = 3_600_000;
     pair.ran(at(hour));
     for (mark, ms) in [
@@ -173,7 +173,7 @@ fn two_captures_show_every_packet() {
     assert_eq!(draft.finish().to_string(), expected);
 }
 
-/// 10 ms each way; the receiver's capture begins later and ends earlier than the sender's.
+/// 10 ms each way. The receiver's capture begins later and ends earlier than the sender's.
 #[test]
 fn what_was_sent_while_the_other_capture_did_not_run_is_not_lost() {
     let mut pair = Pair::default();
@@ -181,7 +181,7 @@ fn what_was_sent_while_the_other_capture_did_not_run_is_not_lost() {
     for mark in 0..100 {
         pair.sent(at(mark), mark);
     }
-    // Something else came at 25 ms and at 85 ms; 20 and 60 are lost.
+    // Other packets arrived at 25 ms and at 85 ms; 20 and 60 are lost.
     pair.ran(at(25));
     for mark in (17..70).filter(|mark| ![20, 60].contains(mark)) {
         pair.arrived(at(mark + 10), mark);
@@ -192,7 +192,7 @@ fn what_was_sent_while_the_other_capture_did_not_run_is_not_lost() {
     let positions: Vec<u64> = lost.iter().map(|mark| mark + 1).collect();
     assert_eq!(found.lost, positions);
     assert_eq!((found.outside, found.packets), (15 + 24, 100));
-    // A SYN that was lost came before all else.
+    // A SYN was lost before everything else.
     let mut pair = Pair::default();
     for (mark, ms) in [(1, 0), (2, 1000), (3, 1020)] {
         pair.sent(at(ms), mark);
@@ -201,7 +201,7 @@ fn what_was_sent_while_the_other_capture_did_not_run_is_not_lost() {
     pair.arrived(at(1030), 3);
     pair.ran_from_the_first();
     assert_eq!(pair.finish(Span::ZERO).lost, [1]);
-    // Where nothing arrived there is no delay to go by.
+    // If nothing arrived, the delay is unknown.
     for (ran, expected) in [(true, (1, 0)), (false, (0, 1))] {
         let mut pair = Pair::default();
         pair.sent(at(1), 1);
@@ -213,7 +213,7 @@ fn what_was_sent_while_the_other_capture_did_not_run_is_not_lost() {
     }
 }
 
-/// Without the acknowledgements nothing is ever known to have arrived.
+/// Without acknowledgements, no packet is ever known to have arrived.
 #[test]
 fn a_capture_of_one_direction_is_read_in_one_pass() {
     const SEGMENTS: u32 = 200_000;
@@ -228,7 +228,7 @@ fn a_capture_of_one_direction_is_read_in_one_pass() {
     assert!(capture.sent().lost.is_empty());
 }
 
-/// As a packet overtaken by `u32::MAX` others cannot be: a pattern's limits are kept.
+/// A pattern's limits apply, here to a packet overtaken by 70,000 others.
 #[test]
 fn what_no_pattern_can_say_is_refused() {
     let found = Findings {
@@ -240,7 +240,7 @@ fn what_no_pattern_can_say_is_refused() {
 }
 
 proptest! {
-    /// Losses before the last segment are found, all and only those, at either end.
+    /// Losses before the last segment are found, exactly those, at either end.
     #[test]
     fn every_loss_is_found_at_its_position(
         start: u32,
@@ -259,8 +259,8 @@ proptest! {
             sent.data(100, *n);
             received.data(100, *n);
         }
-        // The first byte follows the SYN-ACK, position 1; whoever misses the first segments has
-        // not yet seen how large one is, and takes the hole for packets as large as the next.
+        // The first byte follows the SYN-ACK, position 1. A reader that misses the first segments does not know their
+        // size yet, and counts the hole in packets as large as the next.
         let expected: Vec<u64> = lost.iter().map(|n| u64::from(*n) + 2).collect();
         prop_assert_eq!(received.received().lost, expected.clone());
         prop_assert_eq!(sent.sent().lost, expected);
