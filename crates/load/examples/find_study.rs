@@ -1,7 +1,8 @@
 //! `--find` in virtual time against queues whose capacity is known.
 //!
-//! `find_study [--seeds FIRST COUNT] [--seconds T] [--quantile Q|0 for the mean] [--times N]` searches, for each of M/D/1
-//! and M/M/1 with services of 1 and 5 ms, the capacity for a bound of N services, and prints one JSON document a case.
+//! `find_study [--seeds FIRST COUNT] [--seconds T] [--quantile Q|0 for the mean] [--times N]` searches, for each of
+//! M/D/1 and M/M/1 with services of 1 and 5 ms, the capacity for a bound of N services. It prints one JSON document per
+//! case.
 
 use posthaste_load::find::{Effort, Goal, Search, Service, Simulated};
 use posthaste_stats::theory::{Md1, Mm1};
@@ -26,7 +27,7 @@ fn truth(service: Service, mean: Span, goal: &Goal) -> f64 {
     low / mean.as_secs_f64()
 }
 
-/// One search: relative error and interval relative to the truth, where there are any.
+/// Result of one search: relative error and interval, both relative to the truth, if the search found them.
 type Found = (Option<f64>, [Option<f64>; 2], f64);
 
 fn search(service: Service, mean: Span, goal: Goal, seconds: f64, truth: f64, seed: u64) -> Found {

@@ -1,7 +1,8 @@
 //! `--assert 'p99<200ms'`: one figure of a report against one bound.
 //!
-//! A response time, of all requests that were due or of good replies (`ok-p99`), is compared with a time, a share (`errors`, or an outcome's name) with a
-//! percentage, `rate` with a rate. The same grammar names the objective of `--find`.
+//! The figure decides the unit of the bound: a time for response times (of all requests due, or of good replies with
+//! `ok-p99`), a percentage for shares (`errors`, or the name of an outcome), a rate for `rate`. The same grammar names
+//! the objective of `--find`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,14 +21,14 @@ use crate::report::Report;
 pub struct Assertion {
     figure: Figure,
     relation: Relation,
-    /// Milliseconds, a share, or events per second, as the figure has it.
+    /// Milliseconds, a share, or events per second, depending on the figure.
     bound: f64,
     text: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Figure {
-    /// Of all requests that were due.
+    /// Of all requests due.
     Response(Statistic),
     /// Of good replies.
     OkResponse(Statistic),
@@ -44,30 +45,30 @@ enum Relation {
     AtLeast,
 }
 
-/// An assertion on a report.
+/// An assertion with its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checked {
     /// As written.
     pub assertion: String,
-    /// Whether it holds; an assertion on what is not known does not.
+    /// True if the assertion holds. False if its figure is unknown.
     pub holds: bool,
     /// The figure in the report, in words.
     pub found: String,
 }
 
-/// The prefix of figures of good replies.
+/// Prefix of figures of good replies.
 const OK: &str = "ok-";
 
-/// Why an assertion cannot be read.
+/// Reasons why an assertion cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AssertionError {
-    /// No relation in it.
+    /// It contains no relation.
     #[error("{0:?} compares nothing: write for example 'p99<200ms', 'errors<1%' or 'rate>=500/s'")]
     NoRelation(String),
     /// A figure that is not in the report.
     #[error("{figure:?} is not a figure of the report{}: use {}", nearest(figure), figures().join(", "))]
     UnknownFigure {
-        /// What was given.
+        /// The figure as given.
         figure: String,
     },
     /// A bound that does not fit the figure.
@@ -77,15 +78,15 @@ pub enum AssertionError {
         figure: String,
         /// A time, a share or a rate.
         kind: &'static str,
-        /// The parser's word.
+        /// The parser's message.
         reason: String,
     },
-    /// A share without its sign, which could be meant in two ways.
+    /// A share without `%`. It could mean two things.
     #[error("{figure} is bounded by a share: write {value}%, or {meant} if that is meant")]
     Bare {
         /// The figure.
         figure: String,
-        /// What was given.
+        /// The value as given.
         value: String,
         /// The same share in percent.
         meant: String,
@@ -187,8 +188,8 @@ impl Figure {
         }
     }
 
-    /// The figure in a report: milliseconds, a share, or events per second. Infinite where it falls among requests
-    /// without a reply, `None` where it is not known.
+    /// Returns the figure in a report: milliseconds, a share, or events per second. Infinite if it falls among requests
+    /// without a reply, `None` if unknown.
     fn of(self, report: &Report) -> Option<f64> {
         let share = |count: u64| count as f64 / report.intended as f64;
         if report.intended == 0 {
@@ -202,7 +203,7 @@ impl Figure {
         }
     }
 
-    /// The response time in a report, where the figure is one.
+    /// Returns the response time in a report, if the figure is one.
     fn reading(self, report: &Report) -> Option<Reading> {
         match self {
             Self::Response(statistic) => Some(report.response_time_ms.reading(statistic)),
@@ -221,7 +222,7 @@ fn of_ok(times: &Summary, statistic: Statistic) -> Reading {
 }
 
 impl Assertion {
-    /// Whether the report meets it.
+    /// Checks the report, and returns the assertion with its result.
     pub fn check(&self, report: &Report) -> Checked {
         Checked {
             assertion: self.text.clone(),
@@ -230,7 +231,7 @@ impl Assertion {
         }
     }
 
-    /// Whether the report meets it. A figure that is not known meets no bound.
+    /// True if the report meets the assertion. An unknown figure meets no bound.
     pub fn holds(&self, report: &Report) -> bool {
         let Some(value) = self.figure.of(report) else {
             return false;
@@ -243,7 +244,7 @@ impl Assertion {
         }
     }
 
-    /// The figure in the report, in words.
+    /// Describes the figure in the report.
     pub fn found(&self, report: &Report) -> String {
         let Some(value) = self.figure.of(report) else {
             return self.unknown(report);
@@ -263,7 +264,7 @@ impl Assertion {
         }
     }
 
-    /// The reason why the figure is not known.
+    /// Returns the reason why the figure is unknown.
     fn unknown(&self, report: &Report) -> String {
         let replies = match self.figure {
             Figure::OkResponse(_) => report.ok_response_time_ms.count,
@@ -278,7 +279,7 @@ impl Assertion {
         }
     }
 
-    /// The objective as the search sees it; `None` where it does not bound a response time from above.
+    /// Returns the objective for the search. `None` unless it bounds a response time from above.
     pub(crate) fn goal(&self) -> Option<Goal> {
         let Figure::Response(statistic) = self.figure else {
             return None;
@@ -294,8 +295,8 @@ impl Assertion {
         })
     }
 
-    /// The share of requests that may fail: what is not there has no time, and if more fail than have times
-    /// beyond the bound, the bound is as good as missed.
+    /// Share of requests that may fail. A failed request has no response time, so more failures than the statistic
+    /// leaves above its bound would miss the objective.
     fn tolerance(&self) -> f64 {
         match self.figure {
             Figure::Response(Statistic::P999) => 0.001,
@@ -304,8 +305,8 @@ impl Assertion {
         }
     }
 
-    /// So many times the bound, where it bounds a time that as few replies decide as may fail
-    /// ([`Self::tolerance`]): one that has not come by then fails it as much as one that never comes.
+    /// Returns `times` the bound for a statistic that is decided by as few replies as may fail ([`Self::tolerance`]). A
+    /// reply later than that misses the bound like a missing reply, so waiting longer is useless.
     pub(crate) fn hopeless_after(&self, times: f64) -> Span {
         match self.figure {
             Figure::Response(Statistic::P99 | Statistic::P999 | Statistic::Max) => {
@@ -315,7 +316,7 @@ impl Assertion {
         }
     }
 
-    /// Whether it bounds a response time from above, as an objective must.
+    /// True if it bounds a response time from above, as an objective must.
     pub fn is_objective(&self) -> bool {
         let upper = matches!(self.relation, Relation::Below | Relation::AtMost);
         upper && matches!(self.figure, Figure::Response(_)) && self.bound > 0.0
@@ -368,7 +369,7 @@ mod tests {
     #[test]
     fn a_reply_that_never_came_is_longer_than_any_bound() {
         use crate::testing::report;
-        // Of ten requests four are answered after 100 ms, six given up after 500.
+        // Of ten requests, four are answered after 100 ms and six are given up after 500 ms.
         let half = report(4, 6);
         let check = |text: &str| text.parse::<Assertion>().unwrap().check(&half);
         let holds = |text: &str| check(text).holds;
@@ -379,7 +380,7 @@ mod tests {
             "{:?}",
             check("p50<200ms")
         );
-        // Nothing is said of what nine in ten thousand would be.
+        // Ten requests do not determine a quantile of 99.9 %.
         assert!(!holds("p999<1h") && !holds("p999>1us"));
         assert!(check("p999<1h").found.contains("needs 5000"));
         let silent = report(0, 5);

@@ -1,15 +1,15 @@
-//! The run's clock: CLOCK_MONOTONIC, counted from the start of the run; and a thread's processor time.
+//! The run's clock (CLOCK_MONOTONIC from the start of the run) and a thread's CPU time.
 
 use posthaste_units::{Instant, Span};
 use rustix::time::{ClockId, clock_gettime};
 
-/// What the calling thread has used of a processor.
+/// CPU time used by the calling thread.
 pub(crate) fn processor_time() -> Span {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Span::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// Reads time for one run; copies agree with one another.
+/// Clock of one run. Copies agree with each other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     origin: std::time::Instant,
@@ -23,13 +23,13 @@ impl Clock {
         }
     }
 
-    /// Now; before the origin it stands at the origin.
+    /// Returns the current time. Before the origin it returns the origin.
     pub(crate) fn now(&self) -> Instant {
         let elapsed = std::time::Instant::now().saturating_duration_since(self.origin);
         Instant::from_nanos(Span::from(elapsed).as_nanos())
     }
 
-    /// Whether the origin still lies ahead, and how far.
+    /// Time until the origin. Zero after it.
     pub(crate) fn until_origin(&self) -> Span {
         self.origin
             .saturating_duration_since(std::time::Instant::now())

@@ -1,7 +1,6 @@
 //! One connection and the exchange on it: bytes between the socket and the reply reader.
 //!
-//! Nothing here knows of time limits, pools or histograms; the engine decides those from
-//! what a connection says has happened.
+//! Time limits, pools and histograms belong to the engine. It acts on the events that a connection returns.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,7 +14,7 @@ use crate::source::Due;
 use crate::tally::Moments;
 use crate::tls::Secure;
 
-/// Where a connection stands.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// A SYN is on its way.
@@ -26,21 +25,21 @@ pub(crate) enum State {
     Exchanging,
     /// Ready for the next request.
     Idle,
-    /// Its one exchange is over; the server is to close first, so that it keeps TIME_WAIT.
+    /// Its one exchange is over. The server has to close first, so that the server keeps TIME_WAIT.
     Closing,
 }
 
-/// The request a connection is busy with.
+/// The request in progress on a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exchange {
     pub(crate) due: Due,
     pub(crate) request: usize,
     pub(crate) moments: Moments,
-    /// Whether it carries a quote.
+    /// True if the request carries a quote.
     pub(crate) quoted: bool,
 }
 
-/// A socket with what belongs to it.
+/// A socket with its state.
 pub(crate) struct Connection {
     pub(crate) socket: OwnedFd,
     pub(crate) origin: usize,
@@ -52,21 +51,21 @@ pub(crate) struct Connection {
     unsent: Vec<u8>,
 }
 
-/// Bytes that are taken from one connection before others have their turn.
+/// Maximum number of bytes read from one connection per turn, so that others are not delayed.
 const TURN: usize = 256 << 10;
 
-/// What came of reading.
+/// Result of reading.
 pub(crate) enum Received {
     /// The reply is not complete.
     Partial,
-    /// Nor is it, and there may be more to read at once.
+    /// The reply is not complete, and more may be readable at once.
     More,
-    /// The reply is complete; whether bytes followed it that nobody asked for.
+    /// The reply is complete.
     Complete {
-        /// Bytes behind the end of the reply.
+        /// True if bytes followed the end of the reply.
         surplus: bool,
     },
-    /// The reply is wrong.
+    /// The reply is invalid.
     Wrong(Violation),
     /// TLS records that cannot be decrypted.
     Broken(io::Error),
@@ -94,7 +93,7 @@ impl Connection {
         }
     }
 
-    /// Sends `bytes`, keeping what the kernel does not take for [`Connection::flush`].
+    /// Sends `bytes` and keeps the bytes that the kernel does not accept for [`Connection::flush`].
     ///
     /// `Err(AGAIN)` means that the connection is not established yet and nothing was sent.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Errno> {
@@ -107,7 +106,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what was kept, as far as the kernel takes it.
+    /// Sends kept bytes, as many as the kernel accepts.
     pub(crate) fn flush(&mut self) -> Result<(), Errno> {
         if let Some(secure) = &mut self.secure {
             return secure.flush(&self.socket).map_err(errno);
@@ -122,18 +121,18 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether part of a request waits for room in the socket.
+    /// True if part of a request waits for space in the socket.
     pub(crate) fn has_unsent(&self) -> bool {
         let secure = self.secure.as_ref();
         secure.map_or(!self.unsent.is_empty(), |secure| secure.has_unsent())
     }
 
-    /// Whether the connection is to be encrypted.
+    /// True if the connection uses TLS.
     pub(crate) const fn is_secure(&self) -> bool {
         self.secure.is_some()
     }
 
-    /// Goes on with the TLS handshake; true when it is done.
+    /// Continues the TLS handshake. Returns true when it is complete.
     pub(crate) fn handshake(&mut self) -> io::Result<bool> {
         let Some(secure) = &mut self.secure else {
             return Ok(true);
@@ -147,9 +146,9 @@ impl Connection {
         Ok(!secure.is_handshaking())
     }
 
-    /// Reads until the socket is empty, the reply complete, or others have waited long enough. `closing`
-    /// says that the peer is known to have closed, so that a short read is not the last. `arrived` is called once,
-    /// when there are bytes at all, and tells the time.
+    /// Reads until the socket is empty, the reply is complete, or [`TURN`] bytes were read. `closing` states that the
+    /// peer has closed, so a short read is not the last. `arrived` returns the time; it is called once, at the first
+    /// bytes.
     pub(crate) fn receive(
         &mut self,
         buffer: &mut [u8],
@@ -172,7 +171,7 @@ impl Connection {
                 Ok(0) => return self.end_of_stream(),
                 Ok(length) => length,
                 Err(Errno::AGAIN) => return Received::Partial,
-                // A TLS stream may end without its closing alert; the reply decides.
+                // A TLS stream may end without its closing alert. The reply decides.
                 Err(Errno::IO) => return self.end_of_stream(),
                 Err(_) => return Received::Ended,
             };
@@ -211,7 +210,7 @@ impl Connection {
     }
 }
 
-/// The system's word for an error of the standard library.
+/// Returns the system's error number for an error of the standard library.
 fn errno(error: io::Error) -> Errno {
     match error.kind() {
         io::ErrorKind::WouldBlock => Errno::AGAIN,

@@ -1,6 +1,6 @@
 //! Rows of a CSV file that fill the placeholders of requests.
 //!
-//! A placeholder is an identifier, a column's name may be anything: see [`placeholder`].
+//! A placeholder is an identifier; the name of a column may be any text: see [`placeholder`].
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -15,13 +15,13 @@ pub struct Data {
     rows: Vec<Value>,
 }
 
-/// Why a CSV file could not be used.
+/// Reasons why a CSV file cannot be used.
 #[derive(Debug, Error)]
 pub enum DataError {
-    /// Not CSV, or not UTF-8; the text names the line.
+    /// Not CSV, or not UTF-8. The text names the line.
     #[error(transparent)]
     Csv(#[from] csv::Error),
-    /// Two columns that one placeholder would stand for.
+    /// Two columns with the same placeholder.
     #[error(
         "the columns {one:?} and {other:?} are both filled in by {{{{{placeholder}}}}}: rename one"
     )]
@@ -30,16 +30,16 @@ pub enum DataError {
         one: String,
         /// The second.
         other: String,
-        /// The placeholder of both.
+        /// Their placeholder.
         placeholder: String,
     },
-    /// A header and nothing else, or nothing at all.
+    /// No rows.
     #[error("no rows: the first line names the columns, each further line is a row")]
     Empty,
 }
 
 impl Data {
-    /// No columns and no rows.
+    /// Data without columns and rows.
     pub const fn none() -> Self {
         Self {
             columns: Vec::new(),
@@ -47,7 +47,7 @@ impl Data {
         }
     }
 
-    /// Reads CSV whose first line names the columns.
+    /// Reads CSV. The first line names the columns.
     pub fn read(from: impl Read) -> Result<Self, DataError> {
         let mut reader = csv::ReaderBuilder::new()
             .trim(csv::Trim::All)
@@ -58,7 +58,7 @@ impl Data {
             let before = placeholders[..place]
                 .iter()
                 .position(|one| one == placeholder);
-            // What has no name stands nowhere.
+            // A column without a name has no placeholder.
             if let Some(before) = before.filter(|_| !placeholder.is_empty()) {
                 return Err(DataError::Alike {
                     one: columns[before].clone(),
@@ -82,12 +82,12 @@ impl Data {
         Ok(Self { columns, rows })
     }
 
-    /// The names of the columns.
+    /// Names of the columns.
     pub fn columns(&self) -> &[String] {
         &self.columns
     }
 
-    /// What stands for the columns.
+    /// Placeholders of the columns.
     pub(crate) fn placeholders(&self) -> Vec<String> {
         self.columns
             .iter()
@@ -95,7 +95,7 @@ impl Data {
             .collect()
     }
 
-    /// The row for the request of this number; after the last comes the first again.
+    /// Returns the row for the request of this number. Starts again after the last row.
     pub(crate) fn row(&self, number: u64) -> Value {
         match self.rows.len() as u64 {
             0 => Value::UNDEFINED,
@@ -104,8 +104,8 @@ impl Data {
     }
 }
 
-/// What stands for a column in a request: its name, with `_` for each character but letters, digits and `_` (of ASCII),
-/// and in front of a digit that it begins with.
+/// Returns the placeholder of a column: its name, with `_` for each character other than ASCII letters, digits and `_`,
+/// and with `_` before a leading digit.
 pub(crate) fn placeholder(column: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = column.chars().map(plain).collect();

@@ -1,6 +1,6 @@
-//! What a client does with a coded reply: decode it, and take as long for that as a slower machine would.
+//! Decoding of coded replies, with the decoding time of a slower machine.
 //!
-//! Nothing waits for the slower machine: its time is reckoned, and counts as if it had passed.
+//! Nothing waits for the slower machine: its time is calculated and counts as if it had passed.
 
 use std::io::{self, Write};
 
@@ -12,22 +12,22 @@ use serde::{Deserialize, Serialize};
 use crate::clock::processor_time;
 use crate::http::{Content, ReplyReader};
 
-/// Bytes that may come of a reply: while it is decoded nothing else is done.
+/// Maximum number of bytes decoded from one reply. The event loop does nothing else while it decodes.
 const DECODED_LIMIT: u64 = 256 << 20;
 
-/// What was decoded in a run; none of it where the plan leaves replies coded.
+/// Decoded content of a run. All zero if the plan leaves replies coded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decoded {
-    /// Replies that had a coding.
+    /// Replies with a content coding.
     pub replies: u64,
-    /// Bytes of their content as it came.
+    /// Bytes of their content as received.
     pub bytes_coded: u64,
-    /// Bytes of what became of it.
+    /// Bytes of their content after decoding.
     pub bytes: u64,
 }
 
 impl Decoded {
-    /// Adds what another loop has decoded.
+    /// Adds the counts of another loop.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.replies += other.replies;
         self.bytes_coded += other.bytes_coded;
@@ -35,11 +35,11 @@ impl Decoded {
     }
 }
 
-/// Decodes a complete reply, and says how long a machine takes for it that is so many times slower; `None`
-/// where there is nothing to decode.
+/// Decodes a complete reply. Returns the time that a machine `slowdown` times slower takes; `None` if the reply has no
+/// coding.
 ///
-/// It is decoded for real, and its processor time here is multiplied. For another machine it is done
-/// three times, and the least counts: what a cold cache costs here says nothing about there.
+/// The time is the measured CPU time multiplied by `slowdown`. For a slowdown above 1 the reply is decoded three times
+/// and the least time counts, because a cold cache here says nothing about the other machine.
 pub(crate) fn decode(
     reader: &ReplyReader,
     slowdown: u32,
@@ -69,7 +69,7 @@ pub(crate) fn decode(
     Ok(Some((least * u64::from(slowdown), decoded)))
 }
 
-/// How much comes of a coded body.
+/// Returns the decoded length of a coded body.
 fn length<'b>(coding: Coding, body: impl Iterator<Item = &'b [u8]>) -> io::Result<u64> {
     let mut decoder = Decoder::new(coding, Counted(0))?;
     for piece in body {
@@ -79,7 +79,7 @@ fn length<'b>(coding: Coding, body: impl Iterator<Item = &'b [u8]>) -> io::Resul
     Ok(decoder.writer().0)
 }
 
-/// Counts what is written, and keeps none of it.
+/// Counts the bytes written and discards them.
 struct Counted(u64);
 
 impl Write for Counted {

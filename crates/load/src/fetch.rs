@@ -1,6 +1,6 @@
-//! One document over HTTP, waiting for it: how a WSDL is had before the run begins.
+//! A blocking HTTP GET of one document, used for a WSDL before the run begins.
 //!
-//! It goes the way the run's requests go: the same addresses for names, the same trust.
+//! It uses the run's addresses for names and the run's trusted certificates.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -14,14 +14,14 @@ use crate::request::{Request, RequestSpec};
 use crate::target::{Resolve, Target};
 use crate::tls::{self, TlsOptions};
 
-/// Each wait, for the connection and for more bytes, is at most this long.
+/// Time limit of each wait: for the connection and for more bytes.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The whole document has to be there by then.
+/// Time limit for the whole document.
 const LONGEST: Duration = Duration::from_secs(60);
-/// A larger document is refused.
+/// Maximum size of a document in bytes.
 const LIMIT: usize = 16 << 20;
 
-/// The body of a GET of `url`, decoded as UTF-8 or not at all.
+/// Returns the body of a GET of `url` as received. An error for a status other than 2xx.
 pub(crate) fn fetch(
     url: &str,
     resolve: &[Resolve],

@@ -1,8 +1,7 @@
-//! Deadlines that fall in the order in which they were set.
+//! Deadlines that expire in the order in which they were set.
 //!
-//! A timeout that is the same for everybody makes its queue a FIFO. The links lie beside the
-//! connections, by slot, so that setting and clearing cost a few stores and memory depends
-//! on what is open, not on how many requests have ever been made.
+//! A timeout with one length for all connections needs a FIFO only. Links are stored by slot, so setting and clearing
+//! cost a few stores. Memory depends on the number of open connections, not on the number of requests made.
 
 use posthaste_units::Instant;
 
@@ -32,7 +31,7 @@ impl Fifo {
         }
     }
 
-    /// Sets the deadline of `slot`, which has none; not earlier than those set before.
+    /// Sets the deadline of `slot`. The slot has none, and `due` is not before earlier deadlines.
     pub(crate) fn push(&mut self, slot: u32, due: Instant) {
         let index = slot as usize;
         if self.links.len() <= index {
@@ -80,7 +79,7 @@ impl Fifo {
         (self.first != NONE).then(|| self.links[self.first as usize].due)
     }
 
-    /// Takes the first slot whose deadline has passed.
+    /// Removes and returns the first slot, if its deadline has passed.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
         let slot = self.first;
         if slot == NONE || self.links[slot as usize].due > now {

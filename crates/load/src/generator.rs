@@ -1,16 +1,16 @@
-//! The check of the generator itself: whether it sent what was due, when it was due.
+//! The generator's check of itself: each due request must be sent, and sent on time.
 //!
 //! A generator that falls behind offers less than the plan says, and its own delay is part of every response time. The
-//! rule, on the requests due in the measured time:
+//! rule for the requests due in the measured time:
 //!
-//! | a request is | that |
+//! | class | requests |
 //! |---|---|
 //! | unsent | found no connection free within the limit, no descriptor, or no time until the plan ended |
-//! | given up | had a coded reply for which no memory was left (`memory-limit`) |
-//! | late | was sent more than 10 ms after it was due, and more than a tenth of the median response time |
+//! | given up | had a coded reply without memory left for it (`memory-limit`) |
+//! | late | sent more than 10 ms after it was due, and more than a tenth of the median response time |
 //!
-//! The generator was the limit where more than 1 % of them are unsent or given up, or more than 5 % and at least five are
-//! late. Below that, statistics of which send lateness makes up more than a quarter are named.
+//! The generator was the limit if more than 1 % are unsent or given up, or if more than 5 % and at least five are late.
+//! Below that, the report names statistics in which lateness makes up more than a quarter.
 
 use posthaste_stats::Statistic;
 use posthaste_units::Span;
@@ -19,42 +19,43 @@ use serde::{Deserialize, Serialize};
 use crate::outcome::Outcome;
 use crate::run::Run;
 
-/// Requests that may be unsent, or given up, of all that were due.
+/// Share of due requests that may be unsent or given up.
 const UNSENT: f64 = 0.01;
-/// Requests that may be late, of all that were due: a pause of the machine delays more than one in a hundred of a short
-/// run, and is no limit.
+/// Share of due requests that may be late. In a short run a pause of the machine delays more than one in a hundred and
+/// is no limit.
 const LATE: f64 = 0.05;
-/// Fewer late requests than this are one short pause of a machine.
+/// Minimum number of late requests. Fewer are one short pause of a machine.
 const FEWEST_LATE: u64 = 5;
-/// Lateness below this does not matter to a service over a network.
+/// Lateness below this is irrelevant to a service over a network.
 const LATE_AFTER: Span = Span::from_millis(10);
-/// Nor does lateness below this share of the median response time.
+/// Lateness below the median response time divided by this is irrelevant too.
 const OF_MEDIAN: u64 = 10;
-/// A statistic of which lateness makes up more than this share tells of the generator as much as of the service.
+/// A statistic with a larger share of lateness describes the generator as much as the service.
 const OWN: f64 = 0.25;
 
-/// The generator's part in a run.
+/// The influence of the generator on a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Generator {
-    /// Whether the generator was the limit: then the plan was not carried out, and response times are its own.
+    /// True if the generator was the limit. The plan was then not carried out, and response times are the generator's
+    /// own.
     pub limited: bool,
     /// Requests that were due and not sent because of the generator.
     pub unsent: u64,
-    /// Of those, requests that were not begun when the plan ended or the run was stopped.
+    /// Unsent requests that were not begun when the plan ended or the run was stopped.
     pub not_begun: u64,
     /// Requests that were sent late.
     pub late: u64,
     /// A request sent later than this is late.
     pub late_after_ms: f64,
-    /// Response-time statistics of which send lateness makes up more than a quarter.
+    /// Response-time statistics in which lateness makes up more than a quarter.
     pub lateness_in: Vec<Statistic>,
-    /// The limit in words, and the remedy.
+    /// Description of the limit, and the remedy.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
 }
 
 impl Generator {
-    /// The check of a run.
+    /// Checks a run.
     pub fn of(run: &Run) -> Self {
         let unsent =
             run.outcomes[Outcome::Dropped] + run.outcomes[Outcome::ClientFailed] + run.unbegun;
@@ -74,7 +75,7 @@ impl Generator {
     }
 }
 
-/// Statistics of which lateness makes up more than [`OWN`].
+/// Statistics in which lateness makes up more than [`OWN`].
 fn lateness_in(run: &Run) -> Vec<Statistic> {
     let response = run.response.distribution();
     let is_own = |statistic: &Statistic| {
@@ -88,7 +89,7 @@ fn lateness_in(run: &Run) -> Vec<Statistic> {
     Statistic::ALL.into_iter().filter(is_own).collect()
 }
 
-/// The generator's limit in words, where it was one.
+/// Describes the generator's limit, if it was one.
 fn reason(run: &Run, unsent: u64, late: u64, late_after: Span) -> Option<String> {
     let of_due = |count: u64| count as f64 / run.intended.max(1) as f64;
     let percent = |count: u64| format!("{:.1} %", of_due(count) * 100.0);

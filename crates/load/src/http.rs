@@ -1,7 +1,7 @@
-//! Replies as they come off the wire, in whatever pieces.
+//! Incremental parser of replies, for input in pieces of any size.
 //!
-//! httparse reads heads and chunk sizes; this file keeps the place between two reads, holds the limits, and says what is
-//! wrong with a reply that lies. It knows nothing of sockets: bytes in, progress out.
+//! httparse reads heads and chunk sizes. This file keeps the position between two reads, enforces the limits, and
+//! rejects invalid replies. It does not use sockets: bytes in, progress out.
 
 mod fields;
 mod kept;
@@ -15,28 +15,28 @@ pub(crate) use kept::Budget;
 use kept::Kept;
 pub use violation::Violation;
 
-/// A head larger than this is refused.
+/// Maximum size of a head in bytes.
 const HEAD_LIMIT: usize = 64 * 1024;
-/// More header fields than this are refused.
+/// Maximum number of header fields.
 const FIELDS_LIMIT: usize = 128;
-/// A chunk-size line or trailer line longer than this is refused.
+/// Maximum length of a chunk-size line or trailer line in bytes.
 const LINE_LIMIT: usize = 4 * 1024;
-/// All trailer lines together may not be longer than this.
+/// Maximum length of all trailer lines together in bytes.
 const TRAILER_LIMIT: usize = 64 * 1024;
 
-/// How far a reply has come.
+/// Progress of reading a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// More bytes are needed.
     Partial,
-    /// The reply ended `used` bytes into what was fed.
+    /// The reply is complete.
     Complete {
         /// Bytes of the fed slice that belong to this reply.
         used: usize,
     },
 }
 
-/// The state of reading one reply; [`ReplyReader::begin`] makes it ready for the next.
+/// The state of reading one reply. [`ReplyReader::begin`] prepares it for the next.
 #[derive(Debug, Default)]
 pub struct ReplyReader {
     stage: Stage,
@@ -71,7 +71,7 @@ enum Framing {
 }
 
 impl ReplyReader {
-    /// A reader that keeps bodies of any type, up to `limit` bytes.
+    /// Creates a reader that keeps bodies of any type, up to `limit` bytes.
     pub(crate) fn keeping_everything(limit: usize) -> Self {
         Self {
             keep_everything: Some(limit),
@@ -79,7 +79,7 @@ impl ReplyReader {
         }
     }
 
-    /// A reader that keeps bodies that have a coding, in memory of `budget`.
+    /// Creates a reader that keeps bodies with a content coding, in memory of `budget`.
     pub(crate) fn keeping_coded(budget: Arc<Budget>) -> Self {
         Self {
             kept: Kept::within(budget),
@@ -87,12 +87,12 @@ impl ReplyReader {
         }
     }
 
-    /// What was kept of the body.
+    /// Returns the kept part of the body.
     pub(crate) fn into_body(self) -> Vec<u8> {
         self.kept.pieces().collect::<Vec<_>>().concat()
     }
 
-    /// Makes ready for a reply to a request, `head_request` for the method HEAD.
+    /// Prepares for a reply to a request. `head_request` states that the method is HEAD.
     pub fn begin(&mut self, head_request: bool) {
         self.stage = Stage::Head;
         self.head_request = head_request;
@@ -100,7 +100,7 @@ impl ReplyReader {
         self.kept.clear();
     }
 
-    /// Gives the body's memory back: the reply has been judged, and the connection may be idle for long.
+    /// Releases the body's memory. The reply has been evaluated, and the connection may be idle for long.
     pub(crate) fn forget_body(&mut self) {
         self.kept.clear();
     }
@@ -110,38 +110,38 @@ impl ReplyReader {
         self.status
     }
 
-    /// Whether the server will answer another request on this connection.
+    /// True if the server will answer another request on this connection.
     pub const fn keep_alive(&self) -> bool {
         self.keep_alive
     }
 
-    /// The beginning of the body as it came, if it is XML.
+    /// The beginning of the body as received, if it is XML.
     pub fn xml_body(&self) -> Option<&[u8]> {
         self.xml
             .then(|| self.kept.pieces().next().unwrap_or_default())
     }
 
-    /// The coded body as it came, where such bodies are kept.
+    /// The coded body as received, if such bodies are kept.
     pub(crate) fn coded(&self) -> impl Iterator<Item = &[u8]> + Clone {
         self.kept.pieces()
     }
 
-    /// How the body is coded.
+    /// The content coding of the body.
     pub fn content(&self) -> &Content {
         &self.content
     }
 
-    /// The value of the reply's field Quote; empty where that is longer than 1 kB.
+    /// The value of the header field Quote. Empty if longer than 1 kB.
     pub fn quote(&self) -> Option<&[u8]> {
         self.quote.as_deref()
     }
 
-    /// The value of the reply's field Current-Offer; empty where that is longer than 1 kB.
+    /// The value of the header field Current-Offer. Empty if longer than 1 kB.
     pub fn offer(&self) -> Option<&[u8]> {
         self.offer.as_deref()
     }
 
-    /// Takes the next bytes of the connection.
+    /// Parses the next bytes of the connection.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Progress, Violation> {
         let mut used = 0;
         loop {
@@ -175,7 +175,7 @@ impl ReplyReader {
         }
     }
 
-    /// The connection was closed by the peer: whether that ends the reply well.
+    /// Handles the end of the connection. An error if the reply is incomplete.
     pub fn closed(&mut self) -> Result<(), Violation> {
         match self.stage {
             Stage::UntilClose => Ok(()),
@@ -189,7 +189,7 @@ impl ReplyReader {
             None if self.kept.keeps_coded() && self.content != Content::Plain => {
                 return self.kept.add_coded(body);
             }
-            // Enough to look into it.
+            // Enough for an inspection.
             None if self.xml => kept::PIECE,
             None => return Ok(()),
         };
@@ -197,7 +197,7 @@ impl ReplyReader {
         Ok(())
     }
 
-    /// Reads the head, from `rest` alone where it is whole, else joined to what is held.
+    /// Reads the head: from `rest` if complete, otherwise from the held bytes and `rest`.
     fn head(&mut self, rest: &[u8]) -> Result<Taken, Violation> {
         if rest.is_empty() {
             return Ok(Taken::all(rest));
@@ -211,7 +211,7 @@ impl ReplyReader {
             &held
         };
         match self.parse_head(joined)? {
-            // The same limit when all of it came at once.
+            // The same limit applies if all of it came at once.
             Some((length, _)) if length > HEAD_LIMIT => Err(Violation::HeadTooLong),
             Some((length, framing)) => {
                 let used = length - before;
@@ -251,7 +251,7 @@ impl ReplyReader {
         let mut fields = [httparse::EMPTY_HEADER; FIELDS_LIMIT];
         let mut reply = httparse::Response::new(&mut fields);
         let mut parser = httparse::ParserConfig::default();
-        // A client has to take folded lines for one (RFC 9112, 5.2).
+        // A client has to accept folded lines (RFC 9112, section 5.2).
         parser.allow_obsolete_multiline_headers_in_responses(true);
         let length = match parser.parse_response(&mut reply, bytes) {
             Ok(httparse::Status::Complete(length)) => length,
@@ -323,11 +323,11 @@ impl ReplyReader {
         })
     }
 
-    /// Takes one whole line of chunked framing; true when it was the body's last.
+    /// Handles one whole line of chunked framing. Returns true for the last line of the body.
     fn chunk_line(&mut self, line: &[u8]) -> Result<bool, Violation> {
         match self.stage {
             Stage::ChunkSize => {
-                // httparse takes a line without a digit for a size of 0.
+                // httparse accepts a line without a digit as a size of 0.
                 let size = match httparse::parse_chunk_size(line) {
                     Ok(httparse::Status::Complete((_, size))) if line[0].is_ascii_hexdigit() => {
                         size
@@ -357,7 +357,7 @@ impl ReplyReader {
     }
 }
 
-/// What one stage made of the bytes it was shown.
+/// Result of one stage: the bytes used, and its end.
 struct Taken {
     used: usize,
     done: bool,
@@ -380,7 +380,7 @@ mod tests {
     use posthaste_wsqos::Coding;
     use proptest::prelude::*;
 
-    /// Feeds `wire` cut at `cuts`; what was read, and bytes left over.
+    /// Feeds `wire` cut at `cuts`. Returns the reader and the number of bytes left over.
     fn read(wire: &[u8], cuts: &[usize], head: bool) -> Result<(ReplyReader, usize), Violation> {
         let mut reader = ReplyReader::default();
         reader.begin(head);

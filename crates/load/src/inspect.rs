@@ -1,4 +1,4 @@
-//! What a complete reply means: its status, and whether it is a SOAP fault in any status.
+//! The outcome of a complete reply, from its status and from the SOAP fault in it, if any.
 
 use std::io::{self, Write};
 
@@ -9,13 +9,13 @@ use posthaste_wsqos::Coding;
 use crate::http::{Content, ReplyReader};
 use crate::outcome::Outcome;
 
-/// As much of a coded reply is looked into: the first child of Body is near its start.
+/// Maximum decoded bytes of a coded reply to inspect. The first child of Body is near its start.
 const LOOK: usize = 16 * 1024;
 
-/// And so many coded bytes of it at first: of a reply without a long SOAP header they hold what is looked for.
+/// Coded bytes inspected first. They are enough for a reply without a long SOAP header.
 const FIRST: usize = 512;
 
-/// The outcome of a complete reply, and for a fault or an error its reason.
+/// Returns the outcome of a complete reply, and the reason for a fault or an error.
 pub(crate) fn judge(reader: &ReplyReader) -> (Outcome, Option<String>) {
     let fault = reader
         .xml_body()
@@ -41,7 +41,7 @@ fn fault(body: &[u8], content: &Content) -> Option<String> {
     }
 }
 
-/// Decodes no more than it takes to see that a reply is no fault: all of it would cost a generator more than the request did.
+/// Decodes only as much as the search for a fault needs. All of it would cost a generator more than the request did.
 fn inspect_coded(body: &[u8], coding: Coding) -> Inspection {
     let first = &body[..body.len().min(FIRST)];
     match reply::inspect(&beginning(first, coding)) {
@@ -50,17 +50,17 @@ fn inspect_coded(body: &[u8], coding: Coding) -> Inspection {
     }
 }
 
-/// What a reply begins with that was `coded` so, as far as it has come and can be read.
+/// Decodes the beginning of a reply, as far as it has come and is readable.
 fn beginning(coded: &[u8], coding: Coding) -> Vec<u8> {
     let mut beginning = Beginning(Vec::new());
-    // What is cut off ends in an error; what was decoded is enough.
+    // A cut-off body ends in an error. The decoded bytes suffice.
     if let Ok(mut decoder) = Decoder::new(coding, &mut beginning) {
         let _ = decoder.push(coded).and_then(|()| decoder.finish());
     }
     beginning.0
 }
 
-/// Keeps the first [`LOOK`] bytes, and refuses more.
+/// Keeps the first [`LOOK`] bytes and refuses more.
 struct Beginning(Vec<u8>);
 
 impl Write for Beginning {

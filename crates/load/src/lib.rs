@@ -1,8 +1,7 @@
 //! The load generator: arrivals that never wait for the server, and accounting that adds up.
 //!
-//! A [`Plan`] says what is sent and when; [`run`] carries it out on event loops of its own,
-//! one per thread, and returns a [`Run`]. The loops speak HTTP/1.1 over sockets that never
-//! wait; they know nothing of reports, which are made from the `Run` afterwards.
+//! A [`Plan`] defines the requests and their times. [`run`] carries it out on event loops, one per thread, and returns
+//! a [`Run`]. The loops speak HTTP/1.1 over non-blocking sockets. Reports are made from the `Run` afterwards.
 
 mod assertion;
 mod buying;

@@ -1,5 +1,5 @@
-//! What a person sees while a run lasts: four lines on a terminal, redrawn each second.
-//! Elsewhere a line every ten seconds, so that a log tells that the run is alive.
+//! The live display of a run: four lines on a terminal, redrawn each second. Without a terminal, one line every ten
+//! seconds, so that a log shows that the run is alive.
 
 use std::io::IsTerminal as _;
 
@@ -11,7 +11,7 @@ use crate::report::{occurred, thousands};
 use crate::run::Observer;
 use crate::tally::Tick;
 
-/// Seconds between lines where there is no terminal.
+/// Seconds between lines without a terminal.
 const QUIET_EVERY: u64 = 10;
 
 /// The live view of a run on standard error.
@@ -25,7 +25,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// A view of a run of this length, warm-up included.
+    /// Creates a view of a run of this length, warm-up included.
     pub fn new(length: Span) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let target = if terminal {
@@ -47,7 +47,7 @@ impl Live {
         }
     }
 
-    /// Takes the view off the terminal, so that the report can follow.
+    /// Removes the view from the terminal before the report.
     pub fn finish(self) {
         self.bar.finish_and_clear();
     }

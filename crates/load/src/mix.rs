@@ -1,4 +1,4 @@
-//! Which request is sent next where there are several: drawn by weight, by number.
+//! The choice of the next request from a mix, by weight and request number.
 
 use posthaste_units::Seed;
 
@@ -32,7 +32,7 @@ impl Mix {
         self.requests.len()
     }
 
-    /// The request of this number: the same however many loops share the run.
+    /// Returns the request of this number. The result does not depend on the number of loops.
     pub(crate) fn pick(&self, number: u64) -> usize {
         let last = self.requests.len() - 1;
         if last == 0 {

@@ -49,7 +49,7 @@ const fn one() -> f64 {
     1.0
 }
 
-/// Reads a mix; the error names the file, and where TOML is wrong its line and column.
+/// Reads a mix. The error names the file and, for invalid TOML, line and column.
 pub fn read_mix(path: &Path) -> Result<Vec<RequestSpec>, String> {
     let named = |reason: &dyn std::fmt::Display| format!("{}: {reason}", path.display());
     let text = fs::read_to_string(path).map_err(|error| named(&error))?;

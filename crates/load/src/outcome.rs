@@ -1,8 +1,8 @@
-//! What can become of a request, and the identity that every run must satisfy.
+//! Outcomes of a request, and the identity that every run must satisfy.
 //!
-//! Each intended request ends in exactly one [`Outcome`]. `intended = sum of outcomes` is
-//! asserted after every run, also after Ctrl-C: a request that is neither counted nor
-//! explained would make every other figure of the run worthless.
+//! Each intended request ends in exactly one [`Outcome`]. `intended = sum of outcomes` is asserted after every run,
+//! also after Ctrl-C. A request that is neither counted nor explained would make all other figures of the run
+//! worthless.
 
 use std::fmt;
 use std::ops::{AddAssign, Index, IndexMut};
@@ -17,14 +17,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub enum Outcome {
     /// A complete reply with a status below 400 that is no SOAP fault.
     Ok,
-    /// A complete reply that is a SOAP fault, whatever its status.
+    /// A complete reply that is a SOAP fault, with any status.
     SoapFault,
     /// A complete reply with a status of 400 or more.
     StatusError,
     /// No connection within the connect timeout, or none possible (host unreachable).
     ConnectAborted,
-    /// Connected as far as this end knows, but the server's kernel never acknowledged the
-    /// request: its accept queue was full when the handshake's last packet came.
+    /// Connected as far as this end can see, but the server's kernel never acknowledged the request: its accept queue
+    /// was full when the last packet of the handshake came.
     Unanswered,
     /// The connection attempt was answered with a reset.
     Refused,
@@ -36,17 +36,16 @@ pub enum Outcome {
     TlsFailed,
     /// Not HTTP, or a body shorter or longer than announced.
     ProtocolError,
-    /// A complete reply whose content is not what Content-Encoding says, or in no coding that is known
-    /// here; only where the plan decodes.
+    /// A complete reply whose content does not match Content-Encoding, or has an unknown coding. Only if the plan
+    /// decodes.
     Undecodable,
-    /// A coded reply that was given up while it came: the memory for such replies was used up; only where
-    /// the plan decodes.
+    /// A coded reply given up while it came, because the memory for such replies was used up. Only if the plan decodes.
     MemoryLimit,
     /// Never sent: the generator's own limit was reached, of open connections or of its speed.
     Dropped,
     /// Never sent: this machine had no descriptor, no port or no memory left.
     ClientFailed,
-    /// Never sent: no offer was enough for what the client wants and pays.
+    /// Never sent: no offer met the client's requirements and maximum price.
     Declined,
     /// Still unfinished when the run was stopped.
     InFlight,
@@ -100,7 +99,7 @@ impl Outcome {
         Self::ALL.into_iter().find(|outcome| outcome.name() == name)
     }
 
-    /// What a reader of a report should know of it, in a few words.
+    /// A short explanation for readers of a report.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Ok => "complete reply",
@@ -124,13 +123,13 @@ impl Outcome {
         }
     }
 
-    /// Whether a reply came whole, whatever it says.
+    /// True if the reply is complete, with any status.
     pub(crate) const fn is_complete(self) -> bool {
         matches!(self, Self::Ok | Self::SoapFault | Self::StatusError)
     }
 
-    /// The time that a request without a complete reply was waited for, of the time until it ended: longer than that is
-    /// its response time. `None` where no reply would have come however long one waited.
+    /// Returns the time that a request without a complete reply was waited for, given the time until it ended. Its
+    /// response time is longer than that. `None` if no reply would have come after any wait.
     pub(crate) const fn waited(self, until_end: Span) -> Option<Span> {
         match self {
             Self::ConnectAborted | Self::Unanswered | Self::TimedOut | Self::InFlight => {
@@ -140,8 +139,8 @@ impl Outcome {
         }
     }
 
-    /// Whether a request was put on the wire, or at least a SYN for it; of one that was unfinished when
-    /// the run was stopped, whether it was begun is counted apart.
+    /// True if at least a SYN was sent for the request. A request unfinished when the run was stopped is included;
+    /// those not begun are counted apart.
     pub const fn was_attempted(self) -> bool {
         !matches!(self, Self::Dropped | Self::ClientFailed | Self::Declined)
     }
@@ -153,17 +152,17 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// How many requests ended in which way.
+/// Number of requests for each outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcomes([u64; Outcome::ALL.len()]);
 
 impl Outcomes {
-    /// All requests counted, whatever became of them.
+    /// All requests counted, with any outcome.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// Requests that were attempted, or would have been but for the end of a stopped run.
+    /// Requests that were attempted, or would have been in a run that was not stopped.
     pub(crate) fn attempted(&self) -> u64 {
         self.iter()
             .filter(|(outcome, _)| outcome.was_attempted())
@@ -171,7 +170,7 @@ impl Outcomes {
             .sum()
     }
 
-    /// Everything that was not [`Outcome::Ok`].
+    /// All requests except [`Outcome::Ok`].
     pub fn failed(&self) -> u64 {
         self.total() - self[Outcome::Ok]
     }

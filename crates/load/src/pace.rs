@@ -1,9 +1,8 @@
-//! When requests are due, decided before the first is sent and never moved by a reply.
+//! Times at which requests are due. They are fixed before the first request, and replies never move them.
 //!
-//! An arrival process is a sequence of points on an axis of expected arrivals: the whole
-//! numbers for constant arrivals, sums of exponential draws for Poisson. The plan of rates
-//! maps that axis to time by the inverse of its cumulative rate, so that every process goes
-//! with every plan: steady, steps, ramps.
+//! An arrival process is a sequence of points on an axis of expected arrivals: the whole numbers for constant arrivals,
+//! sums of exponential draws for Poisson. The plan of rates maps that axis to time by the inverse of its cumulative
+//! rate. So every process works with every plan: steady, steps, ramps.
 
 use std::sync::Arc;
 
@@ -11,25 +10,25 @@ use posthaste_units::{Rate, Seed, Span, Stream};
 use rand_distr::{Distribution as _, Exp1};
 use thiserror::Error;
 
-/// How arrivals are spread at a given rate.
+/// Arrival process at a given rate.
 #[derive(Clone, Debug)]
 pub enum Arrivals {
-    /// Evenly, the first at once.
+    /// Evenly spaced, starting at once.
     Constant,
     /// As a Poisson process: exponential gaps.
     Poisson,
-    /// At these times after the start; rates do not apply.
+    /// At these times after the start. Rates do not apply.
     Trace(Arc<[Span]>),
 }
 
-/// A stretch of the plan: the rate moves in a straight line from `from` to `to`.
+/// A stretch of the plan with a linear change of rate from `from` to `to`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// Rate at the beginning.
     pub from: Rate,
-    /// Rate at the end; equal to `from` where it is held.
+    /// Rate at the end. Equal to `from` for a constant rate.
     pub to: Rate,
-    /// How long the stretch lasts.
+    /// Duration.
     pub length: Span,
 }
 
@@ -43,17 +42,17 @@ impl Step {
         }
     }
 
-    /// Arrivals expected in it.
+    /// Expected number of arrivals.
     pub fn expected(&self) -> f64 {
         let mean = f64::midpoint(self.from.as_per_second(), self.to.as_per_second());
         mean * self.length.as_secs_f64()
     }
 
-    /// Time into the stretch by which `arrivals` are expected.
+    /// Returns the time in the stretch by which `arrivals` are expected.
     fn time_of(&self, arrivals: f64) -> Span {
         let start = self.from.as_per_second();
         let slope = (self.to.as_per_second() - start) / self.length.as_secs_f64();
-        // The root of start*t + slope*t*t/2 = arrivals that stays exact as slope goes to 0.
+        // This form of the root of start*t + slope*t*t/2 = arrivals stays exact as slope goes to 0.
         let root = (start * start + 2.0 * slope * arrivals).max(0.0).sqrt();
         Span::from_secs_f64(2.0 * arrivals / (start + root))
     }
@@ -62,11 +61,11 @@ impl Step {
 /// One request that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    /// Its place in the whole run's sequence: the same for any number of threads.
+    /// Number in the sequence of the whole run, independent of the number of threads.
     pub number: u64,
-    /// When it is due, from the start of the run.
+    /// Due time, from the start of the run.
     pub at: Span,
-    /// The step of the plan it belongs to.
+    /// Its step of the plan.
     pub step: usize,
 }
 
@@ -87,7 +86,7 @@ enum Points {
 }
 
 impl Schedule {
-    /// The schedule of a plan; Poisson arrivals draw from the stream `arrivals` of `seed`.
+    /// Creates the schedule of a plan. Poisson arrivals draw from the stream `arrivals` of `seed`.
     pub(crate) fn new(arrivals: &Arrivals, steps: Arc<[Step]>, seed: Seed) -> Self {
         let points = match arrivals {
             Arrivals::Constant => Points::Constant,
@@ -108,7 +107,7 @@ impl Schedule {
         }
     }
 
-    /// The next point on the axis of expected arrivals.
+    /// Returns the next point on the axis of expected arrivals.
     fn take_point(&mut self) -> f64 {
         match &mut self.points {
             Points::Constant | Points::Trace(_) => self.number as f64,
@@ -131,7 +130,7 @@ impl Iterator for Schedule {
             loop {
                 let step = self.steps.get(self.step)?;
                 let expected = step.expected();
-                // A hair less than the whole, so that rounding never adds an arrival.
+                // Slightly less than the whole, so that rounding never adds an arrival.
                 if point < self.expected_before + expected * (1.0 - 1e-12) {
                     break self.step_starts + step.time_of(point - self.expected_before);
                 }
@@ -150,7 +149,7 @@ impl Iterator for Schedule {
     }
 }
 
-/// Why a file of arrival times could not be used.
+/// Reasons why a file of arrival times cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TraceError {
     /// A line that is not a time.
@@ -158,23 +157,23 @@ pub enum TraceError {
     NotATime {
         /// Line number from 1.
         line: usize,
-        /// What stands there.
+        /// Text of the line.
         text: String,
     },
-    /// A time before its predecessor.
+    /// A time before the previous one.
     #[error("line {line}: {text:?} is earlier than the line before: sort the file by time")]
     Backwards {
         /// Line number from 1.
         line: usize,
-        /// What stands there.
+        /// Text of the line.
         text: String,
     },
-    /// No time at all.
+    /// No times.
     #[error("no arrival times in it: write one time a line, for example 0.25 or 250ms")]
     Empty,
 }
 
-/// Reads arrival times: one a line, seconds or with a unit, `#` begins a comment.
+/// Reads arrival times, one per line, in seconds or with a unit. `#` begins a comment.
 pub fn read_trace(text: &str) -> Result<Arc<[Span]>, TraceError> {
     let mut times: Vec<Span> = Vec::new();
     for (index, raw) in text.lines().enumerate() {
@@ -267,8 +266,8 @@ mod tests {
         assert!((900..1100).contains(&run(1).len()));
     }
 
-    /// The first of the two halves of the claim; that requests leave at these times is
-    /// measured on the wire (`cargo xtask bench arrivals`).
+    /// Checks the first half of the claim. The second, that requests leave at these times, is measured on the wire
+    /// (`cargo xtask bench arrivals`).
     #[test]
     fn poisson_gaps_are_exponential_and_independent() {
         let all = times(

@@ -1,4 +1,4 @@
-//! A run as it is meant: everything a user can ask of the generator, before anything happens.
+//! The plan of a run: every setting of the generator.
 
 use posthaste_units::{Instant, Rate, Seed, Span};
 
@@ -9,75 +9,75 @@ use crate::request::RequestSpec;
 use crate::target::Resolve;
 use crate::tls::TlsOptions;
 
-/// Who decides when the next request is sent.
+/// The rule that decides the time of the next request.
 #[derive(Clone, Debug)]
 pub enum Pace {
-    /// The plan does: requests are due at their times whatever the server does.
+    /// Open loop: requests are due at planned times, independent of the server.
     Open {
-        /// How they are spread.
+        /// Arrival process.
         arrivals: Arrivals,
-        /// At which rates, one stretch after another.
+        /// Rates, as consecutive stretches.
         steps: Vec<Step>,
     },
-    /// The replies do: each of so many clients sends its next request when the last has ended.
+    /// Closed loop: each client sends its next request after the end of its last.
     Closed {
-        /// Clients.
+        /// Number of clients.
         clients: u32,
-        /// For how long.
+        /// Duration.
         length: Span,
     },
 }
 
-/// Whether a connection carries one request or many.
+/// Use of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connections {
-    /// One request each, as browsers did in 1997 and the papers' generators do.
+    /// One request each, like browsers in 1997 and the papers' generators.
     New,
-    /// Kept and used again. A request sent in the instant in which the server gives up an idle
-    /// connection is counted as reset: nothing is sent twice.
+    /// Persistent. A request sent in the instant in which the server closes an idle connection is counted as reset,
+    /// because nothing is sent twice.
     KeepAlive,
 }
 
 /// A whole run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What is sent; drawn by weight where there are several.
+    /// Requests, drawn by weight if there are several.
     pub requests: Vec<RequestSpec>,
-    /// Rows for their placeholders.
+    /// Rows for the placeholders.
     pub data: Data,
     /// Addresses for names.
     pub resolve: Vec<Resolve>,
-    /// When.
+    /// Pace of the requests.
     pub pace: Pace,
-    /// Requests due this early are sent and not counted.
+    /// Requests due in this time from the start are sent and not counted.
     pub warm_up: Span,
-    /// Over which connections.
+    /// Use of connections.
     pub connections: Connections,
-    /// A connection not established within this time is aborted. Keep it below one second,
-    /// Linux's first SYN timeout, so that each attempt sends one SYN.
+    /// Time limit for establishing a connection. Keep it below one second, Linux's first SYN timeout, so that each
+    /// attempt sends one SYN.
     pub connect_timeout: Span,
-    /// A reply not complete within this time, counted from sending, has timed out.
+    /// Time limit for a complete reply, from sending.
     pub timeout: Span,
     /// Event loops, each with a thread of its own.
     pub threads: usize,
-    /// Cores for those threads, taken in turn; empty leaves them to the scheduler.
+    /// Cores for those threads, used in turn. If empty, the scheduler decides.
     pub cpus: Vec<usize>,
-    /// Connections open at once; what is due beyond is dropped and counted.
+    /// Maximum number of open connections. Due requests beyond it are dropped and counted.
     pub connection_limit: usize,
     /// Seed of arrivals and of the draw from the mix.
     pub seed: Seed,
-    /// What to trust and to show.
+    /// Trusted certificates, and the client's own.
     pub tls: TlsOptions,
-    /// Whether replies are decoded, and by a machine how many times slower than this one: decoding takes
-    /// so many times the processor time that it takes here, and a reply counts once it is over.
+    /// Decoding of replies: `None` leaves them coded; `Some(n)` decodes as on a machine n times slower than this one.
+    /// Decoding then takes n times its CPU time here, and a reply counts once it is decoded.
     pub decoding: Option<u32>,
-    /// Whether clients choose by price, and how. Each event loop is one client.
+    /// Choice by price, if clients choose. Each event loop is one client.
     pub buying: Option<Buying>,
 }
 
 impl Plan {
-    /// A plan of `requests` with the defaults of the command line: keep-alive, connect
-    /// timeout 500 ms, timeout 30 s, one thread, no warm-up.
+    /// A plan of `requests` with the defaults of the command line: keep-alive, connect timeout 500 ms, timeout 30 s,
+    /// one thread, no warm-up.
     pub fn new(requests: Vec<RequestSpec>, pace: Pace) -> Self {
         Self {
             requests,
@@ -98,7 +98,7 @@ impl Plan {
         }
     }
 
-    /// The time during which requests are due, warm-up excluded.
+    /// The time in which requests are due, warm-up excluded.
     pub fn length(&self) -> Span {
         match &self.pace {
             Pace::Closed { length, .. } => *length,
@@ -113,7 +113,7 @@ impl Plan {
         }
     }
 
-    /// Requests due in the measured time, on average where arrivals are drawn; `None` in a closed loop.
+    /// Requests due in the measured time; the mean for random arrivals. `None` in a closed loop.
     pub fn expected(&self) -> Option<u64> {
         match &self.pace {
             Pace::Closed { .. } => None,
@@ -127,7 +127,7 @@ impl Plan {
         }
     }
 
-    /// Whether no request would ever be due.
+    /// True if no request would ever be due.
     pub(crate) fn is_empty(&self) -> bool {
         match &self.pace {
             Pace::Closed { clients, length } => *clients == 0 || length.is_zero(),
@@ -139,9 +139,9 @@ impl Plan {
         }
     }
 
-    /// Until when completions count. A trace says only when requests are due: it ends a mean gap behind the
-    /// last of them, as a rate would, and one without gaps with its last reply. The gaps are those of the measured
-    /// time, between instants, at each of which any number may be due.
+    /// End of the time in which completions count. A trace defines only due times, so it ends one mean gap after the
+    /// last, as a rate would. A trace without gaps ends with its last reply. Gaps are counted in the measured time,
+    /// between different instants; any number of requests may be due at each instant.
     pub(crate) fn end(&self) -> Instant {
         match &self.pace {
             Pace::Open {
@@ -161,7 +161,7 @@ impl Plan {
         }
     }
 
-    /// When each step of the run ends, the warm-up's first.
+    /// End of each step of the run, the warm-up first.
     pub(crate) fn step_ends(&self) -> Vec<Instant> {
         let mut end = Instant::ORIGIN;
         let steps = self.steps_with_warm_up().into_iter();
@@ -173,7 +173,7 @@ impl Plan {
             .collect()
     }
 
-    /// The steps as they are run: the warm-up first, at the rate the plan begins with.
+    /// The steps as run: first the warm-up, at the initial rate of the plan.
     pub(crate) fn steps_with_warm_up(&self) -> Vec<Step> {
         let Pace::Open { steps, .. } = &self.pace else {
             return Vec::new();

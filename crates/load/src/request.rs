@@ -1,8 +1,7 @@
-//! What is sent: described by a [`RequestSpec`], made ready once, written many times.
+//! Requests: described by a [`RequestSpec`], prepared once, written many times.
 //!
-//! A request without placeholders is one slice of bytes for the whole run. One with
-//! `{{column}}` placeholders is rendered for each row of the data; what it names is checked
-//! against the columns before the first request leaves.
+//! A request without placeholders is one slice of bytes for the whole run. One with `{{column}}` placeholders is
+//! rendered for each row of the data. Placeholders are checked against the columns before the first request is sent.
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
@@ -15,24 +14,24 @@ use crate::target::{Target, TargetError};
 /// One kind of request as a user describes it.
 #[derive(Clone, Debug)]
 pub struct RequestSpec {
-    /// What reports call it.
+    /// Name in reports.
     pub name: String,
     /// Its share of the mix, against the sum of all weights.
     pub weight: f64,
-    /// Where it goes; path and query may hold placeholders.
+    /// Target URL. Path and query may contain placeholders.
     pub url: String,
     /// The method.
     pub method: String,
-    /// Further header fields; values may hold placeholders.
+    /// Further header fields. Values may contain placeholders.
     pub headers: Vec<(String, String)>,
-    /// The body; may hold placeholders.
+    /// The body. It may contain placeholders.
     pub body: String,
     /// Pause before the client's next request, in a closed loop.
     pub think: Span,
 }
 
 impl RequestSpec {
-    /// A GET of `url`.
+    /// Creates a GET of `url`.
     pub fn get(url: impl Into<String>) -> Self {
         let url = url.into();
         Self {
@@ -46,7 +45,7 @@ impl RequestSpec {
         }
     }
 
-    /// A POST of `body` to `url`.
+    /// Creates a POST of `body` to `url`.
     pub fn post(url: impl Into<String>, content_type: &str, body: impl Into<String>) -> Self {
         Self {
             method: "POST".to_owned(),
@@ -57,20 +56,20 @@ impl RequestSpec {
     }
 }
 
-/// Why a request cannot be made.
+/// Reasons why a request cannot be made.
 #[derive(Debug, Error)]
 pub enum RequestError {
     /// The URL.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// A template that cannot be read.
+    /// A template that cannot be parsed.
     #[error("{place} of {request}: {reason}")]
     Template {
-        /// Which request.
+        /// Name of the request.
         request: String,
         /// URL, header or body.
         place: &'static str,
-        /// What is wrong, with its line.
+        /// The error with its line.
         reason: String,
     },
     /// A placeholder without a column.
@@ -79,23 +78,24 @@ pub enum RequestError {
         columns_are(columns)
     )]
     UnknownColumn {
-        /// Which request.
+        /// Name of the request.
         request: String,
         /// URL, header or body.
         place: &'static str,
         /// The placeholder's name.
         column: String,
-        /// The columns there are.
+        /// The existing columns.
         columns: Vec<String>,
     },
-    /// A method or header that HTTP does not allow, or that frames the body, which is done here.
+    /// A method or header that HTTP does not permit, or a header that frames the body. The generator frames the body
+    /// itself.
     #[error("{what} of {request} is not allowed: {text:?}")]
     NotHttp {
-        /// Which request.
+        /// Name of the request.
         request: String,
         /// Method, header name or value.
         what: &'static str,
-        /// What was given.
+        /// The text as given.
         text: String,
     },
 }
@@ -131,10 +131,10 @@ struct Template {
 }
 
 impl Request {
-    /// Appends the bytes of the request; `row` is the row of the data it is for.
+    /// Appends the bytes of the request for row `row` of the data.
     ///
-    /// Where rendering fails (it cannot, once the names have been checked, but for memory),
-    /// nothing is appended and the reason is returned.
+    /// If rendering fails, nothing is appended and the reason is returned. After the check of the names it can fail
+    /// only for lack of memory.
     pub(crate) fn write(&self, data: &Data, row: u64, out: &mut Vec<u8>) -> Result<(), String> {
         match &self.wire {
             Wire::Fixed(bytes) => out.extend_from_slice(bytes),
@@ -143,7 +143,7 @@ impl Request {
         Ok(())
     }
 
-    /// The bytes, where they are the same for every request.
+    /// Returns the bytes, if they are the same for every request.
     pub(crate) fn fixed(&self) -> Option<&[u8]> {
         match &self.wire {
             Wire::Fixed(bytes) => Some(bytes),
@@ -151,7 +151,7 @@ impl Request {
         }
     }
 
-    /// Makes `spec` ready; `origin` is its server's place in the run's list.
+    /// Prepares `spec`. `origin` is its server's index in the run's list.
     pub(crate) fn prepare(
         spec: &RequestSpec,
         target: &Target,
@@ -214,7 +214,7 @@ fn check_http(spec: &RequestSpec) -> Result<(), RequestError> {
     Ok(())
 }
 
-/// Every field that is the same for each request: Host and the defaults a user did not set.
+/// Header fields that are the same for each request: Host, and defaults that the user did not set.
 fn fixed_fields(spec: &RequestSpec, target: &Target, keep_alive: bool) -> String {
     let given = |name: &str| {
         spec.headers
@@ -349,7 +349,7 @@ fn header_name(number: usize) -> String {
     format!("header-{number}")
 }
 
-/// Percent-encodes what would end the request line or is not ASCII; leaves `/?&=%` alone.
+/// Percent-encodes characters that would end the request line or are not ASCII. Leaves `/?&=%` unchanged.
 fn escape_in_path(c: char) -> Vec<char> {
     if c.is_ascii_graphic() && !matches!(c, '"' | '<' | '>' | '#') {
         return vec![c];

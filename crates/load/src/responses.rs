@@ -1,14 +1,14 @@
-//! Response times of a part of a run: of good replies, and of everything that was due.
+//! Response times of a part of a run: of good replies, and of all requests due.
 //!
-//! Good replies and the rest are recorded apart, so that each request costs one entry; their sum is made when it is
-//! asked for.
+//! Good replies and the rest are recorded separately, so that each request costs one entry. Their sum is made on
+//! request.
 
 use posthaste_stats::{CensoredHistogram, Histogram};
 use posthaste_units::Span;
 
 use crate::outcome::Outcome;
 
-/// Response times by the kind of end.
+/// Response times by kind of outcome.
 #[derive(Clone, Default)]
 pub struct Responses {
     ok: Histogram,
@@ -31,20 +31,19 @@ impl Responses {
         self.rest.merge(&other.rest);
     }
 
-    /// Those of [`Outcome::Ok`] alone: a refusal may come much sooner.
+    /// Response times of [`Outcome::Ok`] only. A rejection may come much sooner.
     pub fn ok(&self) -> &Histogram {
         &self.ok
     }
 
-    /// Those of all requests that were due; one without a complete reply is longer than any bound.
+    /// Response times of all requests due. A request without a complete reply is longer than any bound.
     pub fn all(&self) -> CensoredHistogram {
         let mut all = self.rest.clone();
         all.merge_known(&self.ok);
         all
     }
 
-    /// Those of complete replies, whatever they say: survivors only, as papers report them that leave aborted
-    /// requests out.
+    /// Response times of all complete replies: the survivors, like papers that omit aborted requests.
     pub fn answered(&self) -> Histogram {
         let mut answered = self.rest.known().clone();
         answered.merge(&self.ok);

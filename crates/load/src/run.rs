@@ -1,4 +1,4 @@
-//! From a plan to what was measured: threads started, watched, and their notes joined.
+//! The execution of a plan: starts threads, reports each second, and joins the results.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -23,16 +23,16 @@ use crate::tally::{Part, Phases, Tally, Tick};
 use crate::target::{Origin, Target};
 use crate::tls::{self, TlsError};
 
-/// Threads get this long to be ready before the first request is due.
+/// Time for the threads to get ready before the first request is due.
 const LEAD: Span = Span::from_millis(5);
-/// Nobody waits longer than this for a loop to tell its second.
+/// Time limit for a loop to report a second. The others are then passed on without it.
 const LATE: Span = Span::from_secs(2);
-/// The unit in which a run is told while it lasts.
+/// Interval of reports during a run.
 const SECOND: Span = Span::from_secs(1);
-/// Descriptors left to everything else in the process.
+/// Descriptors reserved for the rest of the process.
 const SPARE_DESCRIPTORS: u64 = 64;
 
-/// Why a run did not take place.
+/// Reasons why a run did not take place.
 #[derive(Debug, Error)]
 pub enum RunError {
     /// A request that cannot be made.
@@ -41,33 +41,34 @@ pub enum RunError {
     /// TLS that cannot be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// Offers were to be chosen from, and the broker tells none.
+    /// The plan needs offers, and the broker reports none.
     #[error("the broker at {broker} has not told its offers: {reason}")]
     Broker {
         /// Its URL.
         broker: String,
-        /// What is known of it.
+        /// The reason.
         reason: String,
     },
-    /// Nothing to send, or nowhere to run.
+    /// Nothing to send, or no thread to send it.
     #[error("{0}")]
     Plan(String),
     /// The system refused a thread for an event loop.
     #[error("a thread for each event loop: {0}; give fewer --threads")]
     Thread(std::io::Error),
-    /// The system refused what an event loop cannot do without.
+    /// The system refused a resource that an event loop needs.
     #[error("event loop: {0}")]
     System(#[from] rustix::io::Errno),
 }
 
-/// A second of the run, as told while it runs.
+/// Receives the progress of a run, second by second.
 pub trait Observer {
-    /// All is prepared, and the first request is sent next; `started` is the wall-clock time of the run's origin.
+    /// Called before the first request, when all is prepared. `started` is the wall-clock time of the run's origin.
     fn begin(&mut self, started: Timestamp) {
         let _ = started;
     }
 
-    /// `at` is the time since the start (warm-up included) in whole seconds, `tick` what happened since the last call.
+    /// Called once a second. `at` is the time since the start (warm-up included) in whole seconds, `tick` the events
+    /// since the last call.
     fn tick(&mut self, at: Span, tick: &Tick);
 }
 
@@ -111,75 +112,73 @@ impl<O: Observer> Observer for &mut O {
     }
 }
 
-/// A part of a run that is reported by itself.
+/// A part of a run with its own report.
 pub struct Portion {
     /// The rate of a step, or the name of a request.
     pub name: String,
-    /// Offered rate, where the plan sets one.
+    /// Offered rate, if the plan sets one.
     pub offered: Option<Rate>,
-    /// How long it lasted.
+    /// Duration.
     pub duration: Span,
-    /// What was measured.
+    /// Results.
     pub part: Part,
 }
 
-/// What was measured.
+/// Results of a run.
 pub struct Run {
-    /// Requests that became due; equal to the sum of outcomes.
+    /// Requests that became due. Equal to the sum of outcomes.
     pub intended: u64,
-    /// How they ended.
+    /// Requests by outcome.
     pub outcomes: Outcomes,
-    /// Requests of the warm-up: in no other figure but connections, bytes, and what was sent and came within the
-    /// measured time.
+    /// Requests of the warm-up. They count only in connections, bytes, and the requests sent and replies received in
+    /// the measured time.
     pub warm_up: u64,
     /// The measured time: as planned, or until the run was stopped.
     pub duration: Span,
-    /// Requests that were due when the run was stopped, and that the generator had not come to: they are
-    /// [`Outcome::InFlight`].
+    /// Requests due when the run was stopped that the generator had not begun. They are [`Outcome::InFlight`].
     pub unbegun: u64,
-    /// Requests that were due when the plan ended, and that the generator had not come to: they are
-    /// [`Outcome::Dropped`].
+    /// Requests due when the plan ended that the generator had not begun. They are [`Outcome::Dropped`].
     pub overdue: u64,
-    /// Requests sent within that time.
+    /// Requests sent in the measured time.
     pub sent: u64,
-    /// Complete replies that came within that time, also those to requests of the warm-up.
+    /// Complete replies in the measured time, including replies to requests of the warm-up.
     pub completed: u64,
-    /// Those of them that were [`Outcome::Ok`].
+    /// Complete replies in the measured time that were [`Outcome::Ok`].
     pub served: u64,
     /// Wall-clock time at the start, warm-up included.
     pub started: Timestamp,
-    /// Due to last byte, or to decoded, of all requests that were due: one without a complete reply is longer than any
+    /// Due to last byte, or to decoded, of all requests due. A request without a complete reply is longer than any
     /// bound.
     pub response: Recorder,
-    /// The same of good replies alone.
+    /// The same for good replies only.
     pub ok: Recorder,
     /// Sent to last byte, or to decoded, complete replies only.
     pub service: Recorder,
     /// Due to sent: the generator's own lateness.
     pub lateness: Histogram,
-    /// Where the time went.
+    /// Phases of complete replies.
     pub phases: Phases,
-    /// By step of the plan, where there are several.
+    /// By step of the plan, if there are several.
     pub steps: Vec<Portion>,
-    /// By request of the mix, where there are several.
+    /// By request of the mix, if there are several.
     pub requests: Vec<Portion>,
     /// Complete replies by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// The first explanation of each kind of end.
+    /// The first explanation of each outcome.
     pub reasons: BTreeMap<Outcome, String>,
-    /// What was decoded; nothing where the plan leaves replies coded.
+    /// Decoded content. Zero if the plan leaves replies coded.
     pub decoded: Decoded,
-    /// What became of quotes; nothing where the plan buys nothing.
+    /// Counts of quotes. Zero if clients do not choose by price.
     pub quotes: QuoteUse,
-    /// Connections attempted, those of the warm-up too.
+    /// Connections attempted, warm-up included.
     pub connections: u64,
-    /// Bytes of requests, those of the warm-up too.
+    /// Bytes of requests, warm-up included.
     pub bytes_sent: u64,
     /// Bytes of replies, heads and warm-up included.
     pub bytes_received: u64,
-    /// Bytes of requests and of replies that went in the measured time.
+    /// Bytes of requests and of replies in the measured time.
     pub bytes_in_time: [u64; 2],
-    /// Whether it was stopped before its end.
+    /// True if the run was stopped before its end.
     pub stopped: bool,
 }
 
@@ -198,8 +197,7 @@ impl Run {
         self.outcomes.attempted() - self.unbegun
     }
 
-    /// Requests sent per second of the measured time: less than what was offered where the generator is
-    /// behind.
+    /// Requests sent per second of the measured time. Less than the offered rate if the generator falls behind.
     pub fn sent_rate(&self) -> f64 {
         self.per_second(self.sent)
     }
@@ -220,7 +218,7 @@ impl Run {
     }
 }
 
-/// Carries out `plan`. Setting `stop` ends it early; what was measured is kept.
+/// Carries out `plan`. Setting `stop` ends it early and keeps the results so far.
 pub fn run(plan: &Plan, stop: &AtomicBool, observer: &mut dyn Observer) -> Result<Run, RunError> {
     let (mut shared, dns) = prepare(plan, stop)?;
     shared.clock = Clock::starting_in(LEAD);
@@ -279,7 +277,7 @@ fn prepare<'r>(plan: &'r Plan, stop: &'r AtomicBool) -> Result<(Shared<'r>, Vec<
     let mut origins: Vec<Origin> = Vec::new();
     let mut requests = Vec::new();
     let mut dns = Vec::new();
-    // A name is looked up once, however many requests of the mix go there.
+    // A name is looked up once for all requests of the mix.
     let mut known = plan.resolve.clone();
     for spec in &plan.requests {
         let target = Target::look_up(&spec.url, &known).map_err(RequestError::from)?;
@@ -319,7 +317,7 @@ fn prepare<'r>(plan: &'r Plan, stop: &'r AtomicBool) -> Result<(Shared<'r>, Vec<
     Ok((shared, dns))
 }
 
-/// The connections that each thread may have.
+/// Returns the maximum number of connections per thread.
 fn connection_limit(plan: &Plan) -> usize {
     let descriptors = posthaste_serve::open_files();
     let room = descriptors.saturating_sub(SPARE_DESCRIPTORS).max(1);
@@ -329,19 +327,19 @@ fn connection_limit(plan: &Plan) -> usize {
     (limit / plan.threads).max(1)
 }
 
-/// Makes the thread's timers exact, and keeps it on its core where one is named.
+/// Makes the thread's timers exact, and pins the thread to its core if one is named.
 fn settle_thread(plan: &Plan, index: usize) {
-    // A thread that may not do either measures all the same, and reports its lateness.
+    // A thread that may do neither still measures, and reports its lateness.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     if let Some(count) = std::num::NonZeroUsize::new(plan.cpus.len()) {
         let _ = posthaste_serve::pin_thread(&[plan.cpus[index % count]]);
     }
 }
 
-/// Joins the ticks of all loops and passes them on when each loop has told its second, as whole seconds.
+/// Joins the ticks of all loops. Passes them on, in whole seconds, when each loop has reported its second.
 fn watch(ticks: &mpsc::Receiver<Tick>, shared: &Shared<'_>, observer: &mut dyn Observer) {
     let (mut joined, mut told) = (Tick::default(), 0);
-    // The last second that was passed on: each is told once.
+    // The last second passed on, so that each is passed on once.
     let mut last = 0;
     loop {
         match ticks.recv_timeout(Duration::from_millis(200)) {
@@ -444,7 +442,7 @@ fn assemble(
     }
 }
 
-/// The steps that began before `over`, each as long as it lasted.
+/// The steps that began before `over`, each with its duration.
 fn step_portions(plan: &Plan, parts: Vec<Part>, start: Instant, over: Instant) -> Vec<Portion> {
     let Pace::Open { steps, .. } = &plan.pace else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Requests that are SOAP: an envelope around a body, or one made from a WSDL.
+//! SOAP requests: an envelope around a given body, or a request made from a WSDL.
 
 use std::fs;
 
@@ -11,23 +11,23 @@ use crate::request::RequestSpec;
 use crate::target::Resolve;
 use crate::tls::TlsOptions;
 
-/// Why no request could be made from a WSDL: where it is, and what is wrong with it.
+/// Reasons why no request can be made from a WSDL, with its URL or file.
 #[derive(Debug, Error)]
 pub enum WsdlError {
-    /// It could not be had.
+    /// It could not be read.
     #[error("{place}: {reason}")]
     Fetch {
         /// URL or file.
         place: String,
-        /// What went wrong.
+        /// The reason.
         reason: String,
     },
-    /// It is not what it should be, or does not have what was asked for.
+    /// It is invalid, or does not contain the requested item.
     #[error("{place}: {reason}")]
     Content {
         /// URL or file.
         place: String,
-        /// What is wrong, and what there is instead.
+        /// The error, and the items that exist.
         reason: String,
     },
 }
@@ -39,9 +39,9 @@ pub struct WsdlCall<'a> {
     pub source: &'a str,
     /// The operation.
     pub operation: &'a str,
-    /// The version; the WSDL's first port decides otherwise.
+    /// The SOAP version. By default that of the WSDL's first port.
     pub version: Option<Version>,
-    /// Where to send it instead of the address in the WSDL.
+    /// Replacement for the address in the WSDL.
     pub endpoint: Option<&'a str>,
 }
 
@@ -77,7 +77,7 @@ fn post(url: &str, version: Version, action: &str, envelope: String) -> RequestS
 }
 
 impl WsdlCall<'_> {
-    /// The request: each field of the operation filled from the column of its name.
+    /// Builds the request. Each field of the operation is filled from the column of its name.
     pub fn request(
         &self,
         data: &Data,

@@ -1,4 +1,4 @@
-//! The system calls of one connection, none of which ever waits.
+//! The system calls of one connection. None of them blocks.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -8,19 +8,19 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-/// How an attempt to connect began.
+/// Result of starting a connection attempt.
 pub(crate) enum Attempt {
-    /// A SYN is on its way.
+    /// A SYN was sent.
     Started(OwnedFd),
     /// Refused before the call returned.
     Refused,
-    /// No way to the host.
+    /// No route to the host.
     Unreachable(Errno),
-    /// This machine cannot: descriptors, ports or memory.
+    /// This machine lacks descriptors, ports or memory.
     ClientFailed(Errno),
 }
 
-/// Begins to connect to `address`.
+/// Starts a connection to `address`.
 pub(crate) fn connect(address: &SocketAddr, no_delay: bool) -> Attempt {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
@@ -44,17 +44,17 @@ pub(crate) fn connect(address: &SocketAddr, no_delay: bool) -> Attempt {
     }
 }
 
-/// Bytes the kernel took; `Err(AGAIN)` when it has no room or is still connecting.
+/// Returns the number of bytes that the kernel accepted. `Err(AGAIN)` if it has no space or is still connecting.
 pub(crate) fn send(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
     rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)
 }
 
-/// Bytes that were there; 0 is the end of the stream.
+/// Returns the number of bytes read. 0 is the end of the stream.
 pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<usize, Errno> {
     rustix::net::recv(socket, buffer, RecvFlags::empty()).map(|(_, length)| length)
 }
 
-/// The error a connection attempt ended with, if it did.
+/// Returns the error of a connection attempt, if it failed.
 pub(crate) fn take_error(socket: &OwnedFd) -> Option<Errno> {
     match sockopt::socket_error(socket) {
         Ok(Ok(())) => None,
@@ -62,16 +62,16 @@ pub(crate) fn take_error(socket: &OwnedFd) -> Option<Errno> {
     }
 }
 
-/// Closes with a reset (or silently, when only a SYN was sent), leaving no TIME_WAIT behind.
+/// Closes with a reset, or silently if only a SYN was sent. Leaves no TIME_WAIT.
 pub(crate) fn abort(socket: OwnedFd) {
-    // Nothing can be done about a failure, and an ordinary close is what happens then.
+    // A failure needs no handling: the connection is then closed in the ordinary way.
     let _ = sockopt::set_socket_linger(&socket, Some(Duration::ZERO));
     drop(socket);
 }
 
-/// Whether the peer's kernel has acknowledged everything sent, by TCP_INFO.
+/// True if the peer's kernel has acknowledged everything sent, by TCP_INFO.
 ///
-/// A handshake whose last packet met a full accept queue looks established from here, and
+/// If the last packet of a handshake met a full accept queue, the connection looks established on this side, and
 /// nothing sent on it is ever acknowledged.
 pub(crate) fn is_acknowledged(socket: &OwnedFd) -> bool {
     // SAFETY: tcp_info is plain old data, for which all zeroes is a valid value.

@@ -1,4 +1,4 @@
-//! Where one event loop takes its next request from: the schedule, or its own clients.
+//! The source of an event loop's requests: the schedule, or its own clients.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,20 +17,20 @@ pub(crate) struct Due {
     pub(crate) client: u32,
 }
 
-/// The requests of one of several event loops.
+/// The requests of one event loop.
 pub(crate) enum Source {
     Open(Stripe),
     Closed(Clients),
 }
 
-/// Every n-th arrival of the whole schedule, so that any number of loops sends the same.
+/// Every n-th arrival of the whole schedule, so that any number of loops sends the same requests.
 pub(crate) struct Stripe {
     schedule: Schedule,
     loops: u64,
     next: Option<Arrival>,
 }
 
-/// Clients that each wait for a reply before the next request.
+/// Closed-loop clients. Each waits for a reply before its next request.
 pub(crate) struct Clients {
     due: BinaryHeap<Reverse<(Instant, u32)>>,
     until: Instant,
@@ -39,7 +39,7 @@ pub(crate) struct Clients {
 }
 
 impl Source {
-    /// The share of `plan` that loop `index` sends.
+    /// Creates the share of `plan` that loop `index` sends.
     pub(crate) fn new(plan: &Plan, index: usize) -> Self {
         let (loops, index) = (plan.threads as u64, index as u64);
         match &plan.pace {
@@ -67,7 +67,7 @@ impl Source {
         }
     }
 
-    /// When the next request is due, as far as that is known now.
+    /// Due time of the next request, if already known.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         match self {
             Self::Open(stripe) => stripe.next.map(|next| Instant::ORIGIN + next.at),
@@ -105,12 +105,13 @@ impl Source {
         }
     }
 
-    /// Takes the next request of a schedule if it is due. Clients of a closed loop ask when they are ready.
+    /// Takes the next request of a schedule if it is due. `None` in a closed loop, whose clients send when they are
+    /// ready.
     pub(crate) fn overdue(&mut self, now: Instant) -> Option<Due> {
         matches!(self, Self::Open(_)).then(|| self.take(now))?
     }
 
-    /// A request has ended; in a closed loop its client sends the next after `pause`.
+    /// Handles the end of a request. In a closed loop its client sends the next after `pause`.
     pub(crate) fn ended(&mut self, client: u32, now: Instant, pause: Span) {
         if let Self::Closed(clients) = self {
             let next = now + pause;
@@ -120,7 +121,7 @@ impl Source {
         }
     }
 
-    /// Nothing more is to become due.
+    /// Ends the source: nothing more becomes due.
     pub(crate) fn stop(&mut self) {
         match self {
             Self::Open(stripe) => stripe.next = None,

@@ -1,9 +1,8 @@
-//! What one event loop writes down, and how the notes of several become one.
+//! Measurements of one event loop, and their sum over several.
 //!
-//! Three times are kept apart and never mixed: *response time* counts from when a request
-//! was due, *service time* from when it was sent, *send lateness* is the difference: the
-//! generator's own. Every request that was due enters the first, one without a complete reply as
-//! longer than any bound; only complete replies enter the second.
+//! Three times are kept apart: *response time* counts from the due time, *service time* from sending, and *send
+//! lateness* is the difference, caused by the generator. Response times include every request due; one without a
+//! complete reply is longer than any bound. Service times include complete replies only.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +15,7 @@ use crate::outcome::{Outcome, Outcomes};
 use crate::responses::Responses;
 use crate::source::Due;
 
-/// The instants of one exchange; those not reached stand at the origin.
+/// The instants of one exchange. Those not reached are at the origin.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Moments {
     pub(crate) intended: Instant,
@@ -25,11 +24,11 @@ pub(crate) struct Moments {
     pub(crate) secured: Option<Instant>,
     pub(crate) written: Instant,
     pub(crate) first_byte: Option<Instant>,
-    /// How long the client takes to decode what has come.
+    /// Time that the client takes to decode the reply.
     pub(crate) decoding: Option<Span>,
 }
 
-/// Where the time of complete replies went.
+/// Phases of complete replies.
 #[derive(Clone, Default)]
 pub struct Phases {
     /// Name look-up, once per server and run.
@@ -42,17 +41,17 @@ pub struct Phases {
     pub send: Histogram,
     /// Request written to first byte of the reply.
     pub wait: Histogram,
-    /// First byte to last.
+    /// First byte to last byte.
     pub receive: Histogram,
-    /// Decoding, replies with a coding only, where the plan decodes.
+    /// Decoding of replies with a content coding, if the plan decodes.
     pub decode: Histogram,
 }
 
 impl Phases {
-    /// Their names, in the order of a request's life.
+    /// Names, in the order of a request's life.
     pub const NAMES: [&str; 7] = ["dns", "connect", "tls", "send", "wait", "receive", "decode"];
 
-    /// Name and histogram, in that order.
+    /// Names and histograms, in the same order.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Histogram)> {
         let phases = [
             &self.dns,
@@ -97,14 +96,14 @@ impl Phases {
     }
 }
 
-/// A part of the run, counted by itself: a step of the plan, a request of the mix.
+/// A part of the run that is counted separately: a step of the plan, or a request of the mix.
 #[derive(Clone, Default)]
 pub struct Part {
-    /// How its requests ended.
+    /// Its requests by outcome.
     pub outcomes: Outcomes,
-    /// Complete replies that came in the measured time, also those to requests of the warm-up.
+    /// Complete replies in the measured time, including replies to requests of the warm-up.
     pub completed: u64,
-    /// Those of them that were [`Outcome::Ok`].
+    /// Complete replies in the measured time that were [`Outcome::Ok`].
     pub served: u64,
     /// Response times of its requests.
     pub responses: Responses,
@@ -119,18 +118,18 @@ impl Part {
     }
 }
 
-/// What happened in one second.
+/// Measurements of one second.
 #[derive(Clone, Default)]
 pub struct Tick {
     /// Requests that became due.
     pub intended: u64,
-    /// Requests that ended, and how.
+    /// Requests that ended, by outcome.
     pub outcomes: Outcomes,
-    /// Complete replies among them, by status.
+    /// Their complete replies, by status.
     pub statuses: BTreeMap<u16, u64>,
     /// Response times of the requests that ended.
     pub responses: Responses,
-    /// The latest send of the second.
+    /// The maximum send lateness of the second.
     pub lateness: Span,
 }
 
@@ -152,11 +151,11 @@ pub(crate) struct Tally {
     pub(crate) intended: u64,
     pub(crate) outcomes: Outcomes,
     pub(crate) warm_up: u64,
-    /// Requests that the loop had not come to when it was stopped.
+    /// Requests that the loop had not begun when it was stopped.
     pub(crate) unbegun: u64,
-    /// Requests that the loop had not come to when the plan ended: they are [`Outcome::Dropped`].
+    /// Requests that the loop had not begun when the plan ended. They are [`Outcome::Dropped`].
     pub(crate) overdue: u64,
-    /// Requests sent in the measured time, whenever they were due.
+    /// Requests sent in the measured time, regardless of their due times.
     pub(crate) sent: u64,
     pub(crate) completed: u64,
     pub(crate) served: u64,
@@ -168,7 +167,7 @@ pub(crate) struct Tally {
     pub(crate) lateness: Histogram,
     pub(crate) phases: Phases,
     pub(crate) steps: Vec<Part>,
-    /// When each step ends, so that a reply counts for the step in which it came.
+    /// End of each step, so that a reply counts for the step in which it came.
     step_ends: Vec<Instant>,
     pub(crate) requests: Vec<Part>,
     pub(crate) statuses: BTreeMap<u16, u64>,
@@ -181,25 +180,24 @@ pub(crate) struct Tally {
     /// Bytes of requests and replies in the measured time.
     pub(crate) bytes_in_time: [u64; 2],
     pub(crate) tick: Tick,
-    /// When the loop was told to stop, or had nothing more to do.
+    /// Time at which the loop was stopped, or had nothing more to do.
     pub(crate) over: Instant,
 }
 
-/// What is written down of a request's end.
+/// The record of a request's end.
 pub(crate) struct Ending<'m> {
     pub(crate) outcome: Outcome,
     pub(crate) step: usize,
     pub(crate) request: usize,
     pub(crate) moments: &'m Moments,
     pub(crate) done: Instant,
-    /// The measured time: requests due in it are recorded, replies that come in it count towards the
-    /// achieved rate.
+    /// The measured time. Requests due in it are recorded; replies that come in it count towards the achieved rate.
     pub(crate) window: (Instant, Instant),
 }
 
 impl Tally {
-    /// Empty, for steps that end at these instants and so many requests; a single one is not
-    /// counted apart.
+    /// Creates an empty tally for steps that end at these instants and this number of requests. A single step or
+    /// request is not counted separately.
     pub(crate) fn new(step_ends: Vec<Instant>, requests: usize) -> Self {
         let parts = |count: usize| vec![Part::default(); if count > 1 { count } else { 0 }];
         Self {
@@ -232,14 +230,14 @@ impl Tally {
         }
     }
 
-    /// A request was put on the wire (or its SYN was).
+    /// Records the lateness of a request, or of its SYN, that was sent.
     pub(crate) fn sent_late(&mut self, lateness: Span) {
         self.lateness.record(lateness);
         self.tick.lateness = self.tick.lateness.max(lateness);
     }
 
-    /// A request has ended: who was due in the measured time is recorded, and who was answered in it counts
-    /// towards the rate that was achieved.
+    /// Records the end of a request. It is recorded if it was due in the measured time. Its reply counts towards the
+    /// achieved rate if it came in the measured time.
     pub(crate) fn ended(&mut self, ending: &Ending<'_>) {
         let (start, end) = ending.window;
         if ending.moments.intended >= start {
@@ -267,7 +265,7 @@ impl Tally {
         self.respond(outcome, part, at, done.since(moments.intended));
     }
 
-    /// Enters a request that was due at `at` of the measured time and ended `response` later.
+    /// Records a request that was due at `at` of the measured time and ended `response` later.
     fn respond(&mut self, outcome: Outcome, part: (usize, usize), at: Span, response: Span) {
         match outcome {
             Outcome::Ok => self.ok.record(at, response),
@@ -283,7 +281,7 @@ impl Tally {
         }
     }
 
-    /// The step and the request of the mix that a request belongs to, where they are counted apart.
+    /// The step and the request of the mix, if they are counted separately.
     fn parts(&mut self, step: usize, request: usize) -> impl Iterator<Item = &mut Part> {
         let step = self.steps.get_mut(step);
         let request = self.requests.get_mut(request);
@@ -301,8 +299,8 @@ impl Tally {
         }
     }
 
-    /// A request was due and was not begun until `now`, when the run was stopped ([`Outcome::InFlight`]) or the plan had
-    /// ended ([`Outcome::Dropped`]). The measured time began at `start`.
+    /// Records a due request that was not begun until `now`, when the run was stopped ([`Outcome::InFlight`]) or the
+    /// plan had ended ([`Outcome::Dropped`]). The measured time began at `start`.
     pub(crate) fn not_begun(
         &mut self,
         outcome: Outcome,
@@ -324,12 +322,12 @@ impl Tally {
         self.respond(outcome, (due.step, request), at, response);
     }
 
-    /// Keeps the first explanation of each kind of end.
+    /// Keeps the first explanation of each outcome.
     pub(crate) fn explain(&mut self, outcome: Outcome, reason: impl FnOnce() -> String) {
         self.reasons.entry(outcome).or_insert_with(reason);
     }
 
-    /// Adds what another loop has measured.
+    /// Adds the measurements of another loop.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.intended += other.intended;
         self.outcomes += other.outcomes;
@@ -372,12 +370,12 @@ impl Tally {
 mod tests {
     use super::*;
 
-    /// An instant so many milliseconds from the origin.
+    /// Returns the instant `millis` milliseconds from the origin.
     fn at(millis: u64) -> Instant {
         Instant::ORIGIN + Span::from_millis(millis)
     }
 
-    /// Enters the end of a request in a window from 100 to 200 ms.
+    /// Records the end of a request, for a window from 100 to 200 ms.
     fn end(tally: &mut Tally, intended: u64, sent: u64, done: u64) {
         let moments = Moments {
             intended: at(intended),
@@ -409,7 +407,7 @@ mod tests {
         let mut tally = Tally::new(vec![at(200)], 1);
         for (intended, done, recorded, completed) in [
             (50, 99, 0, 0),
-            // A reply to the warm-up is one that the server gave in the measured time.
+            // A reply to a request of the warm-up counts as a reply in the measured time.
             (50, 150, 0, 1),
             (150, 160, 1, 2),
             (190, 201, 2, 2),

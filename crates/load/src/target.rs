@@ -1,4 +1,4 @@
-//! Where requests go: a URL taken apart, its host looked up once.
+//! Targets of requests: the parsed URL and the address of its host, looked up once.
 
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::str::FromStr;
@@ -8,21 +8,21 @@ use posthaste_units::Span;
 use thiserror::Error;
 use url::Url;
 
-/// How long an address of several may take to accept before the next is tried.
+/// Time limit for one of several addresses to accept before the next is tried.
 const TRIAL: Duration = Duration::from_millis(500);
 
-/// Why a URL cannot be requested.
+/// Reasons why a URL cannot be requested.
 #[derive(Debug, Error)]
 pub enum TargetError {
-    /// No URL.
+    /// Not a URL.
     #[error("{text:?} is not a URL ({reason}): write for example http://127.0.0.1:8080/path")]
     NotAUrl {
-        /// What was given.
+        /// The text as given.
         text: String,
-        /// The parser's word on it.
+        /// The parser's error.
         reason: url::ParseError,
     },
-    /// A user in it, whose password would be in every report.
+    /// A URL with a user, whose password would be in every report.
     #[error(
         "a user in a URL is not sent: leave it out; requests take --user NAME:PASSWORD, and a WSDL that asks for one is read from a file"
     )]
@@ -30,7 +30,7 @@ pub enum TargetError {
     /// Neither http nor https.
     #[error("{scheme}:// is not supported: use http:// or https://")]
     Scheme {
-        /// What was given.
+        /// The scheme as given.
         scheme: String,
     },
     /// A name without an address.
@@ -42,7 +42,7 @@ pub enum TargetError {
         host: String,
         /// The port.
         port: u16,
-        /// The resolver's word on it.
+        /// The resolver's error.
         reason: String,
     },
 }
@@ -52,9 +52,9 @@ pub enum TargetError {
 pub struct Resolve {
     /// The name to be replaced.
     pub host: String,
-    /// The port it is replaced for.
+    /// The port for which it is replaced.
     pub port: u16,
-    /// Where connections go instead.
+    /// The address of connections instead.
     pub address: IpAddr,
 }
 
@@ -81,21 +81,21 @@ impl FromStr for Resolve {
     }
 }
 
-/// A server: what is shared by all requests that may use one connection.
+/// A server. Requests to the same origin may share connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Whether the connection is encrypted.
+    /// True if the connection uses TLS.
     pub tls: bool,
     /// Host name or address as written in the URL.
     pub host: String,
-    /// Port, the scheme's own where the URL gave none.
+    /// Port, by default that of the scheme.
     pub port: u16,
-    /// Where connections go.
+    /// Address for connections.
     pub address: SocketAddr,
 }
 
 impl Origin {
-    /// What to remember of a look-up.
+    /// Returns the look-up in a form that can be reused.
     pub(crate) fn as_resolve(&self) -> Resolve {
         Resolve {
             host: self.host.clone(),
@@ -104,7 +104,7 @@ impl Origin {
         }
     }
 
-    /// The Host field.
+    /// Value of the Host field.
     pub fn authority(&self) -> String {
         let default = if self.tls { 443 } else { 80 };
         match self.port {
@@ -114,19 +114,19 @@ impl Origin {
     }
 }
 
-/// A URL ready to be requested, and how long its name took to look up.
+/// A URL ready to be requested, with the duration of the name look-up.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// The server.
     pub origin: Origin,
-    /// Path and query as they stand in the request line; template braces stay as written.
+    /// Path and query as in the request line. Template braces stay as written.
     pub path: String,
-    /// Name look-up.
+    /// Duration of the name look-up.
     pub dns: Span,
 }
 
 impl Target {
-    /// Takes `text` apart and looks its host up, unless one of `resolve` says where it is.
+    /// Parses `text` and looks up its host, unless `resolve` has its address.
     pub fn look_up(text: &str, resolve: &[Resolve]) -> Result<Self, TargetError> {
         let with_scheme = if text.contains("://") {
             text.to_owned()
@@ -134,7 +134,7 @@ impl Target {
             format!("http://{text}")
         };
         let not_a_url = |reason| TargetError::NotAUrl {
-            // What stands before an @ may be a password.
+            // The text before an @ may contain a password.
             text: text
                 .rsplit_once('@')
                 .map_or(text, |(_, host)| host)
@@ -174,7 +174,7 @@ impl Target {
     }
 }
 
-/// The path of the URL; where it holds a template, unescaped, so that `{{isbn}}` survives.
+/// Returns the path of the URL, without escapes if it contains a template, so that `{{isbn}}` survives.
 fn path_as_written(text: &str, url: &Url) -> String {
     let after_scheme = text.split_once("://").map_or("", |(_, rest)| rest);
     if after_scheme.contains("{{") {
@@ -211,8 +211,8 @@ fn address_of(host: &str, port: u16, resolve: &[Resolve]) -> Result<SocketAddr, 
     reachable(&addresses).ok_or_else(|| unresolved("no address".to_owned()))
 }
 
-/// The first of several addresses that takes a connection (`localhost` is often `::1` as well),
-/// else the first; a single address is not tried.
+/// Returns the first of several addresses that accepts a connection, because `localhost` is often `::1` too. If none
+/// does, the first. A single address is not tried.
 fn reachable(addresses: &[SocketAddr]) -> Option<SocketAddr> {
     let takes = |address: &&SocketAddr| TcpStream::connect_timeout(address, TRIAL).is_ok();
     match addresses {

@@ -1,4 +1,4 @@
-//! Reports of runs that did not take place, for tests of what is made of them.
+//! Reports of runs that did not take place, for tests of code that reads them.
 
 use jiff::Timestamp;
 use posthaste_stats::{Histogram, Recorder};
@@ -24,7 +24,7 @@ pub(crate) fn plan() -> Plan {
     Plan::new(vec![RequestSpec::get("http://127.0.0.1:8080/")], pace)
 }
 
-/// A run in which requests were answered after 100 ms, or given up after 500 ms.
+/// A run with `answered` requests answered after 100 ms and `given_up` given up after 500 ms.
 pub(crate) fn run(answered: u64, given_up: u64) -> Run {
     let mut outcomes = Outcomes::default();
     outcomes[Outcome::Ok] = answered;

@@ -1,4 +1,4 @@
-//! TLS as a client, by rustls, over a socket that never waits.
+//! TLS client on non-blocking sockets, with rustls.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -16,43 +16,43 @@ use thiserror::Error;
 
 use crate::socket;
 
-/// What to trust and what to show.
+/// Trusted certificates, and the client's own.
 #[derive(Clone, Debug, Default)]
 pub struct TlsOptions {
     /// Accept any certificate.
     pub insecure: bool,
-    /// A certificate chain to show to the server, PEM.
+    /// The client's certificate chain, PEM.
     pub certificate: Option<PathBuf>,
     /// Its private key, PEM.
     pub key: Option<PathBuf>,
-    /// Further certificates to trust, PEM, those of servers and of authorities; the system's are trusted as well.
+    /// Further trusted certificates of servers and authorities, PEM. The system's are trusted too.
     pub roots: Option<PathBuf>,
 }
 
-/// Why TLS cannot be set up.
+/// Reasons why TLS cannot be set up.
 #[derive(Debug, Error)]
 pub enum TlsError {
     /// A file that cannot be read as PEM.
     #[error("{}: {reason}", path.display())]
     File {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// A certificate without a key, or a key without a certificate.
     #[error("--cert and --key go together: give both PEM files")]
     Incomplete,
-    /// What rustls says of the combination.
+    /// The error of rustls for the combination.
     #[error("tls: {0}")]
     Rustls(#[from] rustls::Error),
-    /// A host that cannot be a TLS server name.
+    /// A host that is no valid TLS server name.
     #[error("{0:?} cannot be a TLS server name")]
     ServerName(String),
 }
 
 impl TlsOptions {
-    /// The configuration shared by all connections of a run.
+    /// Creates the configuration shared by all connections of a run.
     pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
@@ -120,7 +120,7 @@ fn private_key(path: &PathBuf) -> Result<PrivateKeyDer<'static>, TlsError> {
     })
 }
 
-/// The name a server must prove to be.
+/// The name that the server's certificate must prove.
 pub(crate) fn server_name(host: &str) -> Result<ServerName<'static>, TlsError> {
     let bare = host
         .trim_start_matches('[')
@@ -129,12 +129,12 @@ pub(crate) fn server_name(host: &str) -> Result<ServerName<'static>, TlsError> {
     ServerName::try_from(bare.clone()).map_err(|_| TlsError::ServerName(bare))
 }
 
-/// An error of a stream of TLS, with the remedy where the server's certificate was refused.
+/// Returns the error of a TLS stream, with the remedy if the server's certificate was rejected.
 pub(crate) fn with_remedy(error: io::Error) -> io::Error {
     error.downcast().map_or_else(|error| error, explained)
 }
 
-/// An error of kind `InvalidData`, with the remedy where the server's certificate was refused.
+/// Returns an error of kind `InvalidData`, with the remedy if the server's certificate was rejected.
 fn explained(error: rustls::Error) -> io::Error {
     let rustls::Error::InvalidCertificate(reason) = &error else {
         return io::Error::new(io::ErrorKind::InvalidData, error);
@@ -170,7 +170,7 @@ impl Secure {
         name: &ServerName<'static>,
     ) -> Result<Self, rustls::Error> {
         let mut client = ClientConnection::new(config.clone(), name.clone())?;
-        // A request is handed over whole, however long; rustls would take 64 kB of it.
+        // A request is passed as a whole, of any length. rustls would buffer only 64 kB of it.
         client.set_buffer_limit(None);
         Ok(Self(client))
     }
@@ -179,17 +179,17 @@ impl Secure {
         self.0.is_handshaking()
     }
 
-    /// Whether something waits to be sent.
+    /// True if bytes wait to be sent.
     pub(crate) fn has_unsent(&self) -> bool {
         self.0.wants_write()
     }
 
-    /// Hands over bytes to be sent encrypted.
+    /// Queues bytes to be sent encrypted.
     pub(crate) fn queue(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.0.writer().write_all(bytes)
     }
 
-    /// Sends what is encrypted, as far as the kernel takes it.
+    /// Sends encrypted bytes, as many as the kernel accepts.
     pub(crate) fn flush(&mut self, socket: &OwnedFd) -> io::Result<()> {
         while self.0.wants_write() {
             match self.0.write_tls(&mut Plain(socket)) {
@@ -201,8 +201,7 @@ impl Secure {
         Ok(())
     }
 
-    /// Takes what has arrived on the socket, until it is empty or there are decrypted bytes to
-    /// be read; false at its end.
+    /// Reads from the socket until it is empty or decrypted bytes are available. Returns false at its end.
     ///
     /// A failed handshake or record is an error of kind `InvalidData`.
     pub(crate) fn fill(&mut self, socket: &OwnedFd) -> io::Result<bool> {
@@ -214,19 +213,19 @@ impl Secure {
                 Err(error) => return Err(error),
             }
             if let Err(error) = self.0.process_new_packets() {
-                // The alert that tells the peer why; whether it arrives changes nothing here.
+                // The alert tells the peer the reason. Its arrival makes no difference here.
                 let _ = self.flush(socket);
                 return Err(explained(error));
             }
-            // In a handshake rustls reads no further before its own part has been sent.
+            // In a handshake rustls reads no further until its own part has been sent.
             self.flush(socket)?;
         }
         Ok(open)
     }
 
-    /// Decrypted bytes; `WouldBlock` only when the socket is empty, 0 at a clean end.
+    /// Reads decrypted bytes. `WouldBlock` only if the socket is empty, 0 at a clean end.
     ///
-    /// Errors as [`Secure::fill`].
+    /// Errors as in [`Secure::fill`].
     pub(crate) fn receive(&mut self, socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
         match self.0.reader().read(buffer) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

@@ -1,4 +1,4 @@
-//! What a broker offers, as far as it has told: kept in step by a thread, looked into by all event loops.
+//! Offers known from a broker. A thread updates them; all event loops read them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,27 +13,27 @@ use super::Buying;
 use super::known::{Choice, Known};
 use crate::run::RunError;
 
-/// A broker that has not told its offers by then is none.
+/// Time limit for the broker to report its offers. A broker that exceeds it counts as unavailable.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it is looked whether it has.
+/// Interval between checks for the offers.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// The catalogue, and the thread that keeps it in step.
+/// The catalogue and the thread that updates it.
 pub(crate) struct Followed {
     pub(crate) catalogue: Arc<Catalogue>,
     _follower: Follower,
 }
 
-/// Offers, and how they are chosen from.
+/// The offers and the criteria of choice.
 pub(crate) struct Catalogue {
     buying: Buying,
     known: Mutex<Known>,
-    /// Another number whenever a choice may come out otherwise; changed with `known` locked.
+    /// Changes with `known` locked, whenever a choice may have another result.
     version: AtomicU64,
 }
 
 impl Followed {
-    /// Follows the broker, and waits until it has told all offers; `stop` ends the wait.
+    /// Follows the broker and waits until it has reported all offers. `stop` ends the wait.
     pub(crate) fn begin(buying: &Buying, stop: &AtomicBool) -> Result<Self, RunError> {
         let client = Client::new(&buying.broker).map_err(|e| RunError::Plan(e.to_string()))?;
         let catalogue = Arc::new(Catalogue::new(buying.clone()));
@@ -86,7 +86,7 @@ impl Catalogue {
         self.buying.ask_every
     }
 
-    /// The cheapest adequate offer; where there is none, what to do without. With the version for which that holds.
+    /// Returns the cheapest adequate offer, or the alternative if there is none, with the version of the catalogue.
     pub(super) fn choose(&self, now: Timestamp) -> (u64, Choice) {
         let mut known = self.known();
         let choice = known.choose(&self.buying, now);

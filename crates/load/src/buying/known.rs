@@ -1,4 +1,4 @@
-//! What a broker has told of its offers, and what is chosen from that.
+//! Offers reported by a broker, and the choice among them.
 
 use jiff::Timestamp;
 use posthaste_offers::{Error, Event, News, Put};
@@ -7,26 +7,26 @@ use posthaste_wsqos::qos::{Currency, Money, Offer, Ontologies, Rates, objections
 
 use super::{Buying, Without};
 
-/// Types that an error names.
+/// Maximum number of types that an error names.
 const NAMED: usize = 10;
 
 /// Offers as of the last news.
 pub(super) struct Known {
     kind: Option<String>,
     index: Index,
-    /// What there is, while it is being told.
+    /// Offers received so far of a full list in progress.
     beginning: Option<Index>,
-    /// Whether all there is has been told once.
+    /// True once a full list has been received.
     pub(super) ready: bool,
-    /// Why the broker is not there, where it is not.
+    /// The reason why the broker is unavailable, if it is.
     pub(super) lost: Option<String>,
-    /// The first offer that cannot be compared.
+    /// Reason of the first offer that cannot be compared.
     left_out: Option<String>,
-    /// Offers that are taken of a broker at most.
+    /// Limits on the offers accepted from a broker.
     pub(super) limits: Limits,
 }
 
-/// What a client is to do.
+/// Instruction for a client.
 #[derive(Debug, PartialEq)]
 pub(super) enum Choice {
     /// Send, and select this offer.
@@ -50,7 +50,8 @@ impl Known {
         }
     }
 
-    /// Where no type was asked for: the only one for which `broker` has offers.
+    /// If no type was given, takes the only type for which `broker` has offers. An error if there is none or more than
+    /// one.
     pub(super) fn settle_kind(&mut self, broker: &str) -> Result<(), String> {
         if self.kind.is_some() {
             return Ok(());
@@ -78,11 +79,11 @@ impl Known {
         }
     }
 
-    /// The cheapest adequate offer; where there is none, what to do without.
+    /// Returns the cheapest adequate offer, or the alternative if there is none.
     pub(super) fn choose(&mut self, buying: &Buying, now: Timestamp) -> Choice {
         let kind = self.kind.as_deref().unwrap_or_default();
         let mut adequate = self.index.adequate(kind, &buying.wanted, now);
-        // A name that cannot stand in a field cannot be selected.
+        // A name that is no valid field value cannot be selected.
         let found = adequate.find(|found| is_field_value(&found.offer.name));
         if let Some(found) = found {
             return Choice::Buy {
@@ -100,7 +101,7 @@ impl Known {
         }
     }
 
-    /// Why no offer is enough.
+    /// Returns the reason why no offer is adequate.
     fn objection(&self, kind: &str, buying: &Buying, now: Timestamp) -> String {
         let Some(cheapest) = self.index.offers(kind).next() else {
             let reason = self.lost.as_ref().or(self.left_out.as_ref());
@@ -117,8 +118,8 @@ impl Known {
         format!("no offer for {kind} is enough; the cheapest, {name}: {objections}")
     }
 
-    /// Takes news in; true if a choice may come out otherwise from now on. More offers than a broker may have by default
-    /// are an error.
+    /// Applies news. Returns true if a choice may have another result from now on. More offers than a broker may have
+    /// by default are an error.
     pub(super) fn take(
         &mut self,
         news: News,
@@ -149,7 +150,7 @@ impl Known {
             Event::Changed { put, .. } => self.put(*put, buying)?,
             Event::Alive | Event::Late(_) => {}
         }
-        // What is being told counts once it has been.
+        // A full list counts once it is complete.
         let in_step = self.beginning.is_none();
         Ok(in_step && (self.lost.take().is_some() || changes))
     }
@@ -163,7 +164,7 @@ impl Known {
             index.remove(&put.kind, &put.provider, &put.name);
             return Ok(());
         };
-        // Where nothing says in which currency is paid, the first offer does.
+        // Without a price limit, the first offer sets the currency.
         if index.is_empty()
             && buying.most().is_none()
             && let Some(price) = offer.qos.price
@@ -190,7 +191,7 @@ fn comparing_in(currency: Currency) -> Index {
     Index::new(Rates::new(currency), Ontologies::default())
 }
 
-/// Whether `text` may be the value of a header field as it is (RFC 9110, section 5.5).
+/// True if `text` may be the value of a header field unchanged (RFC 9110, section 5.5).
 pub(super) fn is_field_value(text: &str) -> bool {
     let inside = |b: u8| b.is_ascii_graphic() || b == b' ';
     !text.is_empty() && text.trim() == text && text.bytes().all(inside)

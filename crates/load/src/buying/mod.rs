@@ -1,8 +1,8 @@
-//! Clients that choose by price: before every request the best offer there is, as a broker tells it.
+//! Clients that choose by price: the best offer of a broker before every request.
 //!
-//! The [`catalogue`] follows the broker, so that a choice asks nobody: what is [`known`] is in memory. Each event loop
-//! is one client, a [`Buyer`] with [`quotes`] of its own. What is asked of the service goes into header fields: of a
-//! SOAP message too, whose body stays as it was written.
+//! The [`catalogue`] follows the broker, so a choice needs no request: [`known`] is in memory. Each event loop is one
+//! client, a [`Buyer`] with [`quotes`] of its own. The choice is sent in header fields, also for a SOAP message, whose
+//! body stays unchanged.
 
 mod catalogue;
 mod known;
@@ -19,57 +19,57 @@ use self::known::Choice;
 pub use self::quotes::QuoteUse;
 pub(crate) use self::quotes::Quotes;
 
-/// How clients choose.
+/// Settings of the clients' choice.
 #[derive(Clone, Debug)]
 pub struct Buying {
     /// The broker's URL.
     pub broker: String,
-    /// The type of interface that they call; without it, the only one for which the broker has offers.
+    /// The type of interface that they call. By default the only one for which the broker has offers.
     pub kind: Option<String>,
-    /// What an offer must be enough for; its price is the most they pay. Custom metrics match no offer: their
+    /// Requirements on an offer. Its price is the clients' maximum price. Custom metrics match no offer, because their
     /// ontologies are the broker's. Without a price, offers are compared in the currency of the first.
     pub wanted: Definition,
-    /// What they do while the broker is gone and every offer that it told has expired.
+    /// Behaviour while the broker is unavailable and all its offers have expired.
     pub without: Without,
-    /// How often they ask. In between each goes on with what it chose, expired or not, and with what a refusal
-    /// tells it. Without it they ask before every request.
+    /// Interval between choices. Until the next choice a client keeps the last one, expired or not, and applies the
+    /// offers that refusals name. `None`: before every request.
     pub ask_every: Option<Span>,
 }
 
-/// What a client does that cannot know the offers.
+/// Behaviour of a client that cannot know the offers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Without {
-    /// It sends nothing.
+    /// Send nothing.
     #[default]
     Decline,
-    /// It sends its requests, naming no offer.
+    /// Send requests without naming an offer.
     Send,
 }
 
 impl Buying {
-    /// The most that is paid for a request.
+    /// The maximum price for a request.
     pub(crate) const fn most(&self) -> Option<Money> {
         self.wanted.price
     }
 }
 
-/// One client: the choice it made last, for as long as that is the best, or until it asks again.
+/// One client with its last choice. The choice stands while it is the best, or until the next choice is due.
 pub(crate) struct Buyer<'r> {
     catalogue: &'r Catalogue,
-    /// The catalogue's version when it chose, and when it chooses again at the latest.
+    /// The catalogue's version at the last choice, and the latest time of the next choice.
     chosen: (u64, Timestamp),
-    /// How long it goes on with its next choice, where it does not follow.
+    /// Lifetime of the next choice, if the client does not follow the broker.
     pause: Option<Span>,
-    /// Why it sends nothing, if so.
+    /// The reason for sending nothing, if the client declines.
     declines: Option<String>,
-    /// What its requests say: the last offer it chose.
+    /// Header fields of its requests: the offer chosen last.
     fields: String,
     pub(crate) quotes: Quotes,
 }
 
 impl<'r> Buyer<'r> {
-    /// `phase`, from 0 to 1, is the part of the first pause after which it asks again: clients that begin together do
-    /// not ask together.
+    /// Creates a client. `phase`, from 0 to 1, is the part of the first pause until its next choice, so that clients
+    /// that start together do not choose together.
     pub(crate) fn new(catalogue: &'r Catalogue, phase: f64) -> Self {
         let first = |every: Span| Span::from_secs_f64(every.as_secs_f64() * phase);
         Self {
@@ -82,8 +82,8 @@ impl<'r> Buyer<'r> {
         }
     }
 
-    /// Chooses anew where the offers have changed or the chosen one has expired, or where it is time to ask; the reason
-    /// where nothing is to be sent.
+    /// Chooses again if the offers have changed, the chosen one has expired, or the next choice is due. The error is
+    /// the reason for sending nothing.
     pub(crate) fn choose(&mut self, now: Timestamp) -> Result<(), &str> {
         let (version, until) = self.chosen;
         let is_old = self.pause.is_none() && version != self.catalogue.version();
@@ -101,8 +101,8 @@ impl<'r> Buyer<'r> {
         self.declines.as_deref().map_or(Ok(()), Err)
     }
 
-    /// Takes the present offer that a refusal names, until it asks again; whether it can be understood. Who follows the
-    /// broker has been told.
+    /// Applies the present offer that a refusal names, until the next choice is due. Returns false if it cannot be
+    /// parsed. A client that follows the broker ignores it.
     pub(crate) fn learn(&mut self, value: &[u8]) -> bool {
         if self.pause.is_none() {
             return true;
@@ -133,7 +133,7 @@ impl<'r> Buyer<'r> {
         }
     }
 
-    /// Puts what was chosen behind the request line of `request`, with a quote where there is one.
+    /// Inserts the choice, and a quote if there is one, after the request line of `request`.
     pub(crate) fn sign(&self, quote: Option<&str>, request: &mut Vec<u8>) {
         let behind = memchr::memchr(b'\n', request).map_or(0, |end| end + 1);
         let quote = quote.map_or_else(String::new, |token| format!("Quote: {token}\r\n"));

@@ -4,7 +4,7 @@ use posthaste_wsqos::qos::Money;
 
 use super::known::is_field_value;
 
-/// Its name and its price; parameters other than the price are passed over.
+/// Reads name and price. Ignores other parameters.
 pub(super) fn read(value: &[u8]) -> Option<(String, Money)> {
     let mut parts = std::str::from_utf8(value).ok()?.split(';').map(str::trim);
     let name = parts.next().filter(|name| is_field_value(name))?;

@@ -1,30 +1,30 @@
-//! Quotes that a service gives: a price that holds for one client, at a rate, for a while.
+//! Quotes of a service: a price that holds for one client, at a rate, for a time.
 //!
-//! `Quote: TOKEN;rate=5;life=2000`: so many requests per second, so many milliseconds from when it was given. The newest counts.
-//! It is used no sooner than its rate allows, the request with whose reply it came being its first use, and until shortly before its
-//! end.
+//! `Quote: TOKEN;rate=5;life=2000` permits 5 requests per second for 2,000 ms from its issue. The newest quote counts.
+//! The request whose reply carried the quote counts as its first use. Clients use a quote no faster than its rate,
+//! until shortly before its end.
 
 use posthaste_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
 
-/// A quote is not used so shortly before its end: the request has to get there.
+/// A quote is not used this shortly before its end, because the request has to arrive in time.
 const MARGIN: Span = Span::from_millis(50);
-/// A quote that says that it lives longer lives so long.
+/// Maximum lifetime in milliseconds. Longer lifetimes are reduced to it.
 const LONGEST_LIFE: u64 = 24 * 60 * 60 * 1000;
 
-/// What became of quotes in a run.
+/// Counts of quotes in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuoteUse {
-    /// Requests that carried one.
+    /// Requests that carried a quote.
     pub used: u64,
-    /// Of those, how many were refused all the same: status 402, 429 or 503.
+    /// Requests with a quote that were refused: status 402, 429 or 503.
     pub refused: u64,
-    /// Quotes and present offers that came and cannot be understood.
+    /// Quotes and present offers that could not be parsed.
     pub unreadable: u64,
 }
 
 impl QuoteUse {
-    /// Adds those of another loop.
+    /// Adds the counts of another loop.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.used += other.used;
         self.refused += other.refused;
@@ -32,30 +32,30 @@ impl QuoteUse {
     }
 }
 
-/// What one client was quoted last, and when it may use it.
+/// The last quote of one client, and its next permitted use.
 #[derive(Debug, Default)]
 pub(crate) struct Quotes {
     newest: Option<Quote>,
-    /// When it was used last; at first, when it came.
+    /// Time of the last use; at first, of the arrival.
     last: Instant,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 struct Quote {
     token: String,
-    /// Between two uses.
+    /// Interval between two uses.
     apart: Span,
     life: Span,
     until: Instant,
 }
 
 impl Quotes {
-    /// Takes what the reply that came `now` to the request of `sent` says; whether it can be understood.
+    /// Reads the quote of the reply that came `now` to the request of `sent`. Returns false if it cannot be parsed.
     pub(crate) fn take(&mut self, value: &[u8], sent: Instant, now: Instant) -> bool {
         let Some(mut quote) = Quote::read(value) else {
             return false;
         };
-        // It was given some time between the two.
+        // It was issued at some time between the two.
         quote.until = sent + quote.life.saturating_sub(MARGIN);
         let known = self.newest.as_ref();
         if known.is_none_or(|known| known.token != quote.token) {
@@ -65,21 +65,21 @@ impl Quotes {
         true
     }
 
-    /// The token, if a request of `now` may carry it.
+    /// Returns the token, if a request of `now` may carry it.
     pub(crate) fn due(&self, now: Instant) -> Option<&str> {
         let quote = self.newest.as_ref()?;
         let due = self.last + quote.apart <= now && now < quote.until;
         due.then_some(&*quote.token)
     }
 
-    /// A request of `now` carries it.
+    /// Records that a request of `now` carries it.
     pub(crate) const fn used(&mut self, now: Instant) {
         self.last = now;
     }
 }
 
 impl Quote {
-    /// A token with its parameters, in any order; others are passed over.
+    /// Reads a token and its parameters, in any order. Ignores unknown parameters.
     fn read(value: &[u8]) -> Option<Self> {
         let mut parts = std::str::from_utf8(value).ok()?.split(';').map(str::trim);
         let token = parts.next()?;
@@ -99,7 +99,7 @@ impl Quote {
         let life = Span::from_millis(life?.min(LONGEST_LIFE));
         Some(Self {
             token: token.to_owned(),
-            // Rounded up: never more than the rate. A cast saturates.
+            // Rounded up, so the rate is never exceeded. A cast saturates.
             apart: Span::from_nanos((1e9 / rate).ceil() as u64),
             life,
             until: Instant::ORIGIN,
@@ -132,7 +132,7 @@ mod tests {
         quotes.used(at(1310));
         assert_eq!(due(&quotes, 1509), None);
         assert_eq!(due(&quotes, 1510), token);
-        // Told again, with another rate: its last use stands.
+        // Repeated with another rate: its last use stands.
         assert!(quotes.take(b"t0k-en_;rate=2;life=2000", at(1400), at(1450)));
         assert_eq!(due(&quotes, 1809), None);
         assert_eq!(due(&quotes, 1810), token);
@@ -174,15 +174,15 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes when: as a service counts that lets one request through at once, a quote's
-        /// request being the first, no quote is used beyond its rate or its life.
+        /// For any order of events, no quote is used beyond its rate or its life, as counted by a service that lets one
+        /// request through at once and counts the request of the quote as the first.
         #[test]
         fn no_quote_is_used_beyond_its_rate(
             acts in proptest::collection::vec((0u64..400, 0u32..4, 1u32..40, 100u64..3000), 1..200)
         ) {
             let mut quotes = Quotes::default();
             let mut now = at(0);
-            // By token: when it may be used again, how far apart, until when.
+            // By token: the next permitted use, the interval, the end.
             let mut given = std::collections::BTreeMap::<String, (f64, f64, Instant)>::new();
             for (pause, token, rate, life) in acts {
                 now += Span::from_millis(pause);

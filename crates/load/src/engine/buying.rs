@@ -6,14 +6,14 @@ use super::Engine;
 use crate::connection::Exchange;
 use crate::outcome::Outcome;
 
-/// Statuses with which a service refuses what it has quoted: too dear, too often, no room.
+/// Statuses that refuse a request with a quote: too expensive, too many, overloaded.
 const REFUSALS: [u16; 3] = [402, 429, 503];
 
-/// That of a SOAP fault, whatever it is for.
+/// Status of every SOAP fault, whatever its reason.
 const FAULT: u16 = 500;
 
 impl Engine<'_> {
-    /// Chooses an offer for a request, where clients choose; false where it is not sent.
+    /// Chooses an offer for a request, if clients choose. Returns false if the request is declined.
     pub(super) fn buy(&mut self, exchange: &Exchange) -> bool {
         let Some(buyer) = &mut self.buyer else {
             return true;
@@ -27,7 +27,7 @@ impl Engine<'_> {
         false
     }
 
-    /// A request has left with a quote.
+    /// Records that a request was sent with a quote.
     pub(super) fn note_quoted(&mut self, exchange: &Exchange) {
         if let Some(buyer) = &mut self.buyer {
             buyer.quotes.used(exchange.moments.written);
@@ -37,7 +37,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A reply has come: takes the quote in it, or the present offer, and counts what did not hold and what cannot be read.
+    /// Reads the quote or the present offer of a reply. Counts refused quotes and unreadable values.
     pub(super) fn note_told(&mut self, slot: u32, exchange: &Exchange) {
         let Some(buyer) = &mut self.buyer else {
             return;

@@ -1,4 +1,4 @@
-//! From an address to a connection that can carry a request: SYN, handshake, TLS.
+//! Connection set-up, from an address to a usable connection: SYN, handshake, TLS.
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
@@ -17,7 +17,7 @@ impl Engine<'_> {
     /// Opens a connection for an exchange.
     pub(super) fn connect(&mut self, origin: usize, exchange: Exchange) {
         let keep_alive = self.shared.plan.connections == Connections::KeepAlive;
-        // TLS writes record by record, of which Nagle's algorithm would hold the second back.
+        // TLS writes record by record. Nagle's algorithm would delay the second record.
         let no_delay = keep_alive || self.shared.names.contains_key(&origin);
         let address = &self.shared.origins[origin].address;
         let now = exchange.moments.sent;
@@ -46,7 +46,7 @@ impl Engine<'_> {
         self.settle(&exchange, outcome, now);
     }
 
-    /// Gives a new socket a slot and its deadlines.
+    /// Assigns a slot and deadlines to a new socket.
     fn admit(
         &mut self,
         socket: OwnedFd,
@@ -74,8 +74,8 @@ impl Engine<'_> {
         Ok(slot)
     }
 
-    /// On loopback the handshake is over before `connect` returns: the request can follow
-    /// without asking the kernel first, unless the accept queue was full.
+    /// Sends the request without polling first. On loopback the handshake is over before `connect` returns, unless the
+    /// accept queue is full.
     fn try_at_once(&mut self, slot: u32) {
         let now = self.shared.clock.now();
         match self.transmit(slot) {
@@ -97,7 +97,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Has the kernel report on a connection, edge-triggered.
+    /// Registers a connection with epoll, edge-triggered.
     fn watch(&mut self, slot: u32, also: EventFlags) {
         let connection = &self.connections[slot as usize];
         let (data, flags) = interest(connection, slot, also);
@@ -106,7 +106,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Has the kernel report room in the socket too, where nobody asked for it before.
+    /// Also registers for space in the socket, if that was not requested before.
     pub(super) fn watch_for_room(&mut self, slot: u32) {
         let connection = &self.connections[slot as usize];
         let (data, flags) = interest(connection, slot, EventFlags::OUT);
@@ -115,7 +115,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The kernel has reported on a connection attempt.
+    /// Handles the end of a connection attempt.
     pub(super) fn connect_ended(&mut self, slot: u32) {
         match socket::take_error(&self.connections[slot as usize].socket) {
             None => self.established(slot),
@@ -147,7 +147,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Goes on with the TLS handshake.
+    /// Continues the TLS handshake.
     pub(super) fn secure(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         match connection.handshake() {
@@ -164,8 +164,8 @@ impl Engine<'_> {
     }
 }
 
-/// What the kernel is to report of a connection, and under which name: its slot, and the serial
-/// number that tells it from an earlier connection in the same slot.
+/// Returns the epoll registration of a connection: its token (the slot, and a serial number to tell it from an earlier
+/// connection in the slot) and its events.
 fn interest(connection: &Connection, slot: u32, also: EventFlags) -> (EventData, EventFlags) {
     let token = u64::from(connection.serial) << 32 | u64::from(slot);
     let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET | also;

@@ -11,24 +11,24 @@ use crate::inspect;
 use crate::outcome::Outcome;
 use crate::plan::Connections;
 
-/// A connection with more to read than one turn takes: its events are over, since they tell changes only.
+/// A connection with more to read than one turn permits. It gets no further event, because epoll reports changes only.
 pub(super) struct Unread {
     slot: u32,
     serial: u32,
     closing: bool,
 }
 
-/// What became of handing a request to the kernel.
+/// Result of sending a request.
 pub(super) enum Transmitted {
     Yes,
-    /// The kernel refuses; `AGAIN` where the connection is not established yet.
+    /// The kernel refuses. `AGAIN` means that the connection is not established yet.
     Refused(Errno),
     /// The template could not be rendered.
     Unwritten(String),
 }
 
 impl Engine<'_> {
-    /// Acts on what the kernel reports of a connection.
+    /// Handles an epoll event of a connection.
     pub(super) fn handle(&mut self, slot: u32, flags: EventFlags) {
         let gone = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         match self.connections[slot as usize].state {
@@ -36,14 +36,14 @@ impl Engine<'_> {
             State::Securing => self.secure(slot),
             State::Exchanging => {
                 let sent = !flags.contains(EventFlags::OUT) || self.flush(slot);
-                // Who does not take the rest of a request may have answered before.
+                // A server that does not read the rest of a request may have answered before.
                 if !sent {
                     self.receive(slot, true, true);
                 } else if flags.intersects(EventFlags::IN) || gone {
                     self.receive(slot, gone, false);
                 }
             }
-            // Room to write is no news; all else is the server's end, or bytes nobody asked for.
+            // Space in the socket changes nothing. All else is the server's end, or bytes without a request.
             State::Idle if flags.contains(EventFlags::IN) || gone => {
                 let origin = self.connections[slot as usize].origin;
                 self.idle[origin].retain(|other| *other != slot);
@@ -69,7 +69,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Hands the request of a connection to the kernel.
+    /// Passes the request of a connection to the kernel.
     pub(super) fn transmit(&mut self, slot: u32) -> Transmitted {
         let connection = &mut self.connections[slot as usize];
         let Some(mut exchange) = connection.exchange else {
@@ -109,7 +109,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Sends the rest of a request; false where the peer takes no more.
+    /// Sends the rest of a request. Returns false if the peer accepts no more.
     fn flush(&mut self, slot: u32) -> bool {
         let connection = &mut self.connections[slot as usize];
         let waited = connection.has_unsent();
@@ -120,7 +120,7 @@ impl Engine<'_> {
                     && let Some(exchange) = &mut connection.exchange
                     && exchange.moments.first_byte.is_none()
                 {
-                    // Only now has the kernel all of it.
+                    // Only now has the kernel accepted all of it.
                     exchange.moments.written = self.shared.clock.now();
                 }
                 true
@@ -129,7 +129,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Goes on reading where a reply was left for the others' sake.
+    /// Continues reading replies that were left so that other connections get a turn.
     pub(super) fn read_on(&mut self) {
         for Unread {
             slot,
@@ -147,7 +147,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Reads what there is; where the rest of the request was `refused`, that has to be the reply.
+    /// Reads available bytes. If the rest of the request was `refused`, they must contain the reply.
     fn receive(&mut self, slot: u32, closing: bool, refused: bool) {
         let clock = self.shared.clock;
         let connection = &mut self.connections[slot as usize];
@@ -191,7 +191,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Decodes a complete reply where the plan says so, and says what it means.
+    /// Decodes a complete reply if the plan says so, and returns its outcome.
     fn judge(&mut self, slot: u32, exchange: &mut Exchange) -> (Outcome, Option<String>) {
         let reader = &self.connections[slot as usize].reader;
         let slowdown = self.shared.plan.decoding;
@@ -209,7 +209,7 @@ impl Engine<'_> {
         judgement
     }
 
-    /// A reply is complete: judge it, write it down, and make the connection ready or end it.
+    /// Handles a complete reply: determines its outcome, records it, and reuses or ends the connection.
     fn complete(&mut self, slot: u32, closed: bool) {
         let connection = &mut self.connections[slot as usize];
         let Some(mut exchange) = connection.exchange.take() else {
@@ -222,7 +222,7 @@ impl Engine<'_> {
         let connection = &mut self.connections[slot as usize];
         let status = connection.reader.status();
         let reusable = connection.reader.keep_alive() && !closed;
-        // A server may answer before it has read all: the rest would stand before the next request.
+        // A server may answer before it has read the whole request. The unsent rest would precede the next request.
         let is_sent = !connection.has_unsent();
         let origin = connection.origin;
         if self.is_recorded(&exchange) {

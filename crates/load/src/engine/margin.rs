@@ -1,23 +1,22 @@
-//! How long before a request's time the loop stops sleeping: learned from its own sleeps.
+//! Time before a request is due at which the loop stops sleeping, learned from the loop's own sleeps.
 //!
-//! A sleep ends late, by a few microseconds on a busy core and by fifty on one that had fallen
-//! asleep itself. Polling from further ahead than that buys nothing and takes the core away from
-//! whatever shares it; so does polling at the end of a wait so long that nobody can tell.
+//! A sleep ends late: by a few microseconds on a busy core, by fifty on a core that was idle itself. Polling for longer
+//! than that gains nothing and takes the core from other threads. Polling at the end of a very long wait gains nothing
+//! measurable either.
 
 use posthaste_units::{Instant, Span};
 
-/// What is polled at most: it costs 6 % of a core at 1,000 requests per second.
+/// Maximum time of polling. It costs 6 % of a core at 1,000 requests per second.
 const LONGEST: Span = Span::from_micros(60);
-/// What is polled at least: a look at the kernel takes as long.
+/// Minimum time of polling. One poll of the kernel takes as long.
 const SHORTEST: Span = Span::from_micros(4);
-/// Sleeps in which the margin falls to a third: a margin too short delays one request in so many.
+/// Number of sleeps in which the margin falls to a third. A short margin delays one request in that many.
 const MEMORY: u64 = 128;
 
-/// Waits at least so many times as long as the margin are slept to their end: what is late then is
-/// half a percent of them.
+/// Waits of at least this many margins are slept to their end. The lateness is then half a percent of the wait.
 const LONG_WAIT: u64 = 200;
 
-/// The margin: rises at once, falls slowly.
+/// The margin. It rises at once and falls slowly.
 pub(super) struct Margin(Span);
 
 impl Margin {
@@ -25,7 +24,7 @@ impl Margin {
         Self(LONGEST)
     }
 
-    /// Until when to sleep of a wait from `now` until `due`.
+    /// Returns the end of the sleep in a wait from `now` until `due`.
     pub(super) fn before(&self, due: Instant, now: Instant) -> Instant {
         if due.since(now) >= self.0 * LONG_WAIT {
             due
@@ -34,7 +33,7 @@ impl Margin {
         }
     }
 
-    /// Takes in that a sleep which was to end at `asked` ended at `now`.
+    /// Learns from a sleep that should have ended at `asked` and ended at `now`.
     pub(super) fn slept(&mut self, asked: Instant, now: Instant) {
         let late = now.since(asked);
         let wanted = late + late / 2;

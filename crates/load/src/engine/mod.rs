@@ -1,8 +1,7 @@
-//! The event loop of one core: begin what is due, take what has come, end what is late.
+//! The event loop of one core: begin requests that are due, handle events, end late exchanges.
 //!
-//! One turn of the loop reads top to bottom in [`Engine::run`]. Time is precise where it
-//! matters: the loop sleeps in the kernel until shortly before the next request is due and
-//! polls from there on (module `margin`), so that a request leaves within microseconds of its time.
+//! [`Engine::run`] shows one turn of the loop. The loop sleeps in the kernel until shortly before the next request is
+//! due and polls from there on (module `margin`), so a request leaves within microseconds of its time.
 
 mod buying;
 mod connect;
@@ -37,21 +36,21 @@ use crate::source::{Due, Source};
 use crate::tally::{Ending, Moments, Tally, Tick};
 use crate::target::Origin;
 
-/// How long a server that was asked to close may take before the connection is reset.
+/// Grace period for the server to close a connection before we reset it.
 const CLOSING: Span = Span::from_secs(1);
-/// A request that is this late when the plan ends is not sent: sending ends at most this long after the plan.
+/// A request this late at the end of the plan is not sent. Sending ends at most this long after the plan.
 const OVERDUE: Span = Span::from_millis(500);
-/// A client whose request could not be sent at all waits this long before its next.
+/// Wait of a client after a request that could not be sent.
 const AFTER_FAILURE: Span = Span::from_millis(10);
-/// The loop looks around at least this often: for Ctrl-C, and to report.
+/// Interval of reports, and maximum interval between checks for Ctrl-C.
 const TICK: Span = Span::from_secs(1);
 const LOOK_AROUND: Span = Span::from_millis(100);
-/// Time-outs are looked at even when so many turns in a row had more events than fit one.
+/// Expires time-outs after this many consecutive turns with a full batch of events.
 const EXPIRE_EVERY: u32 = 16;
-/// Requests begun before replies are looked at again.
+/// Requests begun before replies are read again.
 const BURST: usize = 32;
 
-/// What all event loops of a run share.
+/// State shared by all event loops of a run.
 pub(crate) struct Shared<'r> {
     pub(crate) plan: &'r Plan,
     pub(crate) mix: Mix,
@@ -59,19 +58,19 @@ pub(crate) struct Shared<'r> {
     pub(crate) names: HashMap<usize, ServerName<'static>>,
     pub(crate) tls: Option<Arc<ClientConfig>>,
     pub(crate) clock: Clock,
-    /// Where clients choose by price.
+    /// Offers, if clients choose by price.
     pub(crate) offers: Option<Followed>,
     pub(crate) stop: &'r AtomicBool,
-    /// A loop of the run could not be started: the others need not begin.
+    /// True if a loop of the run could not be started, so that the others do not begin.
     pub(crate) incomplete: AtomicBool,
-    /// Memory for coded replies, where they are decoded.
+    /// Memory for coded replies, if the plan decodes.
     pub(crate) budget: Option<Arc<Budget>>,
-    /// Connections each loop may have open.
+    /// Maximum number of open connections per loop.
     pub(crate) limit: usize,
     pub(crate) window: (Instant, Instant),
 }
 
-/// One loop with its connections.
+/// One event loop with its connections.
 pub(crate) struct Engine<'r> {
     shared: &'r Shared<'r>,
     source: Source,
@@ -131,7 +130,7 @@ impl<'r> Engine<'r> {
         })
     }
 
-    /// Runs until everything due has ended, or the run is stopped.
+    /// Runs until every due request has ended or the run is stopped.
     pub(crate) fn run(mut self) -> Result<Tally, Errno> {
         let mut events = Vec::with_capacity(256);
         let mut full_turns = 0;
@@ -145,8 +144,8 @@ impl<'r> Engine<'r> {
             let before = self.shared.clock.now();
             let all = self.poll(&mut events)?;
             self.read_on();
-            // A deadline may belong to a connection whose event is still to come; but not for
-            // ever, and a full batch of events at every turn is how saturation looks.
+            // A deadline may belong to a connection with a pending event, so events come first. Not without end: at
+            // saturation every batch of events is full.
             full_turns = if all { 0 } else { full_turns + 1 };
             if full_turns % EXPIRE_EVERY == 0 {
                 self.expire(before);
@@ -161,7 +160,7 @@ impl<'r> Engine<'r> {
         let ordered = [self.shared.stop, &self.shared.incomplete];
         if ordered.iter().any(|stop| stop.load(Ordering::Relaxed)) {
             self.tally.over = self.shared.clock.now();
-            // Requests that became due count, whether or not this loop came to them.
+            // Requests that became due count, even if this loop has not begun them.
             while let Some(due) = self.source.overdue(self.tally.over) {
                 self.skip(Outcome::InFlight, &due, self.tally.over);
             }
@@ -177,7 +176,7 @@ impl<'r> Engine<'r> {
             let Some(due) = self.source.take(now) else {
                 return;
             };
-            // Sending ends with the plan: a backlog that is left then is counted and not sent.
+            // Sending ends with the plan. The remaining backlog is counted and not sent.
             if now > self.shared.window.1 && now.since(due.at) > OVERDUE {
                 self.skip(Outcome::Dropped, &due, now);
             } else {
@@ -223,7 +222,7 @@ impl<'r> Engine<'r> {
         exchange
     }
 
-    /// Sends a request on a connection that is ready, or on a new one.
+    /// Sends a request on an idle connection or on a new one.
     fn begin(&mut self, due: Due) {
         let exchange = self.intend(due);
         let (request, sent) = (exchange.request, exchange.moments.sent);
@@ -244,7 +243,7 @@ impl<'r> Engine<'r> {
         }
     }
 
-    /// Closes a connection to another origin that has nothing to do, the one that has had nothing for longest.
+    /// Closes the connection to another origin that has been idle for longest.
     fn make_room(&mut self) -> bool {
         let mut idle = self.idle.iter_mut().filter(|idle| !idle.is_empty());
         let Some(slot) = idle.next().map(|idle| idle.remove(0)) else {
@@ -254,7 +253,7 @@ impl<'r> Engine<'r> {
         true
     }
 
-    /// Waits for the kernel's reports and acts on them; whether these were all there are.
+    /// Waits for epoll events and handles them. Returns true if no more are pending.
     fn poll(&mut self, events: &mut Vec<epoll::Event>) -> Result<bool, Errno> {
         events.clear();
         let now = self.shared.clock.now();
@@ -289,7 +288,7 @@ impl<'r> Engine<'r> {
         Ok(events.len() < events.capacity())
     }
 
-    /// Until when the loop may sleep.
+    /// Returns the end of the next sleep.
     fn awaited(&self, now: Instant) -> Instant {
         let deadlines = [&self.connecting, &self.replying, &self.closing];
         let earliest = deadlines.into_iter().filter_map(Fifo::next_due).min();
@@ -301,7 +300,7 @@ impl<'r> Engine<'r> {
         }
     }
 
-    /// Ends what has taken too long.
+    /// Ends exchanges and connections whose deadline has passed.
     fn expire(&mut self, now: Instant) {
         while let Some(slot) = self.connecting.pop_due(now) {
             self.fail(slot, Outcome::ConnectAborted, || {
@@ -326,7 +325,7 @@ impl<'r> Engine<'r> {
         }
     }
 
-    /// Ends an exchange that has no complete reply, and its connection.
+    /// Ends an exchange without a complete reply, and its connection.
     fn fail(&mut self, slot: u32, outcome: Outcome, reason: impl FnOnce() -> String) {
         self.connecting.remove(slot);
         self.replying.remove(slot);
@@ -338,7 +337,7 @@ impl<'r> Engine<'r> {
         self.abort(slot);
     }
 
-    /// Writes an end down and lets the client go on.
+    /// Records an end and lets the client continue.
     fn settle(&mut self, exchange: &Exchange, outcome: Outcome, done: Instant) {
         self.in_flight -= 1;
         self.tally.ended(&Ending {
@@ -370,7 +369,7 @@ impl<'r> Engine<'r> {
         exchange.due.at >= self.shared.window.0
     }
 
-    /// Notes how many bytes had gone each way when the measured time began, and when it ended.
+    /// Records the byte counts at the beginning and the end of the measured time.
     fn count_bytes(&mut self, now: Instant) {
         let (start, end) = self.shared.window;
         let bytes = [self.tally.bytes_sent, self.tally.bytes_received];
@@ -382,18 +381,18 @@ impl<'r> Engine<'r> {
         }
     }
 
-    /// Sends the notes of the last second, once a second.
+    /// Sends the records of the last second, once a second.
     fn report(&mut self, now: Instant) {
         if now >= self.next_tick {
             while self.next_tick <= now {
                 self.next_tick += TICK;
             }
-            // Whoever listens may have gone; the run's own notes are complete without.
+            // The receiver may be gone. The run's own records are complete without it.
             let _ = self.ticks.send(std::mem::take(&mut self.tally.tick));
         }
     }
 
-    /// Counts what is unfinished when the run is stopped.
+    /// Counts unfinished requests when the run is stopped.
     fn abandon(&mut self) {
         let now = self.shared.clock.now();
         let unfinished: Vec<Exchange> = self

@@ -9,10 +9,10 @@ use super::estimate;
 use super::goal::Goal;
 use super::search::{Effort, Made, Purpose};
 
-/// One rate tried.
+/// One trial at one rate.
 #[derive(Clone, Debug, Serialize)]
 pub struct Trial {
-    /// `recover`, `locate`, `measure` or `confirm`; only the last two are long enough to be evidence by themselves.
+    /// `recover`, `locate`, `measure` or `confirm`. Only the last two are long enough to be evidence by themselves.
     pub purpose: &'static str,
     /// Requests per second.
     pub rate: f64,
@@ -20,13 +20,13 @@ pub struct Trial {
     pub seconds: f64,
     /// Requests counted.
     pub requests: u64,
-    /// Those beyond the bound, the unanswered among them.
+    /// Requests beyond the bound, unanswered ones included.
     pub beyond: u64,
-    /// The objective's response time as a multiple of its bound; absent where it lies among the unanswered.
+    /// The objective's response time as a multiple of its bound. Absent if it lies among the unanswered.
     pub excess: Option<f64>,
-    /// Share of requests that did not end well.
+    /// Share of requests that did not end `ok`.
     pub errors: f64,
-    /// Whether the generator was too late for the trial to count.
+    /// True if the generator was too late for the trial to count.
     pub late: bool,
 }
 
@@ -72,53 +72,53 @@ impl fmt::Display for Trial {
     }
 }
 
-/// What ended the range of rates.
+/// The limit of the range of rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LimitedBy {
     /// The service.
     Service,
-    /// The generator: the service may be able to do more.
+    /// The generator. The service may be able to do more.
     Generator,
     /// The time given to the search.
     Time,
 }
 
-/// The capacity with what is known of its error.
+/// The capacity and its uncertainty.
 #[derive(Clone, Debug, Serialize)]
 pub struct Capacity {
     /// The objective as written.
     pub objective: String,
-    /// The highest rate at which it holds, requests per second; `null` where the trials do not give an interval.
+    /// The highest rate at which the objective holds, in requests per second. `null` if the trials give no interval.
     pub capacity_per_s: Option<f64>,
     /// Its 95 % interval.
     pub capacity_interval: Option<[f64; 2]>,
-    /// Whether half the interval is at most the precision asked for.
+    /// True if half the interval is at most the requested precision.
     pub precise: bool,
-    /// The precision asked for, as a share of the capacity.
+    /// The requested precision, as a share of the capacity.
     pub precision: f64,
     /// A lower bound of the capacity, 97.5 % sure.
     pub held_at_per_s: Option<f64>,
     /// An upper bound of the capacity, 97.5 % sure.
     pub failed_at_per_s: Option<f64>,
-    /// What ended the range of rates.
+    /// The limit of the range of rates.
     pub limited_by: LimitedBy,
-    /// Whether the trials, the confirming one among them, agree with one curve as far as chance allows; `null` where no
-    /// curve is fitted.
+    /// True if the trials, the confirming one included, agree with one curve as far as chance permits. `null` without a
+    /// fitted curve.
     pub consistent: Option<bool>,
-    /// Whether the confirming trial, by itself, is compatible with the objective's bound being met at its rate; `null`
-    /// without such a trial.
+    /// True if the confirming trial, by itself, is compatible with the bound being met at its rate. `null` without such
+    /// a trial.
     pub confirmed: Option<bool>,
-    /// Whether the service came back to its response times under light load before each trial.
+    /// True if the service returned to its response times under light load before each trial.
     pub recovered: bool,
-    /// Length of the search that would probably be precise enough, in seconds.
+    /// Estimated length in seconds of a search with the requested precision.
     pub seconds_needed: Option<f64>,
-    /// Every rate tried, in order.
+    /// All trials in order.
     pub trials: Vec<Trial>,
 }
 
-/// The answer that `trials` give; `limit` is the lowest rate that the generator could not send, and `recovered` whether the
-/// service came back to its response times under light load.
+/// Concludes an answer from `trials`. `limit` is the lowest rate that the generator could not send. `recovered` is true
+/// if the service returned to its response times under light load.
 pub(super) fn conclude(
     objective: String,
     goal: &Goal,
@@ -135,7 +135,7 @@ pub(super) fn conclude(
         false => estimate::reliable_fit(goal, trials),
     };
     if let Some(fit) = &fit {
-        // One curve cannot contradict itself: its ends replace what single trials seemed to show.
+        // One curve cannot contradict itself. Its ends replace the bounds from single trials.
         [held, failed] = fit.interval;
     }
     let (rate, interval) = match &fit {
@@ -177,14 +177,14 @@ pub(super) fn conclude(
     }
 }
 
-/// The estimate on the scale of rates. The likelihood is near enough to symmetrical in the logarithm of the rate; the mean
-/// of a log-normal variable exceeds its median by half its variance.
+/// The estimate on the scale of rates. The likelihood is nearly symmetrical in the logarithm of the rate; the mean of a
+/// log-normal variable exceeds its median by half its variance.
 fn unbiased(rate: f64, low: f64, high: f64) -> f64 {
     let deviation = (high / low).ln() / (2.0 * estimate::NORMAL);
     (rate * (-0.5 * deviation.powi(2)).exp()).clamp(low, high)
 }
 
-/// Whether the trial is compatible with the objective at its rate.
+/// True if the trial is compatible with the objective at its rate.
 fn is_met(goal: &Goal, made: &Made) -> bool {
     let evidence = &made.evidence;
     let dependence = &evidence.dependence;

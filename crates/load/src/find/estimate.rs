@@ -1,4 +1,4 @@
-//! What all trials of a search say together: a curve through those near the capacity, or bounds.
+//! The joint estimate from all trials of a search: a curve through those near the capacity, or bounds.
 
 use posthaste_stats::isotonic::{self, Tried};
 use posthaste_stats::{Anchor, Curve, Fit, Law, Observed};
@@ -9,45 +9,45 @@ use super::search::{Made, Purpose};
 
 /// Two-sided 95 % of a normal distribution.
 pub(super) const NORMAL: f64 = 1.96;
-/// Standard deviation of the logarithm of the slope about what the saturation gives (a factor of 1.2). The line
+/// Standard deviation of the logarithm of the slope about the value from the saturation (a factor of 1.2). The line
 /// through the saturation is exact for M/M/1 and holds within 10 % for M/D/1.
 const ANCHOR_SPREAD: f64 = 0.15;
 /// Trials beyond this rate, as a share of the saturation, have no stationary response time.
 const STATIONARY: f64 = 0.97;
 /// Trials that the fitted curve puts this far above the bound (in the logarithm of the share, or in multiples of the
-/// mean's bound) are left out: the curve is a straight line only near the bound. The curve decides, not what the
-/// trial gave, which would leave out bad luck and keep good luck.
+/// mean's bound) are omitted, because the curve is a straight line only near the bound. The curve decides, not the
+/// result of the trial: that would omit bad luck and keep good luck.
 const FAR: f64 = 2.5;
-/// Trials with a larger share beyond the bound are left out: there the curve's logarithm is not straight. A central
-/// quantile has trials with large shares on both sides of its bound, and to leave out the unlucky ones would bias it.
+/// Trials with a larger share beyond the bound are omitted, because the curve's logarithm is not straight there. A
+/// central quantile has trials with large shares on both sides of its bound. Omitting the unlucky ones would bias it.
 const SHARE: f64 = 0.7;
 const CENTRAL: f64 = 0.1;
-/// Dispersion assumed of errors, which come in clusters as well: a full queue refuses several in a row.
+/// Dispersion assumed for errors. They come in clusters too: a full queue refuses several in a row.
 const ERROR_DISPERSION: f64 = 5.0;
-/// The same in a trial that only locates: it is as short as one such cluster.
+/// The same for a locating trial, which is as short as one such cluster.
 const ERROR_DISPERSION_SHORT: f64 = 20.0;
-/// Dispersion assumed where the batches of no trial tell it.
+/// Dispersion assumed if no trial has enough batches to estimate it.
 const UNKNOWN_DISPERSION: f64 = 20.0;
-/// Dispersion of the requests beyond a bound, as a share of that of all response times: 0.95 for reflected Brownian motion
-/// at one in a hundred, whose times are exponential. It is lower where times vary less: this factor and power of their
-/// squared coefficient of variation make intervals cover for M/M/1 (1.0) and M/D/1 (0.55 at a load of 0.77) alike, and
-/// are not used beyond these limits.
+/// Dispersion of the requests beyond a bound, as a share of the dispersion of all response times: 0.95 for reflected
+/// Brownian motion at one in a hundred, with exponential times. It is lower if times vary less. With this factor and
+/// power of their squared coefficient of variation, intervals cover for M/M/1 (1.0) and for M/D/1 (0.55 at a load of
+/// 0.77). They are not used beyond these limits.
 const RARE_DISPERSION: f64 = 1.08;
 const RARE_POWER: f64 = 0.4;
 const RARE_VARIATION: (f64, f64) = (0.3, 1.5);
-/// Dispersions do not grow faster than this power of the rate.
+/// Dispersions grow no faster than this power of the rate.
 const STEEPEST_DISPERSION: f64 = 15.0;
-/// The share of replies missing at the end of a trial, and their number, from which on it fails, and from which on the
-/// server is taken as saturated: a queue short of its limit may grow by chance as well.
+/// Share and number of replies missing at the end of a trial. From `MISSING` on the trial fails, from `SATURATED` on
+/// the server counts as saturated. The values differ because a queue below its limit may also grow by chance.
 const MISSING: (f64, f64) = (0.1, 10.0);
 const SATURATED: (f64, f64) = (0.2, 15.0);
 
-/// Whether fewer replies came than requests became due, beyond what is always under way.
+/// True if fewer replies came than requests became due, beyond the number always under way.
 pub(super) fn falls_behind(made: &Made) -> bool {
     is_missing(made, MISSING)
 }
 
-/// Whether the rate at which replies came is the highest of the server.
+/// True if replies came at the server's maximum rate.
 pub(super) fn is_saturated(made: &Made) -> bool {
     is_missing(made, SATURATED)
 }
@@ -58,14 +58,14 @@ fn is_missing(made: &Made, (share, number): (f64, f64)) -> bool {
     due - came > (share * due).max(number)
 }
 
-/// Whether more requests failed than the objective tolerates, while the others were in time.
+/// True if more requests failed than the objective tolerates, while the others were in time.
 pub(super) fn sheds(goal: &Goal, evidence: &Evidence) -> bool {
     let answered_badly = evidence.failed - evidence.unanswered;
     evidence.errors() >= goal.tolerance && answered_badly > evidence.beyond
 }
 
-/// The rate at which replies come where more is sent than the server can do, and how many came; `None` where no trial
-/// showed it. A trial with unanswered requests does not: the server may have worked on them all the same.
+/// Reply rate of an overloaded server, and the number of replies. `None` if no trial showed it. A trial with unanswered
+/// requests does not, because the server may have worked on them.
 pub(super) fn saturation(trials: &[Made]) -> Option<(f64, f64)> {
     let shown = trials
         .iter()
@@ -75,10 +75,10 @@ pub(super) fn saturation(trials: &[Made]) -> Option<(f64, f64)> {
     Some((rate, rate * clearest.proposal.length.as_secs_f64()))
 }
 
-/// Farther than this factor from the nearest measuring trial, the curve is not relied on.
+/// Maximum distance, as a factor, between the curve's result and the nearest measuring trial.
 const REACH: f64 = 1.15;
 
-/// The curve, unless it crosses its bound where nothing was measured.
+/// Returns the fit, unless the curve crosses its bound where nothing was measured.
 pub(super) fn reliable_fit(goal: &Goal, trials: &[Made]) -> Option<Fit> {
     let measuring = trials
         .iter()
@@ -90,11 +90,11 @@ pub(super) fn reliable_fit(goal: &Goal, trials: &[Made]) -> Option<Fit> {
     fit(goal, trials).filter(|fit| (low / REACH..=high * REACH).contains(&fit.rate))
 }
 
-/// The curve through the measuring trials; `None` without any that could be used.
+/// Fits the curve through the measuring trials. `None` without usable trials.
 pub(super) fn fit(goal: &Goal, trials: &[Made]) -> Option<Fit> {
     let law = goal.law()?;
     let saturation = saturation(trials);
-    // The spare capacity errs twice as much as the saturation where it is half of it.
+    // The relative error of the spare capacity is twice that of the saturation at half load.
     let anchor = saturation.map(|(saturation, replies)| Anchor {
         saturation,
         spread: (ANCHOR_SPREAD.powi(2) + 2.0 / replies.max(1.0)).sqrt(),
@@ -102,7 +102,7 @@ pub(super) fn fit(goal: &Goal, trials: &[Made]) -> Option<Fit> {
     let saturation = saturation.map(|(saturation, _)| saturation);
     let mut points = observed(law, trials, saturation);
     let mut fit = Curve::new(&points, law, anchor).fit()?;
-    // Leaving out far trials moves the curve a little, so a few rounds.
+    // Omitting far trials moves the curve a little, so a few rounds are needed.
     for _ in 0..3 {
         let curve = Curve::new(&[], law, None);
         let is_near = |point: &Observed| {
@@ -122,7 +122,7 @@ pub(super) fn fit(goal: &Goal, trials: &[Made]) -> Option<Fit> {
     Some(fit)
 }
 
-/// The trials that a curve may be fitted to, with what each proves.
+/// Returns the trials that a curve may be fitted to, as observations.
 fn observed(law: Law, trials: &[Made], saturation: Option<f64>) -> Vec<Observed> {
     let used: Vec<&Made> = trials
         .iter()
@@ -153,7 +153,7 @@ fn observed(law: Law, trials: &[Made], saturation: Option<f64>) -> Vec<Observed>
     used.iter().zip(smooth).map(observe).collect()
 }
 
-/// The largest share beyond the bound with which a trial is used.
+/// Returns the largest share beyond the bound at which a trial is used.
 fn share_limit(allowed: f64) -> f64 {
     SHARE.max(if allowed > CENTRAL {
         1.0 - CENTRAL * (1.0 - allowed)
@@ -162,7 +162,8 @@ fn share_limit(allowed: f64) -> f64 {
     })
 }
 
-/// The dispersion of the requests beyond the bound as a share of that of all response times, by the variation of these.
+/// Dispersion of the requests beyond the bound as a share of the dispersion of all response times, derived from the
+/// variation of the response times.
 fn rare_dispersion(used: &[&Made]) -> f64 {
     let (mut variation, mut requests) = (0.0, 0.0);
     for made in used {
@@ -183,17 +184,17 @@ fn rare_dispersion(used: &[&Made]) -> f64 {
     RARE_DISPERSION * (variation / requests).clamp(least, most).powf(RARE_POWER)
 }
 
-/// The dispersion of each trial: of a share, the variance over that of independent requests; of a mean, the relative
-/// variance of a single request times that.
+/// Dispersion of each trial: for a share, the variance relative to that of independent requests; for a mean, the
+/// relative variance of a single request times that ratio.
 ///
 /// Two choices make intervals cover:
-/// - The dispersion of rare requests is taken from the sum of all response times, not from the few rare ones. For
+/// - The dispersion of rare requests is derived from the sum of all response times, not from the few rare ones. For
 ///   reflected Brownian motion, the limit of every single queue, both are equal to within a twentieth: the asymptotic
-///   variance of the time above a level of probability p is `p(1-p) t (1 - p ln(1/p)/(1-p))`, that of the mean is
-///   `t` times its variance, with one t, the relaxation time. Batches of 50 s hold thousands of response times, but
-///   perhaps five independent exceedances.
-/// - A power of the rate is fitted through the trials' dispersions: a trial that saw a rare long queue has a large
-///   share and a large dispersion, and its own dispersion would take away its weight for that.
+///   variance of the time above a level of probability p is `p(1-p) t (1 - p ln(1/p)/(1-p))`, that of the mean is `t`
+///   times its variance, with one t, the relaxation time. Batches of 50 s hold thousands of response times, but perhaps
+///   five independent exceedances.
+/// - A power of the rate is fitted through the trials' dispersions. A trial with a rare long queue has a large share
+///   and a large dispersion. Its own dispersion would reduce its weight for that reason.
 fn dispersions(law: Law, used: &[&Made]) -> Vec<f64> {
     let of = |made: &Made| match law {
         Law::Share { .. } => made.evidence.dependence.mean_dispersion,
@@ -276,7 +277,7 @@ pub(super) fn bounds(goal: &Goal, trials: &[Made]) -> [Option<f64>; 2] {
         .into_iter()
         .flatten()
         .reduce(f64::min);
-    // By errors alone a slow rate may hold, and by times alone one that sheds: neither holds.
+    // By errors alone a slow rate may hold, and by times alone a rate with shed requests. Neither counts as held.
     let held =
         lower(by_errors[0], by_time[0]).filter(|held| failed.is_none_or(|failed| *held < failed));
     [held, failed]

@@ -7,10 +7,10 @@ use super::goal::Goal;
 use crate::outcome::Outcome;
 use crate::run::Run;
 
-/// A failed trial whose sends were late by more than this share of its response times, both at the 99th percentile,
-/// says nothing about the server.
+/// A failed trial says nothing about the server if its sends were late by more than this share of its response times,
+/// both at the 99th percentile.
 const LATE: f64 = 0.25;
-/// Nor does one of whose requests this share was never sent.
+/// The same if at least this share of its requests was never sent.
 const UNSENT: f64 = 0.01;
 
 /// The result of one trial.
@@ -18,34 +18,34 @@ const UNSENT: f64 = 0.01;
 pub struct Evidence {
     /// Requests that became due in the measured time.
     pub requests: u64,
-    /// Those beyond the bound; one without a complete reply is beyond every bound.
+    /// Requests beyond the bound. A request without a complete reply is beyond every bound.
     pub beyond: u64,
-    /// Those without a complete reply.
+    /// Requests without a complete reply.
     pub unanswered: u64,
-    /// Those that did not end well, the unanswered among them.
+    /// Requests that did not end `ok`, unanswered ones included.
     pub failed: u64,
-    /// The objective's statistic as a multiple of its bound; infinite where it lies among the unanswered.
+    /// The objective's statistic as a multiple of its bound. Infinite if it lies among the unanswered.
     pub excess: f64,
-    /// Median response time in seconds; infinite where it lies among the unanswered.
+    /// Median response time in seconds. Infinite if it lies among the unanswered.
     pub median: f64,
-    /// Requests beyond the bound, and how far they depend on one another.
+    /// Requests beyond the bound, and their dependence on each other.
     pub dependence: Beyond,
     /// Replies per second of the measured time.
     pub throughput: f64,
-    /// Whether the generator sent too late, or too little, for the trial to count.
+    /// True if the generator sent too late, or too little, for the trial to count.
     pub late: bool,
-    /// Time that the trial took, settling and draining included.
+    /// Duration of the trial, settling and draining included.
     pub elapsed: Span,
 }
 
 impl Evidence {
-    /// The evidence of a run that took `elapsed`.
+    /// Evidence of a run that took `elapsed`.
     pub(crate) fn of_run(goal: &Goal, run: &Run, elapsed: Span) -> Self {
         let unanswered = run.response.distribution().censored();
         let errors = run.outcomes.failed().saturating_sub(unanswered);
         let replies = run.response.histogram();
         let slowest = replies.quantile(0.99).as_secs_f64();
-        // Without a complete reply there is no time to compare with, and the server is to blame.
+        // Without a complete reply there is no time to compare with, and the server is the cause.
         let is_behind = run.lateness.quantile(0.99).as_secs_f64() > LATE * slowest;
         let unsent = [
             Outcome::Dropped,
@@ -64,7 +64,7 @@ impl Evidence {
         }
     }
 
-    /// The evidence of response times; of the complete replies among them, `errors` did not end well.
+    /// Evidence of response times. Of the complete replies among them, `errors` did not end `ok`.
     pub fn new(goal: &Goal, times: &Recorder, errors: u64) -> Self {
         let all = times.distribution();
         let seconds = |time: Time| time.known().map_or(f64::INFINITY, Span::as_secs_f64);
@@ -85,7 +85,7 @@ impl Evidence {
         }
     }
 
-    /// The share of requests that did not end well.
+    /// The share of requests that did not end `ok`.
     pub fn errors(&self) -> f64 {
         self.failed as f64 / self.requests.max(1) as f64
     }

@@ -1,4 +1,4 @@
-//! The objective as the search sees it.
+//! The objective in the form that the search uses.
 
 use posthaste_stats::Law;
 use posthaste_units::Span;
@@ -6,7 +6,7 @@ use posthaste_units::Span;
 /// An upper bound on a statistic of the response time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
-    /// The share of requests that must lie within the bound, 1 for all of them; `None` for the mean.
+    /// The share of requests that must lie within the bound; 1 for all of them, `None` for the mean.
     pub quantile: Option<f64>,
     /// The bound.
     pub bound: Span,
@@ -15,7 +15,8 @@ pub struct Goal {
 }
 
 impl Goal {
-    /// The form of the response curve; `None` where no request at all may exceed the bound, which no curve describes.
+    /// The form of the response curve. `None` if no request at all may exceed the bound, because no curve describes
+    /// that.
     pub fn law(&self) -> Option<Law> {
         match self.quantile {
             None => Some(Law::Mean),
@@ -26,7 +27,7 @@ impl Goal {
         }
     }
 
-    /// The share of requests that may lie beyond the bound; for a mean, the share that may fail.
+    /// The share of requests that may lie beyond the bound. For a mean, the share that may fail.
     pub fn allowed(&self) -> f64 {
         self.quantile.map_or(self.tolerance, |share| 1.0 - share)
     }

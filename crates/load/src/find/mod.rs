@@ -1,25 +1,25 @@
 //! `--find 'p99<200ms'`: the highest rate at which an objective still holds.
 //!
-//! [`Search`] is pure: it proposes trials and takes their evidence. [`find`] makes them with real requests, and
+//! [`Search`] is pure: it proposes trials and receives their evidence. [`find`] makes the trials with real requests,
 //! [`Simulated`] against a simulated queue, for tests and studies.
 //!
 //! # Method
 //!
 //! 1. **Recover.** Light load until the median response time no longer falls (at the start), or is back at twice its
 //!    lowest (after a trial with unanswered requests). Ends after a fifth of the time at the latest.
-//! 2. **Locate.** The rate doubles until the server is saturated, then the bracket is narrowed. These trials are short:
-//!    they say where to measure and nothing else, except for the rate at which a saturated server replies.
+//! 2. **Locate.** The rate doubles until the server is saturated, then the bracket is narrowed. These trials are short.
+//!    They show only the range to measure in, and the rate at which a saturated server replies.
 //! 3. **Measure.** Trials above and below the estimate, each after its transient, as long as the percentile needs.
-//! 4. **Confirm.** A long trial at the estimate; it joins the others.
+//! 4. **Confirm.** A long trial at the estimate, as a further measurement.
 //!
-//! The evidence of a trial is how many of its requests exceeded the bound. The logarithm of that share is taken as
-//! linear in the rate (exact for every quantile of M/M/1; close for M/D/1) and fitted by quasi-likelihood (McCullagh and
-//! Nelder, Generalized Linear Models, chapter 9): each trial counts as so many independent requests as its dispersion
-//! says. For a mean, its inverse is linear and its law gamma. Firth's penalty (Biometrika 80, 1993) removes the bias of
-//! few exceedances. The slope is expected within a factor of about 1.5 of the line to a share of 1 at saturation. The
-//! interval is that of the profile likelihood of the crossing, widened where trials differ by more than chance. Where
-//! errors, not times, are what fails, or where the generator is the limit, there is no curve; then the bounds are
-//! isotonic ([`posthaste_stats::isotonic`]).
+//! The evidence of a trial is the number of its requests that exceeded the bound. The logarithm of that share is
+//! assumed linear in the rate (exact for every quantile of M/M/1; close for M/D/1) and fitted by quasi-likelihood
+//! (McCullagh and Nelder, Generalized Linear Models, chapter 9): a trial counts as the number of independent requests
+//! that follows from its dispersion. For a mean, its inverse is linear and its law gamma. Firth's penalty (Biometrika
+//! 80, 1993) removes the bias of few exceedances. The slope is expected within a factor of about 1.5 of the line to a
+//! share of 1 at saturation. The interval is that of the profile likelihood of the crossing, widened if trials differ
+//! by more than chance. If errors, not times, make the objective fail, or if the generator is the limit, there is no
+//! curve. The bounds are then isotonic ([`posthaste_stats::isotonic`]).
 
 mod answer;
 mod estimate;
@@ -61,7 +61,7 @@ pub enum FindError {
         objective: String,
         /// The lowest rate tried.
         rate: Rate,
-        /// What was measured there.
+        /// The result of the measurement there.
         found: String,
     },
     /// Stopped by the user.
@@ -69,10 +69,10 @@ pub enum FindError {
     Stopped,
 }
 
-/// A reply later than this many times the bound has failed: no need to wait for it.
+/// Multiple of the bound after which a reply counts as failed and is no longer waited for.
 const HOPELESS: f64 = 20.0;
 
-/// Searches the capacity of what `plan` requests, for `objective`. `told` hears of every trial.
+/// Searches the capacity of the requests of `plan` for `objective`. Calls `told` after every trial.
 pub fn find(
     plan: &Plan,
     objective: &Assertion,
@@ -88,7 +88,7 @@ pub fn find(
     while let Some(proposal) = search.propose() {
         made += 1;
         let plan = trial_plan(plan, objective, &proposal, made);
-        // A few requests may not become due at all at a low rate: that is a trial without evidence.
+        // At a low rate it may happen that no request becomes due. That is a trial without evidence.
         let begun = WallInstant::now();
         let run = run(&plan, stop, &mut ())?;
         if stop.load(Ordering::Relaxed) {
@@ -116,7 +116,7 @@ pub fn find(
     Ok(search.answer(objective.to_string()))
 }
 
-/// The plan of one trial.
+/// Returns the plan of one trial.
 fn trial_plan(plan: &Plan, objective: &Assertion, proposal: &Proposal, number: usize) -> Plan {
     let arrivals = match &plan.pace {
         Pace::Open { arrivals, .. } => arrivals.clone(),

@@ -1,6 +1,6 @@
-//! The search as a state machine: it proposes a trial, takes its evidence, and in the end gives an answer.
+//! The search as a state machine: it proposes a trial, receives its evidence, and finally gives an answer.
 //!
-//! No clock, no socket, no thread: the time that trials take comes with their evidence.
+//! It has no clock, socket or thread. The duration of a trial is part of its evidence.
 
 use posthaste_units::{Rate, Span};
 
@@ -9,14 +9,14 @@ use super::estimate::{falls_behind, fit, is_saturated, saturation, sheds};
 use super::evidence::Evidence;
 use super::goal::Goal;
 
-/// How much time a search takes, and how exact it should be.
+/// Time and precision of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// The first rate, and the rate of the light load that shows whether the service has recovered.
+    /// The first rate, and the rate of the light load that shows recovery of the service.
     pub start: Rate,
     /// Time for the whole search.
     pub budget: Span,
-    /// Half the width of the interval asked for, as a share of the capacity.
+    /// Half the width of the requested interval, as a share of the capacity.
     pub precision: f64,
 }
 
@@ -33,20 +33,20 @@ impl Default for Effort {
 /// The reason for a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Light load, to see whether the service answers as it does when idle.
+    /// Light load, to check that the service answers as when idle.
     Recover,
-    /// To find out roughly where the capacity is; too short to show that a rate holds.
+    /// A rough search for the capacity. Too short to show that a rate holds.
     Locate,
-    /// To measure the response curve around the capacity.
+    /// Measurement of the response curve near the capacity.
     Measure,
-    /// To confirm the answer at its own rate.
+    /// Confirmation of the answer at its own rate.
     Confirm,
 }
 
 /// A trial to be made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Proposal {
-    /// The reason for it.
+    /// Its reason.
     pub purpose: Purpose,
     /// Requests per second.
     pub rate: f64,
@@ -56,57 +56,57 @@ pub struct Proposal {
     pub length: Span,
 }
 
-/// A trial that was made.
+/// A completed trial.
 #[derive(Clone, Debug)]
 pub struct Made {
-    /// What was proposed.
+    /// The proposal.
     pub proposal: Proposal,
-    /// What came of it.
+    /// Its evidence.
     pub evidence: Evidence,
 }
 
-/// Requests of a light load.
+/// Requests in a trial of light load.
 const LIGHT: f64 = 10.0;
-/// The service has recovered when the median of a light load is at most so many times the lowest seen; at the start,
-/// when it is no longer below this share of the one before, as it is while a backlog drains.
+/// Limits of recovery. The service has recovered if the median of a light load is at most `RECOVERED` times the lowest
+/// so far. At the start: if it is not below `DRAINING` times the previous one, as it is while a backlog drains.
 const RECOVERED: f64 = 2.0;
 const DRAINING: f64 = 0.7;
-/// Share of the budget that is spent on waiting for that.
+/// Share of the budget spent on waiting for recovery.
 const PATIENCE: f64 = 0.2;
-/// A trial of the doubling has so many requests, within these limits of its length in seconds, and lasts at least so
-/// many bounds: at twice its capacity a server needs two bounds until a request exceeds one, and nearer to it more.
+/// Size of a doubling trial: requests, and limits of its length in seconds. It lasts at least `DOUBLING_BOUNDS` bounds:
+/// at twice its capacity a server needs two bounds until a request exceeds one, and more near the capacity.
 const DOUBLING: (f64, f64, f64) = (40.0, 0.25, 1.0);
 const DOUBLING_BOUNDS: f64 = 8.0;
-/// Beyond the first failure it lasts so many bounds: long enough to see the rate at which a saturated server replies,
-/// and too short for a backlog that makes clients give up.
+/// Length in bounds of doubling trials after the first failure: long enough to see the reply rate of a saturated
+/// server, too short for a backlog that makes clients give up.
 const SATURATING_BOUNDS: f64 = 10.0;
-/// The doubling goes on beyond the first failure until the server is saturated, so often at most.
+/// Maximum number of doublings after the first failure, until the server is saturated.
 const BEYOND: usize = 2;
-/// So often is the bracket narrowed, each time with this share of the budget, until it is this narrow.
+/// Maximum number of trials that narrow the bracket, and the share of the budget for each.
 const NARROWINGS: usize = 4;
 const NARROWING: f64 = 0.03;
-/// The bracket begins so many times below the first rate that failed: the doubling's trials are too short for the rate
-/// below it to count.
+/// The bracket begins at the first failed rate divided by `BRACKET`, because doubling trials are too short for the rate
+/// below it to count. It is narrow enough at a ratio of `NARROW` between its ends.
 const BRACKET: f64 = 4.0;
 const NARROW: f64 = 1.15;
-/// A trial settles for so many bounds, at most this share of its time. A queue whose 99th percentile is at the bound
-/// b has a relaxation time of 4 b / ln 100 / (1 - utilisation), by reflected Brownian motion: 20 bounds are 4 of them at
-/// a utilisation of 0.8.
+/// A trial settles for this many bounds, at most this share of its time. A queue whose 99th percentile is at the bound
+/// b has a relaxation time of 4 b / ln 100 / (1 - utilisation), by reflected Brownian motion: 20 bounds are 4 of them
+/// at a utilisation of 0.8.
 const SETTLE: f64 = 20.0;
 const SETTLE_SHARE: f64 = 0.25;
-/// A measuring trial expects so many requests on the rarer side of its quantile, where time allows.
+/// Requests that a measuring trial expects on the rarer side of its quantile, if time permits.
 const RARE: f64 = 30.0;
-/// Within these numbers of measuring trials.
+/// Minimum and maximum number of measuring trials.
 const MEASURING: (f64, f64) = (5.0, 8.0);
-/// Measuring trials are so far above and below the bound, in the logarithm of the share: the curve's slope needs a
-/// distance, and its straight line does not reach far. A mean takes a third of them.
+/// Distance of measuring trials above and below the bound, in the logarithm of the share. The curve's slope needs a
+/// distance, and the curve is straight only near the bound. A mean uses a third of it.
 const ABOVE: f64 = 1.0;
 const BELOW: f64 = 1.2;
-/// The share of the time left that the confirmation takes.
+/// Share of the remaining time for the confirmation.
 const CONFIRMING: f64 = 0.25;
-/// Trials shorter than this share of the budget are not made any more.
+/// Trials shorter than this share of the budget are not made.
 const SHORTEST: f64 = 0.01;
-/// So often is a rate given to a generator that is late before it counts as its limit.
+/// Number of late trials at a rate after which the rate counts as the generator's limit.
 const LATE_ATTEMPTS: usize = 2;
 
 #[derive(Clone, Copy, Debug)]
@@ -126,10 +126,10 @@ enum Phase {
     Done,
 }
 
-/// A search under way.
+/// A search in progress.
 ///
-/// Call [`Search::propose`], make that trial, hand its evidence to [`Search::take`], and so on until there is no proposal;
-/// then [`Search::answer`].
+/// Call [`Search::propose`], make that trial, pass its evidence to [`Search::take`], and repeat until there is no
+/// proposal. Then call [`Search::answer`].
 #[derive(Debug)]
 pub struct Search {
     goal: Goal,
@@ -137,7 +137,7 @@ pub struct Search {
     phase: Phase,
     trials: Vec<Made>,
     spent: f64,
-    /// The rate around which trials are made, between a rate that seemed to hold and one that failed.
+    /// Rate around which trials are made, between a rate that seemed to hold and one that failed.
     centre: f64,
     bracket: [f64; 2],
     measured: usize,
@@ -154,7 +154,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// A search for the highest rate at which `goal` holds.
+    /// Creates a search for the highest rate at which `goal` holds.
     pub fn new(goal: Goal, effort: Effort) -> Self {
         let rate = effort.start.as_per_second();
         Self {
@@ -181,7 +181,7 @@ impl Search {
         }
     }
 
-    /// The next trial; `None` when the search is over.
+    /// Returns the next trial. `None` when the search is over.
     pub fn propose(&mut self) -> Option<Proposal> {
         let budget = self.effort.budget.as_secs_f64();
         if self.left() < SHORTEST * budget {
@@ -225,7 +225,7 @@ impl Search {
         }
     }
 
-    /// Takes what came of a trial.
+    /// Applies the evidence of a trial.
     pub fn take(&mut self, proposal: Proposal, evidence: Evidence) {
         self.spent += evidence.elapsed.as_secs_f64();
         let made = Made { proposal, evidence };
@@ -233,7 +233,7 @@ impl Search {
             self.take_light(made);
             return;
         }
-        // A server that works on what its clients have given up is not idle yet.
+        // A server that still works on requests given up by clients is not idle yet.
         self.recovering = made.evidence.unanswered > 0 && self.floor.is_finite();
         let fails = self.fails(&made);
         let late = made.evidence.late && fails;
@@ -285,7 +285,7 @@ impl Search {
         }
     }
 
-    /// The answer that the trials give so far.
+    /// Returns the answer from the trials so far.
     pub fn answer(&self, objective: String) -> Capacity {
         answer::conclude(
             objective,
@@ -296,12 +296,12 @@ impl Search {
         )
     }
 
-    /// The trial that failed at the lowest rate, where one did: there is no capacity to be found.
+    /// Returns the trial that failed at the lowest rate, if one did. There is then no capacity to find.
     pub fn hopeless(&self) -> Option<&Made> {
         self.trials.last().filter(|_| self.hopeless)
     }
 
-    /// Whether the service did not come back to its response times under light load within the time set for it.
+    /// True if the service did not return to its response times under light load in the time limit.
     pub fn is_unrecovered(&self) -> bool {
         self.waited >= PATIENCE * self.effort.budget.as_secs_f64()
     }
@@ -328,7 +328,7 @@ impl Search {
         self.trials.push(made);
     }
 
-    /// Reacts to a trial that the generator spoilt: again, or somewhere lower.
+    /// Handles a trial spoilt by the generator: repeats it, or continues at a lower rate.
     fn take_late(&mut self, rate: f64) {
         self.late += 1;
         if self.late < LATE_ATTEMPTS {
@@ -361,7 +361,7 @@ impl Search {
         if left > 0 && high / low > NARROW {
             return Phase::Narrow { low, high, left };
         }
-        // Where the generator ends the search there is no curve to measure, only a rate to show.
+        // If the generator ends the search, there is no curve to measure, only a rate to show.
         match self.limit.is_some_and(|limit| high >= limit) {
             true => {
                 self.centre = low;
@@ -371,8 +371,8 @@ impl Search {
         }
     }
 
-    /// The bracket after a measuring trial. It overrules the short trials that made the bracket: where a rate holds that
-    /// seemed to fail, the next rate above that failed is the new end, and the other way round.
+    /// Returns the bracket after a measuring trial. The trial overrules the short trials that made the bracket. If a
+    /// rate holds that seemed to fail, the next failed rate above it is the new end, and the other way round.
     fn bracket_after(&self, rate: f64, over: bool) -> [f64; 2] {
         let [low, high] = self.bracket;
         let located = self
@@ -402,7 +402,7 @@ impl Search {
         }
     }
 
-    /// Divides the time left into measuring trials and the confirmation.
+    /// Divides the remaining time into measuring trials and the confirmation.
     fn share_out(&mut self) {
         let time = self.left() * (1.0 - CONFIRMING);
         let allowed = self.goal.allowed();
@@ -418,9 +418,9 @@ impl Search {
         proposal(purpose, rate, settle, time - settle)
     }
 
-    /// A rate of the bracket near which the objective's statistic may reach its bound.
+    /// Returns a rate in the bracket near which the objective's statistic may reach its bound.
     ///
-    /// The inverse of a queue's response time falls in a straight line with the rate: good enough to look there.
+    /// The inverse of a queue's response time falls linearly with the rate, which is accurate enough here.
     fn between(&self, low: f64, high: f64) -> f64 {
         let spare = |rate: f64| {
             let mut made = self.trials.iter().rev();
@@ -435,13 +435,13 @@ impl Search {
         low * (high / low).powf(share.clamp(0.25, 0.75))
     }
 
-    /// Whether the server, not the number of slow replies, is what fails: errors come before long times.
+    /// True if the errors of the server, not slow replies, miss the objective: errors come before long times.
     fn is_shedding(&self) -> bool {
         let mut made = self.trials.iter();
         made.any(|made| sheds(&self.goal, &made.evidence) && made.evidence.excess < 1.0)
     }
 
-    /// The capacity as far as it is known.
+    /// Returns the present estimate of the capacity.
     fn estimate(&self) -> f64 {
         let [low, high] = self.bracket;
         if self.is_shedding() || self.goal.law().is_none() || self.limit.is_some() {
@@ -453,11 +453,11 @@ impl Search {
             .clamp(0.7 * low, 1.1 * high.max(low))
     }
 
-    /// The next rate to measure at.
+    /// Returns the next rate for a measurement.
     fn around(&self) -> f64 {
         let [low, high] = self.bracket;
         if self.is_shedding() || self.goal.law().is_none() {
-            // Every other trial repeats the end that a short trial said to fail.
+            // Every other trial repeats the end at which a short trial failed.
             return match self.measured % 2 {
                 0 if high.is_finite() => high,
                 _ => (low * high).sqrt(),
@@ -490,15 +490,15 @@ impl Search {
         let rate = (rate + scale * offset / slope).clamp(0.8 * rate, 1.25 * rate);
         let top = saturation.map_or(1.1 * self.centre.max(high), |saturation| 0.96 * saturation);
         let top = top.min(1.4 * self.centre);
-        // A saturation far below the bracket wins over the bracket: that was found by short trials.
+        // A saturation far below the bracket overrules the bracket, which was found by short trials.
         rate.max(0.7 * self.centre).min(top)
     }
 
-    /// Whether a trial fails beyond the scatter of a short one.
+    /// True if a trial fails beyond the scatter of a short trial.
     fn fails(&self, made: &Made) -> bool {
         let evidence = &made.evidence;
         let count = evidence.requests.max(1) as f64;
-        // The scatter of dependent requests, five for one.
+        // Scatter of dependent requests: five count as one.
         let beyond = |share: f64, allowed: f64| {
             share > allowed + 2.0 * (5.0 * allowed * (1.0 - allowed) / count).sqrt()
         };

@@ -1,6 +1,6 @@
 //! A simulated service in virtual time: one server, first come first served, with a known law.
 //!
-//! The truth about it is known ([`posthaste_stats::theory`]), so studies and tests can hold the search to it.
+//! The true capacity is known ([`posthaste_stats::theory`]), so studies and tests can compare the search with it.
 
 use posthaste_stats::Recorder;
 use posthaste_units::{Seed, Span, Stream};
@@ -15,9 +15,9 @@ use super::search::Proposal;
 pub enum Service {
     /// Exponential times.
     Exponential,
-    /// Always the same.
+    /// A constant time.
     Constant,
-    /// Always the same, at any number of requests at once.
+    /// A constant time, for any number of requests at once.
     Unlimited,
 }
 
@@ -25,9 +25,9 @@ pub enum Service {
 pub struct Simulated {
     service: Service,
     mean: f64,
-    /// Work left to the server, in seconds.
+    /// Remaining work of the server, in seconds.
     backlog: f64,
-    /// Requests that find so many in the system are refused at once.
+    /// Requests that find this many in the system are refused at once.
     room: Option<usize>,
     /// The highest rate of the generator.
     limit: f64,
@@ -51,7 +51,7 @@ impl Simulated {
         }
     }
 
-    /// The same, with this much work already queued.
+    /// Adds a backlog: work that is already queued.
     pub fn with_backlog(self, backlog: Span) -> Self {
         Self {
             backlog: backlog.as_secs_f64(),
@@ -59,7 +59,7 @@ impl Simulated {
         }
     }
 
-    /// The same, which refuses whoever finds `room` requests in the system.
+    /// Adds a limit: a request that finds `room` requests in the system is refused.
     pub fn with_room(self, room: usize) -> Self {
         Self {
             room: Some(room),
@@ -67,12 +67,12 @@ impl Simulated {
         }
     }
 
-    /// The same, loaded by a generator that sends at most `limit` requests per second.
+    /// Adds a generator that sends at most `limit` requests per second.
     pub fn with_generator_limit(self, limit: f64) -> Self {
         Self { limit, ..self }
     }
 
-    /// The same, whose clients give up after `timeout`; the server works on.
+    /// Adds clients that give up after `timeout`. The server still does their work.
     pub fn with_timeout(self, timeout: Span) -> Self {
         Self {
             timeout: timeout.as_secs_f64(),
@@ -80,7 +80,7 @@ impl Simulated {
         }
     }
 
-    /// Carries out one trial.
+    /// Runs one trial.
     pub fn trial(&mut self, proposal: &Proposal, goal: &Goal) -> Evidence {
         let settle = proposal.settle.as_secs_f64();
         let end = settle + proposal.length.as_secs_f64();
@@ -139,7 +139,7 @@ impl Simulated {
             ..Evidence::new(goal, &times, errors)
         };
         if evidence.late {
-            // What is due waits for the generator: the response times are its own.
+            // Requests wait for the generator, so response times include its delay.
             evidence.beyond = evidence.requests;
             evidence.excess = f64::INFINITY;
         }

@@ -46,7 +46,7 @@ fn truth(service: Service, mean: Span) -> f64 {
     low / mean.as_secs_f64()
 }
 
-/// Searches with so many seeds: bias and coverage within three standard errors of their bars.
+/// Searches with `seeds` seeds. Bias and coverage must lie within three standard errors of their limits.
 fn agrees_with_theory(service: Service, mean: Span, seeds: u64) {
     let goal = p99(mean * 10);
     let truth = truth(service, mean);
@@ -197,8 +197,8 @@ fn a_service_that_does_not_recover_is_not_waited_for_without_end() {
 
 #[test]
 fn a_service_that_sheds_is_bounded_by_its_errors() {
-    // Room for five: one in a hundred is refused where load^5 (1 - load) / (1 - load^6) is 0.01, at 0.43 of 200/s,
-    // where p99 of the others is far below the bound.
+    // Limit of five: one in a hundred is refused where load^5 (1 - load) / (1 - load^6) is 0.01, at 0.43 of 200/s.
+    // There p99 of the others is far below the bound.
     let goal = p99(SERVICE * 20);
     let server = Simulated::new(Service::Exponential, SERVICE, Seed(4)).with_room(5);
     let (answer, _) = search(server, goal);

@@ -1,25 +1,25 @@
-//! The few header fields of a reply that say how to read it, and what its content is.
+//! Header fields of a reply that decide its framing and its content.
 
 use posthaste_wsqos::Coding;
 
 use super::Violation;
 
-/// A quote or a present offer that is longer is not kept.
+/// Maximum length of a kept quote or present offer, in bytes.
 const LIMIT: usize = 1024;
 
-/// How the content of a reply is coded (RFC 9110, section 8.4).
+/// The content coding of a reply (RFC 9110, section 8.4).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Content {
-    /// As it is.
+    /// No coding.
     #[default]
     Plain,
-    /// By one coding.
+    /// One known coding.
     Coded(Coding),
-    /// By several, or by one that is not known here; as it was written.
+    /// Several codings, or an unknown one, as written.
     Unknown(String),
 }
 
-/// The header fields that decide how a reply goes on.
+/// Header fields that decide the rest of the reply.
 #[derive(Default)]
 pub(super) struct Fields {
     pub(super) keep_alive: bool,
@@ -42,7 +42,7 @@ impl Fields {
             ..Self::default()
         };
         for header in headers {
-            // Names of other lengths cannot matter: most headers cost one comparison.
+            // Other lengths cannot match, so most headers cost one comparison.
             match header.name.len() {
                 5 if header.name.eq_ignore_ascii_case("quote") => {
                     fields.quote = Some(within_limit(header.value));
@@ -77,7 +77,7 @@ impl Fields {
         Ok(fields)
     }
 
-    /// `close` wins over `keep-alive`, in whichever field or order (RFC 9112, 9.3).
+    /// `close` overrides `keep-alive` in any field and order (RFC 9112, section 9.3).
     fn connection(&mut self, value: &[u8]) {
         for option in value.split(|byte| *byte == b',') {
             let option = option.trim_ascii();

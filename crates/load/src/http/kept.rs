@@ -1,4 +1,4 @@
-//! The kept part of a reply's body, and the memory that all coded bodies of a run may take together.
+//! The kept part of a reply's body, and the memory shared by all coded bodies of a run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -8,12 +8,12 @@ use super::Violation;
 /// Memory for coded bodies of a run until they are decoded.
 pub(super) const CODED_BUDGET: usize = 64 << 20;
 
-/// A body is kept in pieces of this size, so that what one gives back another can take as it is. The first begins small
-/// and is doubled: most bodies are short.
+/// Size of the pieces of a body, so that one body can reuse the memory of another. The first piece begins small and is
+/// doubled, because most bodies are short.
 pub(super) const PIECE: usize = 16 << 10;
 const SMALLEST: usize = 1 << 10;
 
-/// Memory that is not in use, of a run.
+/// Unused memory of a run for coded bodies.
 #[derive(Debug)]
 pub(crate) struct Budget(AtomicUsize);
 
@@ -24,8 +24,8 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Takes `bytes` for a body that has `held` already. It is refused where it would have more than what is left: a long
-    /// one leaves room for those that are shorter.
+    /// Takes `bytes` for a body that has `held` already. Refuses if the body would then have more than the remaining
+    /// memory, so that a long body leaves memory for shorter ones.
     fn take(&self, bytes: usize, held: usize) -> bool {
         let taken = |left: usize| (held + bytes <= left).then(|| left - bytes);
         self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()
@@ -36,19 +36,19 @@ impl Budget {
     }
 }
 
-/// The beginning of a body, or all of it.
+/// A body, or its beginning.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     pieces: Vec<Vec<u8>>,
     length: usize,
-    /// For coded bodies, where they are kept.
+    /// Memory for coded bodies, if they are kept.
     budget: Option<Arc<Budget>>,
-    /// Taken from the budget.
+    /// Bytes taken from the budget.
     charged: usize,
 }
 
 impl Kept {
-    /// Coded bodies take their memory from `budget`.
+    /// Takes the memory of coded bodies from `budget`.
     pub(super) fn within(budget: Arc<Budget>) -> Self {
         Self {
             pieces: Vec::new(),
@@ -58,7 +58,7 @@ impl Kept {
         }
     }
 
-    /// True where coded bodies are kept whole.
+    /// True if coded bodies are kept whole.
     pub(super) const fn keeps_coded(&self) -> bool {
         self.budget.is_some()
     }
@@ -68,14 +68,14 @@ impl Kept {
         self.pieces.iter().map(Vec::as_slice)
     }
 
-    /// Keeps `bytes` as far as all that is kept is no more than `limit`.
+    /// Keeps `bytes` up to a total of `limit`.
     pub(super) fn add_up_to(&mut self, limit: usize, bytes: &[u8]) {
         let bytes = &bytes[..bytes.len().min(limit.saturating_sub(self.length))];
-        // Without a limit of memory nothing is refused.
+        // Without a memory limit nothing is refused.
         let _ = self.add(bytes, |_, _| true);
     }
 
-    /// Keeps `bytes` of a coded body, if the budget has room for them; else nothing of it.
+    /// Keeps `bytes` of a coded body if the budget permits. Otherwise keeps nothing of them.
     pub(super) fn add_coded(&mut self, bytes: &[u8]) -> Result<(), Violation> {
         let budget = self.budget.clone();
         let take = |bytes, held| {
@@ -118,7 +118,7 @@ impl Kept {
         Ok(())
     }
 
-    /// Keeps nothing, and holds no memory.
+    /// Discards everything and releases the memory.
     pub(super) fn clear(&mut self) {
         self.pieces = Vec::new();
         self.length = 0;

@@ -1,11 +1,11 @@
-//! Reasons for which a reply is given up.
+//! Reasons to give up a reply.
 
 use thiserror::Error;
 
 use super::kept::CODED_BUDGET;
 use super::{FIELDS_LIMIT, HEAD_LIMIT};
 
-/// A reply that is wrong, or that cannot be kept.
+/// A reply that is invalid or cannot be kept.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
     /// Not an HTTP/1 head.
@@ -14,7 +14,7 @@ pub enum Violation {
     /// A head beyond the limits.
     #[error("endless head: more than {HEAD_LIMIT} bytes or {FIELDS_LIMIT} fields")]
     HeadTooLong,
-    /// Lengths that contradict one another, or are no numbers.
+    /// Lengths that contradict each other, or are no numbers.
     #[error("contradictory or invalid body length")]
     Length,
     /// A transfer coding other than chunked.
@@ -23,16 +23,16 @@ pub enum Violation {
     /// Broken chunked framing.
     #[error("broken chunked body: {0}")]
     Chunked(&'static str),
-    /// A switch of protocols nobody asked for.
+    /// An unrequested switch of protocols.
     #[error("switch of protocols that was not asked for")]
     Switch,
     /// The connection ended inside a reply.
     #[error("body shorter than announced")]
     Short,
-    /// Bytes behind the end of a reply.
+    /// Bytes after the end of a reply.
     #[error("body longer than announced, or a reply nobody asked for")]
     Surplus,
-    /// No memory for a coded body; the server is not to blame.
+    /// No memory for a coded body. The server is not the cause.
     #[error("no memory left for the coded reply: all have {CODED_BUDGET} bytes, one at most half")]
     Memory,
 }

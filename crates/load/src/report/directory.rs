@@ -1,10 +1,10 @@
-//! `--out DIR`: the run's records on disk, second by second while it runs.
+//! `--out DIR`: the run's records on disk, written every second during the run.
 //!
 //! | file | content |
 //! |---|---|
-//! | `seconds.csv` | one row a second: what became due, how requests ended, percentiles of those that ended (`inf`: no reply), lateness |
+//! | `seconds.csv` | one row per second: requests due, outcomes, percentiles (`inf`: no reply), lateness |
 //! | `report.json` | the report as `--json` prints it |
-//! | `times.hlog` | HdrHistogram log: the whole run's times by tag, of complete replies and of good ones |
+//! | `times.hlog` | HdrHistogram log: times of the whole run by tag, of complete replies and of good ones |
 //! | `index.html` | the report as a page |
 //! | `metrics.prom` | the report as Prometheus text |
 
@@ -26,9 +26,9 @@ use crate::tally::Tick;
 /// Files written at the end of a run.
 const ENDS: [&str; 4] = [REPORT, PAGE, METRICS, TIMES];
 
-/// The seconds of a run that has not begun.
+/// File of seconds before the run begins.
 const NEW: &str = "seconds.csv.new";
-/// What a file is called until all of it is written.
+/// Name of a file until it is completely written.
 const UNFINISHED: &str = "unfinished";
 
 const SECONDS: &str = "seconds.csv";
@@ -37,17 +37,17 @@ const PAGE: &str = "index.html";
 const METRICS: &str = "metrics.prom";
 const TIMES: &str = "times.hlog";
 
-/// Why records could not be written or read.
+/// Failure to write or read records.
 #[derive(Debug, Error)]
 #[error("{}: {reason}", path.display())]
 pub struct DirectoryError {
     /// The file or folder.
     pub path: PathBuf,
-    /// What the system or the format says.
+    /// The message of the system or the format.
     pub reason: String,
 }
 
-/// A folder that takes a run's records.
+/// A folder for the records of a run.
 pub struct Directory {
     path: PathBuf,
     seconds: csv::Writer<File>,
@@ -55,22 +55,21 @@ pub struct Directory {
     failed: Option<csv::Error>,
 }
 
-/// Whether records may be written to a folder that holds something already.
+/// Permission to write records to a folder that is not empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overwrite {
-    /// No: neither a finished run nor files of anything else.
+    /// Neither over a finished run nor next to other files.
     Never,
-    /// Yes: files of an earlier run are replaced, others stay.
+    /// Replace files of an earlier run. Other files stay.
     Force,
 }
 
 impl Directory {
-    /// Makes the folder and the file of seconds, so that what cannot be written is known before the first
-    /// request. What an earlier run has left goes once this one begins.
+    /// Creates the folder and the file of seconds, so that write errors show before the first request. Records of an
+    /// earlier run are removed when this one begins.
     ///
     /// # Errors
-    /// A folder that holds a finished run or files of anything else, unless `overwrite` allows it; and what the system
-    /// says.
+    /// A folder that holds a finished run or other files, unless `overwrite` permits it, and errors of the system.
     pub fn create(path: &Path, overwrite: Overwrite) -> Result<Self, DirectoryError> {
         if overwrite == Overwrite::Never {
             refuse_occupied(path)?;
@@ -101,12 +100,12 @@ impl Directory {
         })
     }
 
-    /// The report as a page.
+    /// Path of the report as a page.
     pub fn page(&self) -> PathBuf {
         self.path.join(PAGE)
     }
 
-    /// What an earlier run has left is not this run's, whatever becomes of this one.
+    /// Removes the files of an earlier run, which are not this run's whatever its result.
     fn replace(&self) -> io::Result<()> {
         for file in ENDS.map(|name| self.path.join(name)) {
             if fs::symlink_metadata(&file).is_ok_and(|of| of.is_file()) {
@@ -116,10 +115,10 @@ impl Directory {
         fs::rename(self.path.join(NEW), self.path.join(SECONDS))
     }
 
-    /// Writes everything that is known at the end. A second that could not be written
-    /// earlier is an error here: records are whole or said not to be.
+    /// Writes all records that are known at the end. A second that could not be written earlier is an error here:
+    /// records are complete or reported as incomplete.
     ///
-    /// A file is there whole or not at all.
+    /// Each file is written completely or not at all.
     pub fn finish(mut self, report: &Report, run: &Run) -> Result<(), DirectoryError> {
         let flushed = self.seconds.flush().map_err(csv::Error::from);
         if let Some(error) = self.failed.take().or(flushed.err()) {
@@ -138,7 +137,7 @@ impl Directory {
         let unfinished = self.path.join(UNFINISHED);
         let written = fs::write(&unfinished, content).and_then(|()| fs::rename(&unfinished, &path));
         written.map_err(|error| {
-            // A part of a file would be taken for all of it.
+            // A partial file would be mistaken for a complete one.
             let _ = fs::remove_file(&unfinished);
             failed(&path, &error)
         })
@@ -184,7 +183,7 @@ fn refuse_occupied(path: &Path) -> Result<(), DirectoryError> {
         own.into_iter().any(|known| name == *known)
     };
     let Ok(entries) = fs::read_dir(path) else {
-        // A folder that is not there; anything else is found when it is made.
+        // The folder does not exist. Other errors show when it is created.
         return Ok(());
     };
     match entries
@@ -204,7 +203,7 @@ fn refuse_occupied(path: &Path) -> Result<(), DirectoryError> {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // Left where the run could not begin.
+        // Left over if the run could not begin.
         let _ = fs::remove_file(self.path.join(NEW));
     }
 }
@@ -260,7 +259,7 @@ impl Observer for Directory {
 /// Reads the report of an earlier run.
 ///
 /// # Errors
-/// A report of another form, whose numbers mean something else; and what the system or the format says.
+/// A report with another [`FORMAT`], because its numbers mean something else, and errors of the system or the format.
 pub fn read_report(directory: &Path) -> Result<Report, DirectoryError> {
     let path = directory.join(REPORT);
     let text = fs::read_to_string(&path).map_err(|error| failed(&path, &error))?;

@@ -1,4 +1,4 @@
-//! The likely cause where no reply came at all, and the remedy.
+//! The likely cause, and the remedy, for a run without any reply.
 
 use url::Url;
 
@@ -6,7 +6,7 @@ use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::run::Run;
 
-/// A hint for a run without a complete reply; `None` where there was one, or nothing was due.
+/// Returns a hint for a run without a complete reply. `None` if there was a reply, or nothing was due.
 pub(super) fn hint(plan: &Plan, run: &Run) -> Option<String> {
     if run.intended == 0 || run.response.histogram().count() > 0 {
         return None;

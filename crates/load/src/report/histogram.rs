@@ -11,20 +11,20 @@ const FIRST_DECADE: i32 = -3;
 /// A bin of response times.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bin {
-    /// Its upper end in milliseconds; the lower one is that of the bin before.
+    /// Upper end in milliseconds. The lower end is the upper end of the previous bin.
     pub up_to_ms: f64,
     /// Requests in it.
     pub requests: u64,
 }
 
-/// The bins from the first to the last that hold something.
+/// Returns the bins from the first to the last that is not empty.
 pub(super) fn bins(times: &Histogram) -> Vec<Bin> {
     let mut bins: Vec<Bin> = Vec::new();
     let mut bounds = bounds();
     let mut bound = bounds.next().unwrap_or(f64::INFINITY);
     for step in times.steps() {
         let value = step.value.as_millis_f64();
-        // The steps are as wide as a thousandth: one that straddles a bound belongs below it.
+        // Steps are as wide as a thousandth. One that straddles a bound belongs below it.
         while value > bound * 1.001 {
             let next = bounds.next().unwrap_or(f64::INFINITY);
             if !bins.is_empty() {

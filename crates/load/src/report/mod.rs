@@ -1,4 +1,4 @@
-//! A run as data: the JSON document, from which every other form is made.
+//! A run as data: the JSON document, the source of all other forms of the report.
 
 mod directory;
 mod hint;
@@ -26,18 +26,18 @@ use crate::outcome::{Outcome, Outcomes};
 use crate::plan::{Connections, Pace, Plan};
 use crate::run::{Portion, Run};
 
-/// The form of `report.json`; it is raised when a number changes its meaning. In form 1, which had no such number,
-/// response times left out requests without a reply.
+/// Version of `report.json`, raised when a number changes its meaning. In version 1, without this number, response
+/// times excluded requests without a reply.
 pub const FORMAT: u32 = 2;
 
-/// What `--json` prints and `--out` writes as `report.json`.
+/// The report, as `--json` prints it and `--out` writes it to `report.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// [`FORMAT`].
     pub format: u32,
-    /// The generator's own part: whether the plan was carried out.
+    /// The influence of the generator: true results require a plan that was carried out.
     pub generator: Generator,
-    /// The assertions, and whether each holds.
+    /// The assertions with their results.
     pub assertions: Vec<Checked>,
     /// The plan in words.
     pub plan: Described,
@@ -45,11 +45,11 @@ pub struct Report {
     pub started: String,
     /// Requests due per second.
     pub offered_rate: f64,
-    /// Requests sent per second of the measured time, whenever they were due.
+    /// Requests sent per second of the measured time, regardless of their due times.
     pub sent_rate: f64,
-    /// Complete replies per second of the measured time, also those to requests of the warm-up.
+    /// Complete replies per second of the measured time, including replies to requests of the warm-up.
     pub achieved_rate: f64,
-    /// Good replies per second of the measured time, also those to requests of the warm-up.
+    /// Good replies per second of the measured time, including replies to requests of the warm-up.
     pub ok_rate: f64,
     /// Bytes of requests per second of the measured time.
     pub bytes_sent_rate: f64,
@@ -57,23 +57,23 @@ pub struct Report {
     pub bytes_received_rate: f64,
     /// Measured time in seconds.
     pub duration_s: f64,
-    /// Measured time of the plan in seconds: longer where the run was stopped.
+    /// Measured time of the plan in seconds. Longer than `duration_s` if the run was stopped.
     pub planned_duration_s: f64,
-    /// Requests that the plan has due in its measured time, on average where arrivals are drawn; none in a closed loop.
+    /// Requests that the plan has due in its measured time; the mean for random arrivals. None in a closed loop.
     pub planned_requests: Option<u64>,
     /// Requests that became due.
     pub intended: u64,
-    /// How they ended; the counts sum to `intended`.
+    /// Requests by outcome. The counts sum to `intended`.
     pub outcomes: Outcomes,
-    /// Whether the run was stopped before its end.
+    /// True if the run was stopped before its end.
     pub stopped: bool,
-    /// Requests of the warm-up: in no other figure but connections, bytes, and the rates sent and achieved, as far as
-    /// they were sent and answered in the measured time.
+    /// Requests of the warm-up. They count only in connections, bytes, and the rates sent and achieved, if they were
+    /// sent and answered in the measured time.
     pub warm_up_requests: u64,
-    /// Due to last byte, or to decoded, of all requests that were due: one without a complete reply is longer than any
+    /// Due to last byte, or to decoded, of all requests due. A request without a complete reply is longer than any
     /// bound.
     pub response_time_ms: CensoredSummary,
-    /// The same of good replies alone.
+    /// The same for good replies only.
     pub ok_response_time_ms: Summary,
     /// Response times of complete replies by bins of 1, 2 and 5 in each decade.
     pub response_time_bins: Vec<Bin>,
@@ -81,54 +81,54 @@ pub struct Report {
     pub service_time_ms: Summary,
     /// Due to sent: the generator's own lateness.
     pub send_lateness_ms: Summary,
-    /// Where the time of complete replies went.
+    /// Phases of complete replies.
     pub phases_ms: BTreeMap<String, Summary>,
-    /// What was decoded, where it was asked for.
+    /// Decoded content, if requested.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub decoded: Option<Decoded>,
-    /// What became of quotes, where clients choose by price.
+    /// Counts of quotes, if clients choose by price.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub quotes: Option<QuoteUse>,
     /// Complete replies by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// The first explanation of each kind of end.
+    /// The first explanation of each outcome.
     pub reasons: BTreeMap<String, String>,
-    /// Where no reply came at all: the likely cause.
+    /// The likely cause, if no reply came at all.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub hint: Option<String>,
-    /// Connections attempted, those of the warm-up too.
+    /// Connections attempted, warm-up included.
     pub connections: u64,
-    /// Bytes of requests, those of the warm-up too.
+    /// Bytes of requests, warm-up included.
     pub bytes_sent: u64,
     /// Bytes of replies, heads and warm-up included.
     pub bytes_received: u64,
-    /// By step of the plan, where there are several.
+    /// By step of the plan, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub steps: Vec<PortionReport>,
-    /// By request of the mix, where there are several.
+    /// By request of the mix, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub requests: Vec<PortionReport>,
 }
 
-/// The plan as a reader needs it beside the figures.
+/// The plan in words, as context for the figures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Described {
-    /// The first URL, and how many more.
+    /// The first URL, and the number of others.
     pub target: String,
-    /// Open or closed loop, and how fast.
+    /// Open or closed loop, and its rate.
     pub pace: String,
     /// `new` or `keep-alive`.
     pub connection: String,
-    /// Limits as written on the command line.
+    /// Connect timeout as written on the command line.
     pub connect_timeout: String,
-    /// Limits as written on the command line.
+    /// Timeout as written on the command line.
     pub timeout: String,
     /// Time at the beginning that is not counted.
     pub warm_up: String,
-    /// How many times slower than here replies were decoded, where they were.
+    /// Slowdown of decoding compared with this machine, if replies were decoded.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub decoding_slowdown: Option<u32>,
-    /// Whose offers were chosen from, for which type and up to which price, where they were.
+    /// The broker, type and maximum price of the choice, if clients chose by price.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub buying: Option<String>,
     /// Event loops.
@@ -144,23 +144,23 @@ pub struct Described {
 pub struct PortionReport {
     /// The rate of the step, or the name of the request.
     pub name: String,
-    /// Offered rate, where the plan sets one.
+    /// Offered rate, if the plan sets one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub offered_rate: Option<f64>,
-    /// Complete replies per second of the measured time, also those to requests of the warm-up.
+    /// Complete replies per second of the measured time, including replies to requests of the warm-up.
     pub achieved_rate: f64,
     /// Its requests.
     pub intended: u64,
-    /// How they ended.
+    /// Requests by outcome.
     pub outcomes: Outcomes,
-    /// Due to last byte, of all its requests: one without a complete reply is longer than any bound.
+    /// Due to last byte, of all its requests. A request without a complete reply is longer than any bound.
     pub response_time_ms: CensoredSummary,
-    /// The same of good replies alone.
+    /// The same for good replies only.
     pub ok_response_time_ms: Summary,
 }
 
 impl Report {
-    /// The report of a run of `plan`.
+    /// Creates the report of a run of `plan`.
     pub fn new(plan: &Plan, run: &Run) -> Self {
         let phases = run.phases.iter();
         let [bytes_sent_rate, bytes_received_rate] = run.byte_rates();
@@ -204,19 +204,19 @@ impl Report {
         }
     }
 
-    /// The first explanation of an end, where it says more than the outcome's meaning.
+    /// Returns the first explanation of an outcome, if it says more than the outcome's meaning.
     fn reason(&self, outcome: Outcome) -> Option<&str> {
         let reason = self.reasons.get(outcome.name())?;
         (reason != outcome.meaning()).then_some(reason)
     }
 
-    /// Checks the assertions, for every form of the report.
+    /// Checks the assertions and stores the results for every form of the report.
     pub fn check(&mut self, assertions: &[Assertion]) {
         let checked = assertions.iter().map(|assertion| assertion.check(self));
         self.assertions = checked.collect();
     }
 
-    /// Whether no complete reply came to any request; requests that clients declined to send wait for none.
+    /// True if no request got a complete reply. Declined requests expect none.
     pub fn is_silent(&self) -> bool {
         let wanted = self.intended - self.outcomes[Outcome::Declined];
         wanted > 0 && self.response_time_ms.answered == 0
@@ -320,7 +320,7 @@ fn buying_in_words(buying: &Buying) -> String {
     format!("offers of {}{words}", buying.broker)
 }
 
-/// What follows the kind of connections, where clients do more than ask.
+/// Describes the client after the kind of connections, if it decodes or chooses by price.
 fn client_in_words(plan: &Described) -> String {
     let decoding = match plan.decoding_slowdown {
         None => String::new(),
@@ -331,7 +331,7 @@ fn client_in_words(plan: &Described) -> String {
     buying.fold(decoding, |words, buying| format!("{words}, {buying}"))
 }
 
-/// Outcomes that occurred, for lists that leave zeros out.
+/// Outcomes that occurred, for lists without zeros.
 pub(crate) fn occurred(outcomes: &Outcomes) -> impl Iterator<Item = (Outcome, u64)> + '_ {
     outcomes.iter().filter(|(_, count)| *count > 0)
 }

@@ -1,4 +1,4 @@
-//! The report as a page: one file, no request to anywhere.
+//! The report as a page: one self-contained file without external requests.
 
 use posthaste_draw::{
     Axis, Block, Card, Cell, Chart, Page, Point, Section, Series, Shape, State, Table, Unit,
@@ -14,7 +14,7 @@ use crate::outcome::Outcome;
 use crate::run::Run;
 use crate::tally::Phases;
 
-/// The report of a run with its distributions and its course in time.
+/// Renders the report of a run with its distributions and its course in time.
 pub fn page(report: &Report, run: &Run) -> String {
     let mut page = Page {
         title: format!("Load of {}", report.plan.target),
@@ -44,7 +44,7 @@ pub fn page(report: &Report, run: &Run) -> String {
     page.html()
 }
 
-/// First what makes the rest worthless, then the cards.
+/// Warnings that invalidate the rest, then the cards.
 fn opening(report: &Report) -> Vec<Block> {
     let limit = report.generator.reason.iter().map(|reason| {
         format!("The generator was the limit: {reason}. Response times are the generator's own.")
@@ -115,7 +115,7 @@ fn interval(times: &CensoredSummary, statistic: Statistic) -> String {
 }
 
 fn words(reading: Reading) -> String {
-    // A number and its unit stay on one line.
+    // Keeps a number and its unit on one line.
     reading.words(|ms| format!("{}\u{a0}ms", millis(ms)))
 }
 
@@ -152,7 +152,7 @@ fn outcomes(report: &Report) -> Section {
     }
 }
 
-/// Parameters of the run, as notes beneath each of its charts: a chart that leaves the page still says what made it.
+/// Parameters of the run, as notes below each chart. A chart copied from the page still names its run.
 fn parameters(plan: &Described) -> Vec<String> {
     let Described {
         connect_timeout,
@@ -178,8 +178,8 @@ fn parameters(plan: &Described) -> Vec<String> {
     ]
 }
 
-/// `words`, each cut where it is longer than a line of a chart on a phone: a URL has no place at which it could be broken.
-/// The page's title has all of it.
+/// Cuts each of the `words` that is longer than a line of a chart on a phone. A URL offers no place for a line break.
+/// The page's title has the full text.
 fn short(words: &str) -> String {
     const LONGEST: usize = 54;
     let cut = |word: &str| match word.char_indices().nth(LONGEST) {
@@ -190,10 +190,10 @@ fn short(words: &str) -> String {
     words.join(" ")
 }
 
-/// The axis of response times: logarithmic where the longest that is drawn is more than
+/// Axis of response times: logarithmic if the longest drawn value is more than
 /// [`LONG_TAIL`](posthaste_stats::LONG_TAIL) times the median, otherwise linear.
 ///
-/// `median` is that of the run where a chart draws percentiles, otherwise that of the drawn values.
+/// `median` is the run's median for a chart of percentiles, otherwise the median of the drawn values.
 fn time_axis(label: &str, median: Option<f64>, series: &[Series]) -> Axis {
     match has_long_tail(median, drawn(series)) {
         true => Axis::log(label, Unit::Millis),
@@ -278,7 +278,7 @@ fn known_curve(name: &str, times: &Histogram) -> Series {
     curve(name, times.count(), value)
 }
 
-/// The quantiles of `count` values as far as they are known.
+/// Returns the known quantiles of `count` values.
 fn curve(name: &str, count: u64, value: impl Fn(f64) -> Option<f64>) -> Series {
     const QUANTILES: [f64; 14] = [
         0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999, 0.9995, 0.9999, 0.99999,
@@ -315,7 +315,7 @@ fn course(report: &Report, run: &Run) -> Section {
     }
 }
 
-/// How requests ended, per second, on the same axis.
+/// Outcomes per second, on the same axis.
 fn ends(run: &Run) -> Chart {
     let x = Axis::linear("time since the start", Unit::Seconds);
     let y = Axis::linear("requests due", Unit::PerSecond);
@@ -328,7 +328,7 @@ fn ends(run: &Run) -> Chart {
     };
     let series = |name: &str, count: &dyn Fn(&Batch<'_>) -> u64| {
         let points = batches.iter().map(|batch| {
-            // The last batch may reach beyond the run.
+            // The last batch may extend beyond the run.
             let end = (batch.start + batch.width).min(run.duration.max(batch.start));
             let width = end.saturating_sub(batch.start).as_secs_f64();
             let seconds = if width > 0.0 {

@@ -6,7 +6,7 @@ use posthaste_stats::{CensoredSummary, Statistic, Summary};
 
 use super::Report;
 
-/// The whole report as metrics with the prefix `posthaste_load_`.
+/// Renders the whole report as metrics with the prefix `posthaste_load_`.
 pub fn prometheus(report: &Report) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
@@ -126,7 +126,7 @@ const QUANTILES: [(&str, Statistic); 5] = [
     ("0.999", Statistic::P999),
 ];
 
-/// Response times of all requests that were due: infinite where no reply came, not a number where nothing is known.
+/// Response times of all requests due: infinite without a reply, NaN if unknown.
 fn response_times(out: &mut String, times: &CensoredSummary) -> std::fmt::Result {
     let value = |statistic| match times.reading(statistic).or_infinite() {
         Some(f64::INFINITY) => "+Inf".to_owned(),

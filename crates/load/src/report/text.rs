@@ -1,4 +1,4 @@
-//! The report a person reads on a terminal: what was asked, what came, where the time went.
+//! The report on a terminal: the plan, the results, and the phases of the time.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::{Bin, PortionReport, Report, client_in_words, occurred};
 use crate::outcome::Outcome;
 use crate::tally::Phases;
 
-/// The report in at most 80 columns; narrower terminals wrap it.
+/// Renders the report in at most 80 columns. Narrower terminals wrap it.
 pub fn text(report: &Report) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
@@ -119,7 +119,7 @@ fn outcomes(report: &Report, out: &mut String) -> std::fmt::Result {
     )
 }
 
-/// Lines of runs whose clients do more than send requests.
+/// Lines for runs whose clients decode or choose by price.
 fn clients(report: &Report, out: &mut String) -> std::fmt::Result {
     if let Some(decoded) = &report.decoded {
         writeln!(
@@ -142,7 +142,7 @@ fn clients(report: &Report, out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-/// The table of times; each row says of which requests it is.
+/// The table of times. Each row names its requests.
 fn times(report: &Report, out: &mut String) -> std::fmt::Result {
     writeln!(
         out,
@@ -192,7 +192,7 @@ fn plain_row(out: &mut String, name: &str, times: &Summary) -> std::fmt::Result 
     row(out, name, COLUMNS.map(reading))
 }
 
-/// The 95 % intervals of the mean and of p99, where there is enough data for them.
+/// The 95 % intervals of the mean and of p99, if there is enough data.
 fn interval(out: &mut String, times: &CensoredSummary) -> std::fmt::Result {
     let print = |statistic: Statistic| {
         let [low, high] = times.interval(statistic)?.map(|end| end.words(millis));
@@ -287,7 +287,7 @@ fn bytes(count: f64) -> String {
     }
 }
 
-/// Milliseconds with as many digits as say something.
+/// Milliseconds with a sensible number of digits.
 pub(super) fn millis(ms: f64) -> String {
     match ms {
         ms if ms >= 1000.0 => format!("{ms:.0}"),

@@ -1,4 +1,4 @@
-//! The identity, the three times and the clean end.
+//! The identity of outcomes, the three times, and the clean end.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +34,7 @@ fn a_stopped_run_counts_what_was_in_flight() {
 #[test]
 fn a_stopped_run_counts_what_was_due_and_could_not_be_sent_in_time() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    // More than one loop can do.
+    // More than one loop can send.
     let mut plan = plan(silent.local_addr().unwrap(), 2_000_000.0, 60_000);
     plan.connections = Connections::New;
     let stop = AtomicBool::new(false);
@@ -48,7 +48,7 @@ fn a_stopped_run_counts_what_was_due_and_could_not_be_sent_in_time() {
     assert!(run.intended > 100_000, "{}", run.intended);
     assert_eq!(run.outcomes.total(), run.intended);
     assert!(run.outcomes[Outcome::InFlight] > 0);
-    // What it had not come to was not attempted, and the rate says so.
+    // Requests not begun were not attempted, and the rate excludes them.
     assert!(run.unbegun > 50_000, "{}", run.unbegun);
     assert_eq!(run.attempted(), run.lateness.count());
     assert!(run.sent_rate() < 0.5 * run.offered_rate());
@@ -86,7 +86,7 @@ fn a_warm_up_takes_the_beginning_of_a_trace() {
     plan.warm_up = Span::from_millis(100);
     let run = carried_out(&plan);
     assert_eq!((run.warm_up, run.intended), (10, 21));
-    // From the end of the warm-up to where the next request would have been due.
+    // From the end of the warm-up to the due time of the next request.
     assert_eq!(run.duration, Span::from_millis(210));
     assert!((run.offered_rate() - 100.0).abs() < 1e-9);
 }
@@ -124,7 +124,7 @@ fn closed_clients_wait_and_think() {
     };
     plan.requests[0].think = Span::from_millis(20);
     let run = carried_out(&plan);
-    // Four clients, 40 ms a turn, 1 s: at most 100, and far fewer on a busy machine.
+    // Four clients, 40 ms per request, 1 s: at most 100, and far fewer on a busy machine.
     assert!((8..=104).contains(&run.intended), "{}", run.intended);
     assert_eq!(run.outcomes[Outcome::Ok], run.intended);
 }

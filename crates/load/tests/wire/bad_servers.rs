@@ -1,4 +1,4 @@
-//! Every way in which a server can misbehave has an outcome of its own.
+//! Every misbehaviour of a server has an outcome of its own.
 
 use std::io::Write as _;
 use std::net::{Shutdown, SocketAddr, TcpListener};
@@ -151,7 +151,7 @@ fn a_large_request_is_sent_whole_to_a_slow_reader() {
     use std::io::Read as _;
     let address = serve(|mut stream| {
         pause(30);
-        // All of it: with something unread the end would be a reset, which can overtake the reply.
+        // Reads all of it. With unread bytes the end would be a reset, which can overtake the reply.
         if !read_request(&mut stream) {
             return;
         }
@@ -161,7 +161,7 @@ fn a_large_request_is_sent_whole_to_a_slow_reader() {
     });
     let mut plan = crate::server::plan(address, 20.0, 100);
     plan.timeout = Span::from_secs(60);
-    // The server closes after one reply without saying so.
+    // The server closes after one reply without announcing it.
     plan.connections = Connections::New;
     let url = format!("http://{address}/");
     plan.requests = vec![RequestSpec::post(url, "text/plain", "x".repeat(3_000_000))];
@@ -169,10 +169,10 @@ fn a_large_request_is_sent_whole_to_a_slow_reader() {
     assert_eq!(run.outcomes[Outcome::Ok], 2, "{:?}", run.reasons);
 }
 
-/// More than what any socket takes at once, so that the rest waits for the kernel's report.
+/// More than any socket buffers at once, so that the rest waits for an epoll event.
 const LARGE: usize = 12_000_000;
 
-/// One client, whose requests are small ones and large ones.
+/// One client with small and large requests.
 fn large_and_small_in_turns(address: SocketAddr) -> Run {
     let mut plan = crate::server::plan(address, 1.0, 1);
     plan.timeout = Span::from_secs(60);
@@ -204,11 +204,11 @@ fn large_requests_between_small_ones_are_sent_whole_on_one_connection() {
     assert_eq!(run.outcomes[Outcome::Ok], run.intended, "{:?}", run.reasons);
     assert!(run.requests[1].part.outcomes.total() > 0);
     assert_eq!(run.connections, 1);
-    // The server begins to read after 30 ms, and until it has the request is being sent.
+    // The server begins to read after 30 ms. Until then the request is being sent.
     assert!(run.phases.send.max() > Span::from_millis(20));
 }
 
-/// A server may refuse a request before it has read it, and read it then: nothing of it stands before the next one.
+/// A server may refuse a request before reading it, and read it then. No rest of it may precede the next request.
 #[test]
 fn what_a_server_did_not_wait_for_is_not_sent_to_it_before_the_next_request() {
     use std::io::Read as _;
@@ -217,7 +217,7 @@ fn what_a_server_did_not_wait_for_is_not_sent_to_it_before_the_next_request() {
         while stream.read_exact(&mut first).is_ok() && read_request(&mut stream) {
             if first == *b"P" {
                 let _ = stream.write_all(ok("enough").as_bytes());
-                // Longer than a busy machine keeps the client from seeing this.
+                // Longer than a busy machine delays the client's reaction.
                 pause(5_000);
                 let mut body = (&stream).take(LARGE as u64);
                 let _ = std::io::copy(&mut body, &mut std::io::sink());
@@ -229,7 +229,7 @@ fn what_a_server_did_not_wait_for_is_not_sent_to_it_before_the_next_request() {
     let run = large_and_small_in_turns(address);
     assert_eq!(run.outcomes[Outcome::Ok], run.intended, "{:?}", run.reasons);
     let large = run.requests[1].part.outcomes.total();
-    // Each costs its connection.
+    // Each large request costs its connection.
     assert!(
         large > 0 && run.connections >= large,
         "{large} of {}",
@@ -237,7 +237,7 @@ fn what_a_server_did_not_wait_for_is_not_sent_to_it_before_the_next_request() {
     );
 }
 
-/// A server that refuses a large request and closes at once resets the connection: what it said has come before.
+/// A server that refuses a large request and closes at once resets the connection. Its reply has arrived before.
 #[test]
 fn an_answer_counts_although_the_request_was_not_taken() {
     let address = serve(|mut stream| {
@@ -259,7 +259,7 @@ fn an_answer_counts_although_the_request_was_not_taken() {
     );
 }
 
-/// Others have their turn while a large reply comes, and it comes whole all the same.
+/// Other connections get their turn while a large reply comes, and it still arrives complete.
 #[test]
 fn a_reply_of_many_turns_comes_whole() {
     const LENGTH: usize = 24 << 20;

@@ -1,4 +1,4 @@
-//! Clients that choose by price, between a broker and a service of a few lines.
+//! Clients that choose by price, with a minimal broker and service.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use posthaste_wsqos::qos::{Definition, Money};
 
 use crate::server::{carried_out, ok, pause, plan, serve};
 
-/// A broker that tells whoever follows what a test has it tell.
+/// A broker that sends the events of a test to every follower.
 struct Broker {
     address: SocketAddr,
     told: Arc<Mutex<Vec<String>>>,
@@ -82,10 +82,10 @@ impl Broker {
     }
 }
 
-/// The heads of all requests that a service has got.
+/// The heads of all requests that a service has received.
 type Heads = Arc<Mutex<Vec<String>>>;
 
-/// A service that answers as `reply` says, given a request's head.
+/// A service that answers with `reply` of the request's head.
 fn service(reply: impl Fn(&str) -> String + Send + Sync + Clone + 'static) -> (SocketAddr, Heads) {
     let heads = Heads::default();
     let seen = heads.clone();
@@ -108,7 +108,7 @@ fn service(reply: impl Fn(&str) -> String + Send + Sync + Clone + 'static) -> (S
     (address, heads)
 }
 
-/// Clients that pay 0.40 EUR at most for what this broker offers.
+/// Clients that pay 0.40 EUR at most for offers of this broker.
 fn buying(mut plan: Plan, broker: SocketAddr, without: Without) -> Plan {
     let price = Money::new("0.40", "EUR".parse().unwrap()).unwrap();
     plan.buying = Some(Buying {
@@ -124,7 +124,7 @@ fn buying(mut plan: Plan, broker: SocketAddr, without: Without) -> Plan {
     plan
 }
 
-/// Counts what was declined, while it is.
+/// Counts declined requests during the run.
 #[derive(Clone, Default)]
 struct Declined(Arc<AtomicU64>);
 
@@ -135,7 +135,7 @@ impl Observer for Declined {
     }
 }
 
-/// Runs until `act`, beside it, is through.
+/// Runs until `act`, which runs in parallel, has returned.
 fn run_while(plan: &Plan, act: impl FnOnce(&Declined)) -> Run {
     let stop = &AtomicBool::new(false);
     let declined = Declined::default();
@@ -148,7 +148,7 @@ fn run_while(plan: &Plan, act: impl FnOnce(&Declined)) -> Run {
     })
 }
 
-/// Waits until a request that came after the first `known` says this and not that; how many there are then.
+/// Waits until a request after the first `known` contains `says` and not `says_not`. Returns the number of requests.
 fn await_request(heads: &Heads, known: usize, says: &str, says_not: &str) -> usize {
     for _ in 0..30_000 {
         let heads = heads.lock().unwrap();
@@ -241,7 +241,7 @@ fn quotes_are_shown_and_refusals_counted() {
         if !head.contains("\nQuote: to-ken\n") {
             return "HTTP/1.1 204 Fine\r\nQuote: to-ken;rate=10;life=60000\r\n\r\n".to_owned();
         }
-        // A fault is a refusal where it names the present offer.
+        // A fault is a refusal if it names the present offer.
         let offer = "500 No\r\nCurrent-Offer: Silver;price=\"0.40 EUR\"";
         let answers = ["402 No", "429 No", "503 No", offer, "404 No", "500 No"];
         let answer = answers[refusals.fetch_add(1, Ordering::Relaxed) as usize % answers.len()];
@@ -255,7 +255,7 @@ fn quotes_are_shown_and_refusals_counted() {
     let quoted = refused.load(Ordering::Relaxed);
     let heads = heads.lock().unwrap();
     assert!(!heads[0].contains("Quote:"), "{}", heads[0]);
-    // Nineteen where nothing stands still, of 200 requests.
+    // Nineteen of 200 requests on a machine without pauses.
     assert!((6..=60).contains(&quoted), "{quoted}");
     let quotes = run.quotes;
     assert_eq!((quotes.used, quotes.unreadable), (quoted, quoted));
@@ -286,7 +286,7 @@ fn who_does_not_follow_goes_on_with_an_old_offer_until_a_refusal_tells_the_prese
         Without::Decline,
     );
     plan.buying.as_mut().unwrap().ask_every = Some(Span::from_secs(3600));
-    // What is offered meanwhile it does not hear of.
+    // The client does not learn of later offers.
     run_while(&plan, |_| {
         await_request(&heads, 0, "\nSelected-Offer: Silver\n", "Quote");
         broker.put("books", "Copper", "0.10", 600);
@@ -299,7 +299,7 @@ fn who_does_not_follow_goes_on_with_an_old_offer_until_a_refusal_tells_the_prese
     let run = run_while(&plan, await_declined);
     let reason = &run.reasons[&Outcome::Declined];
     assert!(reason.contains("Gold, for 0.41 EUR"), "{reason}");
-    // And who asks again soon hears of it.
+    // With a short interval it learns of them.
     broker.put("books", "Copper", "0.10", 600);
     plan.buying.as_mut().unwrap().ask_every = Some(Span::from_millis(20));
     broker.put("books", "Silver", "0.05", 600);

@@ -1,4 +1,4 @@
-//! A client that decodes replies, and one that is slow at it, with real sockets.
+//! Clients that decode replies, fast and slow, with real sockets.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ fn coded(coding: &str, body: &[u8]) -> Vec<u8> {
     reply(&format!("Content-Encoding: {coding}\r\n"), body)
 }
 
-/// Ten requests, their replies decoded by a machine so many times slower.
+/// Sends ten requests and decodes their replies with this slowdown.
 fn decoding(reply: Vec<u8>, slowdown: u32) -> Run {
     let mut plan = plan(answering(reply, false), 100.0, 100);
     plan.timeout = Span::from_secs(60);
@@ -93,7 +93,7 @@ fn what_cannot_be_decoded_has_an_outcome_and_a_reason() {
         let reason = &run.reasons[&Outcome::Undecodable];
         assert!(reason.contains(word), "{reason}");
         assert_eq!(run.response.histogram().count(), 0);
-        // The connection is as good as before; and who does not decode does not care.
+        // The connection stays usable. A client that does not decode is unaffected.
         for (decoding, outcome) in [(Some(1), Outcome::Undecodable), (None, Outcome::Ok)] {
             let mut plan = plan(answering(reply.clone(), false), 1.0, 1);
             plan.pace = Pace::Closed {
@@ -109,7 +109,7 @@ fn what_cannot_be_decoded_has_an_outcome_and_a_reason() {
     }
 }
 
-/// The slow machine's time is part of every time there is, and of nothing else.
+/// The slow machine's time is part of every reported time, and delays nothing else.
 #[test]
 fn a_slow_client_takes_longer_and_nobody_waits_for_it() {
     const SLOWDOWN: u32 = 10_000;
@@ -134,7 +134,7 @@ fn a_slow_client_takes_longer_and_nobody_waits_for_it() {
         "{parts} {whole}"
     );
     assert!(took < whole, "{took}: ten times {service} were waited for");
-    // Open loop: what was decoded after the end of the run was not completed within it.
+    // Open loop: a reply decoded after the end of the run was not completed in it.
     assert!(run.completed < 10, "{}", run.completed);
 }
 
@@ -163,7 +163,7 @@ fn in_a_closed_loop_the_next_request_waits_until_the_reply_is_decoded() {
 
 #[test]
 fn a_fault_shows_in_any_coding_whether_or_not_it_is_decoded() {
-    // One that is longer, coded, than what is looked at first.
+    // A coded reply longer than the part inspected first.
     let numbers = (0..500_u32).map(|n| n.wrapping_mul(2_654_435_761).to_string());
     let long = format!("<s:Header>{}</s:Header>", numbers.collect::<String>());
     for header in ["", &long] {
@@ -206,7 +206,8 @@ fn a_coded_reply_may_come_in_pieces() {
     assert_eq!(run.decoded.bytes, 5 * text().len() as u64);
 }
 
-/// Thirty replies fill the memory for coded replies nearly; their connections stay open, and a longer reply finds room.
+/// Thirty replies nearly fill the memory for coded replies. Their connections stay open, and a longer reply still gets
+/// memory.
 #[test]
 fn replies_that_were_decoded_hold_no_memory() {
     let stored = |mebibytes: usize| {
@@ -224,7 +225,7 @@ fn replies_that_were_decoded_hold_no_memory() {
     };
     let address = serve(move |mut stream| {
         while read_request(&mut stream) {
-            // All at once, so that each has a connection, and the long one when they have been read.
+            // All at once, so that each has a connection. The long one comes after they have been read.
             let reply = match asked.fetch_add(1, SeqCst) {
                 ..30 => {
                     wait(&asked);
@@ -248,7 +249,7 @@ fn replies_that_were_decoded_hold_no_memory() {
     assert_eq!(run.connections, 31);
 }
 
-/// While a reply is decoded nothing else is done: one that explodes is given up.
+/// Nothing else is done while a reply is decoded, so a decompression bomb is given up.
 #[test]
 fn a_reply_that_explodes_is_undecodable() {
     let zeros = std::io::Read::take(std::io::repeat(0), 300 << 20);

@@ -1,4 +1,4 @@
-//! The generator against real sockets: good servers, bad ones, and none.
+//! The generator with real sockets: good servers, bad servers, and no server.
 
 mod accounting;
 mod bad_servers;

@@ -1,4 +1,4 @@
-//! Past the limit: a connection that does not come about is aborted after one SYN.
+//! Overload: a connection that is not established is aborted after one SYN.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ fn what_the_accept_queue_cannot_take_is_aborted_and_counted() {
     plan.connections = Connections::New;
     plan.timeout = IN_VAIN;
     let run = carried_out(&plan);
-    // Backlog and one more are connected by the kernel, take their request, and never answer.
+    // The kernel connects the backlog and one more. They receive their request and never answer.
     assert_eq!(run.outcomes[Outcome::TimedOut], 5, "{:?}", run.outcomes);
     assert_eq!(
         run.outcomes[Outcome::ConnectAborted],
@@ -50,7 +50,7 @@ fn the_generators_own_limit_drops_and_says_so() {
     assert_eq!(run.attempted(), 20);
 }
 
-/// A server that takes 300 ms and could go on for ever, and two connections to it.
+/// A server that takes 300 ms without any limit, and two connections to it.
 #[test]
 fn a_search_does_not_take_the_generators_limit_for_the_servers() {
     let address = serve(|mut stream| {
@@ -78,7 +78,7 @@ fn a_search_does_not_take_the_generators_limit_for_the_servers() {
 fn connections_with_nothing_to_do_make_room_for_other_origins() {
     let addresses = [ok("one"), ok("two")].map(|reply| answering(reply, false));
     let mut plan = plan(addresses[0], 1.0, 1);
-    // One after the other: what came while the only connection is used would be dropped.
+    // In sequence: a request that came while the only connection is used would be dropped.
     plan.pace = Pace::Closed {
         clients: 1,
         length: Span::from_secs(1),
@@ -104,6 +104,6 @@ fn aborted_connections_leave_no_descriptor_behind() {
     let mut plan = plan(address, 2000.0, 100);
     plan.timeout = Span::from_millis(150);
     carried_out(&plan);
-    // Other tests of this binary open a few at the same time; 200 aborted ones would show.
+    // Other tests of this binary open a few at the same time. 200 aborted ones would show.
     assert!(open() < before + 100, "{} then {}", before, open());
 }

@@ -1,4 +1,4 @@
-//! Servers of a few lines whose behaviour is exactly known.
+//! Minimal servers with exactly known behaviour.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use posthaste_load::{Connections, Outcome, Pace, Plan, RequestSpec, Run, Step, run};
 use posthaste_units::{Rate, Span};
 
-/// A server that treats each connection by `act`, each in a thread of its own.
+/// Starts a server that handles each connection with `act`, in a thread of its own.
 pub(crate) fn serve(act: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -22,7 +22,7 @@ pub(crate) fn serve(act: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> 
     address
 }
 
-/// A server that answers every request of a connection with `reply`, and then closes if `close`.
+/// Starts a server that answers every request of a connection with `reply`, and then closes if `close`.
 pub(crate) fn answering(
     reply: impl AsRef<[u8]> + Send + Sync + Clone + 'static,
     close: bool,
@@ -37,7 +37,7 @@ pub(crate) fn answering(
     })
 }
 
-/// Reads one request without a body; false at the end of the stream.
+/// Reads one request without a body. Returns false at the end of the stream.
 pub(crate) fn read_request(stream: &mut impl Read) -> bool {
     let mut seen = Vec::new();
     let mut byte = [0];
@@ -57,10 +57,10 @@ pub(crate) fn ok(body: &str) -> String {
     )
 }
 
-/// Time limit where a test waits for a reply that does not come.
+/// Time limit of a test that waits for a reply that does not come.
 pub(crate) const IN_VAIN: Span = Span::from_millis(400);
 
-/// An open-loop plan; its replies have as long as a busy machine needs.
+/// An open-loop plan. Its time limit suffices for a busy machine.
 pub(crate) fn plan(address: SocketAddr, per_second: f64, millis: u64) -> Plan {
     let rate = Rate::per_second(per_second).unwrap();
     let pace = Pace::Open {
@@ -79,7 +79,7 @@ pub(crate) fn carried_out(plan: &Plan) -> Run {
     run
 }
 
-/// Runs ten requests against `address` over both kinds of connections: all must end alike.
+/// Runs ten requests against `address` over both kinds of connections. All must have the same outcome.
 pub(crate) fn all_end_as(address: SocketAddr, expected: Outcome) -> Run {
     let mut last = None;
     for connections in [Connections::New, Connections::KeepAlive] {

@@ -1,4 +1,4 @@
-//! HTTPS with certificates made here: trusted, untrusted, and a server that speaks none.
+//! HTTPS with certificates made here: trusted, untrusted, and a server without TLS.
 
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
@@ -23,14 +23,14 @@ fn server() -> Server {
     serving(["localhost".to_owned()], 0, ok("secret"))
 }
 
-/// A server with a certificate for `names` that reads requests with a body of `length` bytes,
-/// and answers each with `reply`.
+/// Starts a server with a certificate for `names` that reads requests with a body of `length` bytes and answers each
+/// with `reply`.
 fn serving(names: impl Into<Vec<String>>, length: u64, reply: String) -> Server {
     let wanted = rcgen::CertificateParams::new(names).unwrap();
     showing(&wanted, ALL, length, reply)
 }
 
-/// The same with a certificate like that, by these versions of TLS.
+/// The same with these parameters of the certificate and these versions of TLS.
 fn showing(
     wanted: &CertificateParams,
     versions: &[&'static SupportedProtocolVersion],
@@ -76,7 +76,7 @@ fn outcome_of(request: RequestSpec, server: &Server, tls: TlsOptions) -> Outcome
     ended(request, server, tls).0
 }
 
-/// The outcome of all requests of a run, and its reason.
+/// Runs requests and returns their outcome and reason.
 fn ended(request: RequestSpec, server: &Server, tls: TlsOptions) -> (Outcome, String) {
     let mut plan = plan(server.address, 100.0, 100);
     plan.requests = vec![request];
@@ -114,7 +114,7 @@ fn only_a_trusted_certificate_is_accepted() {
     assert_eq!(outcome_with(&server, trusted), Outcome::Ok);
 }
 
-/// What `openssl req -x509` makes by default: self-signed, and by its own words an authority.
+/// The default certificate of `openssl req -x509`: self-signed and marked as an authority.
 fn authority(name: &str) -> CertificateParams {
     let mut wanted = CertificateParams::new([name.to_owned()]).unwrap();
     wanted.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -130,7 +130,7 @@ fn named_by_subject(name: &str) -> CertificateParams {
     wanted
 }
 
-/// How requests end where the server shows such a certificate and exactly it is trusted.
+/// Returns the outcome of requests if the server shows such a certificate and exactly this one is trusted.
 fn trusted_itself(
     wanted: &CertificateParams,
     versions: &[&'static SupportedProtocolVersion],
@@ -163,7 +163,7 @@ fn a_self_signed_certificate_that_is_trusted_is_accepted_whatever_else_it_is() {
     }
 }
 
-/// That a certificate is trusted changes nothing about its name, its dates and its purpose.
+/// A trusted certificate is still checked for its name, its dates and its purpose.
 #[test]
 fn a_trusted_certificate_must_fit_in_all_the_rest() {
     let changed = |change: &dyn Fn(&mut CertificateParams)| {
@@ -224,7 +224,7 @@ fn a_certificate_with_another_key_is_not_the_trusted_one() {
     assert!(reason.contains("--insecure"), "{reason}");
 }
 
-/// A description is fetched before the run, by other code and with the same trust.
+/// A WSDL is fetched before the run, by other code, with the same trusted certificates.
 #[test]
 fn a_description_on_a_server_that_is_not_trusted_names_the_remedies() {
     let server = server();
@@ -242,7 +242,7 @@ fn a_description_on_a_server_that_is_not_trusted_names_the_remedies() {
     }
 }
 
-/// What TLS sends in several records does not wait for an acknowledgement that is delayed by 40 ms.
+/// TLS sends several records. They must not wait for an acknowledgement delayed by 40 ms.
 #[test]
 fn a_new_connection_each_time_costs_no_delayed_acknowledgement() {
     let server = server();
@@ -255,7 +255,7 @@ fn a_new_connection_each_time_costs_no_delayed_acknowledgement() {
         assert_eq!(run.outcomes[Outcome::Ok], 20, "{:?}", run.reasons);
         run.service.histogram().quantile(0.5)
     };
-    // A busy machine delays as well, but not always.
+    // A busy machine delays too, but not always.
     let quick = (1..=20).any(|number| {
         let median = median();
         println!("try {number} of 20: {median} in the median");
@@ -280,8 +280,8 @@ fn a_server_without_tls_fails_the_handshake() {
     );
 }
 
-/// More than rustls takes in at once, on every way: a certificate of 20 kB, a reply and a
-/// request of 1 MB. What it leaves in the socket or the buffer is not reported again.
+/// More than rustls buffers at once, in every direction: a certificate of 20 kB, a reply and a request of 1 MB. Bytes
+/// left in the socket or the buffer are not reported again.
 #[test]
 fn large_certificates_replies_and_requests_arrive_whole() {
     let names: Vec<String> = (0..600)

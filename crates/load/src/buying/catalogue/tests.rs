@@ -1,4 +1,4 @@
-//! Choices, as the news of a broker come in.
+//! Choices after each kind of news from a broker.
 
 use super::*;
 use crate::buying::{Buyer, Without};
@@ -27,7 +27,7 @@ fn buying(kind: Option<&str>, most: Option<&str>, without: Without) -> Buying {
     }
 }
 
-/// Somebody who buys books for 0.40 EUR at most, and has been told that there is nothing.
+/// A buyer of books for 0.40 EUR at most, whose broker has reported that there are no offers.
 fn buyer_of_books(without: Without) -> Catalogue {
     let catalogue = Catalogue::new(buying(Some("books"), Some("0.40 EUR"), without));
     tell(&catalogue, 0, [Event::Begin, Event::Ready(1)]);
@@ -76,7 +76,7 @@ fn book(name: &str, price: &str, expires: i64) -> Event {
     offer("books", name, price, expires)
 }
 
-/// What is chosen: an offer's name, nothing known, or a reason.
+/// The choice: the name of an offer, nothing known, or a reason.
 fn choice(catalogue: &Catalogue, second: i64) -> String {
     match catalogue.choose(at(second)).1 {
         Choice::Buy { name, .. } => name,
@@ -123,7 +123,7 @@ fn what_is_being_told_counts_once_it_has_been() {
         ],
     );
     assert_eq!(choice(&catalogue, 1), "Old");
-    // A break in the midst of it: the old offers stand, and what is told next is about them.
+    // A break in the middle of an update: the old offers stand, and the next news refers to them.
     lose(&catalogue);
     assert_eq!(choice(&catalogue, 1), "Old");
     tell(
@@ -160,11 +160,11 @@ fn without_a_broker_the_last_offers_count_until_they_expire() {
         let known = choice(&catalogue, 50);
         assert!(known.contains("the cheapest, Gold"), "{without:?}: {known}");
         assert_eq!(choice(&catalogue, 60), then);
-        // Somebody is there, and nothing is known until all has been told.
+        // The broker is back, and nothing is known until it has reported everything.
         tell(&catalogue, 60, [Event::Begin]);
         assert_eq!(choice(&catalogue, 60), then);
         lose(&catalogue);
-        // Back, and it has nothing: that is known.
+        // The broker is back and reports no offers: now that is known.
         tell(&catalogue, 61, [Event::Ready(2)]);
         assert_eq!(choice(&catalogue, 61), "no offer for books");
     }
@@ -227,7 +227,7 @@ fn who_asks_now_and_then_knows_old_offers_and_what_refusals_tell() {
     }
     assert!(!buyer.learn(b"nonsense"));
     assert_eq!(said(&mut buyer, 15), "Selected-Offer: Silver\r\n");
-    // Who follows is not told by refusals.
+    // A client that follows the broker ignores refusals.
     let catalogue = buyer_of_books(Without::Decline);
     tell(&catalogue, 1, [book("Silver", "0.20 EUR", 90)]);
     let mut buyer = Buyer::new(&catalogue, 0.5);
@@ -245,7 +245,7 @@ fn a_type_is_said_unless_there_is_but_one() {
         settled.map(|()| choice(&catalogue, 1))
     };
     let maps = || offer("maps", "Cheap", "0.10 USD", 90);
-    // Without a price, the first offer says what is compared.
+    // Without a price limit, the first offer sets the currency of comparison.
     assert_eq!(settled(vec![maps()]).unwrap(), "Cheap");
     let several = settled(vec![maps(), offer("books", "Gold", "0.20 USD", 90)]).unwrap_err();
     assert!(
