@@ -156,12 +156,12 @@ impl At {
         Ok(config)
     }
 
-    /// The store, which must exist.
+    /// Opens the store, which must exist.
     fn open(&self) -> Result<Admin, Failure> {
         Admin::open_existing(&self.config()?.store).map_err(Failure::run)
     }
 
-    /// The store, made if there is none.
+    /// Opens the store, and creates it if it does not exist.
     fn make(&self) -> Result<Admin, Failure> {
         Admin::open(&self.config()?.store).map_err(Failure::run)
     }

@@ -1,4 +1,4 @@
-//! `posthaste completions`: a shell's completion script, made from the command line's own description.
+//! `posthaste completions`: completion scripts for shells, generated from the description of the command line.
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;

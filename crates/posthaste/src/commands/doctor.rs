@@ -1,4 +1,4 @@
-//! `posthaste doctor`: what this machine allows, and what to do about each thing it does not.
+//! `posthaste doctor`: the capabilities of this machine, and a remedy for each one that is missing.
 
 use std::fs;
 use std::io::IsTerminal as _;
@@ -58,7 +58,7 @@ impl Args {
             congestion_control(),
             user_namespaces(),
             real_time(),
-            // Last: it may move this process into a user namespace.
+            // Last, because they may move this process into a user namespace.
             emulated_delays(),
         ];
         if self.json {
@@ -159,10 +159,10 @@ fn cores() -> Finding {
     )
 }
 
-/// How late a short sleep ends, as the generator sleeps: the worst of the better nine tenths.
+/// Lateness of a short sleep, with the generator's timer settings: the 90th percentile.
 fn timers() -> Finding {
     const SLEEP: Duration = Duration::from_micros(500);
-    // Without it the timers are only coarser, and that is what is measured then.
+    // Without it the timers are only coarser, and the coarser timers are measured.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let mut late: Vec<Duration> = (0..100)
         .map(|_| {
@@ -297,7 +297,7 @@ fn user_namespaces() -> Finding {
         .stderr(Stdio::null());
     let unshare = || {
         let flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNET;
-        // SAFETY: the child has one thread and shares no descriptor table with anybody.
+        // SAFETY: the child has one thread and shares no descriptor table.
         unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(std::io::Error::from)
     };
     // SAFETY: between fork and exec only one system call is made; nothing is allocated.
@@ -317,8 +317,8 @@ fn user_namespaces() -> Finding {
     )
 }
 
-/// Whether `net` may have it: by limit, or as root, who needs no user namespace. A capability of the
-/// file alone is lost in one.
+/// Permission for real-time priority in `net`: by limit, or as root, which needs no user namespace. A capability of the
+/// file alone is lost in a user namespace.
 fn real_time() -> Finding {
     use rustix::thread::CapabilitySet;
     let needed = CapabilitySet::SYS_NICE
@@ -344,7 +344,7 @@ fn real_time() -> Finding {
     )
 }
 
-/// How late an emulator here sends: 10 ms for a packet each millisecond, a quarter of a second long.
+/// Lateness of an emulator on this machine: a delay of 10 ms, one packet per millisecond, for a quarter of a second.
 fn emulated_delays() -> Finding {
     let (state, found) = match try_emulator() {
         Ok(outcome) => {

@@ -1,7 +1,7 @@
-//! What happens to which packet, wherever it is offered: `--pattern FILE`, and `--drop` as the short
-//! way to write a direction and the places in it, `down:8`.
+//! Effects on single packets, for every command that offers them: `--pattern FILE`, and `--drop` as a short form of a
+//! direction and positions, `down:8`.
 //!
-//! Which places there are is the pattern format's business.
+//! The pattern format defines the positions.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -25,12 +25,12 @@ pub(super) struct Drops {
 }
 
 impl Drops {
-    /// What --pattern and --drop say together.
+    /// Returns the pattern of --pattern and --drop together.
     pub(super) fn pattern(&self) -> Result<Pattern, Failure> {
         self.pattern_with(&[])
     }
 
-    /// What was typed, for a note beneath a picture: the drops, and the file of the pattern.
+    /// The typed options, for a note below a picture: the drops, and the file of the pattern.
     pub(super) fn words(&self) -> Vec<String> {
         let drops = self.drop.iter().map(|drop| format!("drop {drop}"));
         let pattern = self.pattern.iter();
@@ -38,7 +38,7 @@ impl Drops {
         drops.chain(pattern).collect()
     }
 
-    /// What --pattern and --drop say together, and what is written as for --drop.
+    /// Returns the pattern of --pattern and --drop together, with `more` in the form of --drop.
     pub(super) fn pattern_with(&self, more: &[String]) -> Result<Pattern, Failure> {
         let mut draft = Draft::default();
         if let Some(path) = &self.pattern {
@@ -57,7 +57,7 @@ impl Drops {
     }
 }
 
-/// Adds what was given to the draft, which refuses what contradicts it.
+/// Adds the given drops to the draft, which refuses contradictions.
 pub(super) fn add(given: &[String], draft: &mut Draft) -> Result<(), Failure> {
     for given in given {
         let refused = |why: &str| Failure::usage(format!("--drop {given}: {why}"));

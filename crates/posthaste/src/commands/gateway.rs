@@ -80,7 +80,7 @@ impl Args {
     }
 }
 
-/// A configuration that can be read and not be used.
+/// A configuration that can be read but not used.
 fn unusable(file: &Path, error: Error) -> Failure {
     Failure::usage(format!("{}: {error}", file.display()))
 }

@@ -1,4 +1,5 @@
-//! `posthaste man`: manual pages, made from the command line's own description. Hidden: packages bring the pages.
+//! `posthaste man`: manual pages, generated from the description of the command line. Hidden, because packages contain
+//! the pages.
 
 use std::path::PathBuf;
 

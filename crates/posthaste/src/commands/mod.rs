@@ -1,4 +1,4 @@
-//! The commands: each turns what was typed into what was meant, and calls its room.
+//! The commands. Each converts the command line to settings and calls the crate that does the work.
 
 mod bookshop;
 mod broker;
@@ -85,16 +85,16 @@ impl Cli {
     }
 }
 
-/// Why a command did not end well; decides the exit code.
+/// Reasons for a failed command. They decide the exit code.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A check or threshold did not hold.
     Threshold(String),
-    /// What was typed cannot be meant.
+    /// The arguments are invalid.
     Usage(String),
-    /// The run could not be made or not be finished.
+    /// The run could not be started or finished.
     Run(String),
-    /// The user's own command could not be started; the code is as shells have it.
+    /// The user's own command could not be started. The code is that of shells.
     Command { code: u8, text: String },
 }
 
@@ -136,7 +136,7 @@ impl From<Failure> for ExitCode {
     }
 }
 
-/// A flag that the first Ctrl-C or SIGTERM sets; the second ends the process at once.
+/// Returns a flag that the first Ctrl-C or SIGTERM sets. The second ends the process at once.
 pub(crate) fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -147,12 +147,12 @@ pub(crate) fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// Prints data; a reader that has gone away (`| head`) is no error.
+/// Prints data. A closed reader (`| head`) is no error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     tell(text).map(drop)
 }
 
-/// Prints data, and says whether anybody still reads.
+/// Prints data. Returns `Break` if the reader has closed.
 pub(crate) fn tell(text: &str) -> Result<ControlFlow<()>, Failure> {
     use std::io::{ErrorKind, Write as _};
     let mut out = std::io::stdout().lock();
@@ -163,7 +163,7 @@ pub(crate) fn tell(text: &str) -> Result<ControlFlow<()>, Failure> {
     }
 }
 
-/// Services say on standard error what they do; POSTHASTE_LOG chooses how much (`debug`, `warn`).
+/// Logs to standard error. POSTHASTE_LOG sets the level (`debug`, `warn`).
 pub(crate) fn log_to_stderr() {
     use std::io::IsTerminal as _;
     use tracing_subscriber::EnvFilter;

@@ -1,4 +1,4 @@
-//! `posthaste offers`: what a broker has, for people.
+//! `posthaste offers`: the offers of a broker, for people.
 
 mod book;
 mod wanted;
@@ -11,7 +11,7 @@ use posthaste_serve::Trust;
 use self::wanted::Wanted;
 use super::{Failure, print, tell};
 
-/// Offers in a page of a list.
+/// Number of offers per page of a list.
 const PAGE: usize = 1_000;
 
 /// Ask a broker for offers, publish them, or watch them change.
@@ -177,7 +177,7 @@ impl Args {
 }
 
 impl Broker {
-    /// A client that only asks.
+    /// A client that only reads.
     fn client(&self) -> Result<Client, Failure> {
         let trust = match &self.ca {
             _ if self.insecure => Trust::Any,
@@ -188,7 +188,7 @@ impl Broker {
         client.trusting(&trust).map_err(Failure::usage)
     }
 
-    /// A client that publishes, which needs a token.
+    /// A client that publishes. It needs a token.
     fn publisher(&self) -> Result<Client, Failure> {
         let token = match &self.token_file {
             Some(file) => {
@@ -227,7 +227,7 @@ fn list(client: &Client, kind: Option<&str>, json: bool) -> Result<(), Failure> 
     }
 }
 
-/// Calls `take` with everything in a list that comes in pages.
+/// Calls `take` with every item of a paged list.
 fn pages<T, P: Future<Output = Result<Vec<T>, Error>>>(
     page: impl Fn(usize) -> P,
     mut take: impl FnMut(T) -> Result<(), Failure>,
@@ -243,13 +243,13 @@ fn pages<T, P: Future<Output = Result<Vec<T>, Error>>>(
     Ok(())
 }
 
-/// Waits for what a broker says.
+/// Waits for the broker's answer.
 fn wait<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Failure> {
     let done = posthaste_offers::wait(work).map_err(Failure::run)?;
     done.map_err(failure)
 }
 
-/// An error of a broker, with the remedy where its certificate was refused.
+/// Converts an error of a broker, with the remedy if its certificate was rejected.
 fn failure(error: Error) -> Failure {
     if error.is_certificate_refused() {
         return Failure::run(format!(

@@ -1,4 +1,4 @@
-//! The options of a link, for both directions or, between quotes, for one: those of `net`, `simulate`.
+//! Options of a link, for both directions or, in quotes, for one. Used by `net` and `simulate`.
 
 pub(super) mod words;
 
@@ -23,7 +23,7 @@ pub(super) struct Directions {
 }
 
 impl Directions {
-    /// What the links do, up and down: the common options, those of the direction, the pattern.
+    /// The plans of the links, up and down: the common options, those of the direction, the pattern.
     pub(super) fn plans(&self, common: &PathArgs, pattern: &Pattern) -> [Plan; 2] {
         [
             (Direction::Up, self.up.as_ref()),
@@ -99,24 +99,24 @@ struct Nested {
     path: PathArgs,
 }
 
-/// Reads the value of --up and --down: options as on the command line.
+/// Parses the value of --up and --down: options as on the command line.
 pub(super) fn nested(text: &str) -> Result<PathArgs, String> {
     typed(text.split_whitespace())
 }
 
-/// Reads options as they stand on a command line, word by word.
+/// Parses options as on a command line, word by word.
 pub(super) fn typed<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<PathArgs, String> {
     let nested = Nested::try_parse_from(words);
     nested.map(|nested| nested.path).map_err(|error| {
         let text = error.to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
-        // The usage that follows would be that of a command nobody has typed.
+        // The usage message would be that of a command that was not typed.
         let end = text.find("\n\nUsage").or(text.find("\n\nFor more"));
         text[..end.unwrap_or(text.len())].trim().to_owned()
     })
 }
 
-/// The plan of a direction: a profile, over it what both directions have, over it its own.
+/// The plan of a direction: a profile, overridden by the common options, overridden by its own.
 fn plan(direction: Direction, both: &PathArgs, own: Option<&PathArgs>) -> Plan {
     let profile = own.and_then(|own| own.profile).or(both.profile);
     let mut plan = profile.map_or_else(Plan::default, |profile| profile.plan(direction));

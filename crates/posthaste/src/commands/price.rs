@@ -1,8 +1,8 @@
-//! Prices as people type them.
+//! Prices as typed on the command line.
 
 use posthaste_wsqos::qos::{Money, MoneyError};
 
-/// The words that clap shows end with the remedy.
+/// Parses a price. The error, as clap shows it, ends with the remedy.
 pub(super) fn price(text: &str) -> Result<Money, String> {
     let wrong = |error: MoneyError| format!("{error}; write it as 0.40EUR");
     text.parse().map_err(wrong)

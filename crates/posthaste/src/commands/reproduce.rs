@@ -1,4 +1,4 @@
-//! `posthaste reproduce`: figures of the papers, run for real, and the report about them.
+//! `posthaste reproduce`: figures of the papers, measured again, and a report on them.
 
 use std::path::PathBuf;
 
@@ -82,13 +82,13 @@ impl Args {
             seed: self.seed,
             commit: option_env!("POSTHASTE_COMMIT").map(str::to_owned),
             out: self.out,
-            // Before any thread starts: only this one and its children move.
+            // Before any thread starts: only this thread and its children move.
             lab: lab::enter(),
             program: std::env::current_exe().ok().filter(|_| !self.part),
         };
         let stop = stop_on_signal()?;
         if self.part {
-            // The run that this is a part of must not leave it behind.
+            // A partial run must not outlive the run that started it.
             set_parent_process_death_signal(Some(Signal::TERM)).map_err(Failure::run)?;
             return reproduce_part(&selection, &options, &stop).map_err(Failure::run);
         }
@@ -135,14 +135,14 @@ struct Entry<'a> {
     title: &'a str,
     /// "built" or "planned".
     state: &'static str,
-    /// It belongs to the core selection.
+    /// True if it belongs to the core selection.
     core: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     claim: Option<&'a str>,
-    /// The study that it shares with others.
+    /// The study, if other figures share it.
     #[serde(skip_serializing_if = "Option::is_none")]
     study: Option<&'a str>,
-    /// What a quick run of the study may take.
+    /// Time budget of a quick run of the study.
     #[serde(skip_serializing_if = "Option::is_none")]
     budget_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -176,7 +176,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Tells what came of it, prints the report's path, and decides on the exit code.
+/// Summarises the outcome, prints the report's path, and decides the exit code.
 fn finish(outcome: &Outcome<'_>) -> Result<(), Failure> {
     summarise(outcome);
     print(&format!("{}\n", outcome.report.display()))?;
@@ -191,7 +191,7 @@ fn finish(outcome: &Outcome<'_>) -> Result<(), Failure> {
     }
 }
 
-/// A summary to stderr: how many checks hold, and each that does not. Figures that were stopped are not judged.
+/// Summarises on stderr: the number of passed checks, and each failed check. Stopped figures are not judged.
 fn summarise(outcome: &Outcome<'_>) {
     let (stopped, ended): (Vec<_>, Vec<_>) =
         outcome.figures.iter().partition(|drawn| drawn.stopped());

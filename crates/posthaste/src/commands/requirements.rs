@@ -2,7 +2,7 @@
 
 use posthaste_wsqos::qos::{Document, Requirement};
 
-/// Reads the file that an argument names: a .wsqos document, or JSON with the same names.
+/// Reads the file named by an argument: a .wsqos document, or JSON with the same names.
 pub(super) fn requirements(file: &str) -> Result<Requirement, String> {
     let bytes = std::fs::read(file).map_err(|error| error.to_string())?;
     let requirement = if bytes.trim_ascii_start().starts_with(b"{") {

@@ -1,10 +1,10 @@
-//! What was typed wrong is refused with the remedy, exit code 2, before anything is sent.
+//! Invalid arguments are refused with the remedy, exit code 2, before anything is sent.
 
 use crate::command::{Shop, posthaste, said};
 
 const URL: &str = "http://127.0.0.1:9/";
 
-/// What is typed, and what the refusal must contain.
+/// Arguments, and the text that the refusal must contain.
 const CASES: &[(&[&str], &str)] = &[
     (&["load", URL, "--rate", "500"], "500/s"),
     (&["load", URL, "--rate", "5ms"], "500/s"),

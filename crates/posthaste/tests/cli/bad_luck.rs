@@ -1,4 +1,4 @@
-//! Signals, full disks, missing descriptors, readers that go away: a clean end, nothing lost.
+//! Signals, full disks, missing descriptors, closed readers: a clean end without losses.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
@@ -39,7 +39,7 @@ fn ctrl_c_keeps_what_was_measured_and_says_so() {
         .sum();
     assert_eq!(report["intended"].as_u64().unwrap(), sum);
     assert!(sum >= 50, "{sum}");
-    // What it really took, and what of the plan was due.
+    // The real duration, and the part of the plan that was due.
     let took = report["duration_s"].as_f64().unwrap();
     assert!(
         took < 600.0 && report["planned_duration_s"] == 600.0,
@@ -122,7 +122,7 @@ fn a_full_disk_is_an_error_that_names_the_file() {
         "{}",
         run.err
     );
-    // A file is there whole or not at all.
+    // A file is written completely or not at all.
     assert!(!folder.path().join("report.json").exists());
     assert!(!folder.path().join("unfinished").exists());
     let nowhere = said(&mut posthaste(&[

@@ -1,21 +1,21 @@
-//! Starting the binary, and services for it to ask.
+//! Starts the binary, and services for it to use.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longer than anything takes that is waited for: a test that hangs fails.
+/// Longer than any wait in a test, so that a test that hangs fails.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The binary with these arguments, ready to be changed or run.
+/// Returns the binary with these arguments, ready to be changed or run.
 pub(crate) fn posthaste(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste"));
     command.args(arguments).stdin(Stdio::null());
     command
 }
 
-/// What a run said and how it ended.
+/// Output and exit code of a run.
 pub(crate) struct Said {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
@@ -36,7 +36,7 @@ impl From<Output> for Said {
     }
 }
 
-/// A bookshop, or another service, in a process of its own, ended with the test.
+/// A bookshop, or another service, as a process that ends with the test.
 pub(crate) struct Shop {
     child: Child,
     pub(crate) url: String,
@@ -52,7 +52,7 @@ impl Shop {
         Self::start(posthaste(&[verb]).args(arguments))
     }
 
-    /// The service that `command` starts, once it listens.
+    /// Starts the service `command` and waits until it listens.
     pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -63,7 +63,7 @@ impl Shop {
         Self { child, url }
     }
 
-    /// The reply to a GET, head and body.
+    /// Returns the reply to a GET, head and body.
     fn get(&self, path: &str) -> String {
         let address = self.url.strip_prefix("http://").unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
@@ -74,7 +74,7 @@ impl Shop {
         reply
     }
 
-    /// Pages that it has answered with.
+    /// Number of pages answered.
     pub(crate) fn pages(&self) -> u64 {
         let metrics = self.get("/metrics");
         let name = "bookshop_requests_total{form=\"page\",answer=\"ok\"} ";
@@ -82,7 +82,7 @@ impl Shop {
         line.unwrap().parse().unwrap()
     }
 
-    /// The page of the first book in the catalogue.
+    /// URL of the page of the first book in the catalogue.
     pub(crate) fn page(&self) -> String {
         let reply = self.get("/isbns.csv");
         let isbn = reply
@@ -99,7 +99,7 @@ impl Shop {
         self.child.id()
     }
 
-    /// Ends it at once.
+    /// Kills the process.
     pub(crate) fn end(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -117,7 +117,7 @@ impl Drop for Shop {
     }
 }
 
-/// Waits until `holds`, for longer than anything here takes on a busy machine.
+/// Waits until `holds`, for longer than any test needs on a busy machine.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {

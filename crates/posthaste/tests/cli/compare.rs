@@ -1,4 +1,4 @@
-//! `compare`: verdicts, exit codes and forms, over reports whose numbers are given.
+//! `compare`: verdicts, exit codes and forms, for reports with given numbers.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::command::{Said, Shop, posthaste, said};
 
-/// The report of a real run, from which all others are made, and the folder for them.
+/// The report of a real run, the source of all others, and the folder for them.
 struct Reports {
     report: Value,
     folder: tempfile::TempDir,
@@ -44,7 +44,7 @@ impl Reports {
         self.folder.path().join(name)
     }
 
-    /// Writes a run whose report `change` makes.
+    /// Writes a run with a report changed by `change`.
     fn keep(&self, name: &str, change: impl FnOnce(&mut Value)) {
         let mut report = self.report.clone();
         times(&mut report, 1.0, 0.01);
@@ -64,7 +64,7 @@ impl Reports {
         }
     }
 
-    /// Compares with these words, of which those that name a run are its folder.
+    /// Compares with these words. Names of runs are replaced by their folders.
     fn compare(&self, words: &str) -> Said {
         let words = words.split(' ').map(|word| match self.path(word) {
             path if path.exists() || word.ends_with(".out") => path.display().to_string(),
@@ -108,7 +108,7 @@ fn times(report: &mut Value, factor: f64, noise: f64) {
     report["response_time_ms"]["answered"] = REQUESTS.into();
 }
 
-/// Makes this many requests time out after 500 ms; the others ended well.
+/// Makes this many requests time out after 500 ms. The others end `ok`.
 fn errors(report: &mut Value, count: u64) {
     let outcomes = report["outcomes"].as_object_mut().unwrap();
     outcomes.values_mut().for_each(|count| *count = 0.into());
@@ -117,7 +117,7 @@ fn errors(report: &mut Value, count: u64) {
     let times = &mut report["response_time_ms"];
     times["answered"] = (REQUESTS - count).into();
     let share = count as f64 / REQUESTS as f64;
-    // The statistic falls among those that timed out where more than this share did.
+    // The statistic falls among the timed-out requests if more than this share timed out.
     let beyond = [
         ("mean", 0.0, 12.0),
         ("p50", 0.5, 500.0),
@@ -200,11 +200,11 @@ fn unknown_exits_with_3_unless_it_is_allowed() {
     );
     let allowed = reports.three("wide", "--allow-unknown");
     assert_eq!((allowed.code, allowed.err.as_str()), (Some(0), ""));
-    // One run a side, and a scatter that is known.
+    // One run per side, and a known scatter.
     let known = reports.compare("--scatter 3% a1 a2");
     assert_eq!(known.code, Some(0), "{}{}", known.out, known.err);
     assert_eq!(reports.compare("--scatter 3% a1 wide2").code, Some(1));
-    // A margin that the runs do not reach.
+    // A margin smaller than the uncertainty of the runs.
     reports.keep_three("same", 1.01, |_| ());
     assert_eq!(reports.three("same", "--margin 1%").code, Some(3));
 }
@@ -236,7 +236,7 @@ fn runs_that_grow_stop_or_differ_in_length_never_pass() {
     }
     reports.keep_three("grows", 1.2, no_interval);
     assert_eq!(reports.three("grows", "").code, Some(1));
-    // Of three runs one is enough to spoil the comparison.
+    // One of three runs is enough to spoil the comparison.
     reports.keep_three("one", 1.0, |_| ());
     reports.keep("one2", stopped);
     assert_eq!(reports.three("one", "").code, Some(3));
@@ -253,7 +253,7 @@ fn errors_count() {
     let many = reports.three("many", "");
     assert_eq!(many.code, Some(1), "{}{}", many.out, many.err);
     assert!(many.err.contains("share of errors"), "{}", many.err);
-    // Half without a reply, and one run a side.
+    // More than half without a reply, and one run per side.
     reports.keep("half", |report| errors(report, REQUESTS * 6 / 10));
     let half = reports.compare("a1 half --json");
     assert_eq!(half.code, Some(1), "{}{}", half.out, half.err);

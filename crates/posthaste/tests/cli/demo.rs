@@ -1,4 +1,4 @@
-//! The demo as a process: it begins, it ends, and nothing of it is left.
+//! The demo as a process: start, end, and no leftovers.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 
 use crate::command::{posthaste, said, signal};
 
-/// A demo whose files are in a folder of its own, and where its page is.
+/// Starts a demo with its files in a folder of its own. Returns it and the address of its page.
 fn demo(folder: &tempfile::TempDir) -> (Child, String) {
     let mut demo = posthaste(&["demo", "--listen", "127.0.0.1:0"])
         .env("TMPDIR", folder.path())
@@ -40,7 +40,7 @@ fn a_signal_ends_it_with_an_open_page_and_leaves_nothing() {
         signal(name, demo.id());
         assert_eq!(demo.wait().unwrap().code(), Some(0), "{name}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{name}");
-        // The stream has an end and is not broken off: its last chunk is empty (RFC 9112, section 7.1).
+        // The stream ends and is not cut off: its last chunk is empty (RFC 9112, section 7.1).
         let mut rest = Vec::new();
         page.read_to_end(&mut rest).unwrap();
         assert!(rest.ends_with(b"0\r\n\r\n"), "{name}");

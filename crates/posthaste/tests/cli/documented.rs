@@ -1,9 +1,10 @@
-//! The commands of the README and the tutorials, typed as they stand there.
+//! The commands of the README and the tutorials, run as written.
 //!
-//! A block marked `console` holds commands after `$ `, their further lines after `> `, and their output. All blocks of a page run in one shell, in an
-//! empty folder. Numbers, with their units, may differ from the page; `...` stands for any lines. Ports are replaced by
-//! free ones, so that pages run side by side and beside services of this machine. With `POSTHASTE_WRITE_DOCS=1` the
-//! output on the page is replaced by that of this run; `POSTHASTE_BINARY` names a binary of another build for it.
+//! A block marked `console` holds commands after `$ `, their further lines after `> `, and their output. All blocks of
+//! a page run in one shell, in an empty folder. Numbers, with their units, may differ from the page; `...` stands for
+//! any lines. Ports are replaced by free ones, so that pages can run at the same time, next to services of this
+//! machine. With `POSTHASTE_WRITE_DOCS=1` the output on the page is replaced by that of this run; `POSTHASTE_BINARY`
+//! names a binary of another build for it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +16,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// Longest time that a command may take, and that output of one in the background may be awaited.
+/// Time limit for a command, and for the output of a background command.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Ports that the pages use.
@@ -63,7 +64,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Runs a page; three times at most, since a busy machine may not hold the bounds that a page asserts.
+/// Runs a page, three times at most, because a busy machine may exceed the bounds that a page asserts.
 fn run(page: &str) {
     if !["bash", "curl"].into_iter().all(is_there) {
         assert!(
@@ -93,7 +94,7 @@ fn is_there(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok()
 }
 
-/// The page with this run's output, and where that differs from the page's.
+/// Returns the page with this run's output, and its differences from the page.
 fn run_once(page: &str) -> (String, String) {
     let path = root().join(page);
     let text = std::fs::read_to_string(&path).unwrap();
@@ -123,11 +124,11 @@ fn run_once(page: &str) -> (String, String) {
                 .position(|line| line.starts_with("$ ") || *line == "```");
             let expected = &lines[index..index + end.expect("a block ends")];
             index += expected.len();
-            // A service that runs in the background prints its address.
+            // A background service prints its address.
             let least = usize::from(command.ends_with('&')).max(expected.len());
             let said = shell.type_in(&command, least);
             commands += 1;
-            // On the page it may have been shortened.
+            // The page may show it shortened.
             let agrees = agree(expected, &said);
             let (expected, said) = (expected.join("\n"), said.join("\n"));
             for line in if agrees { &expected } else { &said }.lines() {
@@ -179,7 +180,7 @@ impl Shell {
                 let _ = sender.send(line);
             }
         });
-        // Held until all are known, so that they differ.
+        // All are held until the end, so that they differ.
         let free = PORTS.map(|port| (port, TcpListener::bind("127.0.0.1:0").unwrap()));
         let ports = free
             .iter()
@@ -199,7 +200,7 @@ impl Shell {
         for (port, free) in &self.ports {
             typed = typed.replace(port, &free.to_string());
         }
-        // Its default is a port, too.
+        // The default port is replaced too.
         if command.starts_with("posthaste bookshop") && !command.contains("--listen") {
             let listen = format!(
                 "posthaste bookshop --listen 127.0.0.1:{}",
@@ -207,7 +208,7 @@ impl Shell {
             );
             typed = typed.replacen("posthaste bookshop", &listen, 1);
         }
-        // The next command may ask for this one's status.
+        // The next command may use this one's status.
         let end = format!("status=$?; echo; echo '{MARK}'; (exit $status)");
         writeln!(self.input, "{typed}\n{end}").unwrap();
         let in_background = command.ends_with('&');
@@ -220,14 +221,14 @@ impl Shell {
                 said.push(self.as_on_the_page(&line));
             }
         }
-        // An empty line was added for output that does not end with one.
+        // An empty line was added for output without a final one.
         while said.last().is_some_and(String::is_empty) {
             said.pop();
         }
         said
     }
 
-    /// Output with the ports of the page, and without the folder's name.
+    /// Replaces the ports by those of the page, and removes the folder's name.
     fn as_on_the_page(&self, line: &str) -> String {
         let mut line = line.replace(&*self.folder.path().to_string_lossy(), "");
         for (port, free) in &self.ports {
@@ -245,7 +246,7 @@ impl Drop for Shell {
     }
 }
 
-/// True if output is that of the page, but for numbers; `...` stands for any lines.
+/// True if the output is that of the page, except for numbers. `...` stands for any lines.
 fn agree(expected: &[&str], said: &[String]) -> bool {
     match expected {
         [] => said.is_empty(),
@@ -257,7 +258,7 @@ fn agree(expected: &[&str], said: &[String]) -> bool {
     }
 }
 
-/// A line without its numbers, their units, bars of pictures and the width of its columns.
+/// Removes numbers, units, bars of pictures and column widths from a line.
 fn masked(line: &str) -> String {
     const UNITS: [&str; 14] = [
         "ns", "us", "µs", "ms", "s", "min", "kB", "MB", "GB", "B", "kbit", "Mbit", "k", "%",
@@ -281,7 +282,7 @@ fn masked(line: &str) -> String {
             text.push('N');
         }
         text += rest;
-        // A unit that stands for itself, behind its number.
+        // A unit as a word of its own, after its number.
         let is_unit = UNITS.contains(&text.trim_end_matches([',', ')']))
             && masked
                 .last()

@@ -1,18 +1,18 @@
-//! A service that answers before it has the whole request, behind the gateway: nobody else's request suffers.
+//! A service behind the gateway that answers before the end of the request. Requests of other clients are not affected.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Ordinary requests; `POSTHASTE_POSTS` is another number.
+/// Number of ordinary requests. `POSTHASTE_POSTS` overrides it.
 const POSTS: u64 = 2_000;
 
-/// Clients that send ordinary requests, and those that send too much.
+/// Clients with ordinary requests, and clients with oversized ones.
 const CLIENTS: u64 = 4;
 const SENDERS: usize = 3;
 
-/// More than the bookshop takes: it answers when it has read the head.
+/// More than the bookshop accepts. It answers after the head.
 const OVERSIZED: usize = 512 << 10;
 
 fn post(length: usize) -> String {
@@ -30,7 +30,7 @@ fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Reads one reply by its Content-Length: its status, and whether it says that it is the last.
+/// Reads one reply by its Content-Length. Returns its status, and true if it announces that it is the last.
 fn reply(stream: &mut TcpStream) -> Option<(u16, bool)> {
     let mut bytes = Vec::new();
     let mut piece = [0; 16 << 10];
@@ -51,7 +51,7 @@ fn reply(stream: &mut TcpStream) -> Option<(u16, bool)> {
     }
 }
 
-/// Sends too much until `over`; counts the refusals that were read.
+/// Sends oversized requests until `over`. Counts the refusals that were read.
 fn send_too_much(address: SocketAddr, over: &AtomicBool, refused: &AtomicU64) {
     let body = vec![b'x'; OVERSIZED];
     while !over.load(Relaxed) {
@@ -68,7 +68,7 @@ fn send_too_much(address: SocketAddr, over: &AtomicBool, refused: &AtomicU64) {
     }
 }
 
-/// An ISBN that the shop knows.
+/// Returns an ISBN of the shop.
 fn isbn(address: SocketAddr) -> String {
     let mut stream = connect(address);
     let request = "GET /isbns.csv HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n";
@@ -80,7 +80,7 @@ fn isbn(address: SocketAddr) -> String {
     found.expect("a list of ISBNs").to_owned()
 }
 
-/// Sends ordinary requests on one connection: how many were not answered with 200.
+/// Sends ordinary requests on one connection. Returns the number not answered with 200.
 fn send(address: SocketAddr, isbn: &str, count: u64) -> u64 {
     let envelope = format!(
         "<e:Envelope xmlns:e=\"http://schemas.xmlsoap.org/soap/envelope/\"><e:Body>\

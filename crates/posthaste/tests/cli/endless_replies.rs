@@ -1,4 +1,4 @@
-//! Coded replies without an end: a client that decodes gives them up before they fill its memory.
+//! Endless coded replies: a client that decodes gives them up before they fill its memory.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use crate::command::posthaste;
 
-/// Requests, each on a connection of its own; `POSTHASTE_ENDLESS` is another number.
+/// Number of requests, each on a connection of its own. `POSTHASTE_ENDLESS` overrides it.
 const REQUESTS: u64 = 300;
 
-/// Resident memory of the client at most, in KiB.
+/// Maximum resident memory of the client, in KiB.
 const MOST: u64 = 128_000_000 / 1024;
 
-/// Answers each connection with coded bytes for as long as the client takes them.
+/// Answers each connection with coded bytes for as long as the client accepts them.
 fn endless() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -36,7 +36,7 @@ fn answer(mut stream: TcpStream) {
     }
 }
 
-/// The peak of a process's resident memory in KiB.
+/// Peak resident memory of a process in KiB.
 fn peak(id: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     let line = status

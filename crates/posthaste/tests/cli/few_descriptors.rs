@@ -1,4 +1,4 @@
-//! The gateway at its limit of descriptors: clients that say nothing lock nobody out.
+//! The gateway at its limit of descriptors: silent clients do not block other clients.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::command::{Shop, until};
 
-/// More than the gateway has descriptors.
+/// More connections than the gateway has descriptors.
 const SILENT: usize = 300;
 
-/// A gateway in front of `upstream` that may open 120 files.
+/// Starts a gateway in front of `upstream` that may open 120 files.
 fn gateway(upstream: &str) -> Shop {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.toml");
@@ -32,7 +32,7 @@ fn gateway(upstream: &str) -> Shop {
     )
 }
 
-/// Asks on a new connection: the status line.
+/// Sends a request on a new connection and returns the status line.
 fn status(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream
@@ -67,7 +67,7 @@ fn silent_connections_lock_nobody_out() {
         times.push(begun.elapsed());
     }
     println!("beside {SILENT} silent connections: {times:?}");
-    // Those that were there first have been closed, and no more of them than had to be.
+    // The oldest connections have been closed, and no more than necessary.
     let is_open = |stream: &TcpStream| {
         stream.set_nonblocking(true).unwrap();
         let read = (&*stream).read(&mut [0]);

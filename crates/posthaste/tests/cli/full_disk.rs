@@ -1,4 +1,4 @@
-//! A broker on a disk that is full: it starts, and offers can be looked up.
+//! A broker on a full disk: it starts and answers lookups.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::command::{Shop, posthaste, said, until};
 
-/// Names the small disk; the test runs itself again in a namespace of its own, where it may mount one.
+/// Names the small disk. The test runs itself again in a namespace where it may mount one.
 const DISK: &str = "POSTHASTE_SMALL_DISK";
 
 const TEST: &str = "full_disk::a_broker_starts_on_a_full_disk_and_publishes_once_there_is_room";
@@ -72,19 +72,19 @@ fn a_broker_starts_on_a_full_disk_and_publishes_once_there_is_room() {
     };
     let mut broker = start();
     assert_eq!(status(&ask(&broker, "PUT", &token, &offer(40))), "201");
-    // Killed, so that what it has published is in the log alone.
+    // Killed, so that its last offer is only in the log.
     broker.end();
     let filler = disk.join("filler");
     fill(&filler);
 
-    // Twice: what it does to the store while the disk is full loses nothing.
+    // Twice: its accesses to the store on a full disk lose nothing.
     for _ in 0..2 {
         let mut broker = start();
         let found = ask(&broker, "GET", &token, "");
         assert!(found.contains("0.40"), "{found}");
         let refused = ask(&broker, "PUT", &token, &offer(50));
         assert_eq!(status(&refused), "503", "{refused}");
-        // It tries each second to open the store for writing.
+        // It tries to open the store for writing every second.
         std::thread::sleep(Duration::from_millis(2500));
         assert!(ask(&broker, "GET", &token, "").contains("0.40"));
         broker.end();

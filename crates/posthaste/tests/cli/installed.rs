@@ -1,4 +1,4 @@
-//! The files that packages install: completion scripts and manual pages, complete for every command.
+//! The files that packages install: completion scripts and manual pages for all commands.
 
 use super::command::{posthaste, said};
 

@@ -1,4 +1,4 @@
-//! The command as a user meets it: output, exit codes, and everything that can go wrong.
+//! The command as seen by a user: output, exit codes, and all kinds of failures.
 
 mod bad_input;
 mod bad_luck;

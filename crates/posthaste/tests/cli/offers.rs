@@ -10,7 +10,7 @@ use crate::command::{Said, Shop, posthaste, said};
 
 const OFFERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/offers.wsqos");
 
-/// A broker on a store of its own, and ada's token.
+/// A broker with a store of its own, and the token of ada.
 struct Broker {
     service: Shop,
     token: String,
@@ -189,7 +189,7 @@ fn without_a_broker_no_client_begins() {
 
 #[test]
 fn who_publishes_without_a_token_is_told_how_to_give_one() {
-    // Nobody listens there, and nobody is asked.
+    // No server listens there, and no request is sent.
     let nowhere = ["--broker", "http://127.0.0.1:9"];
     for what in [
         &["put", "books", "ada", OFFERS][..],
@@ -212,7 +212,8 @@ fn who_publishes_without_a_token_is_told_how_to_give_one() {
     }
 }
 
-/// A self-signed certificate for 127.0.0.1, of an authority of its own as `openssl req -x509` makes them, and its key.
+/// Creates a self-signed certificate for 127.0.0.1 that is an authority, like those of `openssl req -x509`, and its
+/// key.
 fn certificate(folder: &std::path::Path) -> [String; 2] {
     let mut wanted = rcgen::CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
     wanted.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -229,7 +230,7 @@ fn certificate(folder: &std::path::Path) -> [String; 2] {
     ]
 }
 
-/// Any server with a certificate serves: that it is no broker shows after the handshake.
+/// Any server with a certificate is sufficient. It turns out to be no broker only after the handshake.
 #[test]
 fn a_brokers_certificate_is_trusted_by_ca_or_not_looked_at() {
     let folder = tempfile::tempdir().unwrap();

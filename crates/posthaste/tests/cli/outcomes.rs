@@ -1,4 +1,4 @@
-//! What a run prints and returns when nothing goes wrong, or only the server does.
+//! Output and exit code of runs without problems, or with problems of the server only.
 
 use std::fs;
 
@@ -44,7 +44,7 @@ fn the_json_keeps_its_contract() {
         let is_number = |s: &&str| report[key][s].is_number();
         assert!(statistics.iter().all(is_number), "{key}");
     }
-    // A hundred requests say nothing of one in a thousand.
+    // A hundred requests do not determine one in a thousand.
     assert!(report["response_time_ms"]["p999"].is_null());
     assert_eq!(report["format"], 2);
     assert_eq!(report["statuses"]["200"], 100);
@@ -106,7 +106,7 @@ fn a_client_that_decodes_tells_what_came_of_it() {
     assert!(decoded("bytes") > decoded("bytes_coded"));
     let median = |times: &Value| times["p50"].as_f64().unwrap();
     let decode = median(&report["phases_ms"]["decode"]);
-    // Decoding takes a microsecond at least, and no time is told without it.
+    // Decoding takes a microsecond at least, and every reported time includes it.
     assert!(decode >= 1.0 && median(&report["service_time_ms"]) >= decode);
     assert!(median(&report["response_time_ms"]) >= decode);
     let text = run(&["--slowdown", "1000"]);

@@ -1,4 +1,4 @@
-//! Patterns made, shown, refused; captures are written here byte by byte.
+//! Patterns made, shown, refused. The captures are written here byte by byte.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -141,7 +141,7 @@ fn a_pattern_comes_through_a_pipe_and_a_wrong_one_is_refused_by_line() {
     assert!(said.err.contains(expected), "{}", said.err);
 }
 
-/// Which way a packet goes.
+/// Direction of a packet.
 #[derive(Clone, Copy)]
 enum Way {
     Up,
@@ -203,7 +203,7 @@ fn pcapng(packets: &[(u64, Vec<u8>)]) -> Vec<u8> {
     body.extend([1, 0, 0, 0]);
     body.extend([0xff; 8]);
     block(0x0a0d_0d0a, &body, &mut file);
-    // Raw IP, any length; option 9: a clock of 10^-9 s; end of options.
+    // Raw IP, any length. Option 9: a clock of 10^-9 s. End of options.
     let body = [101, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0];
     block(1, &body, &mut file);
     for (ms, packet) in packets {
@@ -222,8 +222,8 @@ fn pcapng(packets: &[(u64, Vec<u8>)]) -> Vec<u8> {
 const SYN: u8 = 2;
 const ACK: u8 = 16;
 
-/// The two ends of a transfer of ten segments down, 10 ms each way: segments 2 and 7 are lost,
-/// 7 twice, and segment 4 arrives behind 5.
+/// The captures of both ends of a transfer of ten segments down, 10 ms each way. Segments 2 and 7 are lost, 7 twice,
+/// and segment 4 arrives after 5.
 fn both_ends() -> [Vec<(u64, Vec<u8>)>; 2] {
     let mut ends = [Vec::new(), Vec::new()];
     let mut id = 0;
@@ -276,7 +276,7 @@ fn losses_and_order_are_read_off_captures() {
         assert_eq!((made.code, &*made.err), (Some(0), ""));
         made.out
     };
-    // Position 1 is the SYN-ACK; the ten segments are 2 to 11, sent again 12, 13 and 14.
+    // Position 1 is the SYN-ACK. The ten segments are 2 to 11, the retransmissions 12, 13 and 14.
     let both = found(&["--client-capture", &client, "--server-capture", &server]);
     let exact = ["down drop 4, 9, 13", "down hold 6: 2"];
     assert_eq!(entries(&both), exact, "packet by packet");
@@ -284,15 +284,15 @@ fn losses_and_order_are_read_off_captures() {
         both.contains("# down: 14 packets, 3 lost, 1 overtaken"),
         "{both}"
     );
-    // The client cannot see that a packet sent again was lost as well.
+    // The client cannot see that a retransmission was lost too.
     let client = found(&["--client-capture", &client]);
     assert_eq!(entries(&client), ["down drop 4, 9", "down hold 6: 2"]);
-    // The server cannot see the order, but what it sent again and again.
+    // The server cannot see the order, but sees its own retransmissions.
     let server = found(&["--server-capture", &server]);
     assert_eq!(entries(&server), ["down drop 4, 9, 13"]);
 }
 
-/// Their marks differ where one capture has more of a packet than the other.
+/// Their marks differ if one capture has more of a packet than the other.
 #[test]
 fn captures_that_keep_too_little_of_each_packet_are_named() {
     let folder = tempfile::tempdir().unwrap();

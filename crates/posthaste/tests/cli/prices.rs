@@ -1,4 +1,4 @@
-//! A shop, a gateway with prices before it, and a broker at which its offers stand.
+//! A shop, a gateway with prices in front of it, and a broker with its offers.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ struct System {
 }
 
 impl System {
-    /// The shop takes 20 ms for a request, one after the other.
+    /// Starts all three. The shop takes 20 ms per request, one at a time.
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
@@ -54,7 +54,7 @@ upstream = [{:?}]
         }
     }
 
-    /// What the broker has for the type.
+    /// The broker's offers for the type.
     fn offers(&self) -> Vec<Value> {
         let list = said(&mut posthaste(&[
             "offers",
@@ -71,7 +71,7 @@ upstream = [{:?}]
         lines.collect()
     }
 
-    /// Loads the shop through the gateway, for a second.
+    /// Loads the shop through the gateway for a second.
     fn load(&self, rate: &str) -> Value {
         let isbn = self.shop.page().rsplit('/').next().unwrap().to_owned();
         let url = format!("{}/page/{isbn}", self.gateway.url);

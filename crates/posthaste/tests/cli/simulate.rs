@@ -1,4 +1,4 @@
-//! Predictions: what is said, that it repeats, and that it can be stopped.
+//! Predictions: their output, their repeatability, and their interruption.
 
 use std::process::Stdio;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::command::{Said, posthaste, said, signal, until};
 
-/// The line of the published figures.
+/// The options of the published figures.
 const LINE: [&str; 8] = [
     "--client-tcp=freebsd-6.0",
     "--server-tcp=freebsd-6.0",
@@ -93,7 +93,7 @@ fn threads_change_nothing() {
     assert_eq!(on("1"), on("3"));
 }
 
-/// Others are drawn as losses are: each transaction meets them at another moment.
+/// Cross traffic is random like losses: each transaction meets it at another moment.
 #[test]
 fn what_others_send_is_met_by_chance() {
     let beside = |background: &str| {
@@ -163,7 +163,7 @@ fn packets_that_never_come_are_told_after_what_was_simulated() {
     }
 }
 
-/// It is made for runs of any length; what is typed beside it must come all the same.
+/// A pattern is made for runs of any length. A typed position must still come.
 #[test]
 fn a_pattern_may_go_on_behind_the_last_packet() {
     let folder = tempfile::tempdir().unwrap();
@@ -264,7 +264,7 @@ fn remedies_stand_beside_each_other() {
     assert!(page.contains("sent for nothing") && page.contains("reordered"));
 }
 
-/// Seconds of processor time that a process has used itself (proc(5), stat 14).
+/// CPU time in seconds used by a process itself (proc(5), stat 14).
 fn seconds_used(process: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
     let (_, after_name) = stat.rsplit_once(')').unwrap();
@@ -284,7 +284,7 @@ fn ctrl_c_keeps_what_was_simulated_and_says_so() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // By then it simulates: a second of processor time is some ten thousand transactions.
+    // By then it simulates: a second of CPU time is about ten thousand transactions.
     until("work", || seconds_used(child.id()) >= 1.0);
     signal("INT", child.id());
     let said = Said::from(child.wait_with_output().unwrap());

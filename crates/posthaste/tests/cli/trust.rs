@@ -1,4 +1,4 @@
-//! Numbers that an operator acts on: what a run must not hide.
+//! Numbers that operators rely on: facts that a run must not hide.
 
 use std::fs;
 use std::net::TcpListener;
@@ -16,7 +16,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// A port where nobody listens.
+/// Returns a port without a listener.
 fn closed_port() -> String {
     let port = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = port.local_addr().unwrap();
@@ -56,7 +56,7 @@ fn requests_that_time_out_fail_bounds_on_percentiles() {
     assert_eq!(times["censored"], true);
     assert_eq!(times["count"], report["intended"]);
     assert!(times["p99"].is_null() && times["lower_bounds"]["p99"].as_f64().unwrap() >= 500.0);
-    // The survivors are told apart.
+    // The survivors are reported separately.
     assert!(report["ok_response_time_ms"]["p99"].as_f64().unwrap() < 600.0);
     assert_eq!(report["assertions"][1]["holds"], false);
 }
@@ -78,7 +78,7 @@ fn a_rate_beyond_the_generator_is_said_first_and_ends_with_the_plan() {
     let report = json(&allowed.out);
     assert_eq!(report["generator"]["limited"], true);
     assert_eq!(report["intended"], 600_000);
-    // Sending ended, and what was not begun is counted.
+    // Sending ended, and requests not begun are counted.
     let not_begun = report["generator"]["not_begun"].as_u64().unwrap();
     assert!(not_begun > 100_000, "{not_begun}");
     assert!(report["outcomes"]["dropped"].as_u64().unwrap() >= not_begun);

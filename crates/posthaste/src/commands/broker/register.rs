@@ -110,7 +110,7 @@ fn version(text: &str) -> Result<UddiVersion, String> {
     known.ok_or_else(|| "there are versions 2 and 3 here".to_owned())
 }
 
-/// Key and name; in version 2, in which keys are UUIDs, a name will do.
+/// Returns key and name. In version 2, with UUIDs as keys, a name is sufficient.
 fn named(text: &str, version: UddiVersion) -> Result<(String, String), String> {
     let is_uuid =
         |key: &str| key.len() == 36 && key.chars().all(|one| one == '-' || one.is_ascii_hexdigit());

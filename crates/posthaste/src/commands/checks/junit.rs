@@ -1,6 +1,6 @@
 //! Checks as JUnit XML, in the form that Jenkins, GitLab and GitHub actions read.
 //!
-//! A failed check is a `failure`. An unknown one is an `error`, or `skipped` where unknown is allowed.
+//! A failed check is a `failure`. An unknown one is an `error`, or `skipped` if unknown checks are allowed.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use quick_xml::events::{BytesDecl, BytesText, Event};
 
 use super::{Check, Checks, State};
 
-/// One test suite with a test case a check.
+/// Writes one test suite with one test case per check.
 pub(super) fn write(checks: &Checks) -> io::Result<String> {
     let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
     writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
@@ -89,7 +89,7 @@ fn case(
     Ok(())
 }
 
-/// Text without the characters that XML 1.0 forbids even where escaped.
+/// Removes the characters that XML 1.0 forbids even if escaped.
 fn legal(text: &str) -> String {
     let forbidden = |letter: char| {
         (letter < ' ' && !matches!(letter, '\t' | '\n' | '\r'))

@@ -2,7 +2,7 @@
 
 use super::{Checks, State};
 
-/// A heading, the overall result, a table with a row a check, details and notes below.
+/// Writes a heading, the overall result, a table with one row per check, and details and notes below it.
 pub(super) fn write(checks: &Checks) -> String {
     let count = |state| checks.checks.iter().filter(|c| c.state == state).count();
     let mut out = format!(
@@ -37,7 +37,7 @@ pub(super) fn write(checks: &Checks) -> String {
     out
 }
 
-/// Text that Markdown shows as it stands, on one line, also within a table.
+/// Escapes text so that Markdown shows it unchanged, on one line, also in a table.
 fn inline(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,6 +1,6 @@
-//! Checks as other programs read them: Markdown for a pull request, JUnit XML for a build server.
+//! Checks for other programs: Markdown for a pull request, JUnit XML for a build server.
 //!
-//! A plain list of checks is all that the writers see, so that every command that judges can use them.
+//! The writers take a plain list of checks, so that every command with checks can use them.
 
 mod junit;
 mod markdown;
@@ -29,7 +29,7 @@ pub(crate) struct Check {
     pub(crate) state: State,
     /// The result in a few words: `+12.0 %, worse`.
     pub(crate) found: String,
-    /// Everything else that a reader needs; may have several lines, may be empty.
+    /// Further details for a reader. May have several lines, may be empty.
     pub(crate) detail: String,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Whether any form is requested.
+    /// True if any form is requested.
     pub(crate) fn any(&self) -> bool {
         self.markdown.is_some() || self.junit.is_some()
     }

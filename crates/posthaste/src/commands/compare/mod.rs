@@ -103,7 +103,7 @@ impl Args {
         }
     }
 
-    /// The runs of both sides. Two folders without `--` are one run each.
+    /// Reads the runs of both sides. Two folders without `--` are one run each.
     fn sides(&self) -> Result<[Vec<Run>; 2], Failure> {
         let (before, after) = match (self.before.as_slice(), self.after.as_slice()) {
             ([before, after], []) => (std::slice::from_ref(before), std::slice::from_ref(after)),
@@ -124,7 +124,7 @@ impl Args {
     }
 }
 
-/// A run that is given twice on a side would make its scatter seem smaller than it is.
+/// Refuses a run that is given twice on a side. It would reduce the scatter below its real size.
 fn once(side: &[PathBuf]) -> Result<(), Failure> {
     let mut seen = Vec::new();
     for folder in side {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::runs::Run;
 
-/// What `--json` prints.
+/// The document that `--json` prints.
 #[derive(Serialize)]
 pub(super) struct Outcome {
     /// The overall verdict.
@@ -16,7 +16,7 @@ pub(super) struct Outcome {
     pub(super) before: Vec<String>,
     /// Folders of the runs after.
     pub(super) after: Vec<String>,
-    /// Why no statistic can be judged; empty where all can.
+    /// Reasons why no statistic can be judged. Empty if all can.
     pub(super) incomparable: Vec<String>,
     /// Options that are not the same in all runs.
     pub(super) differences: Vec<Difference>,
@@ -163,7 +163,7 @@ fn each(side: &[Run], of: &dyn Fn(&Run) -> Measured) -> Vec<Measured> {
     side.iter().map(of).collect()
 }
 
-/// The mean is beyond any bound in some run.
+/// True if the mean of some run is beyond any bound.
 fn censored(side: &[Run]) -> bool {
     let beyond = |run: &Run| matches!(run.mean, Measured::Beyond { .. });
     side.iter().any(beyond)
@@ -248,7 +248,7 @@ fn differences(before: &[Run], after: &[Run]) -> Vec<Difference> {
 }
 
 impl Difference {
-    /// The value of a side, or of each of its runs where they differ.
+    /// The value of a side, or the values of its runs if they differ.
     pub(super) fn words(values: &[String]) -> String {
         match values {
             [first, rest @ ..] if rest.iter().all(|value| value == first) => first.clone(),

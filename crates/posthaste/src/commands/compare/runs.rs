@@ -1,4 +1,4 @@
-//! The adapter between reports and the comparison: the only file of this command that knows what a report holds.
+//! The adapter between reports and the comparison: the only file of this command that depends on the form of a report.
 
 use std::path::{Path, PathBuf};
 
@@ -7,20 +7,20 @@ use posthaste_stats::{CensoredSummary, Measured, Reading, Share, Statistic, Summ
 
 use crate::commands::Failure;
 
-/// Options without which two runs measure different things: when requests are due, and for how long.
+/// Options that must be equal for comparable runs: due times and duration.
 const SCHEDULE: [&str; 2] = ["pace", "warm_up"];
 /// One run.
 pub(super) struct Run {
     pub(super) name: PathBuf,
     /// Options as reports name them, with their values in words.
     pub(super) plan: Vec<(String, String)>,
-    /// The run ended before its plan did.
+    /// True if the run ended before its plan did.
     pub(super) stopped: bool,
-    /// The generator was the limit, and response times are its own.
+    /// True if the generator was the limit, so that response times are its own.
     pub(super) limited: bool,
     /// Mean response time of all requests due.
     pub(super) mean: Measured,
-    /// Mean response time of good replies alone.
+    /// Mean response time of good replies only.
     pub(super) mean_of_ok: Measured,
     pub(super) p50: Measured,
     pub(super) p99: Measured,
@@ -92,7 +92,7 @@ fn known(summary: &Summary, statistic: Statistic) -> Measured {
     }
 }
 
-/// A statistic of all requests that were due, of which some may have no reply.
+/// A statistic of all requests due. Some of them may have no reply.
 fn of_all(summary: &CensoredSummary, statistic: Statistic) -> Measured {
     let interval = summary.interval(statistic);
     let low = interval.and_then(|[low, _]| low.known());

@@ -5,7 +5,7 @@ use posthaste_stats::{Judgement, Needed, Reason, Verdict};
 use super::outcome::{Difference, Outcome, Overall, Row};
 use crate::commands::checks::{Check, Checks, State};
 
-/// The remedy for one run a side.
+/// The remedy for one run per side.
 const ONE_RUN: &str = "one run a side does not show the scatter between runs: compare three a side \
 (posthaste compare a1 a2 a3 -- b1 b2 b3), or give a known scatter with --scatter";
 
@@ -52,7 +52,7 @@ pub(super) fn conclusion(outcome: &Outcome) -> String {
     }
 }
 
-/// Lines about all statistics: reasons not to compare, options that differ, the remedy for one run a side.
+/// Lines about all statistics: reasons not to compare, options that differ, the remedy for one run per side.
 fn notes(outcome: &Outcome) -> Vec<String> {
     let reasons = outcome.incomparable.iter();
     let mut lines: Vec<String> = reasons
@@ -96,7 +96,7 @@ fn size(value: f64, share: bool) -> String {
     }
 }
 
-/// Per cent of the value before, or percentage points of shares.
+/// Percent of the value before, or percentage points of shares.
 fn change(change: f64) -> String {
     match change.is_finite() {
         true => format!("{:+.1}%", change * 100.0),
@@ -104,7 +104,7 @@ fn change(change: f64) -> String {
     }
 }
 
-/// The verdict with its reason and what would decide.
+/// The verdict with its reason, and the data needed for a decision.
 fn words(judgement: &Judgement) -> String {
     let mut out = match judgement.verdict {
         Verdict::Better => "better".to_owned(),

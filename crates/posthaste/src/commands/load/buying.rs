@@ -60,7 +60,7 @@ impl BuyingArgs {
         })
     }
 
-    /// The document's requirement, in which the price that is said here counts before its own.
+    /// The document's requirement. The price on the command line overrides its price.
     fn wanted(&self) -> Definition {
         let mut wanted = self.requirements.clone().unwrap_or_default().qos;
         wanted.price = self.max_price.or(wanted.price);

@@ -1,4 +1,4 @@
-//! One run of the plan: its report in every form that was asked for, then the exit code.
+//! One run of the plan: its report in every requested form, then the exit code.
 
 use posthaste_load::report::{self, Directory, Overwrite, Report};
 use posthaste_load::{Live, Plan};
@@ -22,7 +22,7 @@ impl Args {
         let run = run.map_err(from_run)?;
         let mut report = Report::new(plan, &run);
         report.check(&self.assert);
-        // Neither waits for the other: what can be written is.
+        // Written independently: one failure does not prevent the other.
         let kept = records.map_or(Ok(()), |records| {
             let page = records.page();
             records.finish(&report, &run).map_err(Failure::run)?;
@@ -39,7 +39,7 @@ impl Args {
         self.judge(&report)
     }
 
-    /// The assertions, after the check that the run can be trusted at all.
+    /// The assertions, preceded by the check that the run can be trusted.
     fn checks(&self, report: &Report) -> Checks {
         let limit = report.generator.reason.iter().map(|reason| Check {
             name: "the generator carried out the plan".to_owned(),
@@ -80,7 +80,7 @@ impl Args {
             .map_err(Failure::run)
     }
 
-    /// The exit code: a run that cannot be trusted comes before an assertion, and an assertion before silence.
+    /// The exit code, by priority: an untrustworthy run, a failed assertion, a run without replies.
     fn judge(&self, report: &Report) -> Result<(), Failure> {
         if report.stopped {
             return Err(Failure::Run(

@@ -1,4 +1,4 @@
-//! `posthaste load`: what was typed becomes a plan; the run becomes a report.
+//! `posthaste load`: converts options to a plan, and the run to a report.
 
 mod buying;
 mod find;
@@ -272,10 +272,10 @@ Examples:
     posthaste load http://127.0.0.1:8080/ --rate 500/s --out new1
     posthaste compare old1 old2 old3 -- new1 new2 new3";
 
-/// For how long requests are due unless it is said.
+/// Default time in which requests are due.
 const DURATION: Span = Span::from_secs(10);
 const AUTHORIZATION: &str = "Authorization";
-/// What is asked for where replies are decoded: all that can be.
+/// Accept-Encoding of a client that decodes: all codings that it can decode.
 const DECODED: &str = "gzip, br, zstd";
 
 impl Args {
@@ -302,7 +302,7 @@ impl Args {
                 "-q: write --rate {rate}/s, the rate of all requests together"
             )));
         }
-        // clap drops a requirement that conflicts with what is given, so it is checked here.
+        // clap drops a requirement that conflicts with given options, so it is checked here.
         if self.think.is_some() && self.clients.is_none() {
             return Err(Failure::Usage(
                 "--think goes with --clients: in an open loop nobody waits".to_owned(),
@@ -463,12 +463,12 @@ impl Args {
         })
     }
 
-    /// How many times slower than here replies are decoded, where they are.
+    /// Slowdown of decoding, if replies are decoded.
     fn decoding(&self) -> Option<u32> {
         self.slowdown.or(self.decode.then_some(1))
     }
 
-    /// What the field Authorization says.
+    /// Value of the field Authorization.
     fn credentials(&self) -> Option<String> {
         use base64::Engine as _;
         let basic = base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! The values of `posthaste load` that are written in a form of their own.
+//! Values of `posthaste load` with a syntax of their own.
 
 use std::path::Path;
 
@@ -21,15 +21,15 @@ pub(super) fn threads(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Kinds of arrivals that `--arrivals` knows by name; everything else is a file.
+/// Kinds of arrivals that `--arrivals` accepts by name. Everything else is a file.
 const ARRIVALS: [&str; 2] = ["constant", "poisson"];
 
-/// Likeness (Jaro-Winkler, 1 for equal) from which a word is taken for a mistyped kind of arrivals: that of `const`
-/// and `constant` is 0.92, that of `poison` and `poisson` 0.97, that of `trace` and `constant` 0.57.
+/// Similarity (Jaro-Winkler, 1 for equal) above which a word counts as a mistyped kind of arrivals. Examples: `const`
+/// and `constant` 0.92, `poison` and `poisson` 0.97, `trace` and `constant` 0.57.
 const ALIKE: f64 = 0.8;
 
-/// An error for a value of `--arrivals` that is a mistyped kind: a word without separator and point, close to a kind,
-/// and no file has that name.
+/// Returns an error for a mistyped kind in `--arrivals`: a word without separator and point that is similar to a kind,
+/// if no file has that name.
 pub(super) fn mistyped_arrivals(text: &str) -> Option<String> {
     if ARRIVALS.contains(&text) || text.contains(['/', '.']) || Path::new(text).exists() {
         return None;
@@ -98,7 +98,7 @@ impl std::str::FromStr for Ramp {
 pub(super) struct Steps(Vec<Rate>);
 
 impl Steps {
-    /// The steps, sharing `duration` equally.
+    /// The steps, with equal parts of `duration`.
     pub(super) fn over(&self, duration: Span) -> Vec<Step> {
         let each = duration / self.0.len() as u64;
         self.0
@@ -108,7 +108,7 @@ impl Steps {
     }
 }
 
-/// More steps than this are a mistake, and would cost memory for their histograms.
+/// Maximum number of steps. More are a mistake, and their histograms would need much memory.
 const MOST_STEPS: usize = 100;
 
 impl std::str::FromStr for Steps {

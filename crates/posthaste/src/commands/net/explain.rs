@@ -1,4 +1,4 @@
-//! `net --explain`: what the options and the profile add up to, without running anything.
+//! `net --explain`: the result of options and profile, without running anything.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use posthaste_link::profile::{PROFILES, Profile};
 
 use crate::commands::path::words::properties;
 
-/// The plans of both directions as a table, after the profile that they start from; without one, the table of all profiles
+/// Formats the plans of both directions as a table, after their profile. Without a profile, the table of all profiles
 /// follows.
 pub(super) fn explain(profile: Option<&Profile>, plans: &[Plan; 2]) -> String {
     let mut text = String::new();
@@ -26,7 +26,7 @@ pub(super) fn explain(profile: Option<&Profile>, plans: &[Plan; 2]) -> String {
     text
 }
 
-/// Every profile: rates and delays of both directions.
+/// Formats rates and delays of all profiles in both directions.
 fn profiles() -> String {
     let mut text = format!(
         "{:14}{:>12}{:>12}{:>10}{:>10}\n",

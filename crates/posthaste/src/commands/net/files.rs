@@ -1,6 +1,6 @@
-//! The files of a run: a record of what goes into the links, a trace of what comes out, the report.
+//! The files of a run: a record of the links' input, a trace of their output, the report.
 //!
-//! All are made before anything starts, so that a name that cannot be written to costs no run.
+//! All are created before anything starts, so that an unwritable name is found before the run.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -15,30 +15,30 @@ use super::Args;
 use super::report::Report;
 use crate::commands::Failure;
 
-/// Files that are there and empty.
+/// Created, empty files.
 pub(super) struct Blank {
     record: Option<Recorder>,
     trace: Option<Writer>,
     report: Option<Page>,
 }
 
-/// Files that are being written.
+/// Files in use.
 pub(super) struct Open {
     record: Option<Recording>,
     trace: Option<trace::Following>,
     report: Option<Page>,
 }
 
-/// The file that the report goes to.
+/// The file of the report.
 struct Page {
     path: PathBuf,
     file: File,
 }
 
 impl Blank {
-    /// Makes those that are asked for; `plans` are the link's, for the notes beneath a ladder.
+    /// Creates the requested files. `plans` are the links' plans, for the notes below a ladder.
     pub(super) fn create(args: &Args, plans: [&Plan; 2]) -> Result<Self, Failure> {
-        // For people: what is no text shows where it is not.
+        // For people, so lossy conversion of invalid text is acceptable.
         let words: Vec<String> = std::env::args_os()
             .skip(1)
             .map(|word| word.to_string_lossy().into_owned())
@@ -59,7 +59,7 @@ impl Blank {
         })
     }
 
-    /// Has the emulation keep what they need.
+    /// Makes the emulation keep the data that the files need.
     pub(super) fn ask(&self, mut emulation: Emulation) -> Emulation {
         if self.record.is_some() {
             emulation = emulation.inputs(record::BUFFER);
@@ -70,7 +70,7 @@ impl Blank {
         emulation
     }
 
-    /// Begins to write.
+    /// Starts writing.
     pub(super) fn begin(self, running: &mut Running) -> Result<Open, Failure> {
         let record = self.record.zip(running.inputs.take());
         let record = record.map(|(recorder, inputs)| recorder.follow(inputs));
@@ -85,8 +85,7 @@ impl Blank {
 }
 
 impl Open {
-    /// Writes the rest, which is all there is once the emulator has ended. What can be written is,
-    /// whatever cannot.
+    /// Writes the rest. It is complete, because the emulator has ended. One failure does not prevent the other files.
     pub(super) fn finish(self, report: &Report) -> Result<(), Failure> {
         let record = self.record.map(Recording::finish).transpose();
         let trace = self.trace.map(trace::Following::finish).transpose();

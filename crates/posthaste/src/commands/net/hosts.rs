@@ -1,4 +1,4 @@
-//! The options of the two kernels: for both, or for one named before a colon.
+//! The options of the two hosts' kernels: for both, or for the one named before a colon.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ struct Sysctl {
 }
 
 impl HostArgs {
-    /// All of it for one host; what is named later goes over what is named before.
+    /// Returns all settings of one host. Later ones override earlier ones.
     pub(super) fn setup(&self, side: Side) -> Setup {
         let kernel = of(&self.kernel, side).last();
         let mut setup = kernel.map_or_else(Setup::default, |kernel| kernel.0.setup());
@@ -71,7 +71,7 @@ impl HostArgs {
         setup
     }
 
-    /// How one host is set, in words: its TCP, its kernel and what was changed of it.
+    /// The settings of one host in words: its TCP, its kernel and the changes to it.
     pub(super) fn words(&self, side: Side) -> String {
         let kernel = of(&self.kernel, side).last();
         let mut words = vec![match self.tcp(side) {
@@ -87,7 +87,7 @@ impl HostArgs {
         words.join(", ")
     }
 
-    /// What stands in place of a host's TCP, where something does.
+    /// The stack that replaces a host's TCP, if any.
     pub(super) fn tcp(&self, side: Side) -> Option<Arc<Profile>> {
         let tcp = match side {
             Side::Client => &self.client_tcp,
@@ -97,7 +97,7 @@ impl HostArgs {
     }
 }
 
-/// Those of the values that concern a host.
+/// The values for a host.
 fn of<T>(values: &[Sided<T>], side: Side) -> impl Iterator<Item = &T> {
     let concerned = move |sided: &&Sided<T>| sided.side.is_none_or(|named| named == side);
     values.iter().filter(concerned).map(|sided| &sided.value)

@@ -1,16 +1,16 @@
-//! Whether a server has begun to listen, read from the kernel's tables of sockets.
+//! Detection of listening servers, from the kernel's tables of sockets.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Above these ports the kernel chooses for clients: a datagram socket there says nothing.
+/// From this port on the kernel chooses ports for clients. A datagram socket there says nothing.
 const EPHEMERAL: u16 = 32_768;
 
-/// The kernel's numbers of the states LISTEN, and unconnected, which is CLOSE.
+/// The kernel's numbers of the states LISTEN and CLOSE (unconnected).
 const LISTEN: &str = "0A";
 const CLOSE: &str = "07";
 
-/// The sockets that wait for somebody in the calling thread's network.
+/// Returns the addresses of sockets in the calling thread's network that wait for connections or datagrams.
 pub(super) fn listening() -> Vec<SocketAddr> {
     let table = |name: &str, state: &str| {
         let path = format!("/proc/thread-self/net/{name}");
@@ -27,7 +27,7 @@ pub(super) fn listening() -> Vec<SocketAddr> {
     found
 }
 
-/// The local addresses in a table, of sockets in that state.
+/// Returns the local addresses of sockets in this state.
 fn read(table: &str, state: &str) -> Vec<SocketAddr> {
     let line = |line: &str| {
         let mut fields = line.split_whitespace();
@@ -37,8 +37,8 @@ fn read(table: &str, state: &str) -> Vec<SocketAddr> {
     table.lines().skip(1).filter_map(line).collect()
 }
 
-/// `0100007F:1F90` is 127.0.0.1:8080 where the lowest byte comes first: words of the address as
-/// they lie in memory, the port as a number.
+/// Parses an address: `0100007F:1F90` is 127.0.0.1:8080 on a little-endian machine. The address is in words as in
+/// memory, the port is a number.
 fn address(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.split_once(':')?;
     let word = |place: usize| {

@@ -1,4 +1,4 @@
-//! `posthaste net`: what was typed becomes plans, kernels and commands; a session runs them.
+//! `posthaste net`: converts options to plans, kernels and commands. A session runs them.
 
 mod explain;
 mod files;
@@ -147,7 +147,7 @@ impl Args {
         session::run(self, plans.map(Arc::new))
     }
 
-    /// What the links do, up and down.
+    /// The plans of the links, up and down.
     fn plans(&self) -> Result<[Plan; 2], Failure> {
         let mut plans = self.directions.plans(&self.path, &self.drops.pattern()?);
         for (direction, plan) in Direction::BOTH.into_iter().zip(&mut plans) {
@@ -158,9 +158,9 @@ impl Args {
         Ok(plans)
     }
 
-    /// The parameters of the run, for the notes beneath a ladder.
+    /// The parameters of the run, for the notes below a ladder.
     ///
-    /// The commands are not among them: their words may be secrets.
+    /// The commands are excluded, because their words may be secrets.
     fn notes(&self, plans: [&Plan; 2]) -> Vec<String> {
         let mut typed = self.drops.words();
         if let Some(trigger) = self.duplicate_acks {
@@ -187,7 +187,7 @@ impl Args {
         ]
     }
 
-    /// The rules of the duplicate-ACK agent, where there is to be one.
+    /// The settings of the duplicate-ACK agent, if there is one.
     fn agent(&self) -> Option<Settings> {
         self.duplicate_acks.map(|trigger| Settings {
             rule: AdaptiveAcks {

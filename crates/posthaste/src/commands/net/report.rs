@@ -1,4 +1,4 @@
-//! What became of the packets, in a few lines for people and as one JSON document.
+//! The fate of the packets, in a few lines for people and as one JSON document.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -11,10 +11,10 @@ use posthaste_link::{Class, ClassCounters, Counters, Plan, Reason, Tally};
 use posthaste_units::{Seed, Size};
 use serde::Serialize;
 
-/// What there is to say about a run.
+/// The results of a run.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// The exit status that COMMAND left behind, as a shell counts it.
+    /// COMMAND's exit status, as a shell counts it.
     pub(super) status: u8,
     seed: u64,
     connections: u64,
@@ -46,13 +46,13 @@ struct Direction {
     corrupted: u64,
     reordered: u64,
     dropped: BTreeMap<&'static str, u64>,
-    /// Whether the pattern was to drop packets that never came.
+    /// True if the pattern contains drops of packets that never came.
     pattern_missed: bool,
     refused: BTreeMap<&'static str, u64>,
     overrun: u64,
     unsent: u64,
     held: u64,
-    /// Of a link that all share.
+    /// Classes of a link shared by all connections.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     classes: Vec<Share>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,17 +61,17 @@ struct Direction {
     remedies: Vec<&'static str>,
 }
 
-/// What a class did.
+/// Counts of a class.
 #[derive(Debug, Serialize)]
 struct Share {
-    /// As `--class` takes it.
+    /// The class in the form of `--class`.
     class: String,
     guaranteed: Count,
     borrowed: Count,
     dropped: Count,
 }
 
-/// What others sent.
+/// Counts of cross traffic.
 #[derive(Debug, Serialize)]
 struct Background {
     sent: Count,
@@ -101,7 +101,7 @@ struct Relay {
     refused: u64,
 }
 
-/// What a TCP did that stood in place of a kernel's.
+/// Counts of a TCP stack that replaced a kernel's.
 #[derive(Debug, Serialize)]
 struct Tcp {
     connections: u64,
@@ -114,12 +114,12 @@ struct Tcp {
     refused: BTreeMap<&'static str, u64>,
 }
 
-/// What the duplicate-ACK agent did.
+/// Counts of the duplicate-ACK agent.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 struct DuplicateAcks {
     counts: BTreeMap<&'static str, u64>,
-    /// How holes ended; those that did not happen are left out.
+    /// Ends of holes, by kind. Zeros are omitted.
     #[serde(skip)]
     ends: BTreeMap<&'static str, u64>,
 }
@@ -170,7 +170,7 @@ impl Report {
         }
     }
 
-    /// Whether there is nothing that a reader has to know.
+    /// True if the run was on time and nothing needs attention.
     pub(super) fn is_well(&self) -> bool {
         let odd = |way: &Direction| way.pattern_missed || !way.refused.is_empty();
         self.judgement == Verdict::OnTime
@@ -221,7 +221,7 @@ impl Direction {
         }
     }
 
-    /// One line: what went in, then what did not come out as it went in.
+    /// One line: the packets sent, then those lost or changed.
     fn line(&self) -> String {
         let mut line = format!("{} packets, {}", self.packets, Size::from_bytes(self.bytes));
         let lost: u64 = self.dropped.values().sum();
@@ -249,7 +249,7 @@ impl Direction {
     }
 }
 
-/// The classes of a direction, each with what it is.
+/// The classes of a direction with their counts.
 fn shares(way: &Way, plan: &Plan) -> Vec<Share> {
     let classes = plan.classes.iter().flat_map(|classes| &classes.list);
     let share = |(class, counters): (&Class, &ClassCounters)| Share {
@@ -343,7 +343,7 @@ impl DuplicateAcks {
         }
     }
 
-    /// One line: what it sent, then how the holes that it saw ended.
+    /// One line: the packets that the agent sent, then the ends of the holes.
     fn line(&self) -> String {
         let [injected, started, given_up] =
             ["injected", "started", "given_up"].map(|name| self.counts[name]);

@@ -21,7 +21,7 @@ pub(super) struct RouterArgs {
     mark: Vec<EdgeRule>,
 }
 
-/// A class of one direction, or of both.
+/// A class in one direction, or in both.
 #[derive(Clone, Debug)]
 struct Given {
     direction: Option<Direction>,
@@ -46,7 +46,7 @@ impl FromStr for Given {
 }
 
 impl RouterArgs {
-    /// The classes of a direction, where it has any.
+    /// The classes of a direction, if it has any.
     pub(super) fn classes(&self, direction: Direction) -> Option<Arc<Classes>> {
         let here = |given: &&Given| given.direction.is_none_or(|named| named == direction);
         let list: Vec<Class> = self
@@ -58,7 +58,7 @@ impl RouterArgs {
         (!list.is_empty()).then(|| Arc::new(Classes::new(list)))
     }
 
-    /// Whether there are classes at all, which only mean something to several connections together.
+    /// True if there are classes. They only have an effect on several connections together.
     pub(super) const fn has_classes(&self) -> bool {
         !self.class.is_empty()
     }

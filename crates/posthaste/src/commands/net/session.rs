@@ -1,4 +1,4 @@
-//! One run from the guard to the report: the network, the commands in it, and their end.
+//! One run from the supervisor to the report: the network, the commands in it, and their end.
 
 use std::ffi::OsString;
 use std::io;
@@ -20,28 +20,28 @@ use super::listening::listening;
 use super::report::Report;
 use super::{Args, Failure};
 
-/// Where the commands find the server's address.
+/// Environment variable with the server's address.
 const VARIABLE: &str = "POSTHASTE_SERVER";
-/// How long a server may take until it listens.
+/// Time limit for a server to listen.
 const STARTING: Duration = Duration::from_secs(30);
-/// Between two looks whether it does.
+/// Interval between checks for the listening server.
 const LOOK: Duration = Duration::from_millis(10);
-/// Between two looks whether the emulator still runs.
+/// Interval between checks that the emulator still runs.
 const WATCH: Duration = Duration::from_millis(250);
-/// How long COMMAND may take to end when it was asked to.
+/// Grace period for COMMAND to end after a signal.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Everything that lives as long as the run. Fields are dropped in this order: processes first.
+/// State that lives as long as the run. Fields are dropped in this order: processes first.
 struct Session {
     ward: Ward,
     relay: Relay,
     running: Running,
 }
 
-/// Runs it all and returns COMMAND's status.
+/// Runs the session and returns COMMAND's status.
 pub(super) fn run(args: Args, plans: [Arc<Plan>; 2]) -> Result<ExitCode, Failure> {
     let ward = guard::post().map_err(Failure::run)?;
-    // Files come before there is a network that a mistake could take down again.
+    // Files come first, so that a mistake in them costs no network.
     let files = Blank::create(&args, [&plans[0], &plans[1]])?;
     let mut session = Session::start(&args, plans.clone(), ward, &files)?;
     let files = files.begin(&mut session.running)?;
@@ -49,8 +49,8 @@ pub(super) fn run(args: Args, plans: [Arc<Plan>; 2]) -> Result<ExitCode, Failure
     let server = server.map(|line| session.start_server(line)).transpose()?;
     let status = session.run_command(&args.command, server)?;
     let relayed = session.relay.relayed();
-    // What ends from here on is the run's own end and no part of it. The hosts outlive what they
-    // have started: commands would be killed with them before they were asked to end.
+    // Processes that end from here on belong to the end of the run. The hosts are dropped after the processes;
+    // otherwise commands would be killed with them before being asked to end.
     let outcome = session.running.end().map_err(Failure::run)?;
     let report = Report::new(&outcome, &plans, relayed, args.seed, shell_status(status));
     let left = session.ward.end_all();
@@ -110,12 +110,12 @@ impl Session {
         })
     }
 
-    /// Starts the server and returns when it listens.
+    /// Starts the server, and returns once it listens.
     fn start_server(&self, line: &str) -> Result<u32, Failure> {
         let mut command = Command::new("sh");
         command
             .args(["-c", line])
-            // Standard output is COMMAND's, and so is the terminal with its Ctrl-C.
+            // Standard output belongs to COMMAND, and so does the terminal with its Ctrl-C.
             .stdin(Stdio::null())
             .stdout(io::stderr())
             .process_group(0);
@@ -149,7 +149,7 @@ impl Session {
         }
     }
 
-    /// Says what came while there was no COMMAND yet that it could have reached.
+    /// Handles events that came before COMMAND was started.
     fn look_before_command(&self, server: Option<u32>) -> Result<(), Failure> {
         while let Some(news) = self.ward.wait(Duration::ZERO) {
             match news {
@@ -179,7 +179,7 @@ impl Session {
                         killed.get_or_insert(Instant::now() + FAREWELL);
                     }
                 }
-                // The terminal's own signals reach COMMAND as they reach us.
+                // The terminal's signals reach COMMAND directly.
                 Some(News::Ended(..) | News::Terminal(_)) | None => {}
             }
             let overdue = killed.is_some_and(|at| Instant::now() > at);
@@ -189,7 +189,7 @@ impl Session {
         }
     }
 
-    /// Starts a command at a host; its end is heard of by the ward.
+    /// Starts a command on a host. The supervisor reports its end.
     fn spawn(&self, host: &Host, mut command: Command) -> io::Result<u32> {
         command.env(VARIABLE, SERVER.v4.to_string());
         self.ward.prepare(&mut command);
@@ -208,15 +208,15 @@ fn say_server_ended(status: ExitStatus) {
 fn pass_on(process: u32, signal: Signal) {
     let process = i32::try_from(process).ok().and_then(Pid::from_raw);
     if let Some(process) = process {
-        // It can only have ended, and is still to be waited for.
+        // It can only have ended, and has not been waited for yet.
         let _ = kill_process(process, signal);
     }
 }
 
-/// As shells number it: 127 where there is no such command, 126 where it cannot be run.
+/// The status of shells: 127 for an unknown command, 126 for one that cannot be run.
 fn not_started(command: &OsString, error: &io::Error) -> Failure {
     let name = command.to_string_lossy();
-    // A folder of PATH that may not be looked into is said to be forbidden, whatever is in it.
+    // An unreadable folder of PATH gives "permission denied" for any command.
     let nowhere = !name.contains('/') && !is_in_path(command);
     let kind = match nowhere {
         true => io::ErrorKind::NotFound,

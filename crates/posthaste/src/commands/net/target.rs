@@ -1,4 +1,4 @@
-//! A host outside and its port, as `--to` takes them.
+//! An outside host and its port, as `--to` takes them.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::str::FromStr;
@@ -30,7 +30,7 @@ impl FromStr for Target {
 }
 
 impl Target {
-    /// Its addresses, as this machine resolves the name.
+    /// Addresses of the name, as this machine resolves it.
     pub(super) fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
         let found = self.text.to_socket_addrs();
         let found = found.map_err(|error| Failure::run(format!("--to {}: {error}", self.text)))?;

@@ -1,4 +1,4 @@
-//! Offers in lines, for people and for programs.
+//! Offers line by line, for people and for programs.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, Write as _};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Failure, failure, print, tell, wait};
 
-/// A line of what is exported.
+/// A line of an export.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Row {
@@ -21,13 +21,13 @@ pub(super) struct Row {
     pub(super) offer: Offer,
 }
 
-/// A JSON document on a line.
+/// A JSON document on one line.
 pub(super) fn line(value: &impl Serialize) -> String {
-    // Our own types can always be written.
+    // Serialising our own types cannot fail.
     serde_json::to_string(value).unwrap_or_default() + "\n"
 }
 
-/// An offer on a line: its price, its name, what it promises.
+/// An offer on one line: its price, its name, its promises.
 pub(super) fn entry(Listed { provider, offer }: &Listed) -> String {
     let price = offer
         .qos
@@ -56,7 +56,7 @@ pub(super) fn entry(Listed { provider, offer }: &Listed) -> String {
     out
 }
 
-/// The answer for a person; that there is no offer is not well.
+/// Prints the answer for a person. A missing offer is a failure.
 pub(super) fn show(answer: Answer, json: bool) -> Result<(), Failure> {
     let Answer {
         provider,
@@ -86,7 +86,7 @@ pub(super) fn show(answer: Answer, json: bool) -> Result<(), Failure> {
     }
 }
 
-/// The offers in a file.
+/// Reads the offers in a file.
 pub(super) fn offers_in(file: &Path) -> Result<Vec<Offer>, Failure> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -110,7 +110,7 @@ pub(super) fn offers_in(file: &Path) -> Result<Vec<Offer>, Failure> {
     }
 }
 
-/// Prints every change until nobody reads any more; where the stream ends, it begins again from there.
+/// Prints every change until the reader closes. If the stream ends, continues from the last change.
 pub(super) fn watch(client: &Client, json: bool) -> Result<(), Failure> {
     let mut last = None;
     loop {
@@ -138,7 +138,7 @@ pub(super) fn watch(client: &Client, json: bool) -> Result<(), Failure> {
     }
 }
 
-/// Prints every offer there is: what the stream of changes begins with, so that none is missed while they change.
+/// Prints every offer. It reads the beginning of the stream of changes, so that none is missed during changes.
 pub(super) fn export(client: &Client) -> Result<(), Failure> {
     let told = client.follow(None, |event| match event {
         Event::Ready(_) => ControlFlow::Break(Ok(())),
@@ -162,7 +162,7 @@ pub(super) fn export(client: &Client) -> Result<(), Failure> {
     wait(told)?
 }
 
-/// Goes on while somebody reads.
+/// Continues until the reader closes.
 fn until_unread(told: Result<ControlFlow<()>, Failure>) -> ControlFlow<Result<(), Failure>> {
     match told {
         Ok(ControlFlow::Continue(())) => ControlFlow::Continue(()),
@@ -196,7 +196,7 @@ fn change(number: u64, put: &Put, json: bool) -> String {
     }
 }
 
-/// Publishes what was exported, line by line.
+/// Publishes an export, line by line.
 pub(super) fn import(file: &Path, client: &Client) -> Result<(), Failure> {
     let wrong = |line: usize, error: String| {
         Failure::run(format!("{}, line {line}: {error}", file.display()))

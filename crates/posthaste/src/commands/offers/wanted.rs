@@ -1,4 +1,4 @@
-//! What is asked for: by a document, or by a few flags.
+//! Requirements: from a document, or from a few flags.
 
 use posthaste_units::{Rate, Ratio, Span};
 use posthaste_wsqos::qos::{Definition, Info, Money, Ranking, Requirement, Server};
@@ -34,7 +34,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// The document's requirement, in which flags count before what it says.
+    /// The document's requirement. Flags override its values.
     pub(super) fn requirement(&self) -> Result<Requirement, Failure> {
         let mut requirement = self.requirements.clone().unwrap_or_default();
         let Definition {

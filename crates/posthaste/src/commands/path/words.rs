@@ -1,4 +1,4 @@
-//! The properties of a link in words: a table in `net --explain`, a note beneath a picture.
+//! The properties of a link in words: a table in `net --explain`, a note below a picture.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ pub(in crate::commands) type Property = (&'static str, [String; 2]);
 
 /// Value of a property that a direction does not have.
 const NONE: &str = "-";
-/// Name of the property that says that packets are named one by one.
+/// Name of the property that a pattern selects single packets.
 const PATTERN: &str = "pattern";
 
 /// The properties of a link in both directions. Those that no direction has are omitted.
@@ -65,7 +65,7 @@ pub(in crate::commands) fn of_profile(name: &str) -> Property {
     ("profile", [name.to_owned(), name.to_owned()])
 }
 
-/// The properties as one sentence, with what was typed of what happens to which packet.
+/// The properties as one sentence, with the typed effects on packets.
 ///
 /// A value that both directions have is written once.
 pub(in crate::commands) fn sentence(properties: &[Property], typed: &[String]) -> String {
@@ -85,7 +85,7 @@ fn or_none(value: &str) -> &str {
     }
 }
 
-/// The seed and the version, for a picture whose numbers depend on them.
+/// Seed and version, for a picture whose numbers depend on them.
 pub(in crate::commands) fn seed_and_version(seed: impl fmt::Display) -> String {
     format!("seed {seed}, posthaste {}", env!("CARGO_PKG_VERSION"))
 }

@@ -1,11 +1,11 @@
-//! How much of a line a pattern touches: entries, first and last, shares of any stretch.
+//! Coverage of a pattern: entries, first and last, shares of any stretch.
 
 use std::collections::BTreeMap;
 
 use posthaste_link::Direction;
 use posthaste_link::pattern::{Axis, Effect, Pattern, Place};
 
-/// Everything of one kind that happens in one direction along one axis.
+/// All effects of one kind, in one direction and along one axis.
 pub(super) struct Row {
     pub(super) direction: Direction,
     pub(super) axis: Axis,
@@ -13,13 +13,13 @@ pub(super) struct Row {
     pub(super) entries: u64,
     pub(super) first: u64,
     pub(super) last: u64,
-    /// After so many packets or milliseconds it begins again.
+    /// The pattern repeats after this number of packets or milliseconds.
     pub(super) period: Option<u64>,
-    /// Offsets from the first place of all, end excluded, and how many places lie before.
+    /// Offsets from the first position, end excluded, and the number of covered positions before.
     ranges: Vec<(u64, u64, u64)>,
 }
 
-/// What happens, without its value.
+/// An effect without its value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Drop,
@@ -57,14 +57,14 @@ impl Kind {
         }
     }
 
-    /// Whether a value holds from a place on, instead of something happening at it.
+    /// True if the value holds from a position on, instead of a single effect at it.
     pub(super) const fn persists(self) -> bool {
         matches!(self, Self::DelayFrom | Self::BandwidthFrom)
     }
 }
 
 impl Row {
-    /// How many of the first `places` packets or milliseconds are touched.
+    /// Number of covered positions among the first `places` packets or milliseconds.
     pub(super) fn touched(&self, places: u64) -> u64 {
         let Some(period) = self.period else {
             return self.before(places);
@@ -73,7 +73,7 @@ impl Row {
         rounds.saturating_add(self.before(places % period))
     }
 
-    /// The share touched of `from..to`, offsets from the first place of all.
+    /// Covered share of `from..to`, as offsets from the first position.
     pub(super) fn share(&self, from: u64, to: u64) -> f64 {
         let touched = self.touched(to) - self.touched(from);
         touched as f64 / to.saturating_sub(from).max(1) as f64
@@ -126,7 +126,7 @@ pub(super) fn rows(pattern: &Pattern) -> Vec<Row> {
     rows
 }
 
-/// How many packets or milliseconds the pattern speaks of, the same in both directions.
+/// Number of packets or milliseconds that the pattern covers, the same in both directions.
 pub(super) fn length(pattern: &Pattern, axis: Axis) -> u64 {
     let places = pattern.entries().filter(|entry| entry.place.axis == axis);
     let reach = |entry: posthaste_link::pattern::Entry| match entry.effect {

@@ -1,4 +1,4 @@
-//! `posthaste pattern make`: patterns from lists, from chance and from what was recorded.
+//! `posthaste pattern make`: patterns from lists, from random draws and from captures.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -15,7 +15,7 @@ use posthaste_units::{Ratio, Seed, Size, Span};
 
 use crate::commands::{Failure, drops, print};
 
-/// Longest packet: what an IP header can say.
+/// Maximum packet length: the limit of an IP header.
 const LONGEST: u64 = 65_535;
 
 /// Make a pattern from lists, from distributions or from recorded traces
@@ -234,7 +234,7 @@ impl Args {
         Ok(())
     }
 
-    /// From one capture: what goes in the direction `towards` arrives there, the rest is sent.
+    /// Reads one capture. Packets in the direction `towards` are received there, the others are sent.
     fn one_end(
         &self,
         path: &Path,
@@ -318,7 +318,7 @@ impl Args {
             .collect()
     }
 
-    /// Says what a reader of the pattern should know about the capture.
+    /// Reports facts about the capture that matter for the pattern.
     fn remark(
         &self,
         path: &Path,
@@ -356,12 +356,12 @@ impl Args {
     }
 }
 
-/// How a capture begins.
+/// The beginning of a capture.
 #[derive(Default)]
 struct Beginning {
-    /// The connection of the first packet that is wanted.
+    /// The connection of the first selected packet.
     first: Option<u64>,
-    /// Connections of which it shows the SYN.
+    /// Connections with a captured SYN.
     opened: HashSet<u64>,
 }
 
@@ -376,7 +376,7 @@ impl Beginning {
         }
     }
 
-    /// Whether it shows how the connection began with which another capture begins.
+    /// True if it contains the SYN of the other capture's first connection.
     fn shows(&self, other: &Self) -> bool {
         other
             .first
@@ -384,7 +384,7 @@ impl Beginning {
     }
 }
 
-/// Says how many packets of one of two captures cannot be told apart by all that they are compared by.
+/// Reports packets of one of two captures that were cut before the bytes used for the comparison.
 fn remark_short(path: &Path, remarks: &Remarks) {
     if remarks.short > 0 {
         eprintln!(
@@ -396,7 +396,7 @@ fn remark_short(path: &Path, remarks: &Remarks) {
     }
 }
 
-/// Goes through the capture in a file.
+/// Reads the packets of a capture file.
 fn read(
     path: &Path,
     connections: &mut Connections,
@@ -407,7 +407,7 @@ fn read(
     capture::read(file, connections, look).map_err(|error| wrong(&error))
 }
 
-/// Adds a mahimahi trace; says what it held.
+/// Adds a mahimahi trace. Returns a summary.
 fn trace(given: &str, draft: &mut Draft) -> Result<String, Failure> {
     let refuse = |why: String| Failure::usage(format!("--mahimahi {given}: {why}"));
     let (direction, path) = given
@@ -424,7 +424,7 @@ fn trace(given: &str, draft: &mut Draft) -> Result<String, Failure> {
     ))
 }
 
-/// What was found, in one sentence.
+/// The findings in one sentence.
 fn said(direction: Direction, findings: &Findings) -> String {
     let mut said = format!("{direction}: {} packets", findings.packets);
     let counts = [

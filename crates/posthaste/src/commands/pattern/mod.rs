@@ -1,4 +1,4 @@
-//! `posthaste pattern`: what happens to which packet, made and shown.
+//! `posthaste pattern`: effects on single packets, made and shown.
 
 mod coverage;
 mod make;

@@ -13,14 +13,14 @@ use super::coverage::{Kind, Row};
 use super::show::{Lengths, touched};
 use crate::commands::Failure;
 
-/// Widest strip.
+/// Maximum width of a strip.
 const COLUMNS: u64 = 64;
-/// Most places that a chart looks at.
+/// Maximum number of points in a chart.
 const POINTS: u64 = 1000;
-/// Nothing, and shares from little to all.
+/// Blocks for nothing, and for shares from low to full.
 const BLOCKS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A strip for each row: how much of each stretch is touched, or how large the value is there.
+/// A strip for each row: the covered share of each stretch, or the value there.
 pub(super) fn strips(pattern: &Pattern, rows: &[Row], lengths: Lengths) -> String {
     let mut text = String::new();
     let mut before = None;
@@ -65,13 +65,13 @@ fn strip(pattern: &Pattern, row: &Row, places: u64, column: u64) -> String {
     values.iter().map(|value| block(share(value))).collect()
 }
 
-/// A block for a share; anything above nothing shows.
+/// A block for a share. Anything above zero is visible.
 fn block(share: f64) -> char {
     let level = (share * 8.0).ceil().clamp(0.0, 8.0) as usize;
     BLOCKS[level]
 }
 
-/// What holds at each of `offsets`, which grow: ms of delay, or bit/s; `None` is the link's own.
+/// Values in force at each of the ascending `offsets`: ms of delay, or bit/s. `None` is the link's own value.
 fn values(pattern: &Pattern, row: &Row, offsets: impl Iterator<Item = u64>) -> Vec<Option<f64>> {
     let mut cursor = pattern.script(row.direction).cursor();
     let mut value = |offset: u64| {
@@ -87,7 +87,7 @@ fn values(pattern: &Pattern, row: &Row, offsets: impl Iterator<Item = u64>) -> V
     offsets.map(&mut value).collect()
 }
 
-/// The picture as a file's content: SVG or HTML by the file's name. Beneath each chart stands what was looked at.
+/// Draws the picture as the content of a file: SVG or HTML by the file's name. A note below each chart names the range.
 pub(super) fn file(
     path: &Path,
     title: &str,
@@ -155,7 +155,7 @@ fn page(title: &str, charts: Vec<Chart>, rows: &[Row], lengths: Lengths) -> Page
     }
 }
 
-/// What is touched so far, and the values in force, along each axis that anything happens along.
+/// Charts of the cumulative coverage and of the values in force, for each axis with effects.
 fn charts(pattern: &Pattern, rows: &[Row], lengths: Lengths) -> Vec<Chart> {
     let mut charts = Vec::new();
     for axis in [Axis::Packets, Axis::Millis] {
@@ -204,7 +204,7 @@ fn series(pattern: &Pattern, row: &Row, places: u64) -> Series {
         let touched = |offset: u64| Some(row.touched(offset + 1) as f64);
         offsets().map(touched).collect()
     };
-    // Where the link's own value holds there is nothing to draw, and the line has a gap.
+    // The line has a gap where the link's own value holds.
     let points = offsets()
         .zip(ys)
         .map(|(offset, y)| Point::new((offset + row.axis.base()) as f64, y.unwrap_or(f64::NAN)));

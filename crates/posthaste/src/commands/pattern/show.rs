@@ -39,7 +39,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// How much is looked at.
+/// The range to show.
 #[derive(Clone, Copy)]
 pub(super) struct Lengths {
     packets: u64,
@@ -163,7 +163,7 @@ fn line(row: &Row, lengths: Lengths) -> String {
     )
 }
 
-/// How much of what is looked at a row touches, in words.
+/// The covered part of the range, in words.
 pub(super) fn touched(row: &Row, lengths: Lengths) -> String {
     let unit = unit(row.axis);
     let again = row.period.map_or(String::new(), |period| {

@@ -1,4 +1,4 @@
-//! The cases: every combination of what was given, as a scenario with its name.
+//! The cases: every combination of the given options, as a scenario with a name.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,38 +18,37 @@ use super::{Args, ClockArg, ServiceArg};
 use crate::commands::Failure;
 use crate::commands::path::words::{Property, properties};
 
-/// How packets change places where remedies are tried for the harm they do: one in twenty lets three
-/// later ones go first.
+/// Reordering used to test the harm of remedies: one packet in twenty is overtaken by three later ones.
 const REORDERING: &str = "hold:5%:3";
 
-/// A scenario and what tells it from the others.
+/// A scenario and the values that identify it.
 pub(super) struct Case {
     /// The options that differ between cases, and their values.
     pub(super) labels: Vec<(String, String)>,
     pub(super) scenario: Scenario,
-    /// What was typed of what happens to which packet: such a packet must come.
+    /// The typed effects on packets. Such a packet must come.
     typed: Pattern,
 }
 
-/// All of them.
+/// All cases.
 pub(super) struct Cases {
-    /// What all have in common, in words.
+    /// The common properties, in words.
     pub(super) title: String,
     pub(super) list: Vec<Case>,
 }
 
-/// The label of what is compared, and of where.
+/// Labels of the compared remedies and of the paths.
 pub(super) const RECOVERY: &str = "recovery";
 pub(super) const PATH: &str = "path";
-/// The two paths on which remedies are compared.
+/// The two paths for the comparison of remedies.
 pub(super) const AS_GIVEN: &str = "as given";
 pub(super) const REORDERED: &str = "reordered";
 
-/// A packet that is dropped: from the server unless it says otherwise.
+/// A dropped packet: the server's unless it says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Position {
     direction: Direction,
-    /// From 1; 0 is none.
+    /// From 1. 0 means none.
     place: u64,
 }
 
@@ -78,7 +77,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// Several of them: `0..12`.
+/// A list or range of positions: `0..12`.
 #[derive(Clone, Debug)]
 pub(super) struct Positions(Vec<Position>);
 
@@ -95,9 +94,9 @@ impl FromStr for Positions {
 /// Remedies that are used together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Remedies {
-    /// These.
+    /// The listed ones.
     These(Vec<Remedy>),
-    /// Each that there is, one by one.
+    /// Every existing remedy, one by one.
     All,
 }
 
@@ -118,7 +117,7 @@ impl FromStr for Remedies {
 }
 
 impl Cases {
-    /// Everything that was asked for; refuses what cannot be simulated.
+    /// Builds all cases. Refuses those that cannot be simulated.
     pub(super) fn of(args: &Args) -> Result<Self, Failure> {
         let service = Arc::new(args.service()?);
         let patterns = args.patterns()?;
@@ -149,8 +148,7 @@ impl Cases {
         Ok(Self { title, list })
     }
 
-    /// The properties of the link that all combinations have in common. The second path of a comparison, on which
-    /// packets change places, is none of them.
+    /// Properties of the link that all combinations have in common. The reordered path of a comparison is excluded.
     pub(super) fn common_properties(&self) -> Vec<Property> {
         let given = |case: &&Case| !case.labels.iter().any(|(_, value)| value == REORDERED);
         let mut cases = self.list.iter().filter(given);
@@ -165,7 +163,7 @@ impl Cases {
         })
     }
 
-    /// Whether anything is left to chance.
+    /// True if anything is random.
     pub(super) fn by_chance(&self) -> bool {
         let plans = self.list.iter().flat_map(|case| &case.scenario.plans);
         let mut plans = plans.map(|plan| {
@@ -179,7 +177,7 @@ impl Cases {
         plans.any(|by_chance| by_chance)
     }
 
-    /// Whether an end's timers run out at ticks: what they do then depends on when it all begins.
+    /// True if an end's timers expire at ticks. The result then depends on the start time.
     pub(super) fn by_ticks(&self) -> bool {
         let scenarios = self.list.iter().map(|case| &case.scenario);
         let mut ends = scenarios.flat_map(|scenario| [&scenario.client, &scenario.server]);
@@ -210,7 +208,7 @@ impl Cases {
     }
 }
 
-/// The first dropped place behind the last packet.
+/// The first dropped position after the last packet.
 fn beyond(script: &Script, most: u64) -> Option<u64> {
     let drops = script.entries().filter(|(place, effect)| {
         *effect == Effect::Drop && place.axis == Axis::Packets && place.last > most
@@ -218,13 +216,13 @@ fn beyond(script: &Script, most: u64) -> Option<u64> {
     drops.map(|(place, _)| place.first.max(most + 1)).min()
 }
 
-/// What happens to which packet.
+/// Effects on packets.
 struct Happening {
-    /// The place of the packet that is dropped in turn.
+    /// Position of the packet that is dropped in this case.
     position: Option<Position>,
-    /// All of it.
+    /// All effects.
     pattern: Pattern,
-    /// What of it was typed.
+    /// The typed ones.
     typed: Pattern,
 }
 
@@ -268,7 +266,7 @@ impl Variant {
     }
 }
 
-/// The same path without a loss and without a bit error, on which packets change places.
+/// The same path without losses and bit errors, and with reordering.
 fn reordered(plan: &Plan) -> Result<Arc<Plan>, Failure> {
     let usual = REORDERING.parse::<Reordering>().map_err(Failure::run)?;
     Ok(Arc::new(Plan {
@@ -280,7 +278,7 @@ fn reordered(plan: &Plan) -> Result<Arc<Plan>, Failure> {
     }))
 }
 
-/// Remedies that are used together, as they are written.
+/// Names of remedies that are used together, as they are typed.
 fn joined(remedies: &[Remedy]) -> String {
     let names: Vec<&str> = remedies.iter().map(|remedy| remedy.name()).collect();
     names.join("+")
@@ -331,7 +329,7 @@ impl Args {
         )
     }
 
-    /// What --pattern and --drop say together, with each of the positions.
+    /// The patterns of --pattern and --drop together, with each of the positions.
     fn patterns(&self) -> Result<Vec<Happening>, Failure> {
         let with = |position: Option<Position>| -> Result<Happening, Failure> {
             let one = position.filter(|position| position.place > 0);
@@ -348,7 +346,7 @@ impl Args {
         }
     }
 
-    /// The remedies that both ends have in any case.
+    /// The remedies that both ends have in every case.
     fn base(&self) -> Result<Vec<Remedy>, Failure> {
         let mut base = Vec::new();
         for remedies in &self.recovery {
@@ -364,7 +362,7 @@ impl Args {
         Ok(base)
     }
 
-    /// The ends as they are compared, or as they are.
+    /// The ends to compare, or the ends as given.
     fn variants(&self, base: &[Remedy]) -> Result<Vec<Variant>, Failure> {
         let mut sets = vec![Vec::new()];
         for remedies in &self.compare {

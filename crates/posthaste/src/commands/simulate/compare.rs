@@ -1,5 +1,4 @@
-//! Remedies beside each other: what they gain where packets are lost, and what they send for nothing
-//! where packets only change places.
+//! Comparison of remedies: their gain under packet losses, and their unnecessary retransmissions under reordering only.
 
 use posthaste_stats::Statistic;
 
@@ -16,7 +15,7 @@ pub(super) struct Compared<'a> {
     pub(super) reordered: &'a Numbers,
 }
 
-/// Every remedy, in the order in which they were asked for.
+/// Every remedy, in the order given.
 pub(super) fn compared<'a>(cases: &'a Cases, played: &'a Played) -> Vec<Compared<'a>> {
     let all: Vec<(&Case, &Numbers)> = cases.list.iter().zip(&played.numbers).collect();
     let pairs = all.chunks_exact(2).filter_map(|pair| {
@@ -45,7 +44,7 @@ fn label<'a>(case: &'a Case, option: &str) -> &'a str {
     found.map_or("", |(_, value)| value)
 }
 
-/// A line for each remedy.
+/// One line for each remedy.
 pub(super) fn text(cases: &Cases, played: &Played) -> String {
     let head = [
         "recovery",
@@ -79,7 +78,7 @@ pub(super) fn text(cases: &Cases, played: &Played) -> String {
             without loss, where packets change places\n"
 }
 
-/// Separates rows whose figures are those of the first, by their names, from the others.
+/// Separates rows with the same figures as the first, by their names, from the others.
 fn fold(rows: impl Iterator<Item = Vec<String>>) -> (Vec<String>, Vec<Vec<String>>) {
     let mut others: Vec<Vec<String>> = Vec::new();
     let mut same = Vec::new();

@@ -11,10 +11,10 @@ use posthaste_units::{Instant, Seed};
 
 use crate::commands::Failure;
 
-/// Packets drawn at most.
+/// Maximum number of packets drawn.
 const DRAWN: usize = 2_000;
 
-/// Where a ladder goes, which decides its form.
+/// Destination of a ladder. It decides the form.
 #[derive(Clone, Debug)]
 pub(super) enum Drawing {
     /// Text to standard output.
@@ -47,7 +47,8 @@ impl Drawing {
         }
     }
 
-    /// The ladder of transaction `number`. In a file `notes` stand beneath it; on a terminal they are above it already.
+    /// Draws the ladder of transaction `number`. `notes` go below a ladder in a file; a terminal already shows them
+    /// above it.
     pub(super) fn of(
         &self,
         scenario: &Scenario,
@@ -70,7 +71,7 @@ impl Drawing {
     }
 }
 
-/// Times count from the first packet.
+/// Builds the ladder. Times count from the first packet.
 fn ladder(names: [&str; 2], transaction: &Transaction<'_>, packets: &[Packet]) -> Ladder {
     let origin = transaction.began;
     let total: f64 = transaction

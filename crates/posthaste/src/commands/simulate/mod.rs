@@ -1,4 +1,4 @@
-//! `posthaste simulate`: what was typed becomes scenarios; what they come to becomes a table.
+//! `posthaste simulate`: converts options to scenarios, and their results to a table.
 
 mod case;
 mod compare;
@@ -137,11 +137,11 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Most transactions of a combination: a day's work.
+/// Maximum number of transactions per combination: a day of computing.
 const MOST: u64 = 100_000_000_000;
-/// Transactions where something is left to chance.
+/// Default number of transactions if anything is random.
 const MANY: u64 = 10_000;
-/// What is said where one is played although a tick of a clock may decide.
+/// Note for a single transaction that may depend on a clock tick.
 const ONE_MOMENT: &str =
     "\none transaction, at one moment of the ends' clocks: --transactions N shows the others\n";
 
@@ -224,9 +224,9 @@ impl Args {
         }
     }
 
-    /// The parameters of what was simulated, for the notes beneath a picture.
+    /// Parameters of the simulation, for the notes below a picture.
     ///
-    /// What differs between combinations is on the picture itself.
+    /// The picture itself shows the differences between combinations.
     fn notes(&self, cases: &Cases, transactions: u64) -> Vec<String> {
         let clock = match self.clock {
             ClockArg::Request => "",
@@ -249,7 +249,7 @@ impl Args {
         ]
     }
 
-    /// What is printed.
+    /// The text to print.
     fn text(&self, cases: &Cases, played: &Played) -> Result<String, Failure> {
         if self.json {
             return numbers::json(cases, played);
@@ -274,8 +274,8 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|error| unwritable(path, &error))
 }
 
-/// Whether there is, or can be, such a file: asked before anything is simulated for hours. Leaves none
-/// where there was none, but an empty one where a link leads to a name that has none.
+/// Checks that such a file exists or can be created, before hours of simulation. Leaves no new file, except an empty
+/// one if a link leads to a missing name.
 fn try_to_write(path: &Path) -> Result<(), Failure> {
     let mut options = OpenOptions::new();
     options.append(true);

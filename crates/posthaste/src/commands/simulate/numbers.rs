@@ -1,4 +1,4 @@
-//! What a case came to: as one JSON document, as a few lines, or as a line of a table.
+//! The results of a case: as one JSON document, as a few lines, or as a line of a table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ pub(super) const TIMES: [(Statistic, &str); 5] = [
     (Statistic::Max, "max"),
 ];
 
-/// The numbers of a case.
+/// The results of a case.
 #[derive(Debug, Serialize)]
 pub(super) struct Numbers {
     pub(super) response_time_ms: Summary,
@@ -32,17 +32,17 @@ pub(super) struct Numbers {
     pub(super) timeouts: u64,
     pub(super) fast_retransmits: u64,
     pub(super) probes: u64,
-    /// Answered ones.
+    /// Answered transactions.
     pub(super) transactions: u64,
     pub(super) connections: u64,
-    /// Segments with data or a FIN that was there already.
+    /// Unnecessary segments with data or a FIN that had already arrived.
     pub(super) sent_for_nothing: u64,
     pub(super) adaptive_acks: u64,
     pub(super) packets: [u64; 2],
     pub(super) bytes: [u64; 2],
     pub(super) packets_lost: u64,
     pub(super) connections_with_loss: u64,
-    /// How connections ended; what did not happen is left out.
+    /// Ends of connections, by kind. Zeros are omitted.
     pub(super) endings: BTreeMap<&'static str, u64>,
     #[serde(skip)]
     pub(super) most_packets: [u64; 2],
@@ -79,7 +79,7 @@ impl Numbers {
         }
     }
 
-    /// A statistic of the response times in ms; not a number where nothing was answered.
+    /// A statistic of the response times in ms. NaN if nothing was answered.
     pub(super) fn ms(&self, statistic: Statistic) -> f64 {
         match self.transactions {
             0 => f64::NAN,
@@ -87,12 +87,12 @@ impl Numbers {
         }
     }
 
-    /// What a table says of the response times, under [`TIMES`].
+    /// Table cells of the response times, under [`TIMES`].
     pub(super) fn times(&self) -> [String; TIMES.len()] {
         TIMES.map(|(statistic, _)| told(self.ms(statistic)))
     }
 
-    /// So many per thousand connections.
+    /// Returns `count` per thousand connections.
     pub(super) fn per_thousand(&self, count: u64) -> f64 {
         1e3 * count as f64 / self.connections.max(1) as f64
     }
@@ -110,7 +110,7 @@ impl Numbers {
     }
 }
 
-/// A case with its numbers, as JSON.
+/// A case with its results, as JSON.
 #[derive(Serialize)]
 struct Listed<'a> {
     given: BTreeMap<&'a str, &'a str>,
@@ -118,7 +118,7 @@ struct Listed<'a> {
     numbers: &'a Numbers,
 }
 
-/// One document: the numbers of the only case, or a list of `cases`.
+/// One document: the results of the only case, or a list of `cases`.
 pub(super) fn json(cases: &Cases, played: &Played) -> Result<String, Failure> {
     #[derive(Serialize)]
     struct Only<'a> {
@@ -274,7 +274,7 @@ fn line(text: &mut String, name: &str, words: &str) {
     let _ = writeln!(text, "{name:<14} {words}");
 }
 
-/// A line for each case.
+/// One line for each case.
 fn sweep(cases: &Cases, played: &Played) -> String {
     let labels = cases.list.first().map(|case| case.labels.as_slice());
     let options = labels
@@ -305,7 +305,7 @@ fn told(ms: f64) -> String {
     }
 }
 
-/// Columns beside each other, numbers at the right.
+/// Aligns columns, numbers to the right.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {

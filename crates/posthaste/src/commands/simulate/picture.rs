@@ -15,7 +15,7 @@ use super::numbers::{Numbers, TIMES};
 use super::play::Played;
 use crate::commands::Failure;
 
-/// The statistics that are drawn.
+/// Statistics to draw.
 const DRAWN: [(Statistic, &str); 4] = [
     (Statistic::Mean, "mean"),
     (Statistic::P50, "p50"),
@@ -23,10 +23,10 @@ const DRAWN: [(Statistic, &str); 4] = [
     (Statistic::P99, "p99"),
 ];
 
-/// What stands beneath bars with intervals.
+/// Note below bars with intervals.
 const INTERVALS: &str = "Lines are 95 % intervals where there are enough transactions.";
 
-/// Refuses a name that does not say what to draw, and where there is nothing to draw.
+/// Refuses a name without a known ending, and a picture of a single case.
 pub(super) fn check(path: &Path, cases: &Cases) -> Result<(), Failure> {
     match ending(path) {
         Some("svg" | "html") if cases.list.len() > 1 => Ok(()),
@@ -44,7 +44,7 @@ fn ending(path: &Path) -> Option<&str> {
     path.extension().and_then(|ending| ending.to_str())
 }
 
-/// The picture as a file's content; `notes` stand beneath each chart.
+/// Draws the picture as the content of a file. `notes` go below each chart.
 pub(super) fn file(path: &Path, cases: &Cases, played: &Played, notes: &[String]) -> String {
     let mut labels = cases.list.iter().flat_map(|case| &case.labels);
     let mut blocks = match labels.any(|(option, _)| option == RECOVERY) {
@@ -111,7 +111,7 @@ fn of_comparison(compared: &[Compared<'_>]) -> Vec<Block> {
         .into()
 }
 
-/// The response times of a case as bars that stand together.
+/// The response times of a case as a group of bars.
 fn times(label: String, numbers: &Numbers) -> Group {
     let bars = DRAWN.map(|(statistic, name)| time(numbers, statistic, name));
     Group {
@@ -128,7 +128,7 @@ fn time(numbers: &Numbers, statistic: Statistic, name: &str) -> Bar {
     }
 }
 
-/// Against an option whose values are numbers; where there is none, bars for each case.
+/// Draws along an option with numeric values. Without one, bars for each case.
 fn of_sweep(cases: &Cases, played: &Played) -> Vec<Block> {
     let Some((along, unit)) = along(cases) else {
         return vec![Block::Bars(Box::new(of_names(cases, played)))];
@@ -149,10 +149,10 @@ fn of_sweep(cases: &Cases, played: &Played) -> Vec<Block> {
     charts.map(draw).into()
 }
 
-/// The axis of response times: logarithmic where the longest that is drawn is more than
-/// [`LONG_TAIL`](posthaste_stats::LONG_TAIL) times the median of those that are drawn, otherwise linear.
+/// Axis of response times: logarithmic if the longest drawn value is more than
+/// [`LONG_TAIL`](posthaste_stats::LONG_TAIL) times the median of the drawn values, otherwise linear.
 ///
-/// Bars have a linear axis in any case: their length is the amount.
+/// Bars always have a linear axis, because their length is the amount.
 fn time_axis(series: &[Series]) -> Axis {
     let label = "response time";
     let drawn = || {
@@ -167,7 +167,7 @@ fn time_axis(series: &[Series]) -> Axis {
     }
 }
 
-/// One for each combination of the other options, from left to right.
+/// One series for each combination of the other options, from left to right.
 fn series(cases: &Cases, played: &Played, along: usize, statistic: Statistic) -> Vec<Series> {
     let mut all: Vec<Series> = Vec::new();
     for (case, numbers) in cases.list.iter().zip(&played.numbers) {
@@ -209,8 +209,7 @@ fn of_names(cases: &Cases, played: &Played) -> Bars {
     }
 }
 
-/// The option that has most values, of those whose values are numbers, with their unit; of equals
-/// the first.
+/// Returns the numeric option with the most values, and its unit. The first of equals.
 fn along(cases: &Cases) -> Option<(usize, Unit)> {
     let options = cases.list.first().map_or(0, |case| case.labels.len());
     let numeric = (0..options).filter_map(|option| {
@@ -228,7 +227,7 @@ fn values(cases: &Cases, option: usize) -> impl Iterator<Item = &str> {
     labels.map(|(_, value)| value.as_str())
 }
 
-/// The unit in which all of these are numbers; a bare 0 is one in any.
+/// The unit in which all of these are numbers. A bare 0 fits any unit.
 fn unit(values: &BTreeSet<&str>) -> Option<Unit> {
     let mut unit = None;
     for value in values {
@@ -291,7 +290,7 @@ mod tests {
         args: Args,
     }
 
-    /// A sweep that found nothing.
+    /// A sweep without results.
     fn nothing(words: &[&str]) -> (Args, Cases, Played) {
         let typed = Typed::try_parse_from([&["simulate"], words].concat());
         let args = typed.unwrap().args;
@@ -304,7 +303,7 @@ mod tests {
         (args, cases, played)
     }
 
-    /// What such a sweep is drawn as.
+    /// The drawing of such a sweep.
     fn drawn(words: &[&str]) -> Block {
         let (_, cases, played) = nothing(words);
         of_sweep(&cases, &played).remove(0)

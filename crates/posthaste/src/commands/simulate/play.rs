@@ -1,7 +1,7 @@
-//! Playing every case on every core: threads take shards of transactions, in turn.
+//! Simulation of all cases on all cores: threads take shards of transactions in turn.
 //!
-//! What a case comes to does not depend on who played which shard: its totals are whole numbers. As
-//! soon as the last shard of a case is there, only its numbers are kept.
+//! The result of a case does not depend on the threads, because its totals are whole numbers. When the last shard of a
+//! case is complete, only its results are kept.
 
 use std::io::IsTerminal as _;
 use std::sync::Mutex;
@@ -17,19 +17,19 @@ use super::case::Case;
 use super::numbers::Numbers;
 use crate::commands::Failure;
 
-/// Transactions of a shard: some ten milliseconds, so that it costs little to merge.
+/// Transactions of a shard: about ten milliseconds, so that merging costs little.
 const SHARD: u64 = 1 << 14;
-/// How often the screen follows.
+/// Interval of screen updates.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What was played.
+/// Simulated cases.
 pub(super) struct Played {
-    /// Of each case; where it was stopped, of what had been played by then.
+    /// Results of each case. If stopped, of the transactions simulated until then.
     pub(super) numbers: Vec<Numbers>,
     pub(super) stopped: bool,
 }
 
-/// A case that is being played.
+/// A case in progress.
 #[derive(Default)]
 struct Playing {
     totals: Option<Box<Totals>>,
@@ -37,7 +37,7 @@ struct Playing {
     numbers: Option<Numbers>,
 }
 
-/// What the threads share.
+/// State shared by the threads.
 struct Work<'a> {
     cases: &'a [Case],
     transactions: u64,
@@ -48,7 +48,7 @@ struct Work<'a> {
     playing: Vec<Mutex<Playing>>,
 }
 
-/// Plays so many transactions of each case.
+/// Simulates `transactions` transactions of each case.
 pub(super) fn play(
     cases: &[Case],
     transactions: u64,
@@ -97,7 +97,7 @@ impl Work<'_> {
         self.transactions.saturating_mul(self.cases.len() as u64)
     }
 
-    /// What one thread does: shard after shard, until there are none.
+    /// Runs one thread: shard after shard, until none is left.
     fn turn(&self) -> Result<(), Failure> {
         let shards = self.transactions.div_ceil(SHARD);
         while !self.stop.load(Ordering::Relaxed) {
@@ -142,7 +142,7 @@ impl Playing {
     }
 }
 
-/// What a person sees meanwhile: a line on a terminal, nothing elsewhere.
+/// Progress: a line on a terminal, nothing elsewhere.
 struct View {
     bar: ProgressBar,
 }

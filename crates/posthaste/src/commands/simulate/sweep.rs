@@ -1,7 +1,7 @@
-//! Link options that are lists or ranges: `--bandwidth 160kbit,300kbit --delay 5ms..200ms`.
+//! Link options with lists or ranges: `--bandwidth 160kbit,300kbit --delay 5ms..200ms`.
 //!
-//! They are the options of `path`, with the same help; each value of a list is read as that option's
-//! own, so that whatever a link can do can be swept. Every combination is one path.
+//! They are the options of `path`, with the same help. Each value of a list is parsed as that option's own, so every
+//! property of a link can be swept. Every combination is one path.
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
@@ -9,12 +9,12 @@ use posthaste_units::{BitRate, Ratio, Span};
 
 use crate::commands::path::{self, PathArgs};
 
-/// More combinations than this are a mistake.
+/// Maximum number of combinations. More are a mistake.
 pub(super) const MOST: usize = 100_000;
-/// Most steps of one range.
+/// Maximum number of steps in a range.
 const MOST_STEPS: usize = 1000;
 
-/// What was given for each option, in the order of the help.
+/// The values given for each option, in the order of the help.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SweptPath {
     given: Vec<Given>,
@@ -37,7 +37,7 @@ pub(super) struct Combination {
     pub(super) labels: Vec<(String, String)>,
 }
 
-/// A list, kept as text; an option's possible values still stand in its help.
+/// A list, kept as text. The option's possible values still appear in its help.
 #[derive(Clone)]
 struct Listed(Vec<PossibleValue>);
 
@@ -117,7 +117,7 @@ impl FromArgMatches for SweptPath {
 }
 
 impl SweptPath {
-    /// The profile that all combinations have, where it is one.
+    /// The profile, if all combinations have the same.
     pub(super) fn profile(&self) -> Option<&str> {
         let mut given = self.given.iter();
         let given = given.find(|given| given.option == "profile")?;
@@ -127,7 +127,7 @@ impl SweptPath {
         }
     }
 
-    /// Every combination, the last option moving fastest.
+    /// Every combination. The last option varies fastest.
     pub(super) fn combinations(&self) -> Result<Vec<Combination>, String> {
         let count = |given: &Given| given.values.as_ref().map_or(1, Vec::len);
         let counts = self.given.iter().map(count);
@@ -176,7 +176,7 @@ fn combination(given: &[Choice<'_>]) -> Result<Combination, String> {
     })
 }
 
-/// The values of a list, ranges in it spelt out.
+/// The values of a list, with expanded ranges.
 pub(super) fn expand(text: &str) -> Result<Vec<String>, String> {
     let mut values = Vec::new();
     for item in text.split(',').map(str::trim) {
@@ -225,7 +225,7 @@ fn range(item: &str, from: &str, rest: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// So many values at equal distances, or the ends and what lies between them of 1, 2, 5, 10, 20, 50...
+/// `steps` values at equal distances, or the ends and the values 1, 2, 5, 10, 20, 50... between them.
 fn spaced(item: &str, from: f64, to: f64, steps: Option<usize>) -> Result<Vec<f64>, String> {
     if from >= to {
         return Err(format!("{item:?}: the first end is not below the second"));
@@ -245,7 +245,7 @@ fn spaced(item: &str, from: f64, to: f64, steps: Option<usize>) -> Result<Vec<f6
             let first = from.log10().floor() as i32;
             let decades = first..=to.log10().ceil() as i32;
             let marks = decades.flat_map(|decade| [1.0, 2.0, 5.0].map(|m| m * 10f64.powi(decade)));
-            // A mark that is an end, but for rounding, is that end.
+            // A mark that equals an end except for rounding is that end.
             let within = marks.filter(|mark| *mark > from * 1.000_001 && *mark < to * 0.999_999);
             Ok([from].into_iter().chain(within).chain([to]).collect())
         }

@@ -1,7 +1,7 @@
-//! What happens to which packet, and which of it was typed.
+//! Effects on single packets, and the typed ones among them.
 //!
-//! Who types a packet's place means a packet that comes. A pattern is made for runs of any length, and
-//! may go on behind the last packet of a connection.
+//! A typed position means a packet that must come. A pattern is made for runs of any length, and may continue after the
+//! last packet of a connection.
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use posthaste_link::pattern::{Draft, Pattern};
@@ -9,7 +9,7 @@ use posthaste_link::pattern::{Draft, Pattern};
 use crate::commands::Failure;
 use crate::commands::drops::{self, Drops};
 
-/// --drop and --pattern, with the same help as wherever they are offered.
+/// --drop and --pattern, with the same help as in all commands.
 pub(super) struct TypedDrops {
     both: Drops,
     /// The values of --drop.
@@ -42,17 +42,17 @@ impl FromArgMatches for TypedDrops {
 }
 
 impl TypedDrops {
-    /// What --pattern and --drop say together, and what is written as for --drop.
+    /// The pattern of --pattern and --drop together, with `more` in the form of --drop.
     pub(super) fn pattern_with(&self, more: &[String]) -> Result<Pattern, Failure> {
         self.both.pattern_with(more)
     }
 
-    /// What was typed, for a note beneath a picture.
+    /// The typed options, for a note below a picture.
     pub(super) fn words(&self) -> Vec<String> {
         self.both.words()
     }
 
-    /// What --drop says, and what is written as for it.
+    /// The pattern of --drop alone, with `more` in the form of --drop.
     pub(super) fn typed_with(&self, more: &[String]) -> Result<Pattern, Failure> {
         let mut draft = Draft::default();
         drops::add(&self.typed, &mut draft)?;

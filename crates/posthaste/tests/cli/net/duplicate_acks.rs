@@ -1,4 +1,4 @@
-//! The duplicate-ACK agent by its option: two late losses against the kernel of 2005 cost less.
+//! The duplicate-ACK agent as an option: it shortens two late losses with the kernel of 2005.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -13,10 +13,10 @@ use crate::command::Said;
 /// A reply of nine segments, the paper's smallest service, after the paper's processing time.
 const REPLY: usize = 12_974;
 const PROCESSING: Duration = Duration::from_millis(200);
-/// Each on a link of its own.
+/// Number of transactions, each on a link of its own.
 const TRANSACTIONS: u64 = 5;
 
-/// A service of this machine, for as long as the test.
+/// Starts a service of this machine for the duration of the test.
 fn service() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -39,7 +39,7 @@ fn answer(mut stream: TcpStream) {
     stream.write_all(reply(REPLY - head).as_bytes()).unwrap();
 }
 
-/// Transactions that lose the server's packets 8 and 9, and what was said of them; median in ms.
+/// Runs transactions that lose the server's packets 8 and 9. Returns the median in ms, the output and the report.
 fn transactions(user: super::User, options: &[&str]) -> (f64, Said, Value) {
     let outside = service();
     let to = outside.to_string();
@@ -68,7 +68,7 @@ fn duplicates_shorten_two_late_losses() {
         assert_eq!(report.get("duplicate_acks"), None);
         let (with, run, report) = transactions(*user, &["--duplicate-acks"]);
         let acks = &report["duplicate_acks"];
-        // One for each: the kernel has sent two duplicates itself.
+        // One for each: the kernel itself has sent two duplicates.
         assert_eq!(acks["injected"], TRANSACTIONS, "{report}");
         assert_eq!(acks["served"], TRANSACTIONS, "{report}");
         assert!(run.err.contains("  acks  5 duplicates sent"), "{}", run.err);

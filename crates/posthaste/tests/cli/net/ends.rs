@@ -1,4 +1,4 @@
-//! Nothing is left behind: whatever a command does, and whoever is killed.
+//! No process is left behind, for any behaviour of a command and after any process is killed.
 
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader};
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use super::{NOBODY, User, folder, net, own, users};
 use crate::command::{Said, said, signal};
 
-/// Longer than anything here takes on a busy machine: a test that hangs fails.
+/// Longer than anything needs on a busy machine, so that a test that hangs fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Three that stay: one in the background, one in a session of its own, one that will not hear.
+/// Starts three processes that stay: one in the background, one in a session of its own, one that ignores SIGTERM.
 const STAYS: &str = "sleep 300 & echo $!; setsid sleep 300 & echo $!; \
     (trap '' TERM; sleep 300 & wait) & echo $!; ";
 
@@ -22,7 +22,7 @@ fn lives(process: u32) -> bool {
     Path::new(&format!("/proc/{process}")).exists()
 }
 
-/// Fails unless all of them have ended soon.
+/// Fails unless all of them end soon.
 fn expect_ended(processes: &[u32]) {
     let patience = Instant::now() + PATIENCE;
     while processes.iter().any(|process| lives(*process)) {
@@ -31,7 +31,7 @@ fn expect_ended(processes: &[u32]) {
     }
 }
 
-/// The networks that the threads of a process are in, by the kernel's name for each.
+/// Networks of a process's threads, by the kernel's name for each.
 fn networks(process: u32) -> HashSet<PathBuf> {
     let threads = std::fs::read_dir(format!("/proc/{process}/task"));
     let threads = threads.into_iter().flatten().flatten();
@@ -40,7 +40,7 @@ fn networks(process: u32) -> HashSet<PathBuf> {
         .collect()
 }
 
-/// Those that a run has made for itself: both hosts', and the emulator's between them.
+/// Networks created by a run: those of both hosts, and the emulator's between them.
 fn own_networks(ward: u32) -> HashSet<PathBuf> {
     let machine = networks(std::process::id());
     let made: HashSet<PathBuf> = networks(ward).difference(&machine).cloned().collect();
@@ -48,8 +48,8 @@ fn own_networks(ward: u32) -> HashSet<PathBuf> {
     made
 }
 
-/// Fails unless these networks are soon empty, and with them their devices gone. A number that has
-/// become free may meanwhile be the network of another test's run, which will not last either.
+/// Fails unless these networks are soon empty, so that their devices are gone. A freed number may meanwhile be the
+/// network of another test's run, which ends soon too.
 fn expect_empty(made: &HashSet<PathBuf>) {
     let patience = Instant::now() + PATIENCE;
     let someone = || {
@@ -63,7 +63,7 @@ fn expect_empty(made: &HashSet<PathBuf>) {
     }
 }
 
-/// A run whose command has started three that stay, and waits.
+/// A run whose command has started three processes that stay, and waits.
 struct Run {
     guard: Child,
     out: BufReader<ChildStdout>,
@@ -91,7 +91,7 @@ fn process(out: &mut BufReader<ChildStdout>) -> u32 {
         .unwrap_or_else(|_| panic!("{line:?} is no process"))
 }
 
-/// `posthaste net`, started to ignore a signal as `nohup` would have it.
+/// `posthaste net`, started with an ignored signal, like under `nohup`.
 fn net_that_ignores(name: &str, user: User, arguments: &[&str]) -> Command {
     let mut command = Command::new("env");
     command
@@ -107,7 +107,7 @@ fn net_that_ignores(name: &str, user: User, arguments: &[&str]) -> Command {
     command
 }
 
-/// The process that the guard watches.
+/// Returns the process that the supervisor watches.
 fn ward(guard: u32) -> u32 {
     let text = std::fs::read_to_string(format!("/proc/{guard}/task/{guard}/children")).unwrap();
     text.split_whitespace().next().unwrap().parse().unwrap()
@@ -162,7 +162,7 @@ fn a_killed_command_ends_the_run() {
     }
 }
 
-/// True if this process and its children ignore a signal, as SIGHUP under `nohup`.
+/// True if this process and its children ignore a signal, like SIGHUP under `nohup`.
 fn is_ignored(number: u32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let ignored = status
@@ -197,7 +197,7 @@ fn signals_reach_the_command_and_the_report_is_made() {
     }
 }
 
-/// A command that handles Ctrl-C decides itself when it ends.
+/// A command that handles Ctrl-C decides when it ends.
 #[test]
 fn an_interrupted_command_goes_on_if_it_wants_to() {
     for user in users() {
@@ -226,7 +226,7 @@ fn an_interrupted_command_goes_on_if_it_wants_to() {
     }
 }
 
-/// The kernel would reap children by itself where SIGCHLD is ignored, and tell nobody how they ended.
+/// If SIGCHLD is ignored, the kernel would reap children itself and report no exit status.
 #[test]
 fn a_parent_that_ignores_its_children_costs_no_news_of_ours() {
     for user in users() {
@@ -253,7 +253,7 @@ fn a_parent_that_ignores_its_children_costs_no_news_of_ours() {
 #[test]
 fn a_signal_that_was_ignored_from_the_beginning_stays_ignored() {
     for user in users() {
-        // Longer than a command has that was asked to end.
+        // Longer than the grace period of a command.
         let script = "echo ready; sleep 3; exit 7";
         let mut run = net_that_ignores("HUP", *user, &["--", "sh", "-c", script])
             .stdout(Stdio::piped())
@@ -285,7 +285,7 @@ fn a_server_is_asked_before_it_is_ended() {
     }
 }
 
-/// It is held up where nobody reads the report's pipe yet, with its signals held already.
+/// The run blocks while the report's pipe has no reader. Its signals are held by then.
 #[test]
 fn a_signal_before_the_command_stops_the_run() {
     for user in users() {

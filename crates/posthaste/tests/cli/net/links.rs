@@ -1,4 +1,4 @@
-//! What the link does to a service inside, by the report and by who measures inside.
+//! Effects of the link on a service inside, from the report and from measurements inside.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ pub(super) fn bookshop(posthaste: &str) -> String {
 fn a_service_inside_is_as_far_away_as_asked() {
     for user in users() {
         let posthaste = own(*user);
-        // The shop's first replies take it longer: it is still setting itself up.
+        // The shop's first replies take longer, because it is still starting.
         let load = load(&posthaste, "--rate 20/s --duration 1s --warm-up 1s");
         let shop = bookshop(&posthaste);
         let options = ["--delay", "20ms", "--server", &shop];
@@ -32,10 +32,10 @@ fn a_service_inside_is_as_far_away_as_asked() {
             assert!(report["up"]["packets"].as_u64().unwrap() > 20);
             let p50 = |times: &str| measured[times]["p50"].as_f64().unwrap();
             assert!(p50("response_time_ms") >= 40.0, "{}", run.out);
-            // Without what a busy generator takes before it sends.
+            // Without the time that a busy generator needs before it sends.
             p50("service_time_ms")
         };
-        // A machine that stands still for half a second delays half of the requests.
+        // A machine that pauses for half a second delays half of the requests.
         let near = (1..=10).any(|number| {
             let median = median();
             println!("try {number} of 10: {median} ms in the median");
@@ -98,7 +98,7 @@ fn a_trace_says_what_became_of_each_packet() {
     }
 }
 
-/// The kernel says which congestion control a connection has, and whether SACK was agreed on.
+/// The kernel reports a connection's congestion control and use of SACK.
 #[test]
 fn kernels_are_set_by_name_and_by_side() {
     for user in users() {

@@ -1,8 +1,6 @@
-//! `posthaste net` in real namespaces: as who runs the tests, and where that is root as an
-//! ordinary user, too.
+//! `posthaste net` in real namespaces: as the user of the tests and, if that is root, also as an ordinary user.
 //!
-//! Where a kernel forbids namespaces the tests say so and pass, except in CI, where everything has
-//! to be possible.
+//! If the kernel forbids namespaces, the tests say so and pass, except in CI, where everything must be possible.
 
 mod duplicate_acks;
 mod ends;
@@ -27,23 +25,23 @@ use crate::command::{Said, posthaste, said};
 /// An ordinary user: "nobody" everywhere.
 const NOBODY: u32 = 65_534;
 
-/// Who runs posthaste.
+/// The user that runs posthaste.
 #[derive(Clone, Copy, Debug)]
 enum User {
-    /// Who runs the tests.
+    /// The user that runs the tests.
     Own,
-    /// An ordinary one.
+    /// An ordinary user.
     Nobody,
 }
 
-/// Says why a test has nothing to try here; where everything has to be tried, that is a failure.
+/// Prints the reason why a test cannot run here. In CI that is a failure.
 fn skip(why: &str) {
     let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
     assert!(!in_ci, "{why}");
     eprintln!("skipped: {why}");
 }
 
-/// As whom to run: nobody at all where namespaces are forbidden.
+/// Users to run as. None if namespaces are forbidden.
 fn users() -> &'static [User] {
     static USERS: OnceLock<Vec<User>> = OnceLock::new();
     USERS.get_or_init(|| {
@@ -81,13 +79,13 @@ fn net(user: User, arguments: &[&str]) -> Command {
     command
 }
 
-/// The binary where everybody can start it, which may not be so where it was built.
+/// A copy of the binary that everybody can start. The original may be in a private folder.
 fn readable_binary() -> &'static Path {
     static BINARY: OnceLock<tempfile::TempPath> = OnceLock::new();
     BINARY.get_or_init(|| {
         let copy = tempfile::NamedTempFile::new().unwrap().into_temp_path();
-        // By another process: what another test starts meanwhile would hold our descriptor until it has begun, and a
-        // file that somebody may still write to cannot be started (ETXTBSY).
+        // By another process, because processes started by other tests would inherit our descriptor until their exec. A
+        // file that is open for writing cannot be started (ETXTBSY).
         let copied = Command::new("cp")
             .arg(env!("CARGO_BIN_EXE_posthaste"))
             .arg(&copy)
@@ -98,7 +96,7 @@ fn readable_binary() -> &'static Path {
     })
 }
 
-/// The binary as commands inside name it.
+/// Path of the binary for commands inside.
 fn own(user: User) -> String {
     match user {
         User::Own => env!("CARGO_BIN_EXE_posthaste").to_owned(),
@@ -113,7 +111,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// Runs it, and reads the report it has written.
+/// Runs it, and reads its report.
 fn reported(user: User, arguments: &[&str]) -> (Said, Value) {
     let folder = folder();
     let path = folder.path().join("report.json");

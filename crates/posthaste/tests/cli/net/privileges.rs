@@ -1,14 +1,14 @@
-//! What is missing is said with its remedy: user namespaces, real-time priority.
+//! Missing privileges are reported with the remedy: user namespaces, real-time priority.
 
 use std::process::Command;
 
 use super::{User, net, own, reported, users};
 use crate::command::said;
 
-/// No user namespace can be made here, and none is had as root.
+/// No user namespace can be created here, and no root privilege replaces it.
 #[test]
 fn without_user_namespaces_the_remedy_is_named() {
-    // Who may not make one has said so already, with this very message.
+    // Users that may not create one have already got this message.
     for user in users().iter().take(1) {
         let forbid = "echo 0 > /proc/sys/user/max_user_namespaces && \
             exec setpriv --bounding-set=-all --inh-caps=-all \"$0\" net -- true";
@@ -43,7 +43,7 @@ fn without_real_time_priority_the_report_says_so() {
         let words = "without real-time priority (`posthaste doctor` says how to get it)";
         assert!(run.err.contains(words), "{}", run.err);
     }
-    // A run that could not even be late has nothing to say of it.
+    // A run without packets has no lateness to report.
     let quiet = said(&mut net(User::Own, &["--quiet", "--", "true"]));
     assert!(users().is_empty() || quiet.err.is_empty(), "{}", quiet.err);
 }

@@ -1,5 +1,5 @@
-//! Conformance: what real kernels pushed into the links in real time replays, in virtual time, to the
-//! same decisions, byte for byte as a trace writes them.
+//! Conformance: packets sent by real kernels in real time are replayed in virtual time and get the same decisions, byte
+//! for byte as in a trace.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,11 +13,11 @@ use posthaste_units::{BitRate, Seed, Span};
 use super::links::{bookshop, load};
 use super::{User, folder, own, reported, users};
 
-/// Something of every kind that a link decides.
+/// Every kind of decision of a link.
 const OPTIONS: &str = "--bandwidth 4Mbit --delay 5ms --jitter uniform:2ms --overtake --loss 5% \
     --bit-errors 0.001% --duplicate 3% --reorder hold:2%:3 --queue 20 --drop down:7 --seed 5";
 
-/// The columns of a trace that are decisions, or what they were made of.
+/// Columns of a trace that are decisions or their causes.
 const DECIDED: [&str; 11] = [
     "connection",
     "direction",
@@ -32,7 +32,7 @@ const DECIDED: [&str; 11] = [
     "order",
 ];
 
-/// The same as [`OPTIONS`] without the command line's help.
+/// The plan of [`OPTIONS`], without the command line.
 fn plan(direction: Direction) -> Arc<Plan> {
     let pattern = Pattern::parse("posthaste pattern 1\ndown drop 7\nend\n").unwrap();
     let script = (direction == Direction::Down).then(|| pattern.script(direction).clone());
@@ -51,8 +51,7 @@ fn plan(direction: Direction) -> Arc<Plan> {
     })
 }
 
-/// Each packet's decision as the trace has it, sorted: packets leave in an order that two directions
-/// do not share.
+/// Each packet's decision in the trace, sorted, because the departures of two directions have no common order.
 fn traced(trace: &str) -> Vec<String> {
     let mut lines = trace.lines();
     let names: HashMap<&str, usize> = lines
@@ -132,7 +131,7 @@ fn replays(user: User, sharing: Sharing) {
         let count = report.pointer(&format!("/down/{place}"));
         assert!(count.is_some_and(|count| *count != 0), "{place}: {report}");
     }
-    // What had not left when the run ended was recorded and cannot be in the trace.
+    // Packets that had not left when the run ended were recorded, but are not in the trace.
     let held = |way: &str| report[way]["held"].as_u64().unwrap();
     let (missing, held) = (replayed.len() - traced.len(), held("up") + held("down"));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The way out: to one host, to any, and to resolvers.
+//! The relay to the outside: to one host, to any host, and to resolvers.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
@@ -119,7 +119,7 @@ fn a_refusal_outside_is_a_reset_inside() {
             "--json",
         ];
         let (run, report) = reported(*user, &load);
-        // Which of the two depends on whether the reset comes before the request has left.
+        // Depends on whether the reset comes before the request has left.
         let outcomes = &serde_json::from_str::<Value>(&run.out).unwrap()["outcomes"];
         let ended = ["reset", "refused"].map(|name| outcomes[name].as_u64().unwrap());
         assert_eq!(ended.iter().sum::<u64>(), 5, "{outcomes}");
@@ -132,7 +132,7 @@ fn a_refusal_outside_is_a_reset_inside() {
     }
 }
 
-/// Where the machine has no way for IPv6, the command is told so at once and tries IPv4.
+/// If the machine has no route for IPv6, the command gets an error at once and tries IPv4.
 #[test]
 fn without_a_way_for_ipv6_nobody_waits() {
     if !rustix::process::geteuid().is_root() {
@@ -155,12 +155,12 @@ fn without_a_way_for_ipv6_nobody_waits() {
     }
 }
 
-/// A machine whose only resolver, on its loopback, knows one answer: 203.0.113.7.
+/// Runs `work` on a machine whose only resolver, on its loopback, knows one answer: 203.0.113.7.
 fn on_a_machine_with_a_resolver<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let machine = scope.spawn(|| {
             own_network().unwrap();
-            // Moves the thread into a mount namespace of its own; the file it lays there goes again.
+            // Moves the thread into a mount namespace of its own, and removes the file placed there.
             Names::read("").install().unwrap();
             let mut file = tempfile::NamedTempFile::new().unwrap();
             writeln!(file, "nameserver 127.0.0.1").unwrap();
@@ -182,7 +182,7 @@ fn on_a_machine_with_a_resolver<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// The question, and to one for an IPv4 address the answer.
+/// The question and, for an IPv4 address, the answer.
 fn answer(query: &[u8]) -> Vec<u8> {
     let name = query[12..].iter().position(|byte| *byte == 0).unwrap();
     let question = &query[..12 + name + 5];

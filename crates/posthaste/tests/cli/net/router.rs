@@ -1,4 +1,4 @@
-//! A DiffServ router: what its classes did is in the report, and for people to read.
+//! A DiffServ router: its classes in the report, as JSON and as text.
 
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ fn the_report_says_what_each_class_did() {
         assert_eq!(af["class"], "af11:2.4Mbit..8Mbit");
         let packets = |class: &Value, what: &str| class[what]["packets"].as_u64().unwrap();
         let sent = |class| packets(class, "guaranteed") + packets(class, "borrowed");
-        // All of the service's, and no other's.
+        // All packets of the service and no others.
         assert_eq!(sent(af), down["packets"].as_u64().unwrap(), "{report}");
         assert_eq!(sent(rest), packets(&down["background"], "sent"), "{report}");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What passes through, and what is said when a command cannot be run.
+//! Exit statuses that pass through, and messages for commands that cannot be run.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -105,7 +105,7 @@ fn what_the_kernel_does_not_take_is_named() {
             ("--route", "congctl no-such-control", "route"),
         ] {
             let run = said(&mut net(*user, &[option, value, "--", "true"]));
-            // Where cubic is the machine's own default, setting it again is no mistake.
+            // If cubic is the machine's default, setting it again is no mistake.
             if run.code != Some(0) || !value.ends_with("=cubic") {
                 assert_eq!(run.code, Some(3), "{value}: {}", run.err);
                 assert!(run.err.contains(words), "{value}: {}", run.err);

@@ -1,4 +1,4 @@
-//! A terminal inside: it belongs to the command while that runs, and to whoever had it before afterwards.
+//! A terminal inside: it belongs to the command during the run, and to its previous owner afterwards.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -16,13 +16,13 @@ use rustix::termios::tcgetattr;
 
 use super::{NOBODY, User, own, users};
 
-/// After so long a key is pressed again: it may have come before the program that it is meant for.
-/// What was typed and not read yet goes with it, as in every terminal.
+/// Interval after which a key is pressed again. The first may have come before its program had started. Ctrl-C and
+/// Ctrl-Z discard unread input, as in every terminal.
 const AGAIN: Duration = Duration::from_millis(300);
 const CTRL_C: &str = "\x03";
 const CTRL_Z: &str = "\x1a";
 
-/// A shell in a session and a terminal of its own, and who sits before it.
+/// A shell in a session and a terminal of its own, and its user.
 struct Terminal {
     shell: Child,
     keys: File,
@@ -74,7 +74,7 @@ impl Terminal {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Whether these words appear within that time; what was shown up to them is then forgotten.
+    /// Waits until these words appear, or until the time is over. Forgets the output up to them.
     fn shows(&mut self, words: &str, within: Duration) -> bool {
         let patience = Instant::now() + within;
         loop {
@@ -95,7 +95,7 @@ impl Terminal {
         assert!(shown, "no {words:?} in {:?}", self.seen);
     }
 
-    /// Presses until the words appear.
+    /// Repeats the keys until the words appear.
     fn press_until(&mut self, keys: &str, words: &str) {
         let patience = Instant::now() + Duration::from_secs(120);
         self.press(keys);
@@ -105,7 +105,7 @@ impl Terminal {
         }
     }
 
-    /// Everything about the line but the keys that nobody has read.
+    /// All settings of the line, without unread input.
     fn settings(&self) -> String {
         format!("{:?}", tcgetattr(&self.line).unwrap())
     }
@@ -118,7 +118,7 @@ impl Drop for Terminal {
     }
 }
 
-/// What a user types is told from what a shell answers by sums that only the shell has done.
+/// Sums computed by the shell distinguish its output from the echo of the input.
 #[test]
 fn a_shell_inside_has_job_control_and_gives_the_terminal_back() {
     let inner = ["bash --norc -i", "sh -i"];
@@ -139,16 +139,16 @@ fn a_shell_inside_has_job_control_and_gives_the_terminal_back() {
         terminal.press(&format!("{posthaste} net -- {inner}\n"));
         terminal.press("echo in$POSTHASTE_SERVER\n");
         terminal.expect("in10.0.0.2");
-        // Shells cannot bear a key while they start a program: one that answers has been started.
+        // Shells may lose a key while they start a program. A program that answers has been started.
         terminal.press("sed -u s/i/o/\n");
         terminal.press_until("ping\n", "pong");
-        // Ctrl-Z stops what is in the foreground inside, and nothing else.
+        // Ctrl-Z stops the foreground process inside, and nothing else.
         terminal.press(CTRL_Z);
         terminal.expect("Stopped");
         terminal.expect(prompt);
         terminal.press("fg\n");
         terminal.press_until("ping\n", "pong");
-        // So does Ctrl-C: the shell goes on.
+        // So does Ctrl-C: the shell continues.
         terminal.press(CTRL_C);
         terminal.expect(prompt);
         terminal.press("echo on$((40+4))\n");
