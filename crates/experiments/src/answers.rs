@@ -1,6 +1,6 @@
-//! Ten questions of the papers, each with the figure that answers it.
+//! Ten questions about the papers, each with the figure that answers it.
 //!
-//! The report opens with them. The sentence is made by the figure, from the records of the run.
+//! The report opens with them. Each figure composes its answer from the records of the run.
 
 use crate::records::Records;
 use crate::{overload, packet_loss, wsqos};
@@ -15,7 +15,7 @@ pub(crate) struct Answer {
     pub(crate) say: fn(&Records) -> String,
 }
 
-/// All of them, in the order of the report.
+/// All questions, in the order of the report.
 pub(crate) const ANSWERS: [Answer; 10] = [
     Answer {
         question: "How many bytes does a Web service cost, compared with a page of the same content?",
@@ -69,7 +69,8 @@ pub(crate) const ANSWERS: [Answer; 10] = [
     },
 ];
 
-/// The sentence of `figure` from its records; `None` where it answers no question or has measured too little.
+/// Returns the answer of `figure` from its records. `None` if the figure answers no question, or if a number is
+/// missing.
 pub(crate) fn sentence(figure: &str, records: &Records) -> Option<String> {
     let answer = ANSWERS.iter().find(|answer| answer.figure == figure)?;
     let sentence = (answer.say)(records);

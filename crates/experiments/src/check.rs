@@ -1,11 +1,11 @@
-//! Checks: sentences with numbers that hold or do not.
+//! Checks: sentences with numbers that hold or fail.
 //!
-//! An instrument check speaks about the measuring itself and must hold on any machine. A claim of a paper and a goal of
-//! our own may fail here for good reasons. Only the first kind decides the exit code.
+//! An instrument check is about the measurement itself and must hold on any machine. A claim of a paper and a goal of
+//! this project may fail here for good reasons. Only instrument checks decide the exit code.
 
 use serde::Serialize;
 
-/// The reason of a difference that a longer run on a quieter machine does not show.
+/// Reason for a difference that disappears in a longer run on a quieter machine.
 pub(crate) const NOISE: &str = "noise: runs are short, and other programs of this machine take the processor from them; `--full` measures longer.";
 
 /// Subject of a check.
@@ -14,25 +14,25 @@ pub(crate) const NOISE: &str = "noise: runs are short, and other programs of thi
 pub enum Kind {
     /// The instrument: identities, exact counts, theory. Must hold anywhere.
     Instrument,
-    /// A claim of a paper, in shape and scaled to this machine. Reported only.
+    /// A claim of a paper, compared in shape and scaled to this machine. Reported only.
     Paper,
-    /// A goal of our own, in a figure that goes beyond the papers. Reported only.
+    /// A goal of this project, in a figure that goes beyond the papers. Reported only.
     Goal,
 }
 
-/// A sentence, and whether it holds.
+/// A sentence and its verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// Its subject.
     pub kind: Kind,
-    /// The sentence with its numbers, worded so that it is true to read whether it holds or not:
-    /// "36,000 of 36,000 intended requests have an outcome".
+    /// The sentence with its numbers. It reads as true in both cases: "36,000 of 36,000 intended requests have an
+    /// outcome".
     pub sentence: String,
-    /// Whether it holds.
+    /// True if the check holds.
     pub holds: bool,
-    /// It does not hold, because what a paper found to be bad is better here.
+    /// True if the check fails only because a problem that the paper found is smaller here.
     pub better: bool,
-    /// The reason why it does not hold; empty where it holds, or where none is known.
+    /// Reason of the failure. Empty if the check holds or if no reason is known.
     pub reason: String,
 }
 
@@ -47,7 +47,7 @@ impl Check {
         Self::new(Kind::Paper, holds, sentence.into())
     }
 
-    /// A check of a goal of our own.
+    /// A check of a goal of this project.
     pub fn goal(holds: bool, sentence: impl Into<String>) -> Self {
         Self::new(Kind::Goal, holds, sentence.into())
     }
@@ -62,7 +62,7 @@ impl Check {
         }
     }
 
-    /// The same check with the reason that is given where it does not hold.
+    /// Adds `reason` if the check fails.
     pub fn because(mut self, reason: impl Into<String>) -> Self {
         if !self.holds {
             self.reason = reason.into();
@@ -70,25 +70,25 @@ impl Check {
         self
     }
 
-    /// The same check; where it does not hold, and this is true, the difference is an improvement.
+    /// Marks the difference as an improvement if the check fails and `better` is true.
     pub fn better_if(mut self, better: bool) -> Self {
         self.better = better && !self.holds;
         self
     }
 
-    /// Whether this check must make the run fail.
+    /// True if this check makes the run fail.
     pub fn fails_the_run(&self) -> bool {
         self.kind == Kind::Instrument && !self.holds
     }
 }
 
-/// The least of these; not a number where one is none, or where there are none: then no bound holds.
+/// Returns the least value. NaN if any value is NaN or if there are none, so that no bound holds.
 pub(crate) fn least(values: impl IntoIterator<Item = f64>) -> f64 {
     let less = |a: f64, b: f64| if b < a || b.is_nan() { b } else { a };
     values.into_iter().reduce(less).unwrap_or(f64::NAN)
 }
 
-/// The most of these; not a number where one is none, or where there are none: then no bound holds.
+/// Returns the greatest value. NaN if any value is NaN or if there are none, so that no bound holds.
 pub(crate) fn most(values: impl IntoIterator<Item = f64>) -> f64 {
     -least(values.into_iter().map(|value| -value))
 }

@@ -1,4 +1,4 @@
-//! Pictures, checks and the report from the records on the disk, at any time.
+//! Draws pictures, checks and the report from the records on disk, at any time.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,7 +15,7 @@ use crate::outcome::{Drawn, Outcome, RunError, narrow_plot_name, plot_name};
 use crate::records::Records;
 use crate::report;
 
-/// Draws the results in `dir` again, without running anything: pictures, checks, the report.
+/// Draws the results in `dir` again without running a study: pictures, checks and the report.
 pub fn draw<'f>(figures: &[&'f Figure], dir: &Path) -> Result<Outcome<'f>, RunError> {
     let drawn = draw_figures(figures, dir);
     if drawn.is_empty() {
@@ -31,7 +31,7 @@ pub fn draw<'f>(figures: &[&'f Figure], dir: &Path) -> Result<Outcome<'f>, RunEr
     })
 }
 
-/// Everything in `dir` that belongs to one of `figures`, with its pictures written.
+/// Draws all of `figures` that have a manifest in `dir`, and writes their pictures.
 pub(crate) fn draw_figures<'f>(figures: &[&'f Figure], dir: &Path) -> Vec<Drawn<'f>> {
     let there = |figure: &&&Figure| dir.join(figure.id).join("manifest.json").exists();
     let drawn = |figure: &&'f Figure| draw_figure(figure, &dir.join(figure.id));
@@ -62,7 +62,7 @@ fn draw_figure<'f>(figure: &'f Figure, dir: &Path) -> Drawn<'f> {
     drawn
 }
 
-/// The manifest, and the records unless the run failed without any.
+/// Reads the manifest and the records. No records if the run failed before it wrote any.
 fn read_results(dir: &Path) -> Result<(Manifest, Option<Records>), String> {
     let path = dir.join("manifest.json");
     let json = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -81,7 +81,7 @@ fn read_results(dir: &Path) -> Result<(Manifest, Option<Records>), String> {
     Ok((manifest, Some(records)))
 }
 
-/// Writes `checks.json`: for programs what the report is for people.
+/// Writes `checks.json`, the machine-readable form of the report's checks.
 fn write_checks(dir: &Path, checks: &[Check]) -> io::Result<()> {
     let text = serde_json::to_string_pretty(checks).map_err(io::Error::other)?;
     fs::write(dir.join("checks.json"), text)

@@ -1,16 +1,16 @@
-//! The middle of a few runs, and how far it can be believed.
+//! Medians of a few runs, with confidence intervals.
 //!
-//! Runs here are few and not of one distribution (a machine pauses, a timer has two values), so the
-//! middle is the median and its interval comes from order statistics, which assume nothing of the
-//! kind. Means and quantiles of one long run are `posthaste-stats`'.
+//! Runs are few and come from no single distribution: a machine pauses, a timer has two values. The estimate is
+//! therefore the median, and its interval comes from order statistics, which assume no distribution. Means and
+//! quantiles of one long run are in `posthaste-stats`.
 
-/// Said where a mean is drawn as the papers draw it.
+/// Note for drawings of a mean as in the papers.
 pub(crate) const COMPLETE_REPLIES: &str =
     "Means are of complete replies: requests that were aborted are left out, as in the paper.";
-/// Said where a percentile is drawn.
+/// Note for drawings of a percentile.
 pub(crate) const ALL_DUE: &str = "Percentiles are of all requests that were due; one without a reply is longer than any bound, and a percentile among such is not drawn.";
 
-/// A time in words: infinite is no reply.
+/// Formats a time in milliseconds. Infinity reads as "no reply".
 pub(crate) fn in_ms(ms: f64) -> String {
     match ms.is_infinite() {
         true => "no reply".to_owned(),
@@ -18,21 +18,21 @@ pub(crate) fn in_ms(ms: f64) -> String {
     }
 }
 
-/// Said beneath every picture of [`Estimate`]s.
+/// Note below each picture of [`Estimate`]s.
 pub(crate) const MEDIANS: &str =
     "Medians of runs; whiskers are 95 % intervals, or all runs where they are fewer than six.";
 
-/// The middle of some runs: one that was disturbed does not move it, as it would move the mean.
+/// The median of some runs. Unlike the mean, it does not move with one disturbed run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Estimate {
     pub(crate) median: f64,
-    /// A 95 % interval of the median by order statistics; all runs where they are fewer than six.
+    /// Lower end of a 95 % interval of the median by order statistics. With fewer than six runs, the least of all.
     pub(crate) low: f64,
     pub(crate) high: f64,
 }
 
-/// The middle of `values`, which come from independent runs; those that are not a number are none. An infinite value
-/// counts: a percentile among requests without a reply is longer than any bound.
+/// Estimates the median of `values`, which come from independent runs. NaN values are ignored. An infinite value
+/// counts: a percentile among requests without a reply exceeds any bound.
 pub(crate) fn estimate(values: &[f64]) -> Estimate {
     let mut sorted: Vec<f64> = values
         .iter()
@@ -48,7 +48,7 @@ pub(crate) fn estimate(values: &[f64]) -> Estimate {
             high: f64::NAN,
         };
     }
-    // Values to be left out at each end: while as few as these below the median are unlikely.
+    // Values to omit at each end: as many as possible while that few values below the median are unlikely (2.5 %).
     let (mut out, mut share) = (0, 0.5f64.powi(count as i32));
     let mut likely = share;
     while likely + share * (count - out) as f64 / (out + 1) as f64 <= 0.025 && 2 * out + 3 <= count
@@ -77,12 +77,12 @@ mod tests {
         };
         assert_eq!(of(1), (1.0, 1.0, 1.0));
         assert_eq!(of(3), (2.0, 1.0, 3.0));
-        // The tables: from 6 runs on all of them are 95 %, from 9 on all but the outermost.
+        // Published tables: from 6 runs on, all values are a 95 % interval. From 9 on, all but the outermost.
         assert_eq!(of(8), (4.5, 1.0, 8.0));
         assert_eq!(of(9), (5.0, 2.0, 8.0));
         assert_eq!(of(12), (6.5, 3.0, 10.0));
         assert!(estimate(&[f64::NAN]).median.is_nan());
-        // Two of three runs without a reply are no run with one.
+        // With no reply in two of three runs, the median is infinite.
         let most = estimate(&[5.0, f64::INFINITY, f64::INFINITY]);
         assert_eq!((most.median, most.low), (f64::INFINITY, 5.0));
     }

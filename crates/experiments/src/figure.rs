@@ -1,8 +1,7 @@
-//! What a figure is, and which figures a person means.
+//! Figures, studies, and the selection of figures by name.
 //!
-//! A figure is data about one picture of a paper: one `const` in one file, one line in
-//! [`FIGURES`](crate::FIGURES). Several may share a [`Study`], which is run once. Nothing runs
-//! or is drawn here.
+//! A figure is data about one picture of a paper: one `const` in one file, one line in [`FIGURES`](crate::FIGURES).
+//! Several figures may share a [`Study`], which runs once. Nothing runs or is drawn in this module.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,75 +19,75 @@ use crate::records::Records;
 pub struct Figure {
     /// `paper/figure`, as in "overload/fig-08".
     pub id: &'static str,
-    /// What it shows, in a few words.
+    /// Subject, in a few words.
     pub title: &'static str,
-    /// What the paper says it shows.
+    /// The paper's statement about the figure.
     pub claim: &'static str,
-    /// The paper, cited shortly.
+    /// Short citation of the paper.
     pub paper: &'static str,
-    /// How long a quick run of it may take; a study takes the largest of its figures.
+    /// Time budget of a quick run. A study gets the largest budget of its figures.
     pub budget: Span,
-    /// Where its records come from.
+    /// Source of the records.
     pub study: &'static Study,
-    /// The pictures, ours beside the paper's; the first is the figure itself.
+    /// The pictures, with our values next to the paper's. The first is the figure itself.
     pub plot: fn(&Records) -> Vec<Plot>,
-    /// What must hold, and what the paper claims.
+    /// Checks of the instrument and claims of the paper.
     pub checks: fn(&Records) -> Vec<Check>,
-    /// What differs from the paper, and why.
+    /// Differences from the paper, with reasons.
     pub differs: &'static str,
 }
 
 impl Figure {
-    /// True if no paper has it: its claim is a goal of our own.
+    /// True if no paper contains the figure. Its claim is then a goal of this project.
     pub fn goes_beyond(&self) -> bool {
         !papers::PLANNED.iter().any(|planned| planned.id == self.id)
     }
 }
 
-/// A run that produces records, under a name of its own.
+/// A named run that produces records.
 pub struct Study {
-    /// Unique among studies; also the name of its seed.
+    /// Name, unique among studies. Also selects the study's seed.
     pub name: &'static str,
-    /// Decides what may run next to it.
+    /// The resource that limits the study. Decides which studies may run at the same time.
     pub needs: Needs,
-    /// Belongs to the core selection, which `reproduce` runs when no figure is named.
+    /// True for the core selection, which `reproduce` runs if no figure is named.
     pub core: bool,
-    /// Runs it. Stopped early, it returns what it has measured so far.
+    /// Runs the study. If stopped early, returns the records so far.
     pub run: fn(&Conditions<'_>) -> Result<Records, Failure>,
 }
 
-/// The part of the machine on which a study's numbers depend.
+/// The part of the machine that determines a study's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// Emulated links, on which it waits most of the time. It may run next to others of this kind.
+    /// Emulated links. The study mostly waits and may run next to others of this kind.
     Links,
-    /// The processor. It runs alone.
+    /// The processor. The study runs alone.
     Processor,
 }
 
-/// Why a study produced nothing.
+/// Error of a study that produced no records.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
-/// What a study is told.
+/// Conditions of a study's run.
 pub struct Conditions<'a> {
-    /// Whether to run as long as the paper did.
+    /// True for a run as long as the paper's.
     pub full: bool,
     /// The study's own seed.
     pub seed: Seed,
-    /// Whose network traffic goes through.
+    /// The network that carries the study's traffic.
     pub lab: &'a Lab,
-    /// Set when the person wants to stop: finish soon and keep what was measured.
+    /// Set when the user interrupts the run. The study then ends soon and keeps its records so far.
     pub stop: &'a AtomicBool,
-    /// Where to say how far it is.
+    /// Receiver of progress reports.
     pub progress: &'a dyn Progress,
-    /// Requests a second that rates are multiples of, in place of the capacity that a study measures first. Set by
-    /// tests: their runs are too short to measure a busy machine.
+    /// Capacity in requests per second, used as the base of rates. Replaces the capacity that a study measures first.
+    /// Set by tests, because their runs are too short to measure a busy machine.
     pub assumed_capacity: Option<f64>,
 }
 
 #[cfg(test)]
 impl<'a> Conditions<'a> {
-    /// Of a test: a short run with the first seed, told to nobody.
+    /// Conditions of a test: a short run with the first seed and no progress output.
     pub(crate) fn of_a_test(lab: &'a Lab, stop: &'a AtomicBool) -> Self {
         Self {
             full: false,
@@ -100,7 +99,7 @@ impl<'a> Conditions<'a> {
         }
     }
 
-    /// The same, with rates that are multiples of `capacity`.
+    /// The same conditions, with rates as multiples of `capacity`.
     pub(crate) fn assuming(self, capacity: f64) -> Self {
         Self {
             assumed_capacity: Some(capacity),
@@ -110,12 +109,12 @@ impl<'a> Conditions<'a> {
 }
 
 impl Conditions<'_> {
-    /// Capacity that rates are multiples of: the assumed one, or else the `measured` one.
+    /// Returns the base of rates: the assumed capacity, otherwise `measured`.
     pub(crate) fn capacity(&self, measured: f64) -> f64 {
         self.assumed_capacity.unwrap_or(measured)
     }
 
-    /// Whether the study should finish now.
+    /// True if the study should finish now.
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -124,36 +123,36 @@ impl Conditions<'_> {
 /// A selection that names no figure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectError {
-    /// Nothing has such a name.
+    /// No figure has this name.
     #[error("no figure {word:?}{}; `posthaste reproduce --list` shows all", nearest.as_ref().map_or_else(String::new, |near| format!(", did you mean {near:?}?")))]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         word: String,
         /// The nearest name.
         nearest: Option<String>,
     },
-    /// The papers have it, this release does not.
+    /// A figure of the papers that this release does not contain.
     #[error("{id} ({title}) is not built yet: it comes {comes}")]
     NotBuilt {
         /// Its id.
         id: &'static str,
-        /// What it shows.
+        /// Subject of the figure.
         title: &'static str,
-        /// With which part of the project it comes.
+        /// The part of the project that will provide it.
         comes: &'static str,
     },
 }
 
-/// A line of the list of figures: one that is built, or one that is planned.
+/// An entry of the list of figures.
 pub enum Listed<'a> {
-    /// It can be reproduced.
+    /// A figure that can be reproduced.
     Built(&'a Figure),
-    /// It cannot yet.
+    /// A figure that cannot be reproduced yet.
     Planned(&'static Planned),
 }
 
-/// The figures that `words` name: ids, aliases, or beginnings of ids ("overload"). Without a word all, or those of the core
-/// studies. In the order of `figures`, each once.
+/// Returns the figures that `words` name: ids, aliases, or prefixes of ids ("overload"). Without words, all figures or
+/// those of the core studies. Each figure appears once, in the order of `figures`.
 pub fn select<'f>(
     figures: &[&'f Figure],
     words: &[String],
@@ -216,14 +215,14 @@ fn unknown(figures: &[&Figure], word: &str, id: &str) -> SelectError {
     }
 }
 
-/// Every figure of the papers in their order: those of `figures`, and what is still to come.
+/// Lists every figure of the papers: first `figures`, then the missing ones.
 pub fn list<'f>(figures: &[&'f Figure]) -> Vec<Listed<'f>> {
     let mut listed: Vec<Listed<'f>> = figures.iter().copied().map(Listed::Built).collect();
     listed.extend(planned(figures).into_iter().map(Listed::Planned));
     listed
 }
 
-/// What the papers have and `figures` do not.
+/// Figures of the papers that `figures` lacks.
 pub(crate) fn planned(figures: &[&Figure]) -> Vec<&'static Planned> {
     let built = |planned: &&Planned| figures.iter().any(|figure| figure.id == planned.id);
     papers::PLANNED

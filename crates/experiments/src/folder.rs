@@ -1,4 +1,4 @@
-//! One figure's folder: results take the place of earlier ones once they are on the disk whole.
+//! The folder of one figure. New results replace earlier ones only after they are complete on disk.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use crate::manifest::{Ended, Manifest};
 use crate::records::Records;
 
-/// What is being written; nothing is there between two runs.
+/// Folder of the results being written. Absent between runs.
 const NEW: &str = ".new";
 
-/// What was measured before a run that was stopped or failed; further ones are `previous-2` and so on.
+/// Earlier results, kept next to a run that was stopped or failed. Further ones are `previous-2` and so on.
 const PREVIOUS: &str = "previous";
 
-/// Writes manifest and records. What was measured before stays until a run comes to its end: beside one that was
-/// stopped or has failed, in the folder that is returned.
+/// Writes the manifest and the records. A complete run deletes all earlier results. A run that was stopped or failed
+/// keeps them in a folder of their own; returns that folder.
 pub(crate) fn write(
     dir: &Path,
     manifest: &Manifest,
@@ -25,7 +25,7 @@ pub(crate) fn write(
     remove(&new)?;
     fs::create_dir_all(&new)?;
     if let Err(error) = write_new(&new, manifest, records) {
-        // The room it took is needed.
+        // Frees the space that the partial results take.
         let _ = remove(&new);
         return Err(error);
     }
@@ -76,21 +76,21 @@ fn remove(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Where earlier results are kept, in the order in which the folders are filled.
+/// Folders for earlier results, in the order in which they are filled.
 fn earlier(dir: &Path) -> impl Iterator<Item = PathBuf> {
     let more = (2..).map(|number| format!("{PREVIOUS}-{number}"));
     let names = iter::once(PREVIOUS.to_owned()).chain(more);
     names.map(|name| dir.join(name))
 }
 
-/// Whether a folder of this name is one of those.
+/// True if `name` is one of the folders for earlier results.
 fn is_earlier(name: &str) -> bool {
     let number = |rest: &str| rest.strip_prefix('-').map(str::parse::<u32>);
     let rest = name.strip_prefix(PREVIOUS);
     rest.is_some_and(|rest| rest.is_empty() || matches!(number(rest), Some(Ok(_))))
 }
 
-/// The files in a folder that are ours.
+/// Files in `dir` that this crate has written.
 fn results(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut results = Vec::new();
     for entry in fs::read_dir(dir)? {

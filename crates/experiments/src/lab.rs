@@ -1,9 +1,8 @@
-//! A network of one's own for experiments: a namespace with nothing but loopback, and the
-//! kernel's counters in it.
+//! A private network for experiments: a namespace with only a loopback interface, and its kernel counters.
 //!
-//! Inside, no other traffic disturbs a run and the counters count nothing else, so that they can
-//! be compared exactly with what a generator says. Namespaces themselves, and links with delay and
-//! loss, are the emulator's. Root is not needed where user namespaces are allowed.
+//! No other traffic disturbs a run there. The kernel's counters count nothing else and can be compared exactly with the
+//! generator's. Namespaces, and links with delay and loss, are part of the emulator. Root is not needed if user
+//! namespaces are allowed.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,17 +10,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use posthaste_emulator::TcpCounters as Counters;
 use posthaste_emulator::namespace;
 
-/// What [`enter`] has reached.
+/// Result of [`enter`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lab {
-    /// A namespace of its own, loopback up.
+    /// A network namespace of this process, loopback up.
     Own,
-    /// Still the machine's network, for this reason: counters count other traffic, too.
+    /// The machine's network, with the reason. Counters include other traffic.
     Shared(String),
 }
 
 impl Lab {
-    /// In words, for a report.
+    /// Describes the network in words, for a report.
     pub fn describe(&self) -> String {
         match self {
             Self::Own => "a network namespace of its own, loopback only".to_owned(),
@@ -32,10 +31,10 @@ impl Lab {
     }
 }
 
-/// Turn to start a server of this process: while it is held, no other one starts.
+/// Lock for starting a server in this process. Only its holder may start one.
 ///
-/// A study finds the threads of its server as those that were not there before. Tests run several studies in one
-/// process, where the server that another one starts meanwhile would be taken for its own.
+/// A study finds the threads of its server by comparing the threads before and after the start. Tests run several
+/// studies in one process, and a server that another test starts meanwhile would be mistaken for the study's own.
 pub(crate) fn starting() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -43,9 +42,9 @@ pub(crate) fn starting() -> MutexGuard<'static, ()> {
 
 /// Moves the calling process into a network namespace of its own and brings its loopback up.
 ///
-/// To be called before any thread starts: only the calling thread moves, and threads it starts
-/// later. Without root this goes through a user namespace, in which the process keeps its user
-/// and group. Where neither is allowed, everything stays as it was.
+/// Must be called before any thread starts, because only the calling thread and its later threads move. Without root,
+/// it goes through a user namespace, where the process keeps its user and group. If neither is allowed, nothing
+/// changes.
 pub fn enter() -> Lab {
     match namespace::enter().and_then(|()| namespace::own_network()) {
         Ok(()) => Lab::Own,
@@ -60,11 +59,11 @@ pub(crate) struct Cores {
     pub(crate) generator: Option<usize>,
 }
 
-/// Said where the machine has one core only.
+/// Note for machines with one core.
 pub(crate) const SHARED_CORE: &str = "server and generator share the machine's only core";
 
 impl Cores {
-    /// One core each where there are two.
+    /// Assigns one core each, if there are at least two.
     pub(crate) fn here() -> Self {
         match posthaste_serve::available_cpus()[..] {
             [server, generator, ..] => Self {
@@ -78,7 +77,7 @@ impl Cores {
         }
     }
 
-    /// In words.
+    /// Describes the assignment in words.
     pub(crate) fn describe(self) -> String {
         match (self.server, self.generator) {
             (Some(server), Some(generator)) => {
@@ -89,7 +88,7 @@ impl Cores {
     }
 }
 
-/// How many connections listening sockets have dropped in this network namespace.
+/// Returns the number of connections that listening sockets have dropped in this network namespace.
 pub fn listen_drops() -> io::Result<u64> {
     Ok(Counters::read()?.listen_drops)
 }

@@ -1,9 +1,8 @@
 //! The study: one file per figure of the papers, their checks and the report.
 //!
-//! [`FIGURES`] is the list from which everything derives: what can be reproduced, the report's
-//! index, the tables in words. [`reproduce`] runs studies and writes records, [`draw`] makes
-//! pictures, checks and the report from records alone. What a figure measures is in its own
-//! file; how traffic is made and answered is left to the rooms below.
+//! [`FIGURES`] is the single list; the selection, the report's index and the tables of figures derive from it.
+//! [`reproduce`] runs studies and writes records. [`draw`] makes pictures, checks and the report from records alone.
+//! Each figure's file defines its measurement. Crates below this one create and answer the traffic.
 
 mod answers;
 mod check;
@@ -42,7 +41,7 @@ pub use progress::{Board, Console, Progress, Silent};
 pub use records::{Columns, Holds, Records, RecordsError, Row, Table, Value};
 pub use run::{reproduce, reproduce_part};
 
-/// Every figure that is built, in the order of the report.
+/// All figures of this release, in the order of the report.
 pub const FIGURES: &[&Figure] = &[
     &overload::fig_05::FIGURE,
     &overload::fig_06::FIGURE,

@@ -1,7 +1,7 @@
-//! The manifest beside every figure: what was run, where, and how it ended.
+//! The manifest of each figure: the study, the machine, and the end of the run.
 //!
-//! Together with `records.csv` it is all that drawing needs. The machine is described from
-//! `/proc`; what cannot be read is left out rather than guessed.
+//! Drawing needs only the manifest and `records.csv`. The machine is described from `/proc`. Unreadable values are
+//! omitted, not guessed.
 
 use std::collections::BTreeMap;
 
@@ -10,53 +10,53 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::Columns;
 
-/// What `manifest.json` holds.
+/// Contents of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The figure.
+    /// Id of the figure.
     pub figure: String,
-    /// The study its records come from.
+    /// The study that produced the records.
     pub study: String,
-    /// How the run ended.
+    /// End of the run.
     pub ended: Ended,
-    /// The commit that the program was built from, "-dirty" where the checkout was changed.
+    /// The commit of the binary, with "-dirty" if the checkout had changes.
     pub commit: Option<String>,
     /// The release of posthaste.
     pub version: String,
     /// The seed of the whole run.
     pub seed: Seed,
-    /// Whether it ran as long as the paper's.
+    /// True for a run as long as the paper's.
     pub full: bool,
-    /// How long the study ran, in seconds.
+    /// Duration of the study, in seconds.
     pub duration_s: f64,
-    /// Where it ran.
+    /// Machine of the run.
     pub machine: Machine,
     /// Every parameter of the study.
     pub parameters: BTreeMap<String, String>,
-    /// Named numbers; `null` is not a number.
+    /// Named numbers. `null` stands for NaN.
     pub numbers: BTreeMap<String, Option<f64>>,
     /// The columns of each table in `records.csv`.
     pub tables: BTreeMap<String, Columns>,
 }
 
-/// How a run ended.
+/// End of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
     /// As planned.
     Complete,
-    /// Early, because it was told to; the records hold what was measured until then.
+    /// Early, on request. The records hold the measurements until then.
     Stopped,
-    /// With this error; records, where there are any, hold what was measured until then.
+    /// With this error. The records, if any, hold the measurements until then.
     Failed(String),
 }
 
-/// A machine, as far as it says what it is.
+/// A machine, as described by its kernel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// The model of the processor.
+    /// Model of the processor.
     pub cpu: Option<String>,
-    /// Cores that this process may use.
+    /// Cores available to this process.
     pub cores: usize,
     /// Name and release of the kernel.
     pub kernel: String,
@@ -65,7 +65,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The machine this runs on.
+    /// Describes the current machine.
     pub fn here() -> Self {
         let read = |file| std::fs::read_to_string(file).unwrap_or_default();
         let system = rustix::system::uname();
@@ -81,13 +81,13 @@ impl Machine {
         }
     }
 
-    /// In words: "2 cores, some CPU, 4 GB of memory, Linux 6.1".
+    /// Describes the machine in words: "2 cores, some CPU, 4 GB of memory, Linux 6.1".
     pub fn describe(&self) -> String {
         let cores = if self.cores == 1 { "core" } else { "cores" };
         format!("{} {cores}, {}", self.cores, self.build())
     }
 
-    /// The same without the cores.
+    /// The same description without the cores.
     pub(crate) fn build(&self) -> String {
         let gigabytes = |bytes: u64| format!("{:.0} GB of memory", bytes as f64 / 1e9);
         let memory = self.memory_bytes.map(gigabytes);
@@ -96,7 +96,7 @@ impl Machine {
     }
 }
 
-/// The first "model name" of /proc/cpuinfo; other architectures call it otherwise.
+/// Returns the first "model name" of /proc/cpuinfo, or the equivalent field of other architectures.
 fn cpu_model(cpuinfo: &str) -> Option<String> {
     let names = ["model name", "Model", "cpu model", "Hardware"];
     let field = |name: &str| {
@@ -110,7 +110,7 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
         .filter(|model| !model.is_empty())
 }
 
-/// "MemTotal" of /proc/meminfo in bytes.
+/// Returns "MemTotal" of /proc/meminfo in bytes.
 fn memory(meminfo: &str) -> Option<u64> {
     let total = meminfo
         .lines()

@@ -1,4 +1,4 @@
-//! One study: run, and its records written into the folders of its figures.
+//! One study: its run, and its records in the folders of its figures.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,13 +14,13 @@ use crate::options::Options;
 use crate::progress::{Board, Progress};
 use crate::records::Records;
 
-/// A study that figures of a run need, and these figures.
+/// A study and the selected figures that need it.
 pub(crate) struct Task<'f> {
     pub(crate) study: &'static Study,
     pub(crate) figures: Vec<&'f Figure>,
 }
 
-/// A figure whose results could not be written, and why.
+/// A figure without written results, and the error.
 pub(crate) type Unwritten = (String, String);
 
 /// Studies that have run.
@@ -32,7 +32,7 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// Adds a study that has run, with those of its figures that could not be written.
+    /// Adds a finished study and those of its figures that were not written.
     pub(crate) fn add(&mut self, task: &Task<'_>, unwritten: Vec<Unwritten>) {
         let ids = task.figures.iter().map(|figure| figure.id);
         self.ran.extend(ids);
@@ -41,7 +41,7 @@ impl Measured {
 }
 
 impl<'f> Task<'f> {
-    /// The studies of `selection` in the order of their first figure.
+    /// Returns the studies of `selection`, in the order of their first figures.
     pub(crate) fn of(selection: &[&'f Figure]) -> Vec<Self> {
         let mut tasks: Vec<Self> = Vec::new();
         for figure in selection {
@@ -59,13 +59,14 @@ impl<'f> Task<'f> {
         tasks
     }
 
-    /// Time that a quick run may take.
+    /// Time budget of a quick run.
     pub(crate) fn budget(&self) -> Span {
         let budgets = self.figures.iter().map(|figure| figure.budget);
         budgets.max().unwrap_or(Span::ZERO)
     }
 
-    /// Runs the study in this process and writes what it measured. Stopped or failed, it keeps what there is.
+    /// Runs the study in this process and writes its records. A study that is stopped or fails keeps its records so
+    /// far.
     pub(crate) fn run(
         &self,
         options: &Options,
@@ -109,12 +110,12 @@ impl<'f> Task<'f> {
     }
 }
 
-/// Runs one study; a panic in it is an error of this study alone.
+/// Runs one study. A panic becomes an error of this study alone.
 fn run_study(study: &Study, conditions: &Conditions<'_>) -> Result<Records, Failure> {
     unless_it_panics(|| (study.run)(conditions)).unwrap_or_else(|panic| Err(panic.into()))
 }
 
-/// Returns the result of `work`; a panic is an error with its words.
+/// Returns the result of `work`. A panic becomes an error with the panic's message.
 pub(crate) fn unless_it_panics<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work))
         .map_err(|panic| format!("panicked: {}", panic_words(&*panic)))

@@ -9,16 +9,17 @@ use crate::lab::Lab;
 /// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// As long as the papers did, instead of within the quick budgets.
+    /// True for runs as long as the papers', instead of the quick budgets.
     pub full: bool,
     /// The seed of everything random.
     pub seed: Seed,
-    /// The commit that the program was built from, where it is known.
+    /// The commit of the binary, if known.
     pub commit: Option<String>,
     /// The folder for the results.
     pub out: PathBuf,
-    /// What [`lab::enter`](crate::lab::enter) has reached.
+    /// Result of [`lab::enter`](crate::lab::enter).
     pub lab: Lab,
-    /// The program that runs studies side by side as `PROGRAM reproduce --part`; without it all run one after the other.
+    /// The program that runs studies side by side as `PROGRAM reproduce --part`. Without it, studies run one after
+    /// another.
     pub program: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! The outcome of a run: figures as drawn, or the reason why nothing was run or drawn.
+//! The outcome of a run: the figures as drawn, or the error that prevented it.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use crate::check::Check;
 use crate::figure::{Figure, Plot};
 use crate::manifest::{Ended, Manifest};
 
-/// Free space below which nothing is run.
+/// Minimum free disk space for a run.
 pub(crate) const ROOM: Size = Size::from_bytes(16_000_000);
 
-/// An error before anything was run or drawn.
+/// Error before anything was run or drawn.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The folder for the results cannot be used.
@@ -28,10 +28,10 @@ pub enum RunError {
     Full {
         /// The folder.
         dir: PathBuf,
-        /// What is left.
+        /// Free space.
         free: Size,
     },
-    /// There is nothing to draw.
+    /// No results to draw.
     #[error("{} holds no results; `posthaste reproduce --out {}` makes some", dir.display(), dir.display())]
     Empty {
         /// The folder.
@@ -43,15 +43,15 @@ pub enum RunError {
 pub struct Drawn<'f> {
     /// The figure.
     pub figure: &'f Figure,
-    /// The manifest of its run; `None` where it cannot be read.
+    /// The manifest of its run. `None` if it cannot be read.
     pub manifest: Option<Manifest>,
-    /// Its pictures; none where it failed.
+    /// Its pictures. Empty if it failed.
     pub plots: Vec<Plot>,
-    /// Its checks; none where it failed.
+    /// Its checks. Empty if it failed.
     pub checks: Vec<Check>,
     /// Its answer to one of the papers' questions.
     pub answer: Option<String>,
-    /// Why there is no picture.
+    /// Reason for the missing pictures.
     pub error: Option<String>,
 }
 
@@ -78,15 +78,15 @@ impl<'f> Drawn<'f> {
 pub struct Outcome<'f> {
     /// The figures of this run, in their order.
     pub figures: Vec<Drawn<'f>>,
-    /// True if it was told to stop.
+    /// True if it was stopped early.
     pub stopped: bool,
     /// The report.
     pub report: PathBuf,
 }
 
 impl Outcome<'_> {
-    /// 0 when all is well, 1 when an instrument check failed, 3 when a study failed or the run
-    /// was stopped.
+    /// Returns the exit code: 0 for success, 1 if an instrument check failed, 3 if a study failed or the run was
+    /// stopped.
     pub fn exit_code(&self) -> u8 {
         let checks = || self.figures.iter().flat_map(|drawn| &drawn.checks);
         if self.stopped || self.figures.iter().any(|drawn| drawn.error.is_some()) {
@@ -97,7 +97,7 @@ impl Outcome<'_> {
     }
 }
 
-/// The file of a figure's picture: `figure.svg`, and `figure-2.svg` and so on where there are more.
+/// File name of a picture: `figure.svg`, then `figure-2.svg` and so on.
 pub(crate) fn plot_name(index: usize) -> String {
     match index {
         0 => "figure.svg".to_owned(),
@@ -105,7 +105,7 @@ pub(crate) fn plot_name(index: usize) -> String {
     }
 }
 
-/// The same picture for phones.
+/// File name of the same picture for phones.
 pub(crate) fn narrow_plot_name(index: usize) -> String {
     plot_name(index).replace(".svg", "-narrow.svg")
 }

@@ -1,21 +1,20 @@
-//! The papers and everything they show: the names under which figures are known.
+//! The papers and the ids of all their figures.
 //!
-//! The table lists each figure and table of the four papers, built or not, so that what is
-//! missing is said and not hidden. Figures that are built speak for themselves in
-//! [`FIGURES`](crate::FIGURES).
+//! The table lists each figure and table of the four papers, built or not, so that the report names the missing ones.
+//! [`FIGURES`](crate::FIGURES) describes the built ones.
 
 /// A figure of the papers and the part of the project it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planned {
     /// Its id.
     pub id: &'static str,
-    /// What it shows.
+    /// Subject of the figure.
     pub title: &'static str,
-    /// What it comes with: "with the simulator".
+    /// The part of the project that provides it: "with the simulator".
     pub comes: &'static str,
 }
 
-/// The papers: how their ids begin, and their citations.
+/// The papers: prefix of their ids, and citation.
 pub const PAPERS: &[(&str, &str)] = &[
     (
         "overload",
@@ -35,7 +34,7 @@ pub const PAPERS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Figures that two papers share: the other name, and the id.
+/// Figures that two papers share: the alias, and the id.
 pub const ALIASES: &[(&str, &str)] = &[
     ("mobile/fig-04", "wsqos/fig-47"),
     ("mobile/fig-05", "wsqos/fig-48"),
@@ -49,7 +48,7 @@ pub const ALIASES: &[(&str, &str)] = &[
     ("mobile/table-2", "wsqos/table-5"),
 ];
 
-/// The id that `name` stands for: itself, unless it is an alias.
+/// Returns the id for `name`: the alias's target, otherwise `name` itself.
 pub(crate) fn id_of(name: &str) -> &str {
     let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
     alias.map_or(name, |(_, id)| id)

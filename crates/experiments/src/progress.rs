@@ -1,7 +1,7 @@
 //! Progress of a run, on stderr.
 //!
-//! On a terminal each running study has a line that moves, otherwise plain lines: the same words in both. A study
-//! reports its steps; a [`Board`] decides how they look.
+//! Each running study has a moving line on a terminal and plain lines otherwise, with the same words. A study reports
+//! its steps. A [`Board`] displays them.
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
@@ -11,17 +11,17 @@ use posthaste_units::Span;
 
 /// Progress of one study. Can be called from any thread.
 pub trait Progress: Send + Sync {
-    /// The study has done `done` of `of` steps; `words` name the present one.
+    /// Reports `done` of `of` steps. `words` name the current one.
     fn step(&self, done: u64, of: u64, words: &str);
-    /// The study has ended; `words` say how.
+    /// Reports the end of the study, described by `words`.
     fn end(&self, words: &str);
 }
 
 /// Progress of several studies.
 pub trait Board: Sync {
-    /// A study begins, and should take about `budget`. `place` is its number, and how many there are.
+    /// Starts the display of a study with this time budget. `place` is its number and the number of all studies.
     fn begin(&self, place: (usize, usize), name: &str, budget: Span) -> Box<dyn Progress>;
-    /// Prints something that a person should read and keep.
+    /// Prints a lasting message for the user.
     fn say(&self, words: &str);
 }
 
@@ -48,13 +48,13 @@ pub struct Console {
 }
 
 impl Console {
-    /// Stderr as it is now.
+    /// A console on the current stderr.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// Prints a line to stderr; that nobody reads it is no reason to stop.
+/// Prints a line to stderr. Ignores a closed stderr.
 fn line(words: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{words}");
 }
@@ -83,7 +83,7 @@ impl Board for Console {
     }
 }
 
-/// A study on a terminal.
+/// A study's display on a terminal.
 struct Bar {
     bar: ProgressBar,
     bars: MultiProgress,
@@ -103,7 +103,7 @@ impl Progress for Bar {
     }
 }
 
-/// A study on something that is no terminal.
+/// A study's display on other outputs.
 struct Lines {
     head: String,
 }

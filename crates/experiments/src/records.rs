@@ -1,9 +1,8 @@
-//! What a study measured: named tables, named numbers and the parameters they hold for.
+//! Measurements of a study: named tables, named numbers and the parameters of the run.
 //!
-//! Records are written once and read back for every drawing, so what is not in them cannot be
-//! drawn. All tables go into one `records.csv` (first column: the table), everything else into
-//! the manifest. Reading never fails for want of a name: what was not measured, because the run
-//! was stopped, is not a number, and charts say how many of those they left out.
+//! Records are written once and read for every drawing, so a drawing shows only recorded values. All tables go into one
+//! `records.csv` (first column: the table), everything else into the manifest. A missing name is no error when reading:
+//! values that a stopped run did not measure read as NaN, and charts state the number of omitted values.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -29,23 +28,23 @@ pub struct Table {
 /// One cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A number; not a number where there is none.
+    /// A number. NaN if there is none.
     Number(f64),
-    /// Words.
+    /// Text.
     Text(String),
 }
 
-/// What a column of a written table holds.
+/// Content of a column of a written table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Holds {
     /// Numbers only.
     Number,
-    /// Words, or both.
+    /// Text, or text and numbers.
     Text,
 }
 
-/// The columns of a written table in their order.
+/// The columns of a written table, in order.
 pub type Columns = Vec<(String, Holds)>;
 
 /// A `records.csv` that does not fit its manifest.
@@ -57,9 +56,9 @@ pub enum RecordsError {
     /// A row or a cell that the manifest does not describe.
     #[error("records.csv, record {record}: {what}; run the figure again")]
     Mismatch {
-        /// The record, counted from one without the heading.
+        /// Number of the record, from one, without the header.
         record: usize,
-        /// What is wrong with it.
+        /// Description of the mismatch.
         what: String,
     },
 }
@@ -106,7 +105,7 @@ impl Table {
         }
     }
 
-    /// The same for columns that are not counted beforehand.
+    /// A table whose number of columns is not known at compile time.
     pub(crate) fn with<'a>(columns: impl Iterator<Item = &'a str>) -> Self {
         Self {
             columns: columns.map(str::to_owned).collect(),
@@ -114,7 +113,7 @@ impl Table {
         }
     }
 
-    /// Adds a row; cells that are missing are not a number, cells without a column are dropped.
+    /// Adds a row. Missing cells become NaN. Cells without a column are dropped.
     pub fn push(&mut self, row: impl IntoIterator<Item = Value>) {
         let mut row: Vec<Value> = row.into_iter().collect();
         row.resize(self.columns.len(), Value::Number(f64::NAN));
@@ -131,7 +130,7 @@ impl Table {
         self.rows.len()
     }
 
-    /// Whether there is no row.
+    /// True if there is no row.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -164,7 +163,7 @@ impl<'a> Row<'a> {
         self.cells.get(index)
     }
 
-    /// The number in `column`; not a number where there is none.
+    /// Returns the number in `column`, or NaN.
     pub fn number(&self, column: &str) -> f64 {
         match self.cell(column) {
             Some(Value::Number(number)) => *number,
@@ -173,7 +172,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The words in `column`; empty where there are none.
+    /// Returns the text in `column`, or an empty string.
     pub fn text(&self, column: &str) -> &'a str {
         match self.cell(column) {
             Some(Value::Text(text)) => text,
@@ -183,37 +182,37 @@ impl<'a> Row<'a> {
 }
 
 impl Records {
-    /// Records without anything.
+    /// Empty records.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Keeps `table` under `name`.
+    /// Stores `table` under `name`.
     pub fn set_table(&mut self, name: &str, table: Table) {
         self.tables.insert(name.to_owned(), table);
     }
 
-    /// Keeps `number` under `name`.
+    /// Stores `number` under `name`.
     pub fn set_number(&mut self, name: &str, number: f64) {
         self.numbers.insert(name.to_owned(), number);
     }
 
-    /// Says what ended the study before its time: what is in here was measured until then.
+    /// Marks the records as incomplete: `error` ended the study early.
     pub fn cut_short(&mut self, error: &impl ToString) {
         self.trouble = Some(error.to_string());
     }
 
-    /// What ended the study before its time.
+    /// The error that ended the study early.
     pub(crate) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
 
-    /// Keeps the parameter `name`, printed as a person would write it.
+    /// Stores the parameter `name` as text.
     pub fn set_parameter(&mut self, name: &str, value: impl ToString) {
         self.parameters.insert(name.to_owned(), value.to_string());
     }
 
-    /// The table called `name`; without rows where there is none.
+    /// Returns the table called `name`. Without rows if there is none.
     pub fn table(&self, name: &str) -> &Table {
         static NONE: Table = Table {
             columns: Vec::new(),
@@ -222,7 +221,7 @@ impl Records {
         self.tables.get(name).unwrap_or(&NONE)
     }
 
-    /// The number called `name`; not a number where there is none.
+    /// Returns the number called `name`, or NaN.
     pub fn number(&self, name: &str) -> f64 {
         self.numbers.get(name).copied().unwrap_or(f64::NAN)
     }
@@ -243,7 +242,7 @@ impl Records {
             .collect()
     }
 
-    /// Writes every table as one CSV: the table's name first, then the columns of all tables.
+    /// Writes all tables as one CSV. The first column is the table's name; the columns of all tables follow.
     pub(crate) fn write_csv(&self, to: impl Write) -> Result<(), csv::Error> {
         let mut all: Vec<&str> = Vec::new();
         for column in self.tables.values().flat_map(|table| &table.columns) {
@@ -265,8 +264,8 @@ impl Records {
         writer.flush().map_err(csv::Error::from)
     }
 
-    /// Reads back what [`write_csv`](Self::write_csv) wrote; `columns`, `numbers` and
-    /// `parameters` come from the manifest.
+    /// Reads the output of [`write_csv`](Self::write_csv). `columns`, `numbers` and `parameters` come from the
+    /// manifest.
     pub(crate) fn read_csv(
         from: impl Read,
         columns: &BTreeMap<String, Columns>,
@@ -350,7 +349,7 @@ mod tests {
             records.parameters.clone(),
         )
         .unwrap();
-        // Not a number equals nothing, not even itself.
+        // Compared as text, because NaN equals nothing, not even itself.
         assert_eq!(format!("{back:?}"), format!("{records:?}"));
         assert_eq!(
             back.table("other").rows().next().unwrap().text("code"),

@@ -1,8 +1,7 @@
-//! The report: the papers' questions with their answers, then every figure with its claims, picture and differences.
+//! The report: questions with answers, then every figure with its claims, picture and differences.
 //!
-//! Made from what was drawn and nothing else. Figures are closed until they are opened, and their pictures are files
-//! beside the page. What is said of several figures is printed once. What the papers show and this release cannot yet is
-//! listed at the end.
+//! Its only input is the drawn figures. Figures are collapsed until opened, and their pictures are separate files. An
+//! explanation shared by several figures is printed once. A final list names the figures that this release lacks.
 
 use posthaste_draw::{Answer, Block, Card, Cell, Page, Picture, Section, State, Table, Verdict};
 
@@ -13,7 +12,7 @@ use crate::manifest::{Ended, Machine, Manifest};
 use crate::outcome::{Drawn, narrow_plot_name, plot_name};
 use crate::papers::PAPERS;
 
-/// The report on `drawn`, the figures of one folder; `figures` are all that are built.
+/// Builds the report on `drawn`, the figures of one folder. `figures` lists all figures of this release.
 pub(crate) fn page(figures: &[&Figure], drawn: &[Drawn<'_>]) -> Page {
     let mut sections = Vec::new();
     let mut told = Told::default();
@@ -45,7 +44,7 @@ fn paper_of(id: &str) -> &str {
     id.split('/').next().unwrap_or(id)
 }
 
-/// The first sentence: how much of the papers is found again here.
+/// The first sentence: the number of confirmed claims of the papers.
 fn lead(drawn: &[Drawn<'_>]) -> String {
     let checks = || drawn.iter().flat_map(|drawn| &drawn.checks);
     let claims = Count::of(checks(), Kind::Paper);
@@ -91,7 +90,7 @@ impl Count {
     }
 }
 
-/// The ten questions, answered from what was drawn.
+/// The ten questions with their answers from the drawn figures.
 fn answers(drawn: &[Drawn<'_>]) -> Vec<Answer> {
     let answer = |asked: &crate::answers::Answer| {
         let drawn = drawn.iter().find(|drawn| drawn.figure.id == asked.figure);
@@ -161,7 +160,7 @@ fn cards(drawn: &[Drawn<'_>]) -> Vec<Card> {
     cards
 }
 
-/// How a figure stands, in a symbol and a word.
+/// State of a figure, as a symbol and a word.
 fn state(drawn: &Drawn<'_>) -> State {
     let open = |check: &&Check| !check.holds && !check.better;
     if drawn.error.is_some() {
@@ -188,12 +187,12 @@ fn anchor(figure: &Figure) -> String {
     Section::new(heading(figure)).anchor()
 }
 
-/// Explanations that are on the page already, each with the figure that has it.
+/// Explanations already on the page, each with the id of its figure.
 #[derive(Default)]
 struct Told(Vec<(&'static str, &'static str)>);
 
 impl Told {
-    /// The explanation, or the figure that has given it before.
+    /// Returns the explanation, or a reference to the figure with the same one.
     fn explanation(&mut self, figure: &Figure) -> Block {
         let known = self.0.iter().find(|(words, _)| *words == figure.differs);
         let words = match known {
@@ -251,7 +250,7 @@ fn claim_label(figure: &Figure) -> &'static str {
     }
 }
 
-/// How many claims or goals hold.
+/// Counts of claims and goals that hold.
 fn remark(drawn: &Drawn<'_>) -> String {
     let share = |kind, name: &str| {
         let count = Count::of(drawn.checks.iter(), kind);
@@ -272,7 +271,7 @@ fn pictures(drawn: &Drawn<'_>) -> impl Iterator<Item = Block> {
     })
 }
 
-/// Claims and goals in the open; the instrument's checks closed, unless one failed.
+/// Claims and goals are open. The checks of the instrument are collapsed, unless one failed.
 fn verdicts(drawn: &Drawn<'_>) -> Vec<Block> {
     let of_kind = |kind| -> Vec<Verdict> {
         let checks = drawn.checks.iter().filter(|check| check.kind == kind);
@@ -322,7 +321,7 @@ fn verdict(check: &Check) -> Verdict {
     }
 }
 
-/// What a person types to have this figure again.
+/// The command that reproduces this figure.
 fn command(manifest: &Manifest) -> String {
     let full = if manifest.full { " --full" } else { "" };
     format!(
@@ -373,7 +372,7 @@ fn particulars(figure: &Figure, manifest: &Manifest) -> Table {
     table
 }
 
-/// What the papers show and this release cannot yet.
+/// Lists the figures of the papers that this release lacks.
 fn to_come(figures: &[&Figure]) -> Option<Section> {
     let planned = planned(figures);
     if planned.is_empty() {

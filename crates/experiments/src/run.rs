@@ -1,7 +1,7 @@
-//! Reproducing: studies run and write records, then the folder is drawn.
+//! Reproduction: studies run and write records, then the folder is drawn.
 //!
-//! The two halves meet on disk only: the folder is drawn as [`draw`](crate::draw) would do a year later. A study that
-//! fails takes nothing else with it, and what was measured before Ctrl-C stays.
+//! The two halves communicate through the disk only: the folder is drawn as by a later [`draw`](crate::draw). A failing
+//! study affects no other, and measurements before Ctrl-C are kept.
 
 use std::fs;
 use std::path::Path;
@@ -17,10 +17,10 @@ use crate::outcome::{Drawn, Outcome, ROOM, RunError};
 use crate::progress::Board;
 use crate::side_by_side;
 
-/// Runs the studies of `selection`, each once, writes what they measured and draws the folder.
+/// Runs each study of `selection` once, writes the records and draws the folder.
 ///
-/// `figures` are all that are built: the report shows earlier results of the others, too.
-/// `stop` may be set at any time from anywhere.
+/// `figures` lists all figures of this release, because the report includes earlier results of the others. `stop` may
+/// be set at any time from any thread.
 pub fn reproduce<'f>(
     figures: &[&'f Figure],
     selection: &[&'f Figure],
@@ -41,7 +41,7 @@ pub fn reproduce<'f>(
     })
 }
 
-/// Runs the studies of `selection` as a part of another process's run, which shows progress and draws.
+/// Runs the studies of `selection` for another process, which displays progress and draws.
 pub fn reproduce_part(
     selection: &[&Figure],
     options: &Options,
@@ -53,7 +53,7 @@ pub fn reproduce_part(
     Ok(())
 }
 
-/// Runs studies that wait on emulated links side by side, and then the others one after the other.
+/// Runs studies on emulated links side by side, then the others one after another.
 fn measure(
     selection: &[&Figure],
     options: &Options,
@@ -80,7 +80,7 @@ fn measure(
     measured
 }
 
-/// Figures whose results could not be written have failed, whatever an earlier run has left.
+/// Marks figures as failed if their results could not be written, regardless of earlier results.
 fn note_unwritten<'f>(
     drawn: &mut Vec<Drawn<'f>>,
     selection: &[&'f Figure],
@@ -98,7 +98,7 @@ fn note_unwritten<'f>(
     }
 }
 
-/// Makes the folder and sees that it can be written to and has room.
+/// Creates the folder. Checks that it is writable and has enough free space.
 fn prepare(dir: &Path) -> Result<(), RunError> {
     let unwritable = |error| RunError::Unwritable {
         dir: dir.to_owned(),

@@ -1,7 +1,7 @@
 //! Studies side by side, each in a process of its own.
 //!
-//! A study needs a network namespace, counters and threads that no other study shares, hence a process. It reports over
-//! its standard output, a JSON document a line, and writes its records itself.
+//! A study needs a private network namespace, private counters and private threads, hence a process. It reports over
+//! its standard output, one JSON document per line, and writes its records itself.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Write};
@@ -21,10 +21,10 @@ use crate::measuring::{Measured, Task, Unwritten};
 use crate::options::Options;
 use crate::progress::{Board, Progress};
 
-/// Studies at a time for each core: each uses a tenth of one.
+/// Concurrent studies per core. Each uses a tenth of a core.
 const PER_CORE: usize = 2;
 
-/// Time between two looks at whether to stop.
+/// Interval between checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A line from a study's process.
@@ -38,11 +38,11 @@ enum Message {
     },
     Say(String),
     End(String),
-    /// The last line: everything else has been written.
+    /// The last line, after everything else has been written.
     Over(Vec<Unwritten>),
 }
 
-/// Runs `tasks`, the longest first, as the first of `all` studies of a run.
+/// Runs `tasks`, those with the longest budget first, as the first of `all` studies of a run.
 pub(crate) fn run(
     tasks: &[Task<'_>],
     all: usize,
@@ -88,8 +88,8 @@ pub(crate) fn run(
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs one study in a process, which ends with this thread at the latest. None where it was stopped before it could
-/// measure anything.
+/// Runs one study in a process that ends with this thread at the latest. `None` if it was stopped before any
+/// measurement.
 fn run_one(
     task: &Task<'_>,
     program: &Path,
@@ -135,12 +135,12 @@ fn command(task: &Task<'_>, program: &Path, options: &Options) -> Command {
         .arg(&options.out)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        // A Ctrl-C reaches it once, from us.
+        // A Ctrl-C reaches the process once, through this one.
         .process_group(0);
     command
 }
 
-/// Shows what the process reports, to its end. None where it ends without its last line.
+/// Forwards the reports of the process until it ends. `None` if the last line is missing.
 fn follow(
     output: ChildStdout,
     progress: &dyn Progress,
@@ -158,7 +158,7 @@ fn follow(
     None
 }
 
-/// Waits for the process, and interrupts it once when the run is to stop.
+/// Waits for the process. Interrupts it once when the run is stopped.
 fn wait(child: &mut Child, stop: &AtomicBool) -> io::Result<std::process::ExitStatus> {
     let mut interrupted = false;
     loop {
@@ -173,7 +173,7 @@ fn wait(child: &mut Child, stop: &AtomicBool) -> io::Result<std::process::ExitSt
     }
 }
 
-/// Standard output, to the process that shows progress.
+/// Standard output, read by the process that displays progress.
 pub(crate) struct Pipe;
 
 impl Pipe {
@@ -184,7 +184,7 @@ impl Pipe {
 
     fn tell(&self, message: &Message) {
         let mut out = io::stdout().lock();
-        // A reader that is gone has ended this process already.
+        // A closed reader has ended this process already.
         let _ = serde_json::to_writer(&mut out, message);
         let _ = writeln!(out).and_then(|()| out.flush());
     }

@@ -1,4 +1,4 @@
-//! Rates from low to past the limit, and what came of them: the load of each, and its points from its runs.
+//! Sweeps of the rate from low to past the limit: the load of each run, and the points from the runs.
 
 use posthaste_load::{Arrivals, Pace, Plan, Step};
 use posthaste_units::{Rate, Span};
@@ -7,7 +7,8 @@ use crate::estimate::estimate;
 use crate::figure::Failure;
 use crate::records::{Records, Table, Value};
 
-/// `rate` for `length`; past the capacity of `own` after a burst that fills server and queue with `fill` requests.
+/// Returns a pace of `rate` for `length`. If `rate` exceeds the capacity `own`, a burst that fills server and queue
+/// with `fill` requests comes first.
 pub(crate) fn load(rate: f64, own: f64, fill: f64, length: Span) -> Result<Pace, Failure> {
     let steady = |rate, length| {
         let rate = Rate::per_second(rate).ok_or("nothing was answered")?;
@@ -15,8 +16,8 @@ pub(crate) fn load(rate: f64, own: f64, fill: f64, length: Span) -> Result<Pace,
     };
     let mut steps = vec![steady(rate, length)?];
     if rate > own {
-        // While it lasts the server takes a quarter of it. A first look at a server that never had its turn has
-        // seen no answer: it says nothing about how long that takes.
+        // The burst has four times the capacity, so the server handles a quarter of it meanwhile. A first measurement
+        // without any answer gives no estimate of the burst's length.
         let burst = Span::from_secs_f64(fill / (3.0 * own)).min(length);
         steps.insert(0, steady(4.0 * own, burst)?);
     }
@@ -24,7 +25,7 @@ pub(crate) fn load(rate: f64, own: f64, fill: f64, length: Span) -> Result<Pace,
     Ok(Pace::Open { arrivals, steps })
 }
 
-/// Requests that a plan has at a constant rate; not a number where chance or clients decide.
+/// Requests of a plan at a constant rate. NaN if chance or clients decide the number.
 pub(crate) fn planned(plan: &Plan) -> f64 {
     match &plan.pace {
         Pace::Open {
@@ -35,7 +36,7 @@ pub(crate) fn planned(plan: &Plan) -> f64 {
     }
 }
 
-/// The values of `column` in the runs of `who` at loads that are `wanted`.
+/// Values of `column` in the runs of `who` at the loads that `wanted` accepts.
 fn of(records: &Records, who: &str, wanted: impl Fn(f64) -> bool, column: &str) -> Vec<f64> {
     let rows = records.table("runs").rows();
     rows.filter(|row| row.text("who") == who && wanted(row.number("load")))
@@ -43,10 +44,11 @@ fn of(records: &Records, who: &str, wanted: impl Fn(f64) -> bool, column: &str) 
         .collect()
 }
 
-/// Sets the capacity of each from all its runs at `overloaded` or more.
+/// Sets each capacity from all runs at `overloaded` or more.
 pub(crate) fn capacities(records: &mut Records, whos: &[&str], overloaded: f64) {
     for who in whos {
-        // A first look may have come too low: only a queue that was full has shown a capacity.
+        // Only runs with rejections had a full queue and show the capacity. The first estimate of it may have been too
+        // low.
         let values = |column| of(records, who, |load| load >= overloaded, column);
         let full = values("throughput_per_s")
             .into_iter()
@@ -63,7 +65,7 @@ pub(crate) fn capacities(records: &mut Records, whos: &[&str], overloaded: f64) 
     }
 }
 
-/// Sets the points: for each of `whos`, at each rate, as a multiple of `capacity`, the medians of `quantities`.
+/// Sets the points: for each of `whos` and each rate, as a multiple of `capacity`, the medians of `quantities`.
 pub(crate) fn points(records: &mut Records, whos: &[&str], quantities: &[&str], capacity: f64) {
     let mut columns = ["who", "rate_ratio", "rate_per_s"]
         .map(str::to_owned)
@@ -90,7 +92,7 @@ pub(crate) fn points(records: &mut Records, whos: &[&str], quantities: &[&str], 
     records.set_table("points", points);
 }
 
-/// Places along the curve of `who`: (rate / capacity, value).
+/// Points of the curve of `who`: (rate / capacity, value).
 pub(crate) fn places(records: &Records, who: &str, column: &str) -> Vec<(f64, f64)> {
     let rows = records.table("points").rows();
     rows.filter(|row| row.text("who") == who)

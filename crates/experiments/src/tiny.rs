@@ -1,4 +1,4 @@
-//! Studies made small for tests, where the machine allows a network of one's own.
+//! Short runs of studies for tests, on machines that allow network namespaces.
 
 use std::sync::atomic::AtomicBool;
 
@@ -8,8 +8,8 @@ use crate::figure::{Conditions, Failure};
 use crate::lab::Lab;
 use crate::records::Records;
 
-/// What `run` measures; nothing, and said so, where there can be no emulation: a user namespace has to
-/// be entered before a harness starts its threads, so that these tests want root.
+/// Returns the records of `run`. Without permission for an emulation, returns `None` with a message, or fails in CI. A
+/// user namespace must be entered before a test harness starts its threads, so these tests need root.
 pub(crate) fn study(
     run: impl FnOnce(&Conditions<'_>) -> Result<Records, Failure>,
 ) -> Option<Records> {

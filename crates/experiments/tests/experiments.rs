@@ -1,4 +1,4 @@
-//! The framework from outside, with sample figures and folders that go away.
+//! The framework from outside, with sample figures and temporary folders.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,7 +16,7 @@ use rand::RngExt as _;
 
 static COUNTED_RUNS: AtomicU32 = AtomicU32::new(0);
 
-/// Run by one test only, which counts.
+/// A study for one test only, which counts the runs.
 static COUNTED: Study = Study {
     name: "counted",
     needs: Needs::Processor,
@@ -376,7 +376,7 @@ fn a_run_without_an_end_keeps_what_was_measured_before_it() {
     }
     let stopped = read("records.csv").unwrap();
     assert_ne!(stopped, complete);
-    // The first that was stopped was followed by one that failed, the second by none.
+    // A failed run followed the first stopped one, none the second.
     assert_eq!(read("previous-2/records.csv").unwrap(), stopped);
     assert!(read("previous-3/manifest.json").is_err());
     run(&STOPPED);
@@ -420,7 +420,7 @@ fn a_damaged_result_is_reported_and_the_others_drawn() {
     assert!(outcome.figures[1].error.is_none());
 }
 
-/// A program in place of ours.
+/// A program in place of this binary.
 fn script(dir: &Path, text: &str) -> std::path::PathBuf {
     let path = dir.join("script");
     fs::write(&path, format!("#!/bin/sh\n{text}")).unwrap();
@@ -449,7 +449,7 @@ fn studies_that_wait_on_links_run_side_by_side() {
     let stop = AtomicBool::new(false);
     let alone = options(dir.path());
     reproduce(&all, &all, &alone, &stop, &Silent).unwrap();
-    // Each waits until the other has begun.
+    // Each one waits until the other has begun.
     let program = script(
         dir.path(),
         "here=$(dirname \"$0\"); touch \"$here/begun-$(basename \"$3\")\"
@@ -473,7 +473,7 @@ fn studies_that_wait_on_links_run_side_by_side() {
     assert_eq!(outcome.exit_code(), 3);
 }
 
-/// Runs a figure of which there is an earlier result, in a process that is interrupted and then does this.
+/// Runs a figure with an earlier result in a process that is interrupted and then executes `then`.
 fn interrupted(then: &str) -> (usize, bool, u8) {
     let figure = figure("overload/fig-08", &ON_LINKS);
     let dir = tempfile::tempdir().unwrap();
@@ -508,7 +508,7 @@ fn studies_in_processes_are_interrupted_and_keep_what_they_have() {
     );
 }
 
-/// An earlier result is not taken for one of this run.
+/// An earlier result must not count as a result of this run.
 #[test]
 fn a_study_that_was_stopped_before_it_measured_has_not_run() {
     assert_eq!(interrupted("exit 3"), (0, false, 3));
@@ -516,7 +516,7 @@ fn a_study_that_was_stopped_before_it_measured_has_not_run() {
 
 #[test]
 fn a_lab_has_loopback_and_counters_of_its_own() {
-    // Only the calling thread moves, so that the other tests stay where they are.
+    // Only the calling thread moves. The other tests stay in their network.
     let inside = std::thread::spawn(|| match lab::enter() {
         Lab::Own => {
             let before = Counters::read().unwrap();

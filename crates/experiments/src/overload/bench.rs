@@ -1,8 +1,8 @@
-//! One bookshop and one generator side by side: what every study of this paper measures with.
+//! The testbed of this paper's load studies: one bookshop and one generator.
 //!
-//! Both live in this process, each on a core of its own, so that one network namespace holds all
-//! traffic and its counters hold nothing else. A run here is one run of the generator with what
-//! the kernel says about it: what became of SYNs, and what the server's thread used.
+//! Both run in this process, each on a core of its own. One network namespace then holds all traffic, and its counters
+//! count nothing else. A measurement is one run of the generator with the kernel's data: the outcomes of SYNs, and the
+//! CPU time of the server's thread.
 
 use std::fs;
 use std::sync::atomic::AtomicBool;
@@ -19,24 +19,24 @@ use crate::lab::{Cores, Counters, starting};
 use crate::records::{Records, Table, Value};
 use crate::sweep;
 
-/// The server is a machine this many times slower than the one it runs on.
+/// Slowdown of the server, compared with this machine.
 pub(super) const SLOWDOWN: u32 = 12;
 
-/// Books in the catalogue; one of them is asked for.
+/// Books in the catalogue. Requests concern one of them.
 const BOOKS: usize = 1000;
 
-/// In which form the book is asked for.
+/// Form of a request for the book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// A plain HTML page.
     Page,
     /// SOAP 1.1 over HTTP.
     Service,
-    /// The same, its reply compressed.
+    /// SOAP 1.1 over HTTP, with a compressed reply.
     Compressed,
 }
 
-/// A shop that is open, and how to load it.
+/// A running shop and the load for it.
 pub(super) struct Bench {
     shop: Running,
     isbn: String,
@@ -45,14 +45,14 @@ pub(super) struct Bench {
     thread: Option<String>,
 }
 
-/// How the shop is to be.
+/// Configuration of the shop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shop {
-    /// How many times slower than this machine.
+    /// Slowdown, compared with this machine.
     pub(super) slowdown: u32,
-    /// Connections that wait in the kernel.
+    /// Backlog of the listening socket.
     pub(super) backlog: u32,
-    /// Connections in service at most.
+    /// Maximum number of connections in service.
     pub(super) concurrency: Option<usize>,
 }
 
@@ -60,30 +60,30 @@ pub(super) struct Shop {
 pub(super) struct Measured {
     pub(super) run: Run,
     closed: bool,
-    /// Requests that the plan has.
+    /// Requests in the plan.
     planned: f64,
-    /// What the kernel counted meanwhile.
+    /// Kernel counters of the run.
     pub(super) kernel: Counters,
-    /// What the server's thread used and waited for.
+    /// CPU time of the server's thread and its wait for the core.
     pub(super) server: Thread,
 }
 
-/// A thread's time on its core and in the queue for it.
+/// CPU time of a thread and its wait for the core.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thread {
-    /// Processor time in seconds.
+    /// CPU time in seconds.
     pub(super) used: f64,
-    /// Time it was ready to run and did not, in seconds.
+    /// Time ready to run without a core, in seconds.
     pub(super) waited: f64,
 }
 
 impl Form {
-    /// The two that the paper compares.
+    /// The two forms that the paper compares.
     pub(super) const PAIR: [Self; 2] = [Self::Service, Self::Page];
-    /// All.
+    /// All forms.
     pub(super) const ALL: [Self; 3] = [Self::Service, Self::Page, Self::Compressed];
 
-    /// Its name in pictures and sentences.
+    /// Name in pictures and sentences.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Page => "server page",
@@ -92,7 +92,7 @@ impl Form {
         }
     }
 
-    /// Its name in records.
+    /// Name in records.
     pub(super) const fn key(self) -> &'static str {
         match self {
             Self::Page => "page",
@@ -103,7 +103,7 @@ impl Form {
 }
 
 impl Bench {
-    /// Opens a shop on a core of its own.
+    /// Starts a shop on a core of its own.
     pub(super) fn open(seed: Seed, shop: Shop) -> Result<Self, Failure> {
         let cores = Cores::here();
         let turn = starting();
@@ -131,12 +131,12 @@ impl Bench {
         })
     }
 
-    /// The address it listens on.
+    /// The address of the shop.
     pub(super) fn address(&self) -> std::net::SocketAddr {
         self.shop.addr
     }
 
-    /// What is sent to `address` for the book in this form.
+    /// The request to `address` for the book in this form.
     pub(super) fn request(&self, form: Form, address: std::net::SocketAddr) -> RequestSpec {
         if form == Form::Page {
             return RequestSpec::get(format!("http://{address}/page/{}", self.isbn));
@@ -155,7 +155,7 @@ impl Bench {
         request
     }
 
-    /// A plan for this bench: a new connection per request, aborted after 50 ms.
+    /// A plan for this testbed: a new connection per request, aborted after 50 ms.
     pub(super) fn plan(&self, form: Form, pace: Pace) -> Plan {
         Plan {
             connections: Connections::New,
@@ -165,7 +165,7 @@ impl Bench {
         }
     }
 
-    /// Carries out `plan`; `None` when it was stopped early, since half a run proves nothing.
+    /// Runs `plan`. `None` if it was stopped early, because a partial run proves nothing.
     pub(super) fn measure(
         &self,
         plan: &Plan,
@@ -186,7 +186,7 @@ impl Bench {
         }))
     }
 
-    /// What the server's thread has used so far: the first two fields of schedstat, nanoseconds.
+    /// CPU time and waits of the server's thread so far, from the first two fields of schedstat (nanoseconds).
     fn server(&self) -> Thread {
         let read = |thread| fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok();
         let text = self.thread.as_ref().and_then(read).unwrap_or_default();
@@ -200,7 +200,7 @@ impl Bench {
         }
     }
 
-    /// Writes down what holds for every run on this bench.
+    /// Records the parameters that all runs on this testbed share.
     pub(super) fn describe(&self, records: &mut Records, conditions: &Conditions<'_>, shop: Shop) {
         records.set_parameter("cores", self.cores.describe());
         records.set_parameter("network", conditions.lab.describe());
@@ -223,12 +223,12 @@ impl Bench {
 }
 
 const NAMESPACE: &str = posthaste_bookshop::NAMESPACE;
-/// The level that servers use by default.
+/// The default level of servers.
 const GZIP_LEVEL: u32 = 6;
-/// S-Client's: longer waits count as rejected.
+/// S-Client's timeout. Longer waits count as rejected.
 pub(super) const CONNECT_TIMEOUT: Span = Span::from_millis(50);
 
-/// Threads of this process that serve.
+/// Threads of this process that serve requests.
 fn server_threads() -> Vec<String> {
     let tasks = fs::read_dir("/proc/self/task")
         .into_iter()
@@ -244,8 +244,8 @@ fn server_threads() -> Vec<String> {
 }
 
 impl Measured {
-    /// The part of the run that counts, with the response times of its complete replies: its last step, or all of it where
-    /// there is one only.
+    /// The measured part of the run, with the response times of its complete replies and its duration in seconds: the
+    /// last step, or the whole run without steps.
     pub(super) fn part(&self) -> (&Outcomes, Histogram, f64) {
         match self.run.steps.last() {
             Some(step) => (
@@ -261,7 +261,7 @@ impl Measured {
         }
     }
 
-    /// The 99th percentile of all requests that were due in the part that counts, in ms; infinite among requests without
+    /// The 99th percentile of all requests due in the measured part, in ms. Infinite if it falls among requests without
     /// a reply.
     fn due_p99(&self) -> f64 {
         let p99 = match self.run.steps.last() {
@@ -271,8 +271,8 @@ impl Measured {
         p99.known().map_or(f64::INFINITY, |p99| p99.as_millis_f64())
     }
 
-    /// Good replies per second: to the requests due in the part that counts. In a closed loop, which ends with a
-    /// request of each client under way, those that came in its time.
+    /// Successful replies per second to the requests due in the measured part. A closed loop ends with one request of
+    /// each client under way; there, the replies that arrived during the run.
     pub(super) fn throughput(&self) -> f64 {
         if self.closed {
             return self.run.served as f64 / self.run.duration.as_secs_f64();
@@ -281,24 +281,24 @@ impl Measured {
         outcomes[Outcome::Ok] as f64 / seconds
     }
 
-    /// Good replies that came in the part that counts.
+    /// Successful replies that arrived in the measured part.
     fn served(&self) -> u64 {
         let last = self.run.steps.last();
         last.map_or(self.run.served, |step| step.part.served)
     }
 
-    /// Requests without a connection or an acknowledgement, per second.
+    /// Requests without a connection or without an acknowledgement, per second.
     pub(super) fn rejected(&self) -> f64 {
         let (outcomes, _, seconds) = self.part();
         (outcomes[Outcome::ConnectAborted] + outcomes[Outcome::Unanswered]) as f64 / seconds
     }
 
-    /// Processor time of the server per reply, in microseconds.
+    /// CPU time of the server per reply, in microseconds.
     pub(super) fn cpu_us(&self) -> f64 {
         self.server.used * 1e6 / self.run.outcomes[Outcome::Ok] as f64
     }
 
-    /// A row of [`runs`]: which run it was, then everything measured.
+    /// A row of [`runs`]: the identification of the run, then all measurements.
     pub(super) fn row(&self, form: Form, load: f64, repetition: u64) -> Vec<Value> {
         let (outcomes, response, seconds) = self.part();
         let summary = response.summary();
@@ -341,8 +341,7 @@ impl Measured {
     }
 }
 
-/// The table of runs, without rows. Rates and times are of the part that counts, counts of the
-/// whole run.
+/// The table of runs, without rows. Rates and times are of the measured part, counts of the whole run.
 pub(super) fn runs() -> Table {
     Table::new([
         "form",

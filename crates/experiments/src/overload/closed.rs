@@ -1,8 +1,8 @@
-//! singleclient: a closed loop, in which each of N clients waits for its reply.
+//! singleclient: a closed loop of N clients that each wait for their reply.
 //!
-//! Every run starts measuring when all clients have had their first reply, so that the crowd at
-//! the start is not part of it. The sweeps follow one another, so that a disturbance of the machine
-//! spoils one run of a point and not the point.
+//! Every run starts measuring after all clients have had their first reply, which excludes the initial burst. The
+//! sweeps run one after another, so that a disturbance of the machine affects one run of a point and not the whole
+//! point.
 
 use posthaste_load::Pace;
 use posthaste_units::{Seed, Span};
@@ -19,7 +19,7 @@ pub(super) static STUDY: Study = Study {
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };
 
-/// How long and how densely to measure.
+/// Length and density of the measurements.
 pub(super) struct Case {
     pub(super) clients: &'static [u32],
     pub(super) repetitions: u64,
@@ -46,14 +46,14 @@ impl Case {
     }
 }
 
-/// All clients fit into the server and its queue: in a closed loop nothing is rejected.
+/// Server and queue hold all clients, so that a closed loop has no rejections.
 const SHOP: Shop = Shop {
     slowdown: SLOWDOWN,
     backlog: 1024,
     concurrency: None,
 };
 
-/// More than a request costs the slow server: so long a client waits at most for those before it.
+/// Upper bound of the cost of a request on the slow server. A client waits at most this long for each one before it.
 const FIRST_REPLY: Span = Span::from_micros(320);
 
 pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
@@ -90,7 +90,7 @@ pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records,
     Ok(records)
 }
 
-/// The middle of the runs of each point.
+/// Medians of the runs of each point.
 fn middles(runs: &Table, case: &Case) -> Table {
     let mut points = Table::new([
         "form",
@@ -138,7 +138,7 @@ mod tests {
         let case = Case {
             clients: &[1, 20],
             repetitions: 2,
-            // Long enough that a busy machine serves somebody in it.
+            // Long enough for some replies on a busy machine.
             length: Span::from_secs(1),
         };
         let records = study(&conditions, &case).unwrap();

@@ -1,4 +1,4 @@
-//! What the pictures and claims of this paper share: axes, series, and reading along a curve.
+//! Shared parts of this paper's pictures and claims: axes, series, and readings along a curve.
 
 use posthaste_draw::{Along, Axis, Chart, Mark, Point, Role, Series, TopAxis, Unit};
 
@@ -8,7 +8,7 @@ use crate::estimate::{COMPLETE_REPLIES, MEDIANS, estimate};
 use crate::lab::SHARED_CORE;
 use crate::records::Records;
 
-/// Places along the curve of `form` in the open loop: (rate / capacity of the page, value).
+/// Points of the curve of `form` in the open loop: (rate / capacity of the page, value).
 pub(super) fn places(records: &Records, form: Form, column: &str) -> Vec<(f64, f64)> {
     let rows = records.table("points").rows();
     rows.filter(|row| row.text("form") == form.key())
@@ -16,7 +16,7 @@ pub(super) fn places(records: &Records, form: Form, column: &str) -> Vec<(f64, f
         .collect()
 }
 
-/// A measured quantity: the columns of its median and of the ends of its interval.
+/// A measured quantity: the columns of its median and its interval.
 pub(super) type Quantity = [&'static str; 3];
 
 pub(super) const RESPONSE: Quantity = ["response_ms", "response_low_ms", "response_high_ms"];
@@ -31,7 +31,7 @@ pub(super) const REJECTED: Quantity = [
     "rejected_high_per_s",
 ];
 
-/// The curve of `form`, each point with the interval of its runs.
+/// The curve of `form`, with the interval of the runs at each point.
 pub(super) fn series(records: &Records, form: Form, quantity: Quantity) -> Series {
     let rows = records.table("points").rows();
     let points = rows
@@ -49,7 +49,7 @@ pub(super) fn series(records: &Records, form: Form, quantity: Quantity) -> Serie
     Series::line(form.name(), points)
 }
 
-/// A chart over the request rate as a multiple of the page's capacity, the paper's axis above.
+/// A chart over the request rate as a multiple of the page's capacity, with the paper's axis above.
 pub(super) fn over_rate(records: &Records, title: &str, y: Axis, forms: &[Form]) -> Chart {
     let x = Axis::linear("request rate / capacity of the page", Unit::Count);
     let mut chart = Chart::new(title, x, y);
@@ -78,7 +78,7 @@ pub(super) fn over_rate(records: &Records, title: &str, y: Axis, forms: &[Form])
     chart
 }
 
-/// What a reader must know of this run: what could not be checked, or not be separated.
+/// Reservations about this run: a missing check, and a core that server and generator share.
 pub(crate) fn reservations(records: &Records) -> Vec<String> {
     let mut notes = Vec::new();
     if records.number("own namespace") == 0.0 {
@@ -90,7 +90,7 @@ pub(crate) fn reservations(records: &Records) -> Vec<String> {
     notes
 }
 
-/// The rates at which the paper's response times rise, as marks.
+/// Marks at the rates where the paper's response times rise.
 pub(super) fn paper_capacities() -> Vec<Mark> {
     [
         (paper::SERVICE_CAPACITY, "Web service, 145/s"),
@@ -105,7 +105,7 @@ pub(super) fn paper_capacities() -> Vec<Mark> {
     .into()
 }
 
-/// The median of the values of a curve from `from` on.
+/// Median of the values of a curve from `from` on.
 pub(crate) fn plateau(curve: &[(f64, f64)], from: f64) -> f64 {
     let values: Vec<f64> = curve
         .iter()
@@ -115,7 +115,7 @@ pub(crate) fn plateau(curve: &[(f64, f64)], from: f64) -> f64 {
     estimate(&values).median
 }
 
-/// Where a curve first reaches `level`, between its points in a straight line.
+/// First position where a curve reaches `level`, by linear interpolation. NaN if it does not.
 pub(crate) fn crossing(curve: &[(f64, f64)], level: f64) -> f64 {
     let mut steps = curve.windows(2).filter_map(|pair| match pair {
         [(x, y), (next_x, next_y)] if *y < level && *next_y >= level => {
@@ -126,7 +126,7 @@ pub(crate) fn crossing(curve: &[(f64, f64)], level: f64) -> f64 {
     steps.next().unwrap_or(f64::NAN)
 }
 
-/// The value of a curve at its point nearest to `x`.
+/// Value of a curve at the point nearest to `x`.
 pub(crate) fn nearest(curve: &[(f64, f64)], x: f64) -> f64 {
     let distance = |place: &&(f64, f64)| (place.0 - x).abs();
     let near = curve
@@ -135,13 +135,13 @@ pub(crate) fn nearest(curve: &[(f64, f64)], x: f64) -> f64 {
     near.map_or(f64::NAN, |(_, y)| *y)
 }
 
-/// The straight line through `places` by least squares, and how much of the spread it explains.
+/// A least-squares line and its coefficient of determination.
 pub(super) struct Line {
     pub(super) slope: f64,
     pub(super) r_squared: f64,
 }
 
-/// Fits a line.
+/// Fits a line to `places`.
 pub(super) fn fit(places: &[(f64, f64)]) -> Line {
     let count = places.len() as f64;
     let mean = |value: fn(&(f64, f64)) -> f64| places.iter().map(value).sum::<f64>() / count;

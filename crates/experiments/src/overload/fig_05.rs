@@ -28,7 +28,7 @@ fn row(records: &Records, form: Form) -> Option<Row<'_>> {
         .find(|row| row.text("form") == form.key())
 }
 
-/// All bytes, and those that are overhead.
+/// All bytes, and the overhead among them.
 fn bytes(records: &Records, form: Form) -> (f64, f64) {
     let Some(row) = row(records, form) else {
         return (f64::NAN, f64::NAN);
@@ -78,7 +78,7 @@ fn plot(records: &Records) -> Vec<Plot> {
     vec![Plot::Bars(bars)]
 }
 
-/// The answer of this run: how much more a Web service sends.
+/// The answer of this run: the relative size of a Web service's messages.
 pub(crate) fn answer(records: &Records) -> String {
     let [(service, _), (page, _)] = Form::PAIR.map(|form| bytes(records, form));
     format!(

@@ -23,7 +23,7 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: "Each request has a new connection, as singleclient's had (inferred: HTTP/1.0 of its day). The server is our bookshop on one core, made slower than this machine (by the factor among the parameters), because beside a generator that costs more per connection than the server it could not be saturated; nothing of the claim depends on its speed. The paper's curves could not be read, so only its sentence is compared.",
 };
 
-/// A chart over the number of clients, a line for each form.
+/// A chart over the number of clients, with one line per form.
 pub(super) fn chart(records: &Records, title: &str, y: Axis, quantity: Quantity) -> Chart {
     let mut chart = Chart::new(title, Axis::linear("clients", Unit::Count), y);
     chart.series = Form::PAIR
@@ -43,7 +43,7 @@ pub(super) fn chart(records: &Records, title: &str, y: Axis, quantity: Quantity)
     chart
 }
 
-/// Clients and the value of `column` for each.
+/// Number of clients with the value of `column`.
 pub(super) fn places(records: &Records, form: Form, column: &str) -> Vec<(f64, f64)> {
     let rows = records.table("points").rows();
     rows.filter(|row| row.text("form") == form.key())

@@ -23,7 +23,7 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: "Nothing but the server can be the limit here: the generator has a core of its own and most of it is idle. So the closed loop shows the two capacities as they are. That the paper's were about the same at many clients, although fig-09 finds the page's a quarter higher, says that its generator or its network was the limit.",
 };
 
-/// From so many clients on the server is never idle.
+/// Number of clients from which the server is never idle.
 const MANY: f64 = 100.0;
 
 fn plot(records: &Records) -> Vec<Plot> {

@@ -47,7 +47,7 @@ fn plot(records: &Records) -> Vec<Plot> {
     vec![Plot::Chart(chart)]
 }
 
-/// The answer of this run: what is left of the throughput at three times the capacity.
+/// The answer of this run: the throughput at three times the capacity.
 pub(crate) fn answer(records: &Records) -> String {
     let left = Form::PAIR.map(|form| {
         let curve = places(records, form, "throughput_per_s");

@@ -50,7 +50,7 @@ fn plot(records: &Records) -> Vec<Plot> {
     ]
 }
 
-/// Bytes of one reply, its HTTP header included.
+/// Bytes of one reply with its HTTP header.
 fn reply_bytes(records: &Records, form: Form) -> f64 {
     let rows = records.table("runs").rows();
     let (bytes, replies) = rows.filter(|row| row.text("form") == form.key()).fold(
@@ -65,7 +65,7 @@ fn reply_bytes(records: &Records, form: Form) -> f64 {
     bytes / replies
 }
 
-/// The answer of this run: what compression costs under overload.
+/// The answer of this run: the cost of compression under overload.
 pub(crate) fn answer(records: &Records) -> String {
     let more = |column| {
         let [plain, packed] = FORMS.map(|form| plateau(&places(records, form, column), OVERLOADED));

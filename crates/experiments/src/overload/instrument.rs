@@ -1,4 +1,4 @@
-//! Checks of the instrument that hold for every run of this paper, whatever the server does.
+//! Checks of the instrument that every run of this paper must pass, regardless of the server.
 
 use posthaste_load::Outcome;
 use posthaste_load::report::thousands;
@@ -7,18 +7,18 @@ use super::bench::Form;
 use crate::check::{Check, most};
 use crate::records::{Records, Row};
 
-/// A generator that was late by more than this was disturbed: what a server then rejects says nothing about
-/// it. The queue holds what comes within about as long.
+/// Lateness of the generator from which a run counts as disturbed. Its rejections then say nothing about the server:
+/// the queue holds the arrivals of about this time.
 const DISTURBED_MS: f64 = 20.0;
 
-/// What waits in the queue of a server of these studies at most. One that waited for its core for as long as so many
-/// take to come, all its waits together, was disturbed as well: the queue may have overflowed meanwhile.
+/// Maximum number of requests in the queue of a server of these studies. A run also counts as disturbed if this many
+/// arrived during the server's total wait for its core, because the queue may have overflowed.
 const QUEUE: f64 = 129.0;
 
-/// Requests that may be inside a server of these studies: 32 in service, 129 in the queue, and some on the way.
+/// Maximum number of requests inside a server of these studies: 32 in service, 129 in the queue, and some on the way.
 const INSIDE: f64 = 200.0;
 
-/// Accounting: outcomes, attempts, and the kernel's own counts where they are ours alone.
+/// Accounting checks: outcomes, attempts, and the kernel's counters if no other program uses the network.
 pub(crate) fn accounting(records: &Records) -> Vec<Check> {
     let rows: Vec<Row<'_>> = records.table("runs").rows().collect();
     if rows.is_empty() {
@@ -49,7 +49,8 @@ pub(crate) fn accounting(records: &Records) -> Vec<Check> {
     checks
 }
 
-/// Identity: every request that the plan has was intended, give or take one at either end, and has one outcome.
+/// Identity: each run intended the plan's number of requests, up to one more or less at either end, and each request
+/// has one outcome.
 pub(crate) fn identity(records: &Records) -> Check {
     let rows: Vec<Row<'_>> = records.table("runs").rows().collect();
     let outcomes = |row: &Row<'_>| {
@@ -102,12 +103,12 @@ fn kernel(rows: &[Row<'_>]) -> [Check; 2] {
     ]
 }
 
-/// A count as people write it.
+/// Formats a count with separators.
 fn whole(count: f64) -> String {
     thousands(count as u64)
 }
 
-/// Throughput, counted in two ways: replies to what was due in a run, and replies that came in it.
+/// Compares two counts of the throughput: replies to the requests due in a run, and replies that arrived in it.
 pub(crate) fn throughput(records: &Records) -> Check {
     let rows = records.table("runs").rows();
     let apart = |row: Row<'_>| {
@@ -123,8 +124,8 @@ pub(crate) fn throughput(records: &Records) -> Check {
     )
 }
 
-/// Rejections: none below 70 % of a form's own capacity, unless something took a core away; nothing is said
-/// where that was so in every run.
+/// Checks that nothing is rejected below 70 % of a form's own capacity. Omits runs in which another program held a
+/// core. `None` if no run is left.
 pub(super) fn no_early_rejection(records: &Records) -> Option<Check> {
     let low = |row: &Row<'_>| {
         let own = Form::ALL

@@ -1,9 +1,8 @@
-//! The overload paper: a Web service against a plain page on a server past its limit.
+//! The overload paper: a Web service compared with a plain page on a server past its limit.
 //!
-//! Three studies feed seven figures: [`wire`] counts bytes, [`closed`] and [`open`] load the
-//! bookshop as singleclient and sclient did. What they share stands beside them: the server and
-//! generator in [`bench`], the checks of the instrument in [`instrument`], the axes in [`curves`].
-//! The paper's own numbers are named here, once.
+//! Three studies provide the records of seven figures: [`wire`] counts bytes, [`closed`] and [`open`] load the bookshop
+//! like singleclient and sclient. They share the testbed in [`bench`], the checks of the instrument in [`instrument`]
+//! and the axes in [`curves`]. The paper's own numbers are defined here only.
 
 mod bench;
 mod closed;
@@ -19,10 +18,10 @@ pub(crate) mod instrument;
 mod open;
 mod wire;
 
-/// The paper, cited shortly.
+/// Short citation of the paper.
 const PAPER: &str = "Tian, Voigt, Naumowicz, Ritter, Schiller: Performance Impact of Web Services on Internet Servers, PDCS 2003";
 
-/// What the paper states in numbers.
+/// Numbers that the paper states.
 mod paper {
     /// Content of request and reply together, in bytes.
     pub(super) const CONTENT: f64 = 589.0;
@@ -30,17 +29,17 @@ mod paper {
     pub(super) const SERVICE_BYTES: f64 = 3900.0;
     /// All bytes of the page ("about").
     pub(super) const PAGE_BYTES: f64 = 1200.0;
-    /// Where the page's response time rises and its throughput peaks, requests per second.
+    /// Rate at which the page's response time rises and its throughput peaks, requests per second.
     pub(super) const PAGE_CAPACITY: f64 = 180.0;
-    /// Where the Web service's response time rises.
+    /// Rate at which the Web service's response time rises, requests per second.
     pub(super) const SERVICE_CAPACITY: f64 = 145.0;
-    /// Up to here throughput follows the rate.
+    /// Highest rate that throughput follows, requests per second.
     pub(super) const FOLLOWS_TO: f64 = 140.0;
-    /// The lowest rate at which rejections are shown.
+    /// Lowest rate with rejections in the paper's figure, requests per second.
     pub(super) const REJECTIONS_FROM: f64 = 120.0;
-    /// Nothing is rejected up to these rates.
+    /// Highest rate at which the page has no rejections, requests per second.
     pub(super) const PAGE_REJECTS_AFTER: f64 = 190.0;
-    /// Nothing is rejected up to these rates.
+    /// Highest rate at which the Web service has no rejections, requests per second.
     pub(super) const SERVICE_REJECTS_AFTER: f64 = 150.0;
     /// Throughput lost to compression, requests per second.
     pub(super) const COMPRESSION_LOSS: f64 = 50.0;

@@ -1,9 +1,8 @@
-//! sclient: an open loop, in which the rate is held whatever the server does.
+//! sclient: an open loop, with a rate that does not depend on the server.
 //!
-//! Rates are multiples of the page's measured capacity. Each rate is run several times, the sweeps
-//! one after another, so that a disturbance of the machine spoils one run of a point and shows in
-//! its interval. A run past capacity begins with a burst that fills the queue: what is measured
-//! then is overload as it stays and not how it comes about.
+//! Rates are multiples of the page's measured capacity. Each rate is run several times in sweeps one after another, so
+//! that a disturbance of the machine affects one run of a point and shows in its interval. A run past capacity begins
+//! with a burst that fills the queue. It therefore measures lasting overload, not its beginning.
 
 use posthaste_load::{Pace, Plan};
 use posthaste_units::{Seed, Span};
@@ -22,14 +21,14 @@ pub(super) static STUDY: Study = Study {
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };
 
-/// How long and how densely to measure.
+/// Length and density of the measurements.
 pub(super) struct Case {
     /// Rates as multiples of the page's capacity.
     pub(super) rates: &'static [f64],
-    /// Those of them at which the compressed reply is asked for, too.
+    /// Rates at which the compressed reply is measured, too.
     pub(super) compressed: &'static [f64],
     pub(super) repetitions: u64,
-    /// Of each first look: at costs, at capacities.
+    /// Length of each preliminary measurement: of costs, of capacities.
     pub(super) look: Span,
     pub(super) length: Span,
 }
@@ -59,19 +58,18 @@ impl Case {
     }
 }
 
-/// From this multiple of the page's capacity on every form is overloaded.
+/// Multiple of the page's capacity from which every form is overloaded.
 pub(super) const OVERLOADED: f64 = 1.4;
 
-/// A small queue in the kernel. The server takes what it may at once, and then nothing until that is
-/// served: with more connections in service it would take from the queue in waves so large that a
-/// short run counts one more or one less of them.
+/// A short accept queue and a low limit. The server accepts up to its limit and then nothing until those are served.
+/// With a higher limit it would accept in batches so large that a short run counts one batch more or less.
 const SHOP: Shop = Shop {
     slowdown: SLOWDOWN,
     backlog: 128,
     concurrency: Some(32),
 };
-/// About as many as are inside under overload: the queue's 129 and those in service. Fuller or
-/// emptier at its beginning, a short run would measure the way there.
+/// Number of requests inside under overload: the queue's 129 and those in service. With a fuller or emptier queue at
+/// the start, a short run would measure the transition.
 const FILL: f64 = 150.0;
 
 pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
@@ -91,7 +89,7 @@ pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records,
     Ok(records)
 }
 
-/// Processor time per request at the machine's own speed, for each form.
+/// CPU time per request without slowdown, for each form.
 fn costs(conditions: &Conditions<'_>, look: Span, records: &mut Records) -> Result<(), Failure> {
     let shop = Shop {
         slowdown: 1,
@@ -111,8 +109,8 @@ fn costs(conditions: &Conditions<'_>, look: Span, records: &mut Records) -> Resu
     Ok(())
 }
 
-/// A first look at each form's capacity: the page's by a closed loop, then all by overload.
-/// In the order of [`Form`]; `None` when stopped.
+/// Estimates each form's capacity: the page's by a closed loop, then all by overload. In the order of [`Form`]. `None`
+/// if stopped.
 fn first_capacities(
     bench: &Bench,
     conditions: &Conditions<'_>,
@@ -138,7 +136,7 @@ fn first_capacities(
     Ok(Some(capacities))
 }
 
-/// Every rate for every form, so many times over. What is stopped is left out.
+/// Runs every rate for every form, several times. Omits stopped runs.
 fn sweeps(
     bench: &Bench,
     conditions: &Conditions<'_>,
@@ -168,12 +166,13 @@ fn sweeps(
     Ok(())
 }
 
-/// `rate` for `length`; past the capacity of `own` after a burst that fills server and queue.
+/// A plan of `rate` for `length`. If `rate` exceeds the capacity `own`, a burst that fills server and queue comes
+/// first.
 fn overload(bench: &Bench, form: Form, rate: f64, own: f64, length: Span) -> Result<Plan, Failure> {
     Ok(bench.plan(form, sweep::load(rate, own, FILL, length)?))
 }
 
-/// Capacities from all overloaded runs, and each point from its runs.
+/// Computes the capacities from all overloaded runs, and each point from its runs.
 fn summarise(records: &mut Records) {
     let of =
         |records: &Records, form: Form, wanted: &dyn Fn(f64) -> bool, column: &str| -> Vec<f64> {
@@ -246,12 +245,12 @@ mod tests {
     use crate::overload::{curves, instrument};
 
     const TINY: Case = Case {
-        // Multiples of the assumed capacity: 10,000 requests a second are overload for the slow server on any machine.
+        // Multiples of the assumed capacity. 10,000 requests a second overload the slow server on any machine.
         rates: &[0.4, 10.0],
         compressed: &[],
         repetitions: 1,
         look: Span::from_millis(250),
-        // Long enough that a busy machine serves somebody in the middle of it.
+        // Long enough for some replies in its middle on a busy machine.
         length: Span::from_millis(250),
     };
 

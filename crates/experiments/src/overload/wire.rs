@@ -1,8 +1,8 @@
-//! Bytes of one exchange: counted on the wire, and split into what they are for.
+//! Bytes of one exchange: counted on the wire, and divided by purpose.
 //!
-//! A tap stands between the generator and the shop, passes on one exchange and keeps it. Its
-//! count and the generator's own must agree. Which bytes are content is known from the catalogue:
-//! the values of the book and the ISBN that was sent; everything else in a body is markup.
+//! A tap between the generator and the shop forwards one exchange and keeps it. Its count must equal the generator's.
+//! The catalogue determines the content: the values of the book and the ISBN that was sent. All other bytes of a body
+//! are markup.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -23,7 +23,7 @@ pub(super) static STUDY: Study = Study {
     run: study,
 };
 
-/// What passed in one exchange.
+/// Bytes of one exchange.
 struct Exchange {
     request: Vec<u8>,
     reply: Vec<u8>,
@@ -47,7 +47,7 @@ fn study(conditions: &Conditions<'_>) -> Result<Records, Failure> {
         let (exchange, sent, received) = exchange(&bench, form, conditions)?;
         let heads = head(&exchange.request)? + head(&exchange.reply)?;
         let (request, reply) = (exchange.request.len(), exchange.reply.len());
-        // Compressed, content and markup cannot be told apart any more.
+        // Compression makes content and markup inseparable.
         let known = if form == Form::Compressed {
             f64::NAN
         } else {
@@ -75,7 +75,7 @@ fn study(conditions: &Conditions<'_>) -> Result<Records, Failure> {
     Ok(records)
 }
 
-/// The ISBN of the request, and every value of the reply.
+/// Bytes of the ISBN in the request and of all values in the reply.
 fn content_bytes(seed: Seed) -> f64 {
     let catalogue = Catalogue::new(1, seed);
     let Book {
@@ -104,7 +104,7 @@ fn content_bytes(seed: Seed) -> f64 {
     (bytes + subject.len() + pages.to_string().len() + stock.to_string().len()) as f64
 }
 
-/// One exchange as it passed, and what the generator says it sent and received.
+/// Runs one exchange through the tap. Returns its bytes, and the generator's counts of bytes sent and received.
 fn exchange(
     bench: &Bench,
     form: Form,
@@ -127,7 +127,7 @@ fn exchange(
         let shop = bench.address();
         let tapped = scope.spawn(move || pass_one(&tap, shop));
         let measured = bench.measure(&plan, conditions.stop);
-        // Frees a tap that nobody came to; refused where it has done its work.
+        // Unblocks a tap without a client. Refused if the tap has finished.
         let _ = TcpStream::connect(address);
         let measured = measured?.ok_or("stopped before anything was counted")?;
         let exchange = tapped.join().map_err(|_| "the tap panicked")??;
@@ -139,7 +139,7 @@ fn exchange(
     })
 }
 
-/// Passes one exchange on and keeps it: everything that comes until the reply has ended.
+/// Forwards one exchange and keeps all its bytes until the end of the reply.
 fn pass_one(tap: &TcpListener, shop: SocketAddr) -> io::Result<Exchange> {
     let (mut client, _) = tap.accept()?;
     let mut server = TcpStream::connect(shop)?;
@@ -151,7 +151,7 @@ fn pass_one(tap: &TcpListener, shop: SocketAddr) -> io::Result<Exchange> {
         reply: Vec::new(),
     };
     let mut buffer = [0; 4096];
-    // The server answers once it has the whole request, and closes once it has answered.
+    // The server answers after the complete request and closes after the reply.
     while !is_whole(&exchange.request) {
         let length = client.read(&mut buffer)?;
         if length == 0 {
@@ -165,13 +165,13 @@ fn pass_one(tap: &TcpListener, shop: SocketAddr) -> io::Result<Exchange> {
     Ok(exchange)
 }
 
-/// Bytes of the header of a message, its empty line included.
+/// Length of the header of a message with its empty line.
 fn head(message: &[u8]) -> Result<usize, Failure> {
     let end = message.windows(4).position(|four| four == b"\r\n\r\n");
     Ok(end.ok_or("an exchange without an HTTP header")? + 4)
 }
 
-/// Whether a request has come whole, by its Content-Length.
+/// True if a request is complete according to its Content-Length.
 fn is_whole(request: &[u8]) -> bool {
     let Ok(head) = head(request) else {
         return false;

@@ -1,7 +1,6 @@
-//! What is written down of a transaction: the columns of the table that every study has.
+//! Columns of the table of transactions, which every packet-loss study has.
 //!
-//! An emulated transaction and a simulated one are told by the same words, so that the same cells,
-//! pictures and checks are made of both.
+//! Emulated and simulated transactions use the same columns. The same cells, pictures and checks then serve both.
 
 use posthaste_units::ResponseTime;
 
@@ -9,10 +8,10 @@ use super::rig::Job;
 use super::seen::Traced;
 use crate::records::{Table, Value};
 
-/// The parts of a response time, in the order of their columns.
+/// Parts of a response time, in the order of their columns.
 pub(super) const PARTS: [&str; 4] = ["t_conn_ms", "t_req_ms", "t_proc_ms", "t_resp_ms"];
 
-/// The table, without a row.
+/// Returns the table without rows.
 pub(super) fn table() -> Table {
     Table::new([
         "kernel",
@@ -39,8 +38,8 @@ pub(super) fn table() -> Table {
     ])
 }
 
-/// The row of a transaction with these ends, which send segments of so many bytes; `well` says that it
-/// ended as it should.
+/// Returns the row of a transaction between these ends, with segments of `segment` bytes. `well` is true if the
+/// transaction ended as it should.
 pub(super) fn row(
     (key, segment): (&str, u32),
     job: &Job,

@@ -1,4 +1,4 @@
-//! All delays at one bandwidth: the figures that show a curve for each, one for every service.
+//! All delays at one bandwidth: figures with a curve for each delay, one figure per service.
 
 use posthaste_draw::{Axis, Chart, Unit};
 
@@ -10,10 +10,10 @@ use crate::check::Check;
 use crate::estimate::MEDIANS;
 use crate::figure::Plot;
 
-/// The bandwidth that the paper shows.
+/// Bandwidth in the paper's figures, in kbit/s.
 const KBIT: u32 = 1000;
 
-/// Response time by position, a picture for each of these.
+/// Response time by position, one picture for each of `all`.
 pub(super) fn plot(all: &[Cells<'_>]) -> Vec<Plot> {
     all.iter().map(|cells| Plot::Chart(chart(cells))).collect()
 }
@@ -35,7 +35,7 @@ fn chart(cells: &Cells<'_>) -> Chart {
     chart
 }
 
-/// Whether the late positions are the sensitive ones at every delay, with each of these.
+/// Checks for each of `all` that the late positions are the sensitive ones at every delay.
 pub(super) fn checks(all: &[Cells<'_>]) -> Vec<Check> {
     let mut checks = Vec::new();
     for cells in all {

@@ -1,4 +1,4 @@
-//! The relative increase on all lines: the figures of the 56 combinations, one for every service.
+//! The relative increase on all lines: figures of the 56 combinations, one figure per service.
 
 use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 
@@ -10,12 +10,12 @@ use crate::check::Check;
 use crate::figure::Plot;
 use crate::records::Records;
 
-/// The increase over the delay, a picture for each of these.
+/// Increase over the delay, one picture for each of `all`.
 pub(super) fn plot(all: &[Cells<'_>]) -> Vec<Plot> {
     all.iter().map(|cells| Plot::Chart(chart(cells))).collect()
 }
 
-/// A curve for each bandwidth.
+/// One curve per bandwidth.
 fn chart(cells: &Cells<'_>) -> Chart {
     let title = format!(
         "{}: relative increase, {}",
@@ -41,7 +41,7 @@ fn chart(cells: &Cells<'_>) -> Chart {
     chart
 }
 
-/// Whether a late loss takes longer on every line, with each of these.
+/// Checks for each of `all` that a late loss takes longer on every line.
 pub(super) fn checks(all: &[Cells<'_>]) -> Vec<Check> {
     let mut checks = Vec::new();
     for cells in all {
@@ -56,7 +56,7 @@ pub(super) fn checks(all: &[Cells<'_>]) -> Vec<Check> {
     checks
 }
 
-/// The paper's two stacks beside each other, both simulated on the same lines.
+/// Compares the paper's two stacks, both simulated on the same lines.
 pub(super) fn is_less_with_linux(records: &Records) -> Check {
     let [freebsd, linux] = [&FREEBSD, &LINUX].map(|stack| {
         let cells = stack.cells(records, &AUTHOR);
@@ -70,8 +70,8 @@ pub(super) fn is_less_with_linux(records: &Records) -> Check {
     )
 }
 
-/// The increase of the shorter reply against the longer one's, and what the reference has to do with it:
-/// the paper does not state it for this service, and a loss there costs something, too.
+/// Compares the increase of the shorter reply with the longer one's, and states the effect of the reference. The paper
+/// gives no reference for this service, and a loss at the reference has a cost, too.
 pub(super) fn is_larger(shorter: &Cells<'_>, longer: &Cells<'_>) -> Check {
     let both = [shorter, longer];
     let median = |value: &dyn Fn(&Cells<'_>, Line) -> f64| {

@@ -1,8 +1,6 @@
-//! The runs of one study, one after another: every transaction in one table, and how far the
-//! emulator can be believed in all of them together.
+//! The sequence of runs of one study: all transactions in one table, and the accuracy of the emulator over all of them.
 //!
-//! Whatever a study varies, its transactions are written down alike, so that one set of checks
-//! speaks about the instrument in all of them.
+//! All studies use the same table, so that one set of checks covers the instrument in all of them.
 
 use posthaste_emulator::transaction::Ended;
 use posthaste_emulator::{TcpCounters, agent};
@@ -15,28 +13,28 @@ use super::rig::{self, Ends, Job, MOST, Measured, PROCESSING};
 use crate::figure::{Conditions, Failure};
 use crate::records::{Records, Table};
 
-/// The runs of a study.
+/// Runs of a study.
 pub(super) struct Campaign<'a> {
     conditions: &'a Conditions<'a>,
     table: Table,
     lateness: Histogram,
     real_time: bool,
-    /// Packets that were lost beside those that the links dropped.
+    /// Lost packets that the links did not drop.
     lost: u64,
-    /// Packets that were not written down.
+    /// Packets that were not recorded.
     unseen: u64,
 }
 
-/// What came of some transactions.
+/// Results of some transactions.
 pub(super) struct Results {
-    /// What the links drew their delays by.
+    /// Seed of the links' delays.
     pub(super) seed: Seed,
-    /// CLOCK_MONOTONIC when all their times were 0.
+    /// CLOCK_MONOTONIC at time 0 of the run.
     pub(super) origin: Span,
     pub(super) measured: Vec<Measured>,
-    /// What the server's kernel has counted.
+    /// Counters of the server's kernel.
     pub(super) kernel: TcpCounters,
-    /// What the agent did, where there was one.
+    /// Counters of the agent, if there was one.
     pub(super) agent: Option<agent::Counters>,
 }
 
@@ -52,8 +50,8 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    /// Makes these transactions, [`MOST`] at most, and writes them down under `key`; `name` is what a
-    /// person is told. When stopped, what was over by then is written down, and nothing is given back.
+    /// Runs the transactions and records them under `key`. `name` is for progress messages. Fails with more than
+    /// [`MOST`]. If stopped, it records the finished transactions and returns `None`.
     pub(super) fn run(
         &mut self,
         (key, name): (&str, &str),
@@ -98,7 +96,7 @@ impl<'a> Campaign<'a> {
         }))
     }
 
-    /// Everything that was measured, and what it was measured with.
+    /// Returns the measurements with the parameters of the instrument.
     pub(super) fn records(self) -> Records {
         let mut records = Records::new();
         records.set_parameter("processing", PROCESSING);

@@ -1,9 +1,8 @@
-//! Cells: transactions that differ by chance alone, their middle and range.
+//! Cells: transactions that differ by chance alone, with their median and range.
 //!
-//! A cell is one way of setting the ends, one service, one line, and what is lost. Written once from
-//! the transactions, and read by every picture and claim. Transactions in which other data was lost than
-//! the cell says, since something had been sent again before, are in none. Emulated and simulated
-//! transactions are written alike, and become cells alike.
+//! A cell is one configuration of the ends, one service, one line and one set of lost packets. Cells are computed once
+//! from the transactions and read by every picture and claim. Cells omit transactions that lost other data than
+//! intended, because of an earlier retransmission. Emulated and simulated transactions become cells in the same way.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -14,7 +13,7 @@ use super::service::{LATE, SEGMENT, Service};
 use crate::estimate::estimate;
 use crate::records::{Records, Row, Table, Value};
 
-/// Adds the table of cells, from the transactions in the records and from others that are not kept.
+/// Adds the table of cells, from the transactions in the records and from `others`, which are not kept.
 pub(super) fn summarise(records: &mut Records, others: &Table) {
     let mut cells = Table::new([
         "kernel",
@@ -60,21 +59,21 @@ pub(super) fn summarise(records: &mut Records, others: &Table) {
     records.set_table("cells", cells);
 }
 
-/// The cells of one service with its ends set in one way.
+/// Cells of one service with one configuration of the ends.
 #[derive(Clone, Copy)]
 pub(super) struct Cells<'a> {
     pub(super) records: &'a Records,
-    /// The key in records, and the name, of how the ends are set.
+    /// The configuration of the ends: its key in records, and its name.
     pub(super) ends: (&'static str, &'static str),
     pub(super) service: &'static Service,
     /// Bytes of data in a full segment of the server.
     pub(super) segment: u32,
-    /// How many of the last positions are late for this sender, by the paper.
+    /// Number of last positions that the paper calls late for this sender.
     pub(super) late: u32,
 }
 
 impl<'a> Cells<'a> {
-    /// Segments of the usual size.
+    /// Cells with segments of the usual size.
     pub(super) const fn of(
         records: &'a Records,
         ends: (&'static str, &'static str),
@@ -94,12 +93,12 @@ impl<'a> Cells<'a> {
         self.service.last(self.segment, self.late)
     }
 
-    /// The position that they are compared with.
+    /// The position that the late ones are compared with.
     pub(super) fn reference(&self) -> u32 {
         self.service.before(self.segment, self.late)
     }
 
-    /// The name of how the ends are set.
+    /// Name of the configuration of the ends.
     pub(super) const fn name(&self) -> &'static str {
         self.ends.1
     }
@@ -116,13 +115,13 @@ impl<'a> Cells<'a> {
         })
     }
 
-    /// The median response time where the packet at `position` is lost; none at 0.
+    /// Median response time with a loss at `position`, in ms. 0 stands for no loss.
     pub(super) fn ms(&self, line: Line, position: u32) -> f64 {
         self.row(line, Drops::one(position))
             .map_or(f64::NAN, |row| row.number("median_ms"))
     }
 
-    /// Positions whose loss made the server wait for a timeout on this line, more often than not.
+    /// Positions on this line for which the server waited for a timeout in most transactions.
     pub(super) fn sensitive(&self, line: Line) -> Vec<u32> {
         let waits = |position: &u32| {
             let row = self.row(line, Drops::one(*position));
@@ -131,24 +130,24 @@ impl<'a> Cells<'a> {
         (2..=self.service.packets()).filter(waits).collect()
     }
 
-    /// The median response time where one of the late positions is lost, on average over them.
+    /// Median response time with a loss at a late position, averaged over the late positions, in ms.
     pub(super) fn late_ms(&self, line: Line) -> f64 {
         let late = self.late();
         let count = f64::from(late.end() - late.start() + 1);
         late.map(|position| self.ms(line, position)).sum::<f64>() / count
     }
 
-    /// What a late loss takes over one at `position`, minus one, in percent.
+    /// Ratio of the response times of a late loss and of a loss at `position`, minus one, in percent.
     pub(super) fn increase_over(&self, line: Line, position: u32) -> f64 {
         100.0 * (self.late_ms(line) / self.ms(line, position) - 1.0)
     }
 
-    /// The same over a loss at the paper's reference.
+    /// The same ratio to a loss at the paper's reference position.
     pub(super) fn increase(&self, line: Line) -> f64 {
         self.increase_over(line, self.reference())
     }
 
-    /// `value` on all lines where it was measured, in order.
+    /// `value` on all lines with a measurement, in ascending order.
     pub(super) fn on_all_lines(&self, value: impl Fn(&Self, Line) -> f64) -> Vec<f64> {
         let mut values: Vec<f64> = all().map(|line| value(self, line)).collect();
         values.retain(|value| value.is_finite());
@@ -157,7 +156,7 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// The value that a share of these, which are in order, does not exceed; not a number without any.
+/// Returns the quantile `share` of `sorted` values, or NaN if there are none.
 pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = (share * sorted.len().saturating_sub(1) as f64).round();
     sorted.get(place as usize).copied().unwrap_or(f64::NAN)

@@ -1,6 +1,6 @@
-//! Real transactions over a line that loses packets by chance, from server to client only.
+//! Real transactions over a line with random losses, from server to client only.
 //!
-//! Nothing is chosen here but the share of losses: how often, where and how much they cost comes out.
+//! The study chooses only the loss rate. The number, position and cost of losses are results.
 
 use super::campaign::Campaign;
 use super::instrument::steady;
@@ -18,7 +18,7 @@ pub(super) static STUDY: Study = Study {
     run: |conditions| study(conditions, if conditions.full { 20_000 } else { 5000 }),
 };
 
-/// Of a hundred packets.
+/// Loss rate, in percent.
 pub(super) const PERCENT: u32 = 2;
 
 /// The paper's line within a country.
@@ -59,7 +59,7 @@ mod tests {
     use crate::records::Row;
     use crate::tiny;
 
-    /// Stops what tells it how far it is.
+    /// Stops the run at its first progress report.
     struct Stopping<'a>(&'a AtomicBool);
 
     impl Progress for Stopping<'_> {
@@ -85,7 +85,7 @@ mod tests {
         let kept = records.table("transactions").len();
         assert!((50..2000).contains(&kept), "{kept}");
         assert!(instrument::well(&records).holds);
-        // Drawn and checked as far as it goes.
+        // A partial run can be drawn and checked.
         let figure = &loss_2_percent::FIGURE;
         assert!(!(figure.plot)(&records).is_empty() && !(figure.checks)(&records).is_empty());
     }
@@ -100,7 +100,7 @@ mod tests {
         }
         let lost = |row: &Row<'_>| row.number("dropped") > 0.0;
         let with_loss = records.table("transactions").rows().filter(lost).count();
-        // A fifth of 120: fewer than 5 or more than 60 are one in a million.
+        // Expected: a fifth of 120. Fewer than 5 or more than 60 have a probability of one in a million.
         assert!((5..=60).contains(&with_loss), "{with_loss}");
         assert_eq!((loss_2_percent::FIGURE.plot)(&records).len(), 3);
         let told = (loss_2_percent::FIGURE.checks)(&records);

@@ -1,4 +1,4 @@
-//! What the pictures of this paper share: whose cells they show, curves over positions, and their axis.
+//! Shared parts of this paper's pictures: the selection of cells, curves over positions, and their axis.
 
 use posthaste_draw::{Axis, Point, Series, Unit};
 
@@ -9,19 +9,19 @@ use super::service::Service;
 use super::stack::{LINUX, OF_FREEBSD};
 use crate::records::Records;
 
-/// The cells of each kernel, the paper's first.
+/// Cells of each kernel, the paper's first.
 pub(super) fn of_both<'a>(records: &'a Records, service: &'static Service) -> [Cells<'a>; 2] {
     kernel::BOTH.map(|kernel| Cells::of(records, (kernel.key, kernel.name), service))
 }
 
-/// What the figures of Linux show: the paper's, simulated, and this machine's kernels.
+/// Cells in the figures of Linux: this machine's kernels, and the paper's in simulation.
 pub(super) fn of_linux<'a>(records: &'a Records, service: &'static Service) -> Vec<Cells<'a>> {
     let mut all = of_both(records, service).to_vec();
     all.push(LINUX.cells(records, service));
     all
 }
 
-/// What the figures of FreeBSD show, the paper's first.
+/// Cells in the figures of FreeBSD, the paper's first.
 pub(super) fn of_freebsd<'a>(records: &'a Records, service: &'static Service) -> Vec<Cells<'a>> {
     OF_FREEBSD
         .iter()
@@ -29,7 +29,7 @@ pub(super) fn of_freebsd<'a>(records: &'a Records, service: &'static Service) ->
         .collect()
 }
 
-/// The curve over positions on a line.
+/// Curve over positions on a line.
 pub(super) fn curve(cells: &Cells<'_>, name: impl Into<String>, line: Line) -> Series {
     let points = (0..=cells.service.packets()).filter_map(|position| {
         let row = cells.row(line, Drops::one(position))?;
@@ -46,7 +46,7 @@ pub(super) fn curve(cells: &Cells<'_>, name: impl Into<String>, line: Line) -> S
     Series::line(name, points)
 }
 
-/// The axis of positions.
+/// Axis of positions.
 pub(super) fn positions() -> Axis {
     Axis::linear(
         "position of the lost packet from the server; 0 is no loss",

@@ -12,7 +12,7 @@ use crate::records::Records;
 
 const LINE: Line = Line { kbit: 300, ms: 10 };
 
-/// The paper's time without loss, and what a loss at position 10 takes beyond one at 6.
+/// The paper's time without loss, and the additional time of a loss at position 10 over one at 6, in ms and as a share.
 const PAPER_MS: f64 = 610.0;
 const PAPER_LATE_MS: f64 = 632.0;
 const PAPER_LATE: f64 = 1.03;
@@ -63,7 +63,7 @@ fn handshake(cells: &Cells<'_>) -> Check {
     )
 }
 
-/// What a loss costs that fast retransmit repairs.
+/// Cost of a loss that fast retransmit repairs.
 fn early(cells: &Cells<'_>) -> Check {
     let costs = (2..=7).map(|position| cells.ms(LINE, position) - cells.ms(LINE, 0));
     let told: Vec<String> = costs.clone().map(|ms| format!("{ms:.0}")).collect();

@@ -27,7 +27,7 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: DIFFERS,
 };
 
-/// The answer of this run: what a loss costs by its position, in 2005 and today.
+/// The answer of this run: cost of a loss by position, in 2005 and today.
 pub(crate) fn answer(records: &Records) -> String {
     let told = |cells: &Cells<'_>| {
         let late: Vec<f64> = cells
@@ -76,7 +76,7 @@ fn checks(records: &Records) -> Vec<Check> {
     checks
 }
 
-/// The paper's Linux in the simulator, by its published numbers.
+/// Checks of the paper's Linux in the simulator against its published numbers.
 fn simulated(cells: &Cells<'_>) -> [Check; 3] {
     let [none, handshake] = [0, 1].map(|position| cells.ms(LINE, position));
     let (found, costs) = (cells.sensitive(LINE), handshake - none);

@@ -1,4 +1,4 @@
-//! What must hold of the instrument in every figure of this paper.
+//! Checks of the instrument, shared by every figure of this paper.
 
 use posthaste_emulator::TOLERANCE;
 use posthaste_units::Span;
@@ -11,19 +11,19 @@ use crate::check::Check;
 use crate::estimate::estimate;
 use crate::records::{Records, Row};
 
-/// The line on which the emulation is held against what can be computed.
+/// The line on which the emulation is compared with a computed time.
 const CHECKED: Line = Line { kbit: 300, ms: 10 };
 
-/// Transactions without loss and with steady delays on it.
+/// Number of transactions on it without loss and with steady delays.
 const CHECKS: usize = 9;
 
-/// How far the emulation may be from what is computed, beside its own lateness.
+/// Tolerated deviation from the computed time, in addition to the emulator's lateness.
 const TOLERANCE_MS: f64 = 0.5;
 
-/// The share of transactions in which other data may be lost than was meant.
+/// Tolerated share of transactions with losses of other data than intended.
 const DISPLACED: f64 = 0.02;
 
-/// Transactions whose time can be computed, with the kernel of today: every study makes some.
+/// Transactions with a computable time and today's kernel. Every emulated study makes some.
 pub(super) fn steady() -> Vec<Job> {
     let steady = Job {
         service: &AUTHOR,
@@ -34,7 +34,7 @@ pub(super) fn steady() -> Vec<Job> {
     vec![steady; CHECKS]
 }
 
-/// Positions, outcomes, a time that can be computed, and lateness.
+/// Checks of positions, outcomes, the computable time and lateness.
 pub(super) fn checks(records: &Records) -> Vec<Check> {
     vec![
         exact(records),
@@ -45,14 +45,14 @@ pub(super) fn checks(records: &Records) -> Vec<Check> {
     ]
 }
 
-/// The same, and of the simulation beside them.
+/// The same checks, and those of the simulation.
 pub(super) fn all(records: &Records) -> Vec<Check> {
     let mut checks = checks(records);
     checks.extend(simulation(records));
     checks
 }
 
-/// What must hold of a simulation.
+/// Checks of a simulation.
 pub(super) fn simulation(records: &Records) -> Vec<Check> {
     let number = |name: &str| records.number(&format!("simulated{name}"));
     let all = number("");
@@ -99,7 +99,7 @@ pub(super) fn exact(records: &Records) -> Check {
     )
 }
 
-/// A retransmission before the loss moves what follows: rare on a machine that does not stand still.
+/// Checks for retransmissions before the loss, which move later positions. They are rare on a machine without pauses.
 fn displaced(records: &Records) -> Check {
     let (displaced, all) = share(records, "displaced");
     Check::instrument(
@@ -123,12 +123,12 @@ pub(super) fn well(records: &Records) -> Check {
 fn computed(records: &Records) -> Check {
     let rows = records.table("transactions").rows();
     let steady = rows.filter(|row| row.number("varies") == 0.0 && row.text("kernel") == TODAY.key);
-    // What the server takes beyond its processing is the machine's, and no part of the line.
+    // The server's time beyond its processing belongs to the machine, not to the line.
     let on_the_line = |row: Row<'_>| row.number("response_ms") - row.number("t_proc_ms");
     let steady: Vec<f64> = steady.map(on_the_line).collect();
     let measured = estimate(&steady).median + PROCESSING.as_millis_f64();
     let computed = CHECKED.lossless(&AUTHOR, PROCESSING).as_millis_f64();
-    // A run later than this is not to be believed anyway.
+    // A run with a larger lateness fails another check.
     let late = records.number("lateness p99 us") / 1000.0;
     let late = late.min(TOLERANCE.as_millis_f64());
     Check::instrument(
@@ -140,7 +140,7 @@ fn computed(records: &Records) -> Check {
     )
 }
 
-/// The emulator's own verdict, over all runs.
+/// The emulator's own lateness and losses, over all runs.
 fn on_time(records: &Records) -> Check {
     let [p50, p99] = ["lateness p50 us", "lateness p99 us"]
         .map(|name| Span::from_secs_f64(records.number(name) / 1e6));

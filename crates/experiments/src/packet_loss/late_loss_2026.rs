@@ -1,4 +1,4 @@
-//! packet-loss/late-loss-2026: what of the penalty of a late loss is left, and what each remedy does.
+//! packet-loss/late-loss-2026: the remaining penalty of a late loss, and the effect of each remedy.
 
 use posthaste_units::Span;
 
@@ -38,15 +38,15 @@ fn checks(records: &Records) -> Vec<Check> {
     checks
 }
 
-/// A change of the response time, in percent, from which one may speak of a gain.
+/// Change of the response time, in percent, that counts as a gain.
 const GAIN: f64 = -5.0;
 
-/// What the claims are made of.
+/// Numbers for the claims.
 struct Figures<'a> {
     records: &'a Records,
 }
 
-/// The median of percents in words, with the quartiles.
+/// Formats the median of percentages with the quartiles.
 fn told(percents: &[f64]) -> String {
     let [low, median, high] = quartiles(percents);
     format!("{median:.0} % (quartiles {low:.0} and {high:.0} %)")
@@ -61,18 +61,18 @@ impl<'a> Figures<'a> {
         cells(self.records, variant)
     }
 
-    /// What a loss among the last three takes over one in the middle, on all lines, in percent.
+    /// Increase of the response time of a loss among the last three over one in the middle, on all lines, in percent.
     fn late(&self, variant: &'static Variant) -> Vec<f64> {
         self.cells(variant).on_all_lines(Cells::increase)
     }
 
-    /// The same for the last packet of data alone.
+    /// The same for the last data packet alone.
     fn last(&self, variant: &'static Variant) -> Vec<f64> {
         self.cells(variant).on_all_lines(last_alone)
     }
 
-    /// By how many percent one variant takes longer than another at these losses, on average over them;
-    /// the median of all lines.
+    /// Relative difference in time between two variants at these losses, averaged over the losses, in percent. The
+    /// median of all lines.
     fn longer(&self, pair: [&'static Variant; 2], losses: &[&[u32]]) -> f64 {
         let [one, other] = pair.map(|variant| self.cells(variant));
         let time = |cells: &Cells<'_>, line| {
@@ -87,7 +87,7 @@ impl<'a> Figures<'a> {
         median(&one.on_all_lines(ratio))
     }
 
-    /// Of all transactions with these losses, so many percent waited for a timeout.
+    /// Share of the transactions with these losses that waited for a timeout, in percent.
     fn waited(&self, variant: &'static Variant, losses: &[&[u32]]) -> f64 {
         let cells = self.cells(variant);
         let drops = losses.iter().map(|lost| drops(&cells, lost));
@@ -100,7 +100,7 @@ impl<'a> Figures<'a> {
         100.0 * timed_out / transactions
     }
 
-    /// Segments sent again in a hundred transactions although they were not lost.
+    /// Needless retransmissions per hundred transactions.
     fn for_nothing(&self, variant: &'static Variant) -> f64 {
         let rows = self.records.table("transactions").rows();
         let rows = rows.filter(|row| row.text("kernel") == variant.key);
@@ -110,7 +110,7 @@ impl<'a> Figures<'a> {
         100.0 * sum / count
     }
 
-    /// What was counted in a variant's whole run.
+    /// Counter `what` of a variant's whole run.
     fn counted(&self, variant: &'static Variant, what: &str) -> f64 {
         let mut rows = self.records.table("variants").rows();
         let row = rows.find(|row| row.text("kernel") == variant.key);
@@ -145,7 +145,7 @@ impl<'a> Figures<'a> {
         ).because(NOISE)
     }
 
-    /// What probes, RACK and SACK do, where the FIN is on the data.
+    /// Effects of probes, RACK and SACK, with the FIN on the data.
     fn taken_apart(&self) -> [Check; 3] {
         let [both, no_probe, no_rack, neither, no_sack] =
             [NOTHING, NO_PROBE, NO_RACK, NEITHER, NO_SACK].map(|change| of(&FIN, &change));
@@ -228,7 +228,7 @@ impl<'a> Figures<'a> {
         ]
     }
 
-    /// What the agent gains and what it does not.
+    /// Gains and limits of the agent.
     fn agent(&self) -> [Check; 4] {
         let [old, old_agent] = [NOTHING, AGENT].map(|change| of(&OLD, &change));
         let [no_sack, no_sack_agent] = [NO_SACK, NO_SACK_AGENT].map(|change| of(&FIN, &change));

@@ -14,13 +14,13 @@ use crate::estimate::MEDIANS;
 use crate::figure::Plot;
 use crate::records::Records;
 
-/// What is tried on both kernels.
+/// Changes that are tried on both kernels.
 const REMEDIES: [Change; 5] = [NOTHING, TIMER, REORDERING, SMALL, AGENT];
 
-/// What today's penalty depends on, with the FIN on the data.
+/// Changes that explain today's penalty, with the FIN on the data.
 const TAKEN_APART: [Change; 5] = [NOTHING, NO_PROBE, NO_RACK, NEITHER, NO_SACK];
 
-/// All of them.
+/// Returns all pictures.
 pub(super) fn plot(records: &Records) -> Vec<Plot> {
     let [near, far] = SHOWN.map(|line| Plot::Chart(by_position(records, line)));
     vec![
@@ -33,7 +33,7 @@ pub(super) fn plot(records: &Records) -> Vec<Plot> {
     ]
 }
 
-/// The cells of a variant.
+/// Cells of a variant.
 pub(super) fn cells<'a>(records: &'a Records, variant: &'static Variant) -> Cells<'a> {
     Cells {
         records,
@@ -44,18 +44,18 @@ pub(super) fn cells<'a>(records: &'a Records, variant: &'static Variant) -> Cell
     }
 }
 
-/// The position of the packet with so many of data behind it.
+/// Position of the data packet with `count` data packets behind it.
 pub(super) fn behind(cells: &Cells<'_>, count: u32) -> u32 {
     AUTHOR.last_data(cells.segment) - count
 }
 
-/// What a line drops to lose the packets with so many of data behind them.
+/// Drops of the data packets with these numbers of data packets behind them.
 pub(super) fn drops(cells: &Cells<'_>, lost: &[u32]) -> Drops {
     let position = |place: usize| lost.get(place).map_or(0, |count| behind(cells, *count));
     Drops::At([position(0), position(1)])
 }
 
-/// Response time by how far from the end the loss is, on one line.
+/// Response time by the distance of the loss from the end, on one line.
 fn by_position(records: &Records, line: Line) -> Chart {
     let shown = [
         (&OLD, NOTHING),
@@ -97,13 +97,13 @@ fn by_position(records: &Records, line: Line) -> Chart {
     chart
 }
 
-/// Lower quartile, median and upper quartile of values in order.
+/// Lower quartile, median and upper quartile of sorted values.
 pub(super) fn quartiles(sorted: &[f64]) -> [f64; 3] {
     [0.25, 0.5, 0.75].map(|share| quantile(sorted, share))
 }
 
-/// A bar of the median of percents over all lines, its whisker from quartile to quartile; whole
-/// percents, as many as so few lines support.
+/// Bar of the median of percentages over all lines, with a whisker between the quartiles. Rounded to whole percents,
+/// because the lines are few.
 fn over_lines(name: &str, percents: &[f64]) -> Bar {
     let [low, median, high] = quartiles(percents).map(|percent| percent / 100.0);
     Bar {
@@ -142,13 +142,13 @@ fn remedies(records: &Records) -> Bars {
     distribution("A loss among the last three, by remedy", records, groups)
 }
 
-/// What a loss of the last data alone takes over one in the middle, in percent.
+/// Increase of the response time of a loss of the last data packet over one in the middle, in percent.
 pub(super) fn last_alone(cells: &Cells<'_>, line: Line) -> f64 {
     let middle = AUTHOR.reference(cells.segment);
     100.0 * (cells.ms(line, behind(cells, 0)) / cells.ms(line, middle) - 1.0)
 }
 
-/// What of today's kernel does how much.
+/// Contributions of today's kernel features.
 fn taken_apart(records: &Records) -> Bars {
     let group = |(label, variant): (&str, &'static Variant)| {
         let cells = cells(records, variant);
@@ -177,7 +177,7 @@ fn taken_apart(records: &Records) -> Bars {
     bars
 }
 
-/// Losses of one and of two at the end, without and with the agent.
+/// One and two losses at the end, without and with the agent.
 fn agent(records: &Records, base: &'static Base, changes: [Change; 2]) -> Bars {
     let line = SHOWN[0];
     let one: [&[u32]; 4] = [&[3], &[2], &[1], &[0]];

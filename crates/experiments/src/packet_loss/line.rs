@@ -1,4 +1,4 @@
-//! The lines of the study: bandwidth and delay, and what they drop, as plans of links.
+//! Lines of the study: bandwidth, delay and drops of a network path, as plans of links.
 
 use std::sync::Arc;
 
@@ -15,28 +15,28 @@ pub(super) const BANDWIDTHS: [u32; 7] = [160, 300, 500, 1000, 2000, 4000, 10_000
 /// End-to-end delays in ms.
 pub(super) const DELAYS: [u32; 8] = [5, 10, 20, 40, 60, 100, 150, 200];
 
-/// How the paper's delays vary: normally, their variance 50 % of the mean, both in milliseconds.
+/// Distribution of the paper's delays: normal, with a variance of 50 % of the mean, both in milliseconds.
 pub(super) const JITTER: &str = "variance:50%";
 
-/// A line: the same both ways.
+/// A network path with equal bandwidth and delay in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) kbit: u32,
     pub(super) ms: u32,
 }
 
-/// Which packets of the server a line drops.
+/// Selection of the server's packets that a line drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Drops {
-    /// Those at these positions, from 1 and in order; 0 is none.
+    /// Packets at these positions, from 1, in ascending order. 0 stands for none.
     At([u32; 2]),
-    /// None; the one at this position comes behind so many later ones.
+    /// No drops. The packet at `position` arrives after `later` later ones.
     Held { position: u32, later: u32 },
-    /// So many percent of all, each by itself.
+    /// Independent random drops, in percent of all packets.
     Percent(u32),
 }
 
-/// The 56 combinations.
+/// All 56 combinations.
 pub(super) fn all() -> impl Iterator<Item = Line> {
     let of = |kbit| DELAYS.map(|ms| Line { kbit, ms });
     BANDWIDTHS.into_iter().flat_map(of)
@@ -45,12 +45,12 @@ pub(super) fn all() -> impl Iterator<Item = Line> {
 impl Drops {
     pub(super) const NONE: Self = Self::At([0; 2]);
 
-    /// The one at this position, or none at 0.
+    /// Drops the packet at `position`, or none for 0.
     pub(super) const fn one(position: u32) -> Self {
         Self::At([position, 0])
     }
 
-    /// The positions, where they are known beforehand.
+    /// The positions, if they are known in advance.
     pub(super) fn positions(self) -> impl Iterator<Item = u32> {
         let positions = match self {
             Self::At(positions) => positions,
@@ -61,7 +61,7 @@ impl Drops {
 }
 
 impl Line {
-    /// What its links do, up and down. Delays vary as in the paper, or not at all.
+    /// Plans of the links, up and down. Delays vary as in the paper, or not at all.
     pub(super) fn plans(self, drops: Drops, varies: bool) -> Result<[Arc<Plan>; 2], Failure> {
         let up = Plan {
             bandwidth: BitRate::per_second(u64::from(self.kbit) * 1000),
@@ -84,8 +84,8 @@ impl Line {
         Ok([Arc::new(up), Arc::new(down)])
     }
 
-    /// What a transaction takes without loss and with steady delays, where the whole reply goes into the
-    /// first window: each packet's time on the line, four delays, and processing.
+    /// Time of a transaction without loss and with steady delays, for a reply within the first window: transmission
+    /// time of all packets, four delays, and processing.
     pub(super) fn lossless(self, service: &Service, processing: Span) -> Span {
         const HEADERS: u64 = 52;
         const HANDSHAKE: u64 = 60 + 60 + HEADERS;
@@ -97,7 +97,7 @@ impl Line {
     }
 }
 
-/// Lets a plan of the way down follow a pattern of one line.
+/// Adds a pattern of one entry to the plan of the link to the client.
 fn follow(down: &mut Plan, entry: &str) -> Result<(), Failure> {
     let text = format!("posthaste pattern 1\ndown {entry}\nend\n");
     let pattern = Pattern::parse(&text)?;

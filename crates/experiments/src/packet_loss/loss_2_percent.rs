@@ -1,4 +1,4 @@
-//! packet-loss/loss-2-percent: independent loss of 2 %, which transactions see it, and what it costs.
+//! packet-loss/loss-2-percent: independent loss of 2 %, the share of affected transactions, and the cost.
 
 use posthaste_draw::{Axis, Bar, Bars, Chart, Group, Point, Role, Series, Unit};
 use posthaste_stats::{Recorder, Share, Statistic, Summary};
@@ -13,13 +13,13 @@ use crate::estimate::estimate;
 use crate::figure::{Figure, Plot};
 use crate::records::{Records, Row};
 
-/// The paper's shares: of transactions that see a loss, and of those in which it is late.
+/// The paper's shares: transactions with a loss, and late losses among those.
 const PAPER_SHARES: [f64; 2] = [0.22, 0.27];
 
-/// The paper gives whole percents.
+/// Rounding error of the paper's whole percents.
 const ROUNDED: f64 = 0.005;
 
-/// Confidence within which theory must lie: a false alarm in ten thousand runs or so.
+/// Confidence level of the intervals that must contain the computed shares. One false alarm in about ten thousand runs.
 const SURE: f64 = 0.9999;
 
 pub(crate) static FIGURE: Figure = Figure {
@@ -34,13 +34,13 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: "The paper computes these shares from its twelve packets; here they are counted in real transactions, on a line of 300 kbit/s and 10 ms each way, which loses packets from the server only. Which three packets are the last the paper does not say, and for the sum it does not matter; counted are the last three of data. Today's default sends the FIN in a packet of its own, and on a line as slow as this one it may send a tail loss probe for nothing, since its timer of two round trips is shorter than the reply takes: there is more to lose. linux-2005 is this machine's kernel with Reno, without SACK and with an initial window of three; its timers are today's.",
 };
 
-/// What chance did to the transactions with one kernel.
+/// Effects of chance on the transactions with one kernel.
 struct Chance {
     kernel: &'static Kernel,
-    /// Packets that the server sends where nothing is lost.
+    /// Packets from the server without loss.
     packets: f64,
     with_loss: Share,
-    /// Of those.
+    /// Late losses, among the transactions with loss.
     late: Share,
     all: Recorder,
 }
@@ -60,7 +60,7 @@ impl Chance {
         for (place, row) in rows().enumerate() {
             let taken = row.number("response_ms");
             if taken.is_finite() {
-                // Transactions on links of their own do not depend on one another, whenever they were made.
+                // Transactions on separate links are independent of each other, whenever they were made.
                 let at = Span::from_millis(place as u64);
                 all.record(at, Span::from_secs_f64(taken / 1e3));
             }
@@ -86,7 +86,7 @@ impl Chance {
         [self.with_loss, self.late]
     }
 
-    /// What they are by calculation: that one of so many packets is lost, and given that, one of the last.
+    /// Computed shares: a loss among all packets, and given that, a loss among the last ones.
     fn computed(&self) -> [f64; 2] {
         let some_of = |packets: f64| 1.0 - (1.0 - f64::from(PERCENT) / 100.0).powf(packets);
         let some = some_of(self.packets);
@@ -110,7 +110,7 @@ fn plot(records: &Records) -> Vec<Plot> {
 
 fn shares(both: &[Chance; 2]) -> Bars {
     let names = ["see a loss", "of those: one of the last three of data"];
-    // Tenths of a percent: as fine as the intervals let one see.
+    // Tenths of a percent, the resolution of the intervals.
     let single = |name: &str, share: f64| Bar {
         parts: vec![(name.to_owned(), (1000.0 * share).round() / 1000.0)],
         ..Bar::default()
@@ -165,7 +165,7 @@ fn distribution(both: &[Chance; 2]) -> Chart {
     chart
 }
 
-/// The statistics that are told.
+/// The statistics in the picture.
 const TOLD: [(Statistic, &str); 4] = [
     (Statistic::Mean, "mean"),
     (Statistic::P50, "median"),
@@ -207,7 +207,7 @@ fn checks(records: &Records) -> Vec<Check> {
     checks
 }
 
-/// Chance itself: a link that loses too many packets, or neighbours together, shows here.
+/// Checks the losses against theory. Detects a link that loses too many packets, or neighbouring packets together.
 fn as_computed(chance: &Chance) -> Check {
     let [some, late] = chance.shares();
     let computed = chance.computed();

@@ -1,4 +1,4 @@
-//! packet-loss/model-2026: the simulator's model beside this machine's kernel, cell by cell.
+//! packet-loss/model-2026: the simulator's model compared with this machine's kernel, cell by cell.
 
 use posthaste_draw::{Axis, Bar, Bars, Chart, Group, Point, Series, Shape, Unit};
 
@@ -8,7 +8,7 @@ use crate::check::Check;
 use crate::figure::{Figure, Plot};
 use crate::records::{Records, Row};
 
-/// The share of cells in which the model must agree to be of use, and to be called good.
+/// Shares of agreeing cells for a useful model and for a good one.
 const USEFUL: f64 = 0.95;
 const GOOD: f64 = 0.99;
 
@@ -46,7 +46,7 @@ fn plot(records: &Records) -> Vec<Plot> {
     ]
 }
 
-/// In which share of the lines they agree, by position.
+/// Share of the lines on which they agree, by position.
 fn by_position(records: &Records) -> Bars {
     let group = |position: u32| {
         let bar = |kernel: &'static Kernel| {
@@ -72,7 +72,7 @@ fn by_position(records: &Records) -> Bars {
     }
 }
 
-/// By how much the medians differ.
+/// Differences of the medians.
 fn differences(records: &Records) -> Chart {
     let x = Axis::linear("the kernel's response time", Unit::Millis);
     let y = Axis::linear("the model's, less the kernel's", Unit::Millis);
@@ -91,7 +91,7 @@ fn differences(records: &Records) -> Chart {
     chart
 }
 
-/// A cell in words.
+/// Describes a cell in words.
 fn told(row: &Row<'_>) -> String {
     let [kbit, ms, position] = ["kbit", "ms", "position"].map(|column| row.number(column));
     format!(
@@ -102,7 +102,7 @@ fn told(row: &Row<'_>) -> String {
     )
 }
 
-/// When the kernel's timers ran out.
+/// Checks the ticks at which the kernel's timers expired.
 fn ticks(records: &Records) -> Check {
     let [at, later, elsewhere] = twin::TIMERS.map(|name| records.number(name));
     let all = at + later + elsewhere;

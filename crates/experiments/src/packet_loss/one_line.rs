@@ -1,4 +1,4 @@
-//! One line, by position of the loss: the figures that show what each position costs there.
+//! One line, by position of the loss: figures with the cost of each position.
 
 use posthaste_draw::{Along, Axis, Bar, Bars, Chart, Group, Mark, Role, Unit};
 
@@ -10,19 +10,19 @@ use crate::check::Check;
 use crate::estimate::MEDIANS;
 use crate::figure::Plot;
 
-/// Response times on a line, and where the time goes with the first of these.
+/// Response times on a line, and the parts of those of the first of `all`.
 pub(super) fn plot(all: &[Cells<'_>], line: Line, paper_ms: Option<f64>) -> Vec<Plot> {
     let mut plots = vec![Plot::Chart(by_position(all, line, paper_ms))];
     plots.extend(all.first().map(|cells| Plot::Bars(parts(cells, line))));
     plots
 }
 
-/// Whether a number is the published one, within three percent.
+/// True if a number is within three percent of the published one.
 pub(super) fn is_published(ours: f64, paper: f64) -> bool {
     (ours / paper - 1.0).abs() < 0.03
 }
 
-/// Whether a late loss costs more on the line with the longer delay, and less in percent.
+/// Checks that on the line with the longer delay a late loss costs more in ms and less in percent.
 pub(super) fn at_a_longer_delay(cells: &Cells<'_>, [near, far]: [Line; 2]) -> [Check; 2] {
     let (name, reference, ms) = (cells.name(), cells.reference(), near.ms);
     let penalty = |line| cells.late_ms(line) - cells.ms(line, reference);
@@ -44,8 +44,8 @@ pub(super) fn at_a_longer_delay(cells: &Cells<'_>, [near, far]: [Line; 2]) -> [C
     ]
 }
 
-/// Response time by position on one line, the first of these in front; the paper's time without loss
-/// where it is known.
+/// Response time by position on one line, the first of `all` in front. Includes the paper's time without loss, if
+/// known.
 fn by_position(all: &[Cells<'_>], line: Line, paper_ms: Option<f64>) -> Chart {
     let name = all.first().map_or("", |cells| cells.service.name);
     let title = format!("{name}: {} kbit/s, {} ms", line.kbit, line.ms);

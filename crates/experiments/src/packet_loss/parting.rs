@@ -1,5 +1,5 @@
-//! Where two ladders of one transaction part, in words: the first packet that an end sent at another
-//! time, or in place of which it sent another, and what it can have waited for.
+//! The divergence of two ladders of one transaction, in words: the first packet that an end sent at another time or
+//! replaced by another, with the possible cause.
 
 use posthaste_draw::{Ladder, Line, Side};
 use posthaste_link::Direction;
@@ -9,23 +9,23 @@ use posthaste_units::Instant;
 
 use crate::records::Value;
 
-/// Packets of which one leaves so much later are no twins.
+/// Difference in time from which two packets count as diverging.
 const APART_MS: f64 = 1.0;
 
-/// A packet of a ladder; times count from the first one.
+/// A packet of a ladder. Times count from the first packet, in ms.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Rung {
     way: Direction,
     sent: f64,
     left: f64,
-    /// Position, what it is, and why it was sent again, as in a ladder.
+    /// Position, kind, and reason of the retransmission, as in a ladder.
     label: String,
     again: bool,
     lost: String,
 }
 
 impl Rung {
-    /// What is written down of it.
+    /// Values of the packet's row in the records.
     pub(super) fn values(&self) -> [Value; 5] {
         [
             self.sent.into(),
@@ -36,7 +36,7 @@ impl Rung {
         ]
     }
 
-    /// Position and what it is.
+    /// Position and kind.
     fn what(&self) -> &str {
         match self.label.rsplit_once(' ') {
             Some((what, _)) if self.again => what,
@@ -56,7 +56,7 @@ impl Rung {
     }
 }
 
-/// An emulated ladder.
+/// Converts an emulated ladder.
 pub(super) fn emulated(ladder: &Ladder) -> Vec<Rung> {
     let rung = |arrow: &posthaste_draw::Arrow| Rung {
         way: match arrow.from {
@@ -72,7 +72,7 @@ pub(super) fn emulated(ladder: &Ladder) -> Vec<Rung> {
     ladder.arrows.iter().map(rung).collect()
 }
 
-/// A simulated one.
+/// Converts a simulated one.
 pub(super) fn simulated(trace: &Trace, began: Instant) -> Vec<Rung> {
     let at = |time: Instant| time.since(began).as_millis_f64();
     let rung = |packet: &posthaste_sim::Packet| Rung {
@@ -86,7 +86,7 @@ pub(super) fn simulated(trace: &Trace, began: Instant) -> Vec<Rung> {
     trace.packets().iter().map(rung).collect()
 }
 
-/// Where the kernel's ladder leaves the model's; nothing where it does not.
+/// Describes the first divergence of the kernel's ladder from the model's. `None` if they agree.
 pub(super) fn parting(kernel: &[Rung], model: &[Rung]) -> Option<String> {
     kernel.iter().find_map(|rung| {
         let same = |other: &&Rung| other.way == rung.way && other.position() == rung.position();
@@ -123,7 +123,7 @@ pub(super) fn parting(kernel: &[Rung], model: &[Rung]) -> Option<String> {
     })
 }
 
-/// What a packet of the model's waits for.
+/// Cause of the departure of a packet of the model.
 fn cause(rung: &Rung, model: &[Rung]) -> &'static str {
     let came =
         |other: &Rung| other.way != rung.way && other.lost.is_empty() && other.left == rung.sent;

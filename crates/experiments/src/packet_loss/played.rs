@@ -1,7 +1,7 @@
-//! Transactions played in virtual time, over all cores: the same jobs as the emulated ones, told alike.
+//! Simulated runs in virtual time, on all cores: the same jobs as the emulated ones, with the same columns.
 //!
-//! A transaction is known by a seed and a number, from which its links draw: that of an emulated one
-//! brings the delays that its packets had. So results depend neither on threads nor on order.
+//! A transaction is identified by a seed and a number, and its links draw from these. Those of an emulated transaction
+//! reproduce the delays of its packets. Results depend neither on threads nor on order.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -18,22 +18,22 @@ use super::seen::{Dropped, Traced};
 use super::stack::Cast;
 use crate::figure::Failure;
 
-/// A transaction to be played.
+/// A transaction to simulate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
-    /// What its links draw by.
+    /// Seed of the links' random numbers.
     pub(super) seed: Seed,
     pub(super) number: u64,
-    /// What it is.
+    /// Its parameters.
     pub(super) job: Job,
-    /// When it begins in the ticks of the ends' clocks; by chance where nothing is said.
+    /// Start, in the clocks of the ends. Random if `None`.
     pub(super) began: Option<Instant>,
-    /// What the client's program takes to ask, and the server's to make the reply.
+    /// Time of the client's program before the request, and of the server's before the reply.
     pub(super) programs: [Span; 2],
 }
 
 impl Part {
-    /// One that begins by chance, between programs that take what they should.
+    /// A transaction with a random start and programs that take their nominal time.
     pub(super) fn new(seed: Seed, number: u64, job: Job) -> Self {
         Self {
             seed,
@@ -45,24 +45,24 @@ impl Part {
     }
 }
 
-/// What became of it.
+/// Result of a simulated transaction.
 #[derive(Clone, Debug)]
 pub(super) struct Played {
-    /// Answered whole, and closed by both ends.
+    /// True if the reply was complete and both ends closed.
     pub(super) well: bool,
-    /// The links dropped nothing but what they were to drop.
+    /// True if the links dropped only the intended packets.
     pub(super) planned: bool,
     pub(super) traced: Traced,
-    /// The timers that ran out before the reply was complete, how long each was; nothing long where
-    /// that cannot be seen: the one that waits for reordering.
+    /// Lengths of the timers that expired before the reply was complete. Zero for the timer that waits for reordering,
+    /// because packets do not show its length.
     pub(super) timers: Vec<Span>,
-    /// Segments of the server that came although the client had all of them.
+    /// Needless segments of the server: the client had all their data.
     pub(super) for_nothing: u64,
-    /// Bytes of IP packets, both ways.
+    /// Bytes of IP packets in both directions.
     pub(super) bytes: u64,
 }
 
-/// Plays all of them on every core.
+/// Simulates all of `parts` on all cores.
 pub(super) fn all(cast: &Cast, parts: &[Part]) -> Result<Vec<Played>, Failure> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let share = parts.len().div_ceil(cores).max(1);
@@ -83,12 +83,12 @@ pub(super) fn all(cast: &Cast, parts: &[Part]) -> Result<Vec<Played>, Failure> {
     })
 }
 
-/// Plays one.
+/// Simulates one transaction.
 pub(super) fn one(cast: &Cast, part: &Part) -> Result<Played, Failure> {
     traced(cast, part).map(|(played, _)| played)
 }
 
-/// Plays one, with everything that was sent.
+/// Simulates one transaction and returns its packets, too.
 pub(super) fn traced(cast: &Cast, part: &Part) -> Result<(Played, Trace), Failure> {
     let job = part.job;
     let plans = job.line.plans(job.drops, job.varies)?.map(|plan| {
@@ -115,7 +115,7 @@ pub(super) fn traced(cast: &Cast, part: &Part) -> Result<(Played, Trace), Failur
     Ok((read(&transaction, &trace, job.drops), trace))
 }
 
-/// What the packets show.
+/// Reads the result from the packets.
 fn read(transaction: &Transaction<'_>, trace: &Trace, drops: Drops) -> Played {
     let response = transaction.responses.first().copied();
     let end = response.map_or(Instant::FAR_FUTURE, |of| transaction.began + of.total());
@@ -154,7 +154,7 @@ fn read(transaction: &Transaction<'_>, trace: &Trace, drops: Drops) -> Played {
     }
 }
 
-/// Whether something came to its sender in the instant in which it was sent.
+/// True if a packet reached its sender at the moment when it was sent.
 fn answers(packet: &Packet, packets: &[Packet]) -> bool {
     packets.iter().any(|other| {
         other.direction != packet.direction

@@ -1,7 +1,7 @@
-//! The study of 2026: every variant on some lines, with late losses of one packet and of two.
+//! The study of 2026: every variant on some lines, with late losses of one and of two packets.
 //!
-//! Cells that a timeout may be waited for are measured at least five times; here that is any cell. A
-//! variant is an emulation of its own, since it sets the kernels.
+//! Cells that may wait for a timeout are measured at least five times, and here any cell may. Each variant is an
+//! emulation of its own, because it configures the kernels.
 
 use std::cmp::Reverse;
 
@@ -23,7 +23,7 @@ pub(super) static STUDY: Study = Study {
     needs: Needs::Links,
     core: false,
     run: |conditions| {
-        // Every fifth: each bandwidth and each delay is among them, and the lines that are shown.
+        // Every fifth line in a quick run. They include each bandwidth, each delay and the lines with all positions.
         let (skipped, step, repetitions) = match conditions.full {
             true => (0, 1, 9),
             false => (4, 5, 5),
@@ -37,7 +37,7 @@ pub(super) static STUDY: Study = Study {
     },
 };
 
-/// The lines on which every position at the end is lost: near, and far away.
+/// The lines with losses at every position at the end: one near, one far.
 pub(super) const SHOWN: [Line; 2] = [
     Line { kbit: 300, ms: 10 },
     Line {
@@ -46,11 +46,11 @@ pub(super) const SHOWN: [Line; 2] = [
     },
 ];
 
-/// How many packets of data lie behind the lost one, on the lines that are shown: at most.
+/// Maximum number of data packets behind the lost one, on the lines in `SHOWN`.
 pub(super) const FARTHEST: u32 = 8;
 
-/// Two losses at the end, by how many packets of data lie behind each. Of the first pair two packets
-/// behind arrive, so that there are two duplicate ACKs, and a third is all that is missing.
+/// Two losses at the end, by the number of data packets behind each. For the first pair, two packets arrive behind the
+/// losses and cause two duplicate ACKs, one less than needed.
 pub(super) const PAIRS: [[u32; 2]; 3] = [[3, 2], [2, 1], [1, 0]];
 
 fn study(
@@ -67,7 +67,7 @@ fn study(
             .flat_map(|line| cells(*line, variant))
             .collect();
         let mut jobs = cells.repeat(repetitions as usize);
-        // The slowest first, so that the last ones to end are quick.
+        // The slowest first, so that the last ones finish quickly.
         jobs.sort_by_key(|job| Reverse(job.line.lossless(&AUTHOR, PROCESSING)));
         if variant.key == TODAY.key {
             jobs.splice(0..0, steady());
@@ -84,7 +84,7 @@ fn study(
     Ok(records)
 }
 
-/// The losses that are measured on a line.
+/// Losses that are measured on a line.
 fn cells(line: Line, variant: &Variant) -> Vec<Job> {
     let segment = variant.change.segment;
     let behind = |behind: u32| AUTHOR.last_data(segment) - behind;
@@ -107,7 +107,7 @@ fn cells(line: Line, variant: &Variant) -> Vec<Job> {
     drops.into_iter().map(job).collect()
 }
 
-/// What kernel and agent have counted in a variant's run.
+/// Counters of kernel and agent for each variant's run.
 fn counted() -> Table {
     Table::new([
         "kernel",
@@ -188,7 +188,7 @@ mod tests {
         let (one, two) = (Drops::one(10), Drops::At([8, 9]));
         assert!(waited(&with, one) > 1.0 && waited(&without, one) > 1.0);
         assert!(waited(&with, two) < 2.0 && waited(&without, two) > 1.0);
-        // Every claim is told, whatever was measured.
+        // Every claim is stated, regardless of the measurements.
         let checks = (late_loss_2026::FIGURE.checks)(&records);
         assert_eq!(checks.len(), 17);
         assert_eq!((late_loss_2026::FIGURE.plot)(&records).len(), 6);

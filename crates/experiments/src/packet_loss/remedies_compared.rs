@@ -1,4 +1,4 @@
-//! packet-loss/remedies: what each remedy gains where a loss is late, and what it does where none is.
+//! packet-loss/remedies: the gain of each remedy for a late loss, and its effect without one.
 
 use posthaste_draw::{Axis, Bar, Bars, Chart, Group, Point, Series, Unit};
 use posthaste_tcp::remedy::Remedy;
@@ -23,7 +23,7 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: "Everything is simulated; Author's reply on 56 lines that count the Ethernet header. Late are losses of the last four full segments of data, the paper's for FreeBSD; with smart framing these are more packets. Packets that come late are held back behind one to four later ones at every position, and nothing is lost then: whatever is sent again is sent for nothing. The paper leaves its timer open: it is that of the duplicate-ACK agent, from inter-arrival times. Remedies that a stack has already are left out; tail loss probes and RACK put a sender of BSD's kind on marks and a pipe, as the probe's first description has it.",
 };
 
-/// The remedies in one picture by position.
+/// The remedies in the picture by position.
 const IN_FRONT: [Option<Remedy>; 6] = [
     None,
     Some(Remedy::AdaptiveAcks),
@@ -33,7 +33,7 @@ const IN_FRONT: [Option<Remedy>; 6] = [
     Some(Remedy::TailProbe),
 ];
 
-/// What was found, by stack and remedy.
+/// Results by stack and remedy.
 struct Found<'a> {
     records: &'a Records,
 }
@@ -45,7 +45,7 @@ impl<'a> Found<'a> {
         rows.filter(move |row| row.text("stack") == key && row.text("remedy") == remedy)
     }
 
-    /// A column's mean over all lines.
+    /// Mean of a column over all lines.
     fn mean(&self, stack: &Stack, remedy: &'a str, column: &str) -> f64 {
         let values = self.rows(stack, remedy).map(|row| row.number(column));
         let (sum, count) =
@@ -53,13 +53,13 @@ impl<'a> Found<'a> {
         sum / count
     }
 
-    /// What a late loss takes over none, in ms: the median of all lines.
+    /// Response time of a late loss minus that without loss, in ms. The median of all lines.
     fn penalty(&self, stack: &Stack, remedy: &'a str) -> f64 {
         let rows = self.rows(stack, remedy);
         median(rows.map(|row| row.number("late_ms") - row.number("none_ms")))
     }
 
-    /// By how many percent a column differs from that without a remedy: the median of all lines.
+    /// Relative difference of a column to that without a remedy, in percent. The median of all lines.
     fn change(&self, stack: &Stack, remedy: &'a str, column: &str) -> f64 {
         let pairs = self.rows(stack, remedy).zip(self.rows(stack, NOTHING));
         median(
@@ -69,12 +69,12 @@ impl<'a> Found<'a> {
         )
     }
 
-    /// Segments sent for nothing in a hundred transactions in which packets only came late.
+    /// Needless segments per hundred transactions in which packets were only late.
     fn for_nothing(&self, stack: &Stack, remedy: &'a str) -> f64 {
         100.0 * self.mean(stack, remedy, "held_for_nothing")
     }
 
-    /// Median response time and share that waited, by position on the line that is shown.
+    /// Position, median response time and share that waited, on the line of the picture.
     fn by_position(&self, stack: &Stack, remedy: &'a str) -> Vec<(f64, f64, f64)> {
         let key = stack.key;
         let rows = self.records.table("positions").rows();
@@ -120,7 +120,7 @@ fn plot(records: &Records) -> Vec<Plot> {
     ]
 }
 
-/// The remedies in front on the paper's FreeBSD, position by position.
+/// The selected remedies on the paper's FreeBSD, by position.
 fn positions(found: &Found<'_>) -> Chart {
     let title = format!("{}: {} kbit/s, {} ms", FREEBSD.name, SHOWN.kbit, SHOWN.ms);
     let time = Axis::linear("response time", Unit::Millis);
@@ -139,7 +139,7 @@ fn positions(found: &Found<'_>) -> Chart {
     chart
 }
 
-/// A group for every remedy, a bar for every stack.
+/// One group per remedy, one bar per stack.
 fn compared(title: &str, value: Axis, of: impl Fn(&Stack, &'static str) -> f64) -> Bars {
     let group = |remedy: Option<Remedy>| {
         let name = trials::name(remedy);
@@ -167,7 +167,7 @@ fn is_known(bar: &Bar) -> bool {
     bar.parts.iter().all(|(_, amount)| amount.is_finite())
 }
 
-/// The answer of this run: what the proposal would have gained, and what is left of the problem.
+/// The answer of this run: the gain of the paper's proposal, and the rest of the problem.
 pub(crate) fn answer(records: &Records) -> String {
     let found = Found { records };
     let [plain, adaptive, own] =
@@ -212,7 +212,7 @@ const EARLY: &str = Remedy::EarlyRetransmit.name();
 const FRAMING: &str = Remedy::SmartFraming.name();
 const PROBE: &str = Remedy::TailProbe.name();
 
-/// Where the idea works on the sender it was made for.
+/// Checks the proposal on the sender that it was designed for.
 fn by_position(found: &Found<'_>) -> Check {
     let at = |remedy| {
         let all = found.by_position(&FREEBSD, remedy);
@@ -237,7 +237,7 @@ fn by_position(found: &Found<'_>) -> Check {
     )
 }
 
-/// What a late loss takes with each remedy.
+/// Penalty of a late loss with each remedy.
 fn gain(found: &Found<'_>) -> Check {
     let penalty = |remedy| found.penalty(&FREEBSD, remedy);
     let [plain, adaptive, own] = [NOTHING, ADAPTIVE, OWN_FIN].map(penalty);
@@ -250,7 +250,7 @@ fn gain(found: &Found<'_>) -> Check {
     )
 }
 
-/// The paper's expectation of segments sent for nothing.
+/// The paper's expectation about needless segments.
 fn for_nothing(found: &Found<'_>) -> [Check; 2] {
     [&FREEBSD, &LINUX].map(|stack: &Stack| {
         let count = |remedy| found.for_nothing(stack, remedy);
@@ -263,7 +263,7 @@ fn for_nothing(found: &Found<'_>) -> [Check; 2] {
     })
 }
 
-/// The paper's expectation of header cost.
+/// The paper's expectation about header cost.
 fn headers(found: &Found<'_>) -> Check {
     let more = |remedy| found.change(&FREEBSD, remedy, "bytes");
     let [adaptive, own, framing] = [ADAPTIVE, OWN_FIN, FRAMING].map(more);
@@ -276,7 +276,7 @@ fn headers(found: &Found<'_>) -> Check {
     )
 }
 
-/// Where it cannot work.
+/// Checks that the proposal has no effect on senders with SACK.
 fn sack(found: &Found<'_>) -> Check {
     let both = [&LINUX, &LINUX_6]
         .map(|stack: &Stack| [NOTHING, ADAPTIVE].map(|remedy| found.penalty(stack, remedy)));
@@ -289,7 +289,7 @@ fn sack(found: &Found<'_>) -> Check {
     )
 }
 
-/// What came instead.
+/// Checks the development since then.
 fn superfluous(found: &Found<'_>) -> Check {
     let [then, with] = [NOTHING, OWN_FIN].map(|remedy| found.penalty(&FREEBSD, remedy));
     let today = found.penalty(&LINUX_6, NOTHING);
@@ -304,7 +304,7 @@ fn superfluous(found: &Found<'_>) -> Check {
     )
 }
 
-/// All of it together, by chance.
+/// All effects together, with random losses.
 fn chance(found: &Found<'_>) -> Check {
     let mean = |stack, remedy| found.mean(stack, remedy, "chance_ms");
     let told = |stack: &'static Stack| {

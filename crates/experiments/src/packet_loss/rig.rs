@@ -1,7 +1,7 @@
-//! Many transactions at a time, each on a line of its own, between two ends.
+//! The testbed: many concurrent transactions between two ends, each on a line of its own.
 //!
-//! A transaction's line is known by the client's port. What became of each is read from what the
-//! emulator saw of its packets, so that what the programs at the ends take does not count.
+//! The client's port selects the transaction's line. Results come from the emulator's records of the packets, so that
+//! the time of the programs at the ends does not count.
 
 use std::time::Duration;
 
@@ -14,71 +14,71 @@ use super::seen::{Seen, Traced};
 use super::service::Service;
 use crate::figure::{Conditions, Failure};
 
-/// What the server takes to make a reply.
+/// Time of the server to make a reply.
 pub(super) const PROCESSING: Span = Span::from_millis(200);
 
-/// The first transaction's port.
+/// Port of the first transaction.
 const FIRST_PORT: u16 = 10_000;
 
-/// Transactions in one emulation at most: their ports.
+/// Maximum number of transactions in one emulation, limited by their ports.
 pub(super) const MOST: usize = 50_000;
 
-/// As many at a time as the emulator carries with a deviation below a millisecond.
+/// The concurrency that the emulator carries with a deviation below a millisecond.
 const COURSE: Course = Course {
     at_once: 256,
     spacing: Span::from_micros(500),
     timeout: Span::from_secs(60),
 };
 
-/// How often is looked at how far it is.
+/// Interval between checks of the progress.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// What stands at both ends of the lines.
+/// Configuration of both ends of the lines.
 #[derive(Clone, Debug)]
 pub(super) struct Ends {
-    /// How the client's kernel is set.
+    /// Settings of the client's kernel.
     pub(super) client: Setup,
-    /// How the server's is.
+    /// Settings of the server's kernel.
     pub(super) server: Setup,
     /// Bytes of data in a full segment of the server.
     pub(super) segment: u32,
-    /// Whether the FIN rides on the last of them whatever the window allows.
+    /// True if the FIN is on the last segment, regardless of the window.
     pub(super) fin_on_data: bool,
-    /// The agent before the client, or none.
+    /// The agent in front of the client, if any.
     pub(super) agent: Option<agent::Settings>,
-    /// Whether every packet is kept, to be shown.
+    /// True if every packet is kept for display.
     pub(super) kept: bool,
 }
 
-/// One transaction that is to be made.
+/// A transaction to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Job {
     pub(super) service: &'static Service,
     pub(super) line: Line,
     pub(super) drops: Drops,
-    /// Whether the line's delays vary as in the paper.
+    /// True if the line's delays vary as in the paper.
     pub(super) varies: bool,
 }
 
-/// What became of it.
+/// Result of a transaction.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
     pub(super) ended: Ended,
-    /// What its packets show.
+    /// Observations of its packets.
     pub(super) traced: Traced,
 }
 
-/// All of them, in their order, and how far the emulator can be believed.
+/// Results of all transactions in their order, with the accuracy of the emulator.
 pub(super) struct Run {
-    /// Whether it was told to stop: those that were not over have ended so.
+    /// True if the run was stopped. Unfinished transactions have ended as stopped.
     pub(super) stopped: bool,
     pub(super) measured: Vec<Measured>,
     pub(super) outcome: Outcome,
-    /// What the server's kernel has counted.
+    /// Counters of the server's kernel.
     pub(super) kernel: TcpCounters,
 }
 
-/// Makes the transactions and tells how many are over.
+/// Runs the transactions and reports the number of finished ones.
 pub(super) fn run(
     ends: &Ends,
     jobs: &[Job],

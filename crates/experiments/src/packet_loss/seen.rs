@@ -1,8 +1,7 @@
-//! What the packets show of each transaction: its response time, what was dropped of it, and whether
-//! an end had to wait for a timeout.
+//! Observations of each transaction from its packets: response time, drops, and waits for a timeout.
 //!
-//! Response times are the emulator's reading, and why a segment came again is its chronicle's: both
-//! from one pass over the sightings. Here they are put together by transaction.
+//! The emulator computes the response times and the reasons of retransmissions in one pass over the packet records.
+//! This module groups them by transaction.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,24 +16,24 @@ use super::line::Drops;
 use super::rig::Job;
 use super::service::Service;
 
-/// What the packets of one transaction show.
+/// Observations of one transaction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Traced {
-    /// Its connection's number: which delays its links drew.
+    /// Number of its connection. Selects the delays of its links.
     pub(super) number: u64,
-    /// When its first SYN came to the link.
+    /// Arrival of its first SYN at the link.
     pub(super) began: Instant,
-    /// Its response time, if it is whole.
+    /// Its response time, if complete.
     pub(super) response: Option<ResponseTime>,
     /// Segments that either end sent again meanwhile.
     pub(super) again: u32,
-    /// What the links dropped, in order.
+    /// Packets that the links dropped, in order.
     pub(super) dropped: Vec<Dropped>,
     /// Packets that the server sent.
     pub(super) packets: u32,
-    /// When either end sent again because a timeout had run out.
+    /// Times of retransmissions after a timeout, for each end.
     pub(super) timeouts: [Vec<Instant>; 2],
-    /// Every packet, where they are kept.
+    /// All packets, if they are kept.
     pub(super) kept: Vec<Arc<Packet>>,
 }
 
@@ -44,23 +43,23 @@ pub(super) struct Dropped {
     pub(super) direction: Direction,
     pub(super) position: u64,
     pub(super) reason: Reason,
-    /// Its first byte's place in the reply, from 0, if it has data that was not sent before.
+    /// Offset of its first byte in the reply, if it has data that was not sent before.
     pub(super) place: Option<u64>,
 }
 
-/// What was seen of all transactions.
+/// Observations of all transactions.
 #[derive(Default)]
 pub(super) struct Seen {
     chronicle: Chronicle,
     responses: Responses,
     /// By the client's port.
     transactions: HashMap<u16, Traced>,
-    /// Whether every packet is kept.
+    /// True if every packet is kept.
     keeps: bool,
 }
 
 impl Seen {
-    /// Keeps every packet, or only what is made of them.
+    /// Creates observations that keep every packet, or only the results.
     pub(super) fn keeping(keeps: bool) -> Self {
         Self {
             keeps,
@@ -68,13 +67,13 @@ impl Seen {
         }
     }
 
-    /// Takes in a sighting, in the order in which the emulator gives them.
+    /// Adds a packet record. Must be called in the emulator's order.
     pub(super) fn note(&mut self, sighting: Sighting) {
         self.chronicle.push(sighting);
         self.read();
     }
 
-    /// Everything, by the client's port.
+    /// Returns all transactions, by the client's port.
     pub(super) fn finish(mut self) -> HashMap<u16, Traced> {
         self.chronicle.end();
         self.read();
@@ -115,8 +114,8 @@ impl Traced {
         let sending = packet.tcp.as_ref().and_then(|tcp| tcp.sending);
         self.number = connection;
         self.packets += u32::from(direction == Direction::Down);
-        // A single outstanding segment is never probed before its timeout (Linux,
-        // tcp_schedule_loss_probe): where the two look the same, they took the same time.
+        // Linux never probes a single outstanding segment before its timeout (tcp_schedule_loss_probe). Where the two
+        // look the same, they took the same time.
         if let Some(Sending::Timeout | Sending::TimeoutOrProbe) = sending {
             self.timeouts[direction as usize].push(arrived);
         }
@@ -132,26 +131,26 @@ impl Traced {
         }
     }
 
-    /// The study's response time, of which the time that the client's program takes is no part.
+    /// Response time by the study's definition. Excludes the time of the client's program.
     pub(super) fn response_time(&self) -> Option<Span> {
         self.response
             .map(|of| of.t_conn + of.t_req + of.t_proc + of.t_resp)
     }
 
-    /// When the reply was complete.
+    /// Completion of the reply.
     pub(super) fn end(&self) -> Instant {
         self.response
             .map_or(Instant::FAR_FUTURE, |of| self.began + of.total())
     }
 
-    /// How many timeouts ran out at the client's and at the server's end before the reply was complete.
+    /// Timeouts of the client's and of the server's end before the reply was complete.
     pub(super) fn timeouts(&self) -> [u32; 2] {
         let end = self.end();
         let before = |times: &Vec<Instant>| times.iter().filter(|time| **time < end).count() as u32;
         [before(&self.timeouts[0]), before(&self.timeouts[1])]
     }
 
-    /// Whether the links dropped the packets that they were to drop, and no other.
+    /// True if the links dropped exactly the intended packets.
     pub(super) fn is_exact(&self, drops: Drops) -> bool {
         let down = |reason| {
             move |dropped: &&Dropped| {
@@ -172,8 +171,8 @@ impl Traced {
         }
     }
 
-    /// Whether something had been sent again before, so that other data stood at a position than belongs
-    /// there in segments of this size.
+    /// True if an earlier retransmission moved the positions, so that other data was dropped than intended for segments
+    /// of this size.
     pub(super) fn is_displaced(&self, job: &Job, segment: u32) -> bool {
         let other = |(dropped, position): (&Dropped, u32)| {
             let place = job.service.place(position, segment);
@@ -182,7 +181,7 @@ impl Traced {
         self.dropped.iter().zip(job.drops.positions()).any(other)
     }
 
-    /// Whether one of the last data packets was dropped when it was sent for the first time.
+    /// True if one of the last data packets was dropped in its first transmission.
     pub(super) fn is_late_loss(&self, service: &Service, segment: u32) -> bool {
         let first_late = service.late(segment).next();
         let first_late = first_late.and_then(|position| service.place(position, segment));

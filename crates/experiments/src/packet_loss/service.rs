@@ -1,13 +1,13 @@
-//! The two services of the study, and where in their connections a packet can be lost.
+//! The two services of the study, and the positions of packets in their connections.
 
 use std::ops::RangeInclusive;
 
-/// A service: what is asked and what is answered.
+/// A service: a request and a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Service {
-    /// Its name in the paper.
+    /// Name in the paper.
     pub(super) name: &'static str,
-    /// Its name in records.
+    /// Name in records.
     pub(super) key: &'static str,
     /// Bytes of the request.
     pub(super) request: u32,
@@ -29,30 +29,30 @@ pub(super) static SELLERPROFILE: Service = Service {
     reply: 8031,
 };
 
-/// Both, in the paper's order.
+/// Both services, in the paper's order.
 pub(super) static BOTH: [&Service; 2] = [&AUTHOR, &SELLERPROFILE];
 
 /// Bytes of data in a segment: MTU 1500 without the headers of IPv4 and TCP with time stamps.
 pub(super) const SEGMENT: u32 = 1448;
 
-/// Packets from the server before the first with data: the SYN-ACK and the ACK of the request.
+/// Packets from the server before the first data packet: the SYN-ACK and the ACK of the request.
 const BEFORE: u32 = 2;
 
-/// Data packets at the end that three duplicate ACKs cannot repair: the paper's late positions for Linux.
+/// Last data packets without three duplicate ACKs: the paper's late positions for Linux.
 pub(super) const LATE: u32 = 3;
 
-/// The position whose loss is repaired by fast retransmit, and against which the paper compares.
+/// The paper's reference position. Fast retransmit repairs its loss.
 const REFERENCE: u32 = 6;
 
-/// Positions count packets from the server from 1, the FIN riding on the last data. Where nothing
-/// else is said, segments are of [`SEGMENT`] bytes.
+/// Positions count the server's packets from 1. The FIN is on the last data packet. Segments have [`SEGMENT`] bytes by
+/// default.
 impl Service {
     /// Packets with data.
     pub(super) const fn segments(&self) -> u32 {
         self.reply.div_ceil(SEGMENT)
     }
 
-    /// The position of the last data, in segments of so many bytes.
+    /// Position of the last data packet, with segments of `segment` bytes.
     pub(super) const fn last_data(&self, segment: u32) -> u32 {
         BEFORE + self.reply.div_ceil(segment)
     }
@@ -62,36 +62,36 @@ impl Service {
         self.last_data(SEGMENT) + 1
     }
 
-    /// The positions of the last data packets, for which there are too few duplicate ACKs.
+    /// Positions of the last data packets, for which there are too few duplicate ACKs.
     pub(super) const fn late(&self, segment: u32) -> RangeInclusive<u32> {
         self.last(segment, LATE)
     }
 
-    /// The positions of so many last data packets.
+    /// Positions of the last `count` data packets.
     pub(super) const fn last(&self, segment: u32, count: u32) -> RangeInclusive<u32> {
         self.last_data(segment) - count + 1..=self.last_data(segment)
     }
 
-    /// The position that the late ones are compared with: the paper's for Author, the last one before
-    /// the late ones where the reply is shorter; in other segments, with as many behind it.
+    /// Reference position for the late ones: the paper's for Author, and for a shorter reply the last one before the
+    /// late ones. With other segments, the position with as many packets behind it.
     pub(super) fn reference(&self, segment: u32) -> u32 {
         self.before(segment, LATE)
     }
 
-    /// The same where so many are late.
+    /// The same with `late` late positions.
     pub(super) fn before(&self, segment: u32, late: u32) -> u32 {
         let usual = self.last_data(SEGMENT);
         REFERENCE.min(usual - late) + self.last_data(segment) - usual
     }
 
-    /// Where in the reply the data at a position begins; none where there is none.
+    /// Offset in the reply of the data at a position. `None` for a packet without data.
     pub(super) fn place(&self, position: u32, segment: u32) -> Option<u64> {
         let data = BEFORE + 1..=self.last_data(segment);
         let at = data.contains(&position);
         at.then(|| u64::from(position - BEFORE - 1) * u64::from(segment))
     }
 
-    /// What a position is, in words.
+    /// Describes a position in words.
     pub(super) fn packet(&self, position: u32) -> String {
         match position {
             0 => "no loss".to_owned(),
@@ -109,7 +109,7 @@ impl Service {
 mod tests {
     use super::*;
 
-    /// The counts of the paper for Author, and of its other service by the same rule.
+    /// The paper's counts for Author, and those of its other service by the same rule.
     #[test]
     fn packets_are_counted_as_in_the_paper() {
         assert_eq!((AUTHOR.packets(), AUTHOR.last_data(SEGMENT)), (12, 11));

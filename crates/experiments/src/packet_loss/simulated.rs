@@ -1,7 +1,7 @@
 //! The same sweep in virtual time: every line, every position, both services, every stack.
 //!
-//! Nobody waits here, so that every cell is played often. What is kept are the cells, and what the
-//! checks want to know of the transactions.
+//! Simulation needs no waiting, so every cell is repeated often. The records keep the cells and the inputs of the
+//! checks.
 
 use posthaste_units::{Seed, Span};
 
@@ -30,24 +30,24 @@ pub(super) static STUDY: Study = Study {
     },
 };
 
-/// Transactions that are played twice, to see whether they come out the same.
+/// Transactions that are simulated twice to check that results repeat.
 const AGAIN: usize = 400;
 
-/// Everything that was played.
+/// Results of the simulation.
 pub(super) struct Simulated {
-    /// Every transaction.
+    /// All transactions.
     pub(super) transactions: Table,
     repetitions: usize,
-    /// Played twice, and those of them that came out the same.
+    /// Transactions simulated twice, and those with equal results.
     again: usize,
     same: usize,
-    /// In which the links dropped nothing but what they were to drop.
+    /// Transactions in which the links dropped only the intended packets.
     planned: usize,
-    /// What the line adds to processing where nothing is lost and nothing varies.
+    /// Response time without loss and with steady delays.
     steady: Option<Span>,
 }
 
-/// Plays `cells` with every stack, often.
+/// Simulates `cells` with every stack, each cell several times.
 pub(super) fn run(conditions: &Conditions<'_>, cells: &[Job]) -> Result<Simulated, Failure> {
     let repetitions = if conditions.full { 99 } else { 15 };
     let mut simulated = Simulated {
@@ -70,7 +70,7 @@ pub(super) fn run(conditions: &Conditions<'_>, cells: &[Job]) -> Result<Simulate
     Ok(simulated)
 }
 
-/// Every line with every position of both services.
+/// All lines with all positions of both services.
 pub(super) fn cells() -> Vec<Job> {
     let of = |service: &'static Service| {
         line::all().flat_map(move |line| {
@@ -85,7 +85,7 @@ pub(super) fn cells() -> Vec<Job> {
     service::BOTH.into_iter().flat_map(of).collect()
 }
 
-/// A transaction whose time can be computed.
+/// Simulates a transaction with a computable time.
 fn steady() -> Result<Option<Span>, Failure> {
     let cast = stack::twin("today", "", "linux-6").cast(&[])?;
     let job = instrument::steady()[0];
@@ -104,7 +104,7 @@ impl Simulated {
             .map(|(number, job)| Part::new(seed, number, job))
             .collect();
         let played = played::all(&cast, &parts)?;
-        // In another order, alone, what is spread over all of them comes again.
+        // A sample of the transactions is repeated alone and in another order.
         for place in (0..parts.len()).rev().step_by(parts.len().div_ceil(AGAIN)) {
             let again = played::one(&cast, &parts[place])?;
             let told = |played: &Played| account_of(stack, &parts[place], played);
@@ -118,7 +118,7 @@ impl Simulated {
         Ok(())
     }
 
-    /// Writes down what the checks ask for.
+    /// Records the inputs of the checks.
     pub(super) fn note(&self, records: &mut Records) {
         let rows = || self.transactions.rows();
         let count = |column: &str| rows().filter(|row| row.number(column) == 1.0).count();

@@ -1,4 +1,4 @@
-//! The simulated TCPs of the study: which profile stands at both ends, and under which conditions.
+//! Simulated TCP stacks of the study: the profile at both ends, and its conditions.
 
 use std::sync::Arc;
 
@@ -11,22 +11,22 @@ use super::service::{LATE, Service};
 use crate::figure::Failure;
 use crate::records::Records;
 
-/// Bytes of an Ethernet header, which the paper's emulator counted at layer 2.
+/// Bytes of an Ethernet header. The paper's emulator worked at layer 2 and counted them.
 const ETHERNET: u32 = 14;
 
-/// A TCP at both ends.
+/// A TCP stack at both ends.
 pub(super) struct Stack {
-    /// Its name in pictures and sentences.
+    /// Name in pictures and sentences.
     pub(super) name: &'static str,
-    /// Its name in records.
+    /// Name in records.
     pub(super) key: &'static str,
-    /// The profile's name.
+    /// Name of the profile.
     pub(super) profile: &'static str,
-    /// From when processing is reckoned.
+    /// Start of the processing time.
     clock: ProcessingClock,
-    /// Bytes that each packet takes on the line beside its own.
+    /// Bytes on the line per packet in addition to the packet's own.
     overhead: u32,
-    /// How many of the last data packets the paper found to be late.
+    /// Number of last data packets that the paper found to be late.
     late: u32,
 }
 
@@ -50,7 +50,7 @@ pub(super) static LINUX: Stack = Stack {
     ..FREEBSD
 };
 
-/// What became of FreeBSD.
+/// FreeBSD of today.
 static FREEBSD_14: Stack = Stack {
     name: "FreeBSD 14, simulated",
     key: "freebsd-14",
@@ -58,7 +58,7 @@ static FREEBSD_14: Stack = Stack {
     ..LINUX
 };
 
-/// What became of Linux.
+/// Linux of today.
 pub(super) static LINUX_6: Stack = Stack {
     name: "today's Linux, simulated",
     key: "linux-6",
@@ -66,13 +66,13 @@ pub(super) static LINUX_6: Stack = Stack {
     ..LINUX
 };
 
-/// Those that every figure of the paper may show, the paper's own first.
+/// The stacks in the figures of the paper, the paper's own first.
 pub(super) static ALL: [&Stack; 4] = [&FREEBSD, &LINUX, &FREEBSD_14, &LINUX_6];
 
-/// FreeBSD as the paper ran it, and what one would see today.
+/// FreeBSD in the paper, and the stacks of today for comparison.
 pub(super) static OF_FREEBSD: [&Stack; 3] = [&FREEBSD, &FREEBSD_14, &LINUX_6];
 
-/// The twin of a kernel: on the emulator's lines, with its program's clock.
+/// The stack that matches a kernel: on the emulator's lines, with its program's clock.
 pub(super) const fn twin(key: &'static str, name: &'static str, profile: &'static str) -> Stack {
     Stack {
         name,
@@ -84,7 +84,7 @@ pub(super) const fn twin(key: &'static str, name: &'static str, profile: &'stati
     }
 }
 
-/// Two ends that can play.
+/// Configuration of both simulated ends.
 #[derive(Clone)]
 pub(super) struct Cast {
     pub(super) profile: Arc<Profile>,
@@ -94,7 +94,7 @@ pub(super) struct Cast {
 }
 
 impl Stack {
-    /// Both ends with it.
+    /// Configures both ends with this stack.
     pub(super) fn cast(&self, remedies: &[Remedy]) -> Result<Cast, Failure> {
         Ok(Cast {
             profile: Arc::new(profile::named(self.profile)?.with(remedies)),
@@ -104,7 +104,7 @@ impl Stack {
         })
     }
 
-    /// Its cells of a service.
+    /// Cells of this stack for a service.
     pub(super) fn cells<'a>(&self, records: &'a Records, service: &'static Service) -> Cells<'a> {
         Cells {
             late: self.late,

@@ -1,8 +1,8 @@
-//! The sweep: every line, every position, both services, both kernels; each beside its twin in the
-//! simulator, and the paper's stacks simulated on the same lines.
+//! The sweep: every line, every position, both services, both kernels. Each kernel is compared with the matching
+//! profile of the simulator, and the paper's stacks are simulated on the same lines.
 //!
-//! Each cell is measured three times, and twice more where an end waited for a timeout in one of the
-//! three: the kernel's timers are coarse, so that such cells scatter by tens of milliseconds.
+//! Each cell is measured three times, and twice more if an end waited for a timeout in one of them. The kernel's timers
+//! are coarse, so such cells vary by tens of milliseconds.
 
 use super::campaign::Campaign;
 use super::cells::summarise;
@@ -21,7 +21,7 @@ pub(super) static STUDY: Study = Study {
     run: |conditions| study(conditions, if conditions.full { [7, 8] } else { [3, 2] }),
 };
 
-/// Repetitions of every cell, and further ones of cells with a timeout.
+/// Repetitions of every cell, and additional ones for cells with a timeout.
 type Repetitions = [u32; 2];
 
 fn study(conditions: &Conditions<'_>, repetitions: Repetitions) -> Result<Records, Failure> {
@@ -44,7 +44,7 @@ fn study(conditions: &Conditions<'_>, repetitions: Repetitions) -> Result<Record
     Ok(records)
 }
 
-/// Everything for one kernel; false when stopped.
+/// Measures everything for one kernel. Returns false if stopped.
 fn sweep(
     campaign: &mut Campaign<'_>,
     kernel: &Kernel,

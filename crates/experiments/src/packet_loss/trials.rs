@@ -1,9 +1,8 @@
-//! Every remedy on trial, in virtual time: on each stack, on every line, with a loss at every position,
-//! with packets that only come late, and with losses by chance.
+//! Trials of every remedy in virtual time: on each stack and line, with a loss at every position, with packets that
+//! only arrive late, and with random losses.
 //!
-//! Positions are those of the packets that really leave, so that a remedy that cuts a reply into more
-//! pieces is asked about more losses; a loss is late by the data that it takes. So that a remedy is
-//! told apart from luck, all of them meet the same delays.
+//! Positions count the packets that are really sent. A remedy that splits a reply into more packets therefore has more
+//! positions, and a loss is late by the data that it concerns. All remedies meet the same delays, to exclude luck.
 
 use posthaste_tcp::remedy::Remedy;
 use posthaste_units::{Seed, Span};
@@ -27,27 +26,27 @@ pub(super) static STUDY: Study = Study {
     },
 };
 
-/// What remedies are tried on: the paper's two stacks, and today's.
+/// The stacks of the trials: the paper's two, and today's Linux.
 pub(super) static ON: [&Stack; 3] = [&FREEBSD, &LINUX, &LINUX_6];
 
-/// The line on which every position is shown.
+/// The line of the picture with all positions.
 pub(super) const SHOWN: Line = Line { kbit: 300, ms: 10 };
 
-/// Behind how many later packets one comes that is late: as many as make duplicate ACKs enough, and
-/// one more.
+/// Numbers of later packets that overtake a late one: up to enough for the duplicate ACKs, and one more.
 const BEHIND: [u32; 4] = [1, 2, 3, 4];
 
-/// Of a hundred packets, lost by chance.
+/// Random loss, in percent.
 pub(super) const PERCENT: u32 = 2;
 
-/// Repetitions of a loss or a delay, and transactions by chance, for each of a quick run's.
+/// Numbers of transactions without loss or with one loss, and with random loss, in a quick run. Longer runs multiply
+/// both.
 const EACH: u32 = 5;
 const BY_CHANCE: u32 = 60;
 
-/// The name of the trial without a remedy.
+/// Name of the trial without a remedy.
 pub(super) const NOTHING: &str = "nothing";
 
-/// A remedy's name in records.
+/// Name of a remedy in records.
 pub(super) const fn name(remedy: Option<Remedy>) -> &'static str {
     match remedy {
         Some(remedy) => remedy.name(),
@@ -55,7 +54,7 @@ pub(super) const fn name(remedy: Option<Remedy>) -> &'static str {
     }
 }
 
-/// None, and then each of them.
+/// No remedy, and then each of them.
 pub(super) fn remedies() -> impl Iterator<Item = Option<Remedy>> {
     [None].into_iter().chain(Remedy::ALL.map(Some))
 }
@@ -67,7 +66,7 @@ fn study(conditions: &Conditions<'_>, lines: &[Line], times: u32) -> Result<Reco
         let plain = stack.cast(&[])?;
         for (remedy, done) in remedies().zip(done.by_ref()) {
             let cast = stack.cast(remedy.as_slice())?;
-            // What a stack has already is no remedy.
+            // A feature that a stack already has is no remedy.
             if remedy.is_some() && cast.profile == plain.profile {
                 continue;
             }
@@ -99,8 +98,8 @@ fn study(conditions: &Conditions<'_>, lines: &[Line], times: u32) -> Result<Reco
     Ok(records)
 }
 
-/// A row for each stack, remedy and line. Times are means in ms; `waits` and what was sent
-/// `for_nothing` are per transaction; `bytes` are of a transaction without loss.
+/// One row for each stack, remedy and line. Times are means in ms. `waits` and `for_nothing` (needless segments) are
+/// per transaction. `bytes` are of a transaction without loss.
 fn trials() -> Table {
     Table::new([
         "stack",
@@ -122,7 +121,7 @@ fn trials() -> Table {
     ])
 }
 
-/// A row for each stack, remedy and position, on one line.
+/// One row for each stack, remedy and position, on one line.
 fn positions() -> Table {
     Table::new(["stack", "remedy", "position", "median_ms", "waits", "late"])
 }
@@ -188,7 +187,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Plays each of these so often.
+    /// Simulates each of `drops` several times.
     fn play(
         &self,
         drops: impl IntoIterator<Item = Drops>,
@@ -221,7 +220,7 @@ fn ms(played: &Played) -> f64 {
     time.map_or(f64::NAN, Span::as_millis_f64)
 }
 
-/// Whether what was lost is data that was sent for the first time.
+/// True if the loss concerns data in its first transmission.
 fn data(played: &&Played) -> bool {
     played
         .traced
@@ -230,7 +229,7 @@ fn data(played: &&Played) -> bool {
         .any(|lost| lost.place.is_some())
 }
 
-/// Whether it is of the last four full segments' data: FreeBSD's late positions.
+/// True if the loss concerns data of the last four full segments: FreeBSD's late positions.
 fn is_late(played: &Played) -> bool {
     let first = u64::from(AUTHOR.segments() - LATE - 1) * u64::from(SEGMENT);
     let lost = played.traced.dropped.iter();
@@ -238,7 +237,7 @@ fn is_late(played: &Played) -> bool {
         .any(|place| place >= first)
 }
 
-/// Whether the server waited for a timeout.
+/// True if the server waited for a timeout.
 fn waited(played: &Played) -> bool {
     played.traced.timeouts()[1] > 0
 }

@@ -1,9 +1,8 @@
-//! The model beside the kernel: every emulated transaction played once more by the kernel's twin among
-//! the profiles, on links that draw the same delays, from the same moment of the kernel's timer wheel on
-//! (`ticks`), between programs that take as long to ask and to reply.
+//! The model compared with the kernel. Replays each emulated transaction in the simulator with the matching TCP
+//! profile, the same link delays, the same phase of the kernel's timer wheel (`ticks`) and the same program times.
 //!
-//! So chance is the same on both sides, and what is left of a difference is the model's, or that of a
-//! machine that was not always ready when something came.
+//! Chance is then equal on both sides. A remaining difference comes from the model, or from a machine that was not
+//! ready when a packet arrived.
 
 use std::collections::BTreeMap;
 
@@ -24,13 +23,13 @@ use crate::estimate::estimate;
 use crate::figure::Failure;
 use crate::records::{Records, Table, Value};
 
-/// How far apart the medians of a cell may be, where no timer ran out.
+/// Tolerated difference of a cell's medians without an expired timer.
 const TOLERANCE_MS: f64 = 5.0;
 
-/// The largest span of the wheels of this kernel's timers, at 250 ticks a second, and their steps.
+/// Upper bounds and steps of this kernel's timer wheels at 250 ticks a second, in ms.
 const WHEELS_MS: [(f64, f64); 3] = [(252.0, 4.0), (2016.0, 32.0), (f64::INFINITY, 256.0)];
 
-/// How many first timeouts ran out when, in the records.
+/// Names of the counters of first timeouts, in the records.
 pub(super) const TIMERS: [&str; 3] = [
     "timers at the tick",
     "timers a tick later",
@@ -41,27 +40,27 @@ pub(super) const TIMERS: [&str; 3] = [
 pub(super) struct Twin<'a> {
     kernel: &'a Kernel,
     cast: Cast,
-    /// What was emulated, beginning by CLOCK_MONOTONIC.
+    /// Emulated transactions, with start times of CLOCK_MONOTONIC.
     emulated: Vec<(Part, Measured)>,
 }
 
-/// A transaction twice.
+/// An emulated transaction and its simulated run.
 struct Pair<'a> {
     part: Part,
     measured: &'a Measured,
     played: Played,
 }
 
-/// What is written down: the cells, and the ladders of those that are apart.
+/// Records: the cells, and the ladders of differing ones.
 pub(super) struct Tables {
     cells: Table,
     ladders: Table,
-    /// First timeouts of an end that ran out at the model's tick, at the next one, and elsewhere.
+    /// First timeouts of an end: at the model's tick, at the next one, and elsewhere.
     timers: [u64; 3],
 }
 
 impl<'a> Twin<'a> {
-    /// Nothing has been compared.
+    /// Creates an empty comparison.
     pub(super) fn new(kernel: &'a Kernel, stack: &Stack) -> Result<Self, Failure> {
         Ok(Self {
             kernel,
@@ -70,7 +69,7 @@ impl<'a> Twin<'a> {
         })
     }
 
-    /// Takes what was emulated, so far as it belongs to a cell.
+    /// Adds the emulated transactions that belong to a cell.
     pub(super) fn take(&mut self, jobs: &[Job], results: Results) {
         let counts = |(job, measured): &(&Job, Measured)| {
             let traced = &measured.traced;
@@ -89,8 +88,8 @@ impl<'a> Twin<'a> {
         self.emulated.extend(all.filter_map(part));
     }
 
-    /// Plays all of it; adds a row for every cell, and for those that are apart where and with which
-    /// ladders the transaction parts that is farthest apart.
+    /// Simulates all transactions and adds a row for every cell. A differing cell also gets both ladders of its most
+    /// different transaction, and a description of the divergence.
     pub(super) fn write(self, tables: &mut Tables) -> Result<(), Failure> {
         let mut cells: BTreeMap<_, Vec<&Pair<'_>>> = BTreeMap::new();
         let pairs = self.pairs()?;
@@ -124,7 +123,7 @@ impl<'a> Twin<'a> {
         Ok(())
     }
 
-    /// Everything on both sides.
+    /// All transactions with both sides.
     fn pairs(&self) -> Result<Vec<Pair<'_>>, Failure> {
         let timeouts = self.emulated.iter().flat_map(|(part, measured)| {
             let began = measured.traced.began;
@@ -153,7 +152,7 @@ impl<'a> Twin<'a> {
             .collect())
     }
 
-    /// Adds both ladders of a transaction; returns where they part.
+    /// Adds both ladders of a transaction. Returns a description of their divergence.
     fn ladders(
         &self,
         place: &[Value],
@@ -211,7 +210,7 @@ impl Tables {
 }
 
 impl Pair<'_> {
-    /// The response times of the kernel and of the model.
+    /// Response times of the kernel and of the model, in ms.
     fn times(&self) -> [f64; 2] {
         [&self.measured.traced, &self.played.traced].map(|traced| {
             let time = traced.response_time();
@@ -224,7 +223,7 @@ impl Pair<'_> {
         (model - kernel).abs()
     }
 
-    /// By how many ticks the first timeout of each end was later in the kernel.
+    /// Difference of the first timeout of each end, kernel minus model, in ticks.
     fn timers_later(&self) -> impl Iterator<Item = i64> {
         let first = |traced: &Traced, end: usize| {
             let time = traced.timeouts[end].first();
@@ -236,7 +235,7 @@ impl Pair<'_> {
         })
     }
 
-    /// What the timers that ran out may differ by.
+    /// Tolerated difference from the steps of the expired timers, in ms.
     fn steps_ms(&self) -> f64 {
         let step = |timer: &Span| {
             let wheel = WHEELS_MS

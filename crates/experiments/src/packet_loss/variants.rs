@@ -1,9 +1,9 @@
-//! The ways of setting both ends that the figure of 2026 compares: as Linux was in 2005 and as it is
-//! today, and one thing changed at a time.
+//! Configurations of both ends that the figure of 2026 compares: Linux of 2005 and of today, each with one change at a
+//! time.
 //!
-//! Remedies are tried where there is something to remedy: with today's default the FIN is a packet of
-//! its own behind the last data, and shows what is missing. So they are tried with the FIN on the last
-//! data, as it is with a server that closes before the window lets the last data go.
+//! Remedies need a problem. With today's default, the FIN is a packet of its own behind the last data and reveals the
+//! loss. The trials therefore use the FIN on the last data, as with a server that closes before the window allows the
+//! last data.
 
 use posthaste_emulator::agent;
 
@@ -12,7 +12,7 @@ use super::rig::Ends;
 use super::service::SEGMENT;
 use crate::figure::Failure;
 
-/// What is changed of.
+/// Base of a change.
 pub(super) struct Base {
     pub(super) name: &'static str,
     kernel: &'static Kernel,
@@ -37,17 +37,17 @@ pub(super) static FIN: Base = Base {
     fin_on_data: true,
 };
 
-/// What is changed.
+/// A change of a base.
 #[derive(Clone, Copy)]
 pub(super) struct Change {
     pub(super) name: &'static str,
     /// Settings of both kernels.
     sysctls: &'static [(&'static str, &'static str)],
-    /// Of the route of the client, and of the server, beside what the kernel's preset says.
+    /// Options of the routes of client and server, in addition to those of the kernel's preset.
     routes: [&'static str; 2],
     /// Bytes of data in a full segment of the server.
     pub(super) segment: u32,
-    /// Whether there is a duplicate-ACK agent before the client.
+    /// True with a duplicate-ACK agent in front of the client.
     agent: bool,
 }
 
@@ -75,7 +75,7 @@ pub(super) const REORDERING: Change = Change {
     ..NOTHING
 };
 
-/// What the client asks for; 12 of the 536 bytes are the time stamp's.
+/// Segment size that the client requests. The time stamp takes 12 of the 536 bytes.
 pub(super) const SMALL: Change = Change {
     name: "segments of 524 bytes",
     routes: ["advmss 536", ""],
@@ -119,7 +119,7 @@ pub(super) const NO_SACK_AGENT: Change = Change {
     ..NO_SACK
 };
 
-/// One way of setting both ends.
+/// One configuration of both ends.
 pub(super) struct Variant {
     /// Its name in records.
     pub(super) key: &'static str,
@@ -131,7 +131,7 @@ const fn variant(key: &'static str, base: &'static Base, change: Change) -> Vari
     Variant { key, base, change }
 }
 
-/// All of them, in the order in which they are run.
+/// All variants, in the order of the run.
 pub(super) static VARIANTS: [Variant; 16] = [
     variant("2005", &OLD, NOTHING),
     variant("2005 timer", &OLD, TIMER),
@@ -151,7 +151,7 @@ pub(super) static VARIANTS: [Variant; 16] = [
     variant("fin no sack agent", &FIN, NO_SACK_AGENT),
 ];
 
-/// The variant of that change; every pair that a picture asks for is in the table.
+/// Returns the variant of a base and a change. The table contains all pairs that pictures use.
 pub(super) fn of(base: &Base, change: &Change) -> &'static Variant {
     let is =
         |variant: &&Variant| variant.base.name == base.name && variant.change.name == change.name;
@@ -159,7 +159,7 @@ pub(super) fn of(base: &Base, change: &Change) -> &'static Variant {
 }
 
 impl Variant {
-    /// In words: the base, and what is changed of it, if anything is.
+    /// Describes the variant in words: the base and the change, if any.
     pub(super) fn name(&self) -> String {
         match self.change.name {
             change if change == NOTHING.name => self.base.name.to_owned(),
@@ -167,7 +167,7 @@ impl Variant {
         }
     }
 
-    /// How the ends are set.
+    /// Configuration of the ends.
     pub(super) fn ends(&self) -> Result<Ends, Failure> {
         let Change {
             sysctls,

@@ -1,6 +1,6 @@
 //! Positions and delays in words.
 
-/// Numbers in order, runs of three and more shortened: "3 and 9 to 11"; "none" without any.
+/// Lists ascending numbers. Shortens runs of three or more: "3 and 9 to 11". "none" for an empty list.
 pub(super) fn listed(numbers: &[u32]) -> String {
     let mut parts: Vec<String> = Vec::new();
     let runs = numbers.chunk_by(|before, after| before + 1 == *after);

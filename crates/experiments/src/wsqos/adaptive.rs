@@ -1,8 +1,7 @@
-//! The thesis's adaptive offers: four clients with budgets, a price that follows the load in steps.
+//! The thesis's adaptive offers: four clients with budgets, and a price that follows the load in steps.
 //!
-//! Its twenty minutes are run sixty times as fast: every time that the controller knows is a sixtieth, so that what happens
-//! in one of its minutes happens in one of our seconds. Rates are ten times the thesis's, so that a second of ours holds
-//! enough requests to have a mean.
+//! The thesis's twenty minutes run sixty times as fast: all times of the controller are a sixtieth, and one minute of
+//! the thesis takes one second. Rates are ten times the thesis's, so that a second has enough requests for a mean.
 
 use posthaste_load::{Arrivals, Pace, Step};
 use posthaste_units::{Rate, Span};
@@ -19,27 +18,27 @@ pub(super) static STUDY: Study = Study {
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };
 
-/// Seconds of the thesis in one of ours.
+/// Seconds of the thesis per second here.
 pub(super) const SCALE: f64 = 60.0;
-/// What each client pays at most, and when it begins, in the thesis's minutes.
+/// Maximum price and start of each client, in the thesis's minutes.
 pub(super) const CLIENTS: [(&str, f64); 4] = [
     ("0.10 EUR", 0.0),
     ("0.40 EUR", 0.5),
     ("0.50 EUR", 1.0),
     ("0.70 EUR", 1.5),
 ];
-/// Each client's rate: the thesis's 15 a second, tenfold.
+/// Rate of each client, ten times the thesis's 15 a second.
 const RATE: f64 = 150.0;
-/// One request: all four clients are 92 % of what the server can do, as the thesis's were more than 80.
+/// Service time of a request. Four clients use 92 % of the capacity; the thesis's used more than 80 %.
 const SERVICE: Span = Span::from_micros(1530);
-/// Load is the mean of so much: the thesis's 30 s.
+/// Window of the mean load, in seconds: the thesis's 30 s.
 pub(super) const WINDOW: f64 = 30.0 / SCALE;
-/// How often the price is looked at.
+/// Interval between samples of the price.
 const LOOK: Span = Span::from_millis(25);
 
-/// When what happens, in the thesis's minutes.
+/// Times of the course, in the thesis's minutes.
 pub(super) struct Case {
-    /// All but the last client, whose budget is the highest, end.
+    /// End of all clients but the last, the one with the highest budget.
     pub(super) falls: f64,
     pub(super) end: f64,
 }
@@ -77,7 +76,7 @@ pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records,
         "status-error",
         "outcomes",
     ]);
-    // As many may be in service as come: the price alone protects, as in the thesis.
+    // The concurrency limit is out of reach. Only the price protects, as in the thesis.
     let protection = "policy = \"prices\"\nleast = 10000\nmost = 10000";
     let prices = format!("every = \"20ms\"\ncontroller = {controller}");
     let market = Market::open(conditions, &format!("md1:{SERVICE}"), protection, &prices)?;
@@ -93,7 +92,7 @@ pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records,
     if let Some(Course { runs, seen }) = market.run(&clients, LOOK, conditions.stop)? {
         let busy = SERVICE.as_secs_f64();
         for now in &seen {
-            // The mean load of the window that ends here.
+            // Mean load of the window that ends here.
             let Some(then) = seen.iter().find(|then| then.at >= now.at - WINDOW) else {
                 continue;
             };
@@ -126,7 +125,8 @@ pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records,
     Ok(records)
 }
 
-/// Nothing until it begins, its rate until it ends, and nothing until the end of the run; in the thesis's minutes.
+/// Pace of a client: no requests until it begins, its rate until it ends, then none until the end of the run. In the
+/// thesis's minutes.
 fn pace(begins: f64, ends: f64, end: f64) -> Result<Pace, Failure> {
     let rate = Rate::per_second(RATE).ok_or("no rate")?;
     let stretch =

@@ -1,4 +1,4 @@
-//! What the pictures of adaptive offers share: a stretch of the course of price and load.
+//! Shared parts of the pictures of adaptive offers: sections of the course of price and load.
 
 use posthaste_draw::{Along, Axis, Chart, Mark, Point, Role, Series, Shape, Unit};
 
@@ -7,10 +7,10 @@ use crate::check::Check;
 use crate::figure::Plot;
 use crate::records::{Records, Row};
 
-/// Said of each of them.
+/// Differences of all these figures.
 pub(super) const DIFFERS: &str = "The thesis watched the processor of a machine for twenty minutes; here a shop whose one server takes a fixed time for each request is watched, sixty times as fast: every time that the controller knows is a sixtieth, rates are tenfold, and an axis shows the thesis's minutes. The thesis does not state how long it waits between two steps of the price: 5 s here. Its clients asked a broker before every request; ours have one of their own that follows it, so that a new price is known some milliseconds later, about a second of the thesis's. What demand does is ours: the four clients begin one after the other, and at the end all but the one that pays most stop.";
 
-/// One look.
+/// One sample.
 #[derive(Clone, Copy)]
 pub(super) struct Moment {
     pub(super) minute: f64,
@@ -30,7 +30,7 @@ pub(super) fn course(records: &Records, from: f64, to: f64) -> Vec<Moment> {
         .collect()
 }
 
-/// Price and load on one axis: both lie between 0 and 1.
+/// Price and load on one axis, because both lie between 0 and 1.
 pub(super) fn plot(title: &str, course: &[Moment]) -> Vec<Plot> {
     let x = Axis::linear("minutes of the thesis", Unit::Count);
     let y = Axis::linear("price in EUR, and load as a share", Unit::Count).range(0.0, 1.1);
@@ -60,7 +60,8 @@ pub(super) fn plot(title: &str, course: &[Moment]) -> Vec<Plot> {
     vec![Plot::Chart(chart)]
 }
 
-/// That all requests are accounted for, that the price moved in steps, and that clients declined rather than be refused.
+/// Checks that all requests are accounted for, that the price moved in steps, and that clients declined instead of
+/// being rejected.
 pub(super) fn accounted(records: &Records) -> Vec<Check> {
     let rows: Vec<Row<'_>> = records.table("clients").rows().collect();
     let sum = |column: &str| rows.iter().map(|row| row.number(column)).sum::<f64>();
@@ -94,7 +95,7 @@ pub(super) fn accounted(records: &Records) -> Vec<Check> {
     ]
 }
 
-/// How a minute of the thesis is written.
+/// Formats a minute of the thesis.
 pub(super) fn clock(minute: f64) -> String {
     if !minute.is_finite() {
         return "never".to_owned();

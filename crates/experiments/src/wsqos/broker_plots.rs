@@ -1,4 +1,4 @@
-//! What the pictures and claims about the thesis's brokers share.
+//! Shared parts of the pictures and claims about the thesis's brokers.
 
 use posthaste_draw::{Axis, Chart, Point, Series, TopAxis, Unit};
 
@@ -10,16 +10,16 @@ use crate::overload::instrument;
 use crate::records::Records;
 use crate::sweep;
 
-/// Said of every figure of this study.
+/// Differences of every figure of this study.
 pub(super) const DIFFERS: &str = "The thesis measured .NET and SQL Server 2000 on a Pentium III; ours are two prototypes that find the best offer as its brokers did, in front of them the same SOAP service as in front of our index, on a core of its own and slower than this machine by the factor among the parameters, so that the generator can offer more than it can do. With 27 offers comparing all of them in memory is a small part of a request, whose SOAP and connection are most of it: theirs was slow because it read each offer's XML anew. Where asking a database for each request costs more than that, the thesis's order of the two is turned around. What the designs differ in with more offers: wsqos/lookups-2026. Rates are multiples of a design's own capacity, so that 1 is where the thesis's broker was full; past it the queue is 128 connections long, where theirs grew to 15 seconds.";
 
-/// What the thesis says of a design: where it was full, in requests a second.
+/// The thesis's capacity of a design, in requests a second.
 pub(super) struct Theirs {
     pub(super) who: &'static str,
     pub(super) full: f64,
 }
 
-/// Offers in RAM.
+/// Offers in memory.
 pub(super) const MEMORY: Theirs = Theirs {
     who: super::brokers::MEMORY,
     full: 25.0,
@@ -30,14 +30,15 @@ pub(super) const DATABASE: Theirs = Theirs {
     full: 65.0,
 };
 
-/// Up to this part of the capacity throughput is to be linear.
+/// Share of the capacity up to which throughput should be linear.
 const LINEAR: f64 = 0.8;
 
 pub(super) fn capacity(records: &Records, who: &str) -> f64 {
     records.number(&format!("capacity {who}"))
 }
 
-/// A chart over the request rate as a multiple of the design's capacity, the thesis's axis above; ours beside it.
+/// A chart over the request rate as a multiple of the design's capacity, with the thesis's axis above. Includes our
+/// index for comparison.
 pub(super) fn over_rate(
     records: &Records,
     title: &str,
@@ -78,7 +79,7 @@ pub(super) fn over_rate(
     chart
 }
 
-/// The median of a quantity over the overloaded points of a design.
+/// Median of a quantity over the overloaded points of a design.
 pub(super) fn overloaded(records: &Records, who: &str, column: &str) -> f64 {
     let ratio = capacity(records, OURS) / capacity(records, who);
     let places = sweep::places(records, who, column);
@@ -86,21 +87,21 @@ pub(super) fn overloaded(records: &Records, who: &str, column: &str) -> f64 {
     plateau(&own, OVERLOADED - 0.05)
 }
 
-/// The same at the lowest rate.
+/// A quantity of a design at the lowest rate.
 pub(super) fn lowest(records: &Records, who: &str, column: &str) -> f64 {
     sweep::places(records, who, column)
         .first()
         .map_or(f64::NAN, |place| place.1)
 }
 
-/// Accounting, the kernel's counts, and that throughput was offered.
+/// Checks of the accounting, the kernel's counters and the throughput.
 pub(super) fn accounted(records: &Records) -> Vec<Check> {
     let mut checks = instrument::accounting(records);
     checks.push(instrument::throughput(records));
     checks
 }
 
-/// That throughput past the limit stays near the most that there was at any rate.
+/// Checks that throughput past the limit stays near the maximum over all rates.
 pub(super) fn stays(records: &Records, theirs: &Theirs) -> Check {
     let places = sweep::places(records, theirs.who, "throughput_per_s");
     let peak = most(places.into_iter().map(|place| place.1));
@@ -114,7 +115,7 @@ pub(super) fn stays(records: &Records, theirs: &Theirs) -> Check {
     ).because(NOISE)
 }
 
-/// That throughput is linear below the limit: what is asked for is answered.
+/// Checks that throughput is linear below the limit: the offered requests are answered.
 pub(super) fn linear(records: &Records, theirs: &Theirs) -> Check {
     let [own, ours] = [theirs.who, OURS].map(|who| capacity(records, who));
     let places = sweep::places(records, theirs.who, "throughput_per_s");
@@ -136,7 +137,7 @@ pub(super) fn linear(records: &Records, theirs: &Theirs) -> Check {
     ).because(NOISE)
 }
 
-/// That the response time rises steeply past the capacity, and how far.
+/// Checks that the response time rises steeply past the capacity. Reports the factor.
 pub(super) fn rises(records: &Records, theirs: &Theirs, words: &str) -> Check {
     let [low, high] = [lowest, overloaded].map(|at| at(records, theirs.who, "response_ms"));
     Check::claim(

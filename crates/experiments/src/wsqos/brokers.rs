@@ -1,7 +1,7 @@
-//! The thesis's 27 offers asked for by SOAP at rates from low to past the limit: by comparing all of them, by a database for
-//! each request, and by ours.
+//! SOAP lookups of the thesis's 27 offers at rates from low to past the limit, with three designs: comparison of all
+//! offers, a database query per request, and our index.
 //!
-//! Each design is a broker of ours in which only the lookup differs. A request has a connection of its own.
+//! Each design is our broker with another lookup. Every request has a connection of its own.
 
 use posthaste_broker::prototype::Design;
 use posthaste_broker::{Admin, Config, Place};
@@ -27,7 +27,7 @@ pub(super) static STUDY: Study = Study {
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };
 
-/// What differs: its name, and what finds the best offer.
+/// The designs: name, and lookup method. `None` is our index.
 pub(super) const DESIGNS: [(&str, Option<Design>); 3] = [
     (MEMORY, Some(Design::Walk)),
     (DATABASE, Some(Design::Database)),
@@ -37,27 +37,26 @@ pub(super) const DESIGNS: [(&str, Option<Design>); 3] = [
 pub(super) const MEMORY: &str = "compared in memory";
 /// Its second.
 pub(super) const DATABASE: &str = "asked of a database";
-/// What stands in their place.
+/// Our design.
 pub(super) const OURS: &str = "index in memory";
 
-/// Offers and providers of the thesis; its 22 services make no difference to who is asked for the cheapest.
+/// Offers and providers of the thesis. Its 22 services do not affect a lookup of the cheapest.
 const OFFERS: usize = 27;
 const PROVIDERS: [&str; 4] = ["ada", "bob", "cleo", "dora"];
 const KIND: &str = "uddi:thesis:service";
 
-/// The broker is a machine so many times slower than the one it runs on: a connection costs the generator more than
-/// the broker.
+/// Slowdown of the broker. A connection costs the generator more CPU time than the broker.
 const SLOWDOWN: u32 = 4;
 
-/// About as many requests as are inside under overload: the queue's 129 and those in service.
+/// Number of requests inside under overload: the queue's 129 and those in service.
 const FILL: f64 = 150.0;
 const BACKLOG: u32 = 128;
 const CONNECTIONS: usize = 32;
 
-/// From this multiple of the capacity on a broker is overloaded.
+/// Multiple of the capacity from which a broker is overloaded.
 pub(super) const OVERLOADED: f64 = 1.2;
 
-/// What is drawn.
+/// Quantities in the pictures.
 const QUANTITIES: [&str; 4] = ["response_ms", "throughput_per_s", "rejected_per_s", "busy"];
 
 struct Case {
@@ -135,7 +134,7 @@ fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
     Ok(records)
 }
 
-/// Every rate for one design; `None` when it was stopped.
+/// Runs every rate for one design. `None` if stopped.
 fn sweep_one(
     conditions: &Conditions<'_>,
     case: &Case,
@@ -144,7 +143,7 @@ fn sweep_one(
     plan: &impl Fn(Pace) -> Plan,
     table: &mut Table,
 ) -> Result<Option<()>, Failure> {
-    // The most of a few: whatever else the machine does only takes from it.
+    // The maximum of a few runs, because disturbances only reduce the capacity.
     let mut capacity = 0.0f64;
     for _ in 0..case.repetitions {
         let length = case.length + case.length;
@@ -181,11 +180,11 @@ fn sweep_one(
     Ok(Some(()))
 }
 
-/// Has the providers publish their offers.
+/// Publishes the offers, as their providers.
 fn publish(place: &Place, offers: &[Offer]) -> Result<(), Failure> {
     let mut admin = Admin::open(place)?;
     let tokens = PROVIDERS.iter().map(|provider| admin.make_token(provider));
-    // A broker knows the tokens that there are when it starts.
+    // A broker knows only the tokens that exist at its start.
     let tokens = tokens.collect::<Result<Vec<_>, _>>()?;
     let turn = starting();
     let broker = posthaste_broker::start(Config {
@@ -208,7 +207,7 @@ fn publish(place: &Place, offers: &[Offer]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The request: the typical question.
+/// The request, with the typical question.
 fn question(url: &str) -> RequestSpec {
     let mut requirement = Requirement::default();
     let (_, ask) = QUESTIONS[0];
@@ -249,7 +248,7 @@ mod tests {
         for check in instrument::accounting(&records) {
             assert!(check.holds, "{}", check.sentence);
         }
-        // Past the limit a machine that is busy otherwise may answer none in so short a time.
+        // A busy machine may answer no request past the limit in such a short time.
         for (who, _) in DESIGNS {
             let answered = sweep::places(&records, who, "throughput_per_s");
             assert!(

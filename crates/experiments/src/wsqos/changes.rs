@@ -1,7 +1,8 @@
-//! How soon a change is seen: published at one broker, read from its stream, and from those of brokers that follow it.
+//! Delay until a change is visible: published at one broker, read from its event stream and from those of brokers that
+//! follow it.
 //!
-//! Each change is timed from before the provider publishes it, a connection of its own included, to when its event has been
-//! read; and so is the reply, which says that it is kept.
+//! The time of a change starts before the provider publishes it, including a new connection, and ends when its event
+//! has been read. The provider's reply is timed as well; it confirms that the change is stored.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -22,7 +23,7 @@ pub(super) static STUDY: Study = Study {
     run: |conditions| study(conditions, if conditions.full { 5_000 } else { 400 }),
 };
 
-/// Where a change is seen, by the names in records.
+/// Places where a change is seen, by their names in records.
 pub(super) const PLACES: [&str; 4] = [
     "the provider's reply",
     "the same broker",
@@ -33,12 +34,12 @@ pub(super) const PLACES: [&str; 4] = [
 const KIND: &str = "books";
 const PROVIDER: &str = "ada";
 
-/// From one change to the next.
+/// Minimum interval between changes.
 const PACE: Duration = Duration::from_millis(5);
-/// Longest wait for anything.
+/// Maximum wait for any event.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A change that was read, and when.
+/// The number of a change that was read, and the time.
 type Sighting = (u64, Instant);
 
 fn study(conditions: &Conditions<'_>, changes: u64) -> Result<Records, Failure> {
@@ -58,7 +59,7 @@ fn study(conditions: &Conditions<'_>, changes: u64) -> Result<Records, Failure> 
     let publisher = Client::new(&url(&first))?.with_token(Some(token));
     let streams = [stream(&first)?, stream(&second)?, stream(&third)?];
     let mut table = Table::new(["change", "place", "ms"]);
-    // The first only shows that the chain stands: who follows begins again 100 ms after somebody was not ready.
+    // The first change only confirms the chain: a follower reconnects 100 ms after a broker was not ready.
     for number in 0..=changes {
         if conditions.stopped() {
             break;
@@ -112,7 +113,7 @@ fn url(broker: &Broker) -> String {
     format!("http://{}", broker.addr)
 }
 
-/// What a broker tells of changes, from when it has told all there is.
+/// Follows the changes of a broker. Returns after the broker has reported its initial state.
 fn stream(broker: &Broker) -> Result<(Follower, Receiver<Sighting>), Failure> {
     let (sender, sightings) = channel();
     let (ready, is_ready) = channel();
@@ -127,7 +128,7 @@ fn stream(broker: &Broker) -> Result<(Follower, Receiver<Sighting>), Failure> {
 }
 
 fn tell(news: News, sightings: &Sender<Sighting>, ready: &Sender<()>) {
-    // Who listened has gone: the study is over.
+    // A closed receiver means that the study is over.
     match news {
         News::Told(Event::Changed { put, .. }) => {
             let number = put.name.parse().unwrap_or(u64::MAX);
@@ -140,7 +141,7 @@ fn tell(news: News, sightings: &Sender<Sighting>, ready: &Sender<()>) {
     }
 }
 
-/// When the change of this number was seen.
+/// Time when the change of this number was seen.
 fn at(sightings: &Receiver<Sighting>, number: u64) -> Result<Instant, Failure> {
     match sightings.recv_timeout(PATIENCE) {
         Ok((seen, at)) if seen == number => Ok(at),
@@ -161,7 +162,7 @@ fn offer(number: u64) -> Offer {
     }
 }
 
-/// The times at a place in milliseconds, the shortest first.
+/// Times at a place in milliseconds, in ascending order.
 pub(super) fn times(records: &Records, place: &str) -> Vec<f64> {
     let rows = records.table("seen").rows();
     let mut times: Vec<f64> = rows

@@ -1,4 +1,4 @@
-//! wsqos/changes-2026: from a provider's change to what clients see.
+//! wsqos/changes-2026: delay from a provider's change to its clients.
 
 use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 use posthaste_units::Span;
@@ -21,7 +21,7 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: "All brokers are on this machine, without a network between them: what a line adds comes on top. Between brokers that share a PostgreSQL: cargo xtask bench visible (docs/benchmarks.md).",
 };
 
-/// What 99 of 100 changes may take until they are seen at another broker, in milliseconds.
+/// Goal for the delay of 99 of 100 changes to another broker, in milliseconds.
 const BAR: f64 = 20.0;
 /// Points of a curve.
 const POINTS: usize = 200;
@@ -64,7 +64,7 @@ fn checks(records: &Records) -> Vec<Check> {
     ]
 }
 
-/// Of sorted times; not a number where there is none.
+/// Quantile of sorted times, or NaN if there are none.
 fn quantile(times: &[f64], share: f64) -> f64 {
     let place = (times.len() as f64 * share).ceil() as usize;
     times.get(place.max(1) - 1).copied().unwrap_or(f64::NAN)

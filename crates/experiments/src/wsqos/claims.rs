@@ -1,4 +1,4 @@
-//! What the paper claims of more than one of its networks, and why ours differs.
+//! Claims of the paper about more than one network, and the reasons of our differences.
 
 use posthaste_bookshop::Size;
 
@@ -7,13 +7,13 @@ use super::paper;
 use super::service_time::{COMPRESSED, Client, Network, PLAIN};
 use crate::check::{Check, NOISE, least, most};
 
-/// On both fast networks.
+/// Reason of differences on both fast networks.
 pub(super) const WITHOUT_THE_REST: &str = "Our service time has the network, the server and decompression. The paper's also has its handheld's parsing of SOAP, for which it states no time. Fitted to table 5 and to figure 50, that is some four seconds for each reply; with it the largest reply still takes more than 4 % longer compressed, because the paper's own 1,122 ms to decompress it are 4 % of 28 s only. No processing explains the 2 s between the two networks: it is the same on both, and their rates and delays explain a tenth of a second for the smallest reply and six tenths for the largest.";
 
-/// On both slow ones.
+/// Reason of differences on both slow networks.
 pub(super) const LINE: &str = "The line is emulated as the paper's was, with its rates and delays; TCP at both ends is today's kernel's, whose ten packets at once keep such a line busy where the three of its day left it idle for a round trip or two. A SYN's first timeout, a second, is shorter than a round trip: each connection sends two. The whole message is compressed, not the Body alone.";
 
-/// Compressed and plain take equally long; 802.11b is two seconds below Bluetooth.
+/// Checks that compressed and plain replies take equally long, and that 802.11b is two seconds below Bluetooth.
 pub(super) fn no_real_difference(network: Network<'_>) -> Vec<Check> {
     let mut checks = Vec::new();
     for (client, name) in [
@@ -50,7 +50,7 @@ pub(super) fn no_real_difference(network: Network<'_>) -> Vec<Check> {
     checks
 }
 
-/// Compression wins: the gain grows with the reply, and the largest gains.
+/// Checks that compression wins, and that its gain grows with the reply.
 pub(super) fn wins(network: Network<'_>) -> [Check; 2] {
     let gains = Size::ALL.map(|size| -network.over_plain(size, Client::Handheld));
     let words: Vec<String> = Size::ALL

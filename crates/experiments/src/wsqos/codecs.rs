@@ -1,8 +1,8 @@
-//! What each coding costs the gateway and leaves of a reply: processor time and bytes, by its own count.
+//! Cost and result of each coding in the gateway: CPU time and bytes, by the gateway's own counters.
 //!
-//! One gateway for each step and reply, asked again and again by one client, so that everything is warm; the
-//! least of a few runs counts, since whatever else a machine does only adds. What a request costs that
-//! is not compressed is measured in the same way.
+//! One client repeats its request to a separate gateway for each step and reply, so that all caches are warm. The
+//! minimum of a few runs counts, because disturbances only add time. A request without compression is measured in the
+//! same way.
 
 use posthaste_bookshop::Size;
 use posthaste_load::{Connections, Pace};
@@ -26,10 +26,10 @@ pub(super) static STUDY: Study = Study {
     },
 };
 
-/// The replies: two of the papers' and the largest.
+/// The replies: two of the paper's and the largest.
 pub(super) const REPLIES: [Size; 3] = [Size::Lite, Size::Heavy1, Size::Heavy5];
 
-/// In the records, for a reply that is left as it is.
+/// Name of uncompressed replies in the records.
 pub(super) const NONE: &str = "none";
 
 fn study(conditions: &Conditions<'_>, rounds: u64, length: Span) -> Result<Records, Failure> {
@@ -84,8 +84,8 @@ fn study(conditions: &Conditions<'_>, rounds: u64, length: Span) -> Result<Recor
     Ok(records)
 }
 
-/// Bytes and seconds of processor time of a step, [`NONE`] included: what compressing takes, and for none what
-/// the whole request does.
+/// Bytes and seconds of CPU time of a step. The time is that of the compression; for [`NONE`], that of the whole
+/// request.
 pub(super) fn of(records: &Records, reply: Size, step: &str) -> (f64, f64) {
     let mut rows = records.table("codecs").rows();
     let row = rows.find(|row| row.text("reply") == reply.name() && row.text("step") == step);

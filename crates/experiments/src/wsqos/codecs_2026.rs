@@ -1,4 +1,4 @@
-//! wsqos/codecs-2026: which coding pays at which bandwidth.
+//! wsqos/codecs-2026: the best coding for each bandwidth.
 
 use posthaste_bookshop::Size;
 use posthaste_draw::{Axis, Chart, Point, Series, Unit};
@@ -23,11 +23,11 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: "The paper compares compressed and not on four lines with one coding. Here processor time and bytes of each coding are the gateway's own count on this machine, and the time on the line is bytes over bandwidth: no round trips, no losses, and nothing for what the client needs to decompress. A busy server's time counts five times, as at 79 % in the mean of a queue. The third picture is of a server whose own line is what many clients share: how many replies a second one core and that line let through together, whichever is less.",
 };
 
-/// Bits per second: from a bad modem to a good network card.
+/// Bits per second, from a bad modem to a good network card.
 const RANGE: (f64, f64) = (10e3, 10e9);
 const PER_DECADE: i32 = 12;
 
-/// The price of a processor's second: idle, and at 79 % busy, by 1/(1 - busy).
+/// Cost factors of CPU time, 1/(1 - busy): for an idle server and one that is 79 % busy.
 const PRICES: [(&str, f64); 2] = [("idle", 1.0), ("79 % busy", 1.0 / 0.21)];
 
 fn bandwidths() -> impl Iterator<Item = f64> {
@@ -46,7 +46,7 @@ fn arrival(records: &Records, reply: Size, step: &str, bandwidth: f64, price: f6
     8.0 * bytes / bandwidth + work
 }
 
-/// The coding with which a reply arrives first, and from which bandwidth on.
+/// The coding of the fastest reply, with the bandwidths from which it is the fastest.
 fn best(records: &Records, reply: Size, price: f64) -> Vec<(f64, &'static str)> {
     let mut changes: Vec<(f64, &'static str)> = Vec::new();
     for bandwidth in bandwidths() {
@@ -60,7 +60,7 @@ fn best(records: &Records, reply: Size, price: f64) -> Vec<(f64, &'static str)> 
     changes
 }
 
-/// In words: which coding up to which bandwidth.
+/// Describes the coding for each range of bandwidths in words.
 fn ladder(changes: &[(f64, &str)]) -> String {
     let bounds = changes
         .iter()
@@ -88,7 +88,7 @@ fn plot(records: &Records) -> Vec<Plot> {
     plots
 }
 
-/// How soon heavy 1 arrives, against how soon it would as it is.
+/// Arrival time of heavy 1, relative to that of the uncompressed reply.
 fn arrivals(records: &Records, name: &str, price: f64) -> Chart {
     let reply = Size::Heavy1;
     let x = Axis::log("bandwidth of the client's line", Unit::Bits);
@@ -100,7 +100,7 @@ fn arrivals(records: &Records, name: &str, price: f64) -> Chart {
             let time = |step| arrival(records, reply, step, bandwidth, price);
             Point::new(bandwidth, time(step) / time(NONE))
         });
-        // Beyond twice the time it is of no interest.
+        // Values above two are irrelevant.
         Series::line(step, points.filter(|point| point.y <= 2.0))
     };
     chart.series = steps().map(series).collect();
@@ -115,7 +115,7 @@ fn arrivals(records: &Records, name: &str, price: f64) -> Chart {
     chart
 }
 
-/// Replies per second of one core behind a line that all clients share.
+/// Replies per second from one core over a line that all clients share.
 fn throughput(records: &Records) -> Chart {
     let reply = Size::Heavy1;
     let x = Axis::log("bandwidth of the server's line", Unit::Bits);
@@ -131,7 +131,7 @@ fn throughput(records: &Records) -> Chart {
     chart
 }
 
-/// Replies per second: of the core or of the line, whichever is less.
+/// Replies per second, limited by the core or by the line.
 fn passes(records: &Records, reply: Size, step: &str, bandwidth: f64) -> f64 {
     let (bytes, seconds) = of(records, reply, step);
     let (_, plain) = of(records, reply, NONE);

@@ -1,4 +1,4 @@
-//! What clients ask of a shop that can do so much: the course of demand, and how old the prices are that they know.
+//! Demand of the clients relative to the capacity of a shop: its course over time, and the age of known prices.
 
 use std::f64::consts::TAU;
 
@@ -7,42 +7,42 @@ use posthaste_units::{Rate, Span};
 
 use crate::figure::Failure;
 
-/// Demand that can be served, as a share of what can be done.
+/// Demand that can be served, as a share of the capacity.
 pub(super) const EASY: f64 = 0.8;
-/// A sine is so many straight lines.
+/// Number of straight lines per period of a sine.
 const CHORDS: u64 = 16;
 
-/// How clients act.
+/// Behaviour of clients.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
-    /// Demand steps up and stays there.
+    /// Demand steps up and remains.
     Step,
-    /// It swings between what can be served and the most.
+    /// Demand swings between [`EASY`] and the maximum.
     Sine,
-    /// It steps up, and clients ask for prices only so often.
+    /// Demand steps up, and clients request prices only at this interval.
     Old(Span),
 }
 
-/// What is asked for.
+/// A scenario of demand.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct World {
     pub(super) kind: Kind,
-    /// The most, as a multiple of what can be done.
+    /// Maximum demand, as a multiple of the capacity.
     pub(super) most: f64,
 }
 
-/// How long what lasts.
+/// Lengths of the phases of a course.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     pub(super) before: Span,
-    /// A quote's life, and some more until the last reply that was let in before has come.
+    /// The life of a quote, plus the time until the last previously admitted request has its reply.
     pub(super) life: Span,
     pub(super) length: Span,
-    /// Of a sine, which is judged from its second period on. `length` is a whole multiple of it.
+    /// Period of a sine. The evaluation starts with its second period. `length` is a whole multiple of it.
     pub(super) period: Span,
 }
 
-/// A stretch in which demand moves in a straight line, in multiples of what can be done.
+/// A section with linear demand, in multiples of the capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Stretch {
     from: f64,
@@ -50,10 +50,10 @@ pub(super) struct Stretch {
     length: Span,
 }
 
-/// The course of demand.
+/// Course of demand.
 pub(super) struct Demand {
     stretches: Vec<Stretch>,
-    /// The last ones are judged.
+    /// Number of the last sections, which are evaluated.
     pub(super) judged: usize,
 }
 
@@ -66,7 +66,7 @@ impl Kind {
         }
     }
 
-    /// How often clients ask for prices that do not follow them.
+    /// Interval of price requests of clients that do not follow prices.
     pub(super) const fn ask_every(self) -> Option<Span> {
         match self {
             Self::Old(every) => Some(every),
@@ -102,7 +102,7 @@ impl World {
         Demand { stretches, judged }
     }
 
-    /// Of a sine, after so many of its lines, from the trough on.
+    /// Level of a sine after this number of its lines, starting at the minimum.
     fn level(self, number: u64) -> f64 {
         let part = number as f64 / CHORDS as f64;
         EASY + (self.most - EASY) * (1.0 - (TAU * part).cos()) / 2.0
@@ -110,7 +110,7 @@ impl World {
 }
 
 impl Demand {
-    /// The part of one of so many clients, where `capacity` requests per second can be done.
+    /// Pace of one of `clients` clients, with a capacity of `capacity` requests per second.
     pub(super) fn pace(&self, capacity: f64, clients: usize) -> Result<Pace, Failure> {
         let rate =
             |level: f64| Rate::per_second(level * capacity / clients as f64).ok_or("no rate");
@@ -127,7 +127,7 @@ impl Demand {
         })
     }
 
-    /// How much of what is judged can be done, in seconds of work.
+    /// Work that can be done in the evaluated part, in seconds of work.
     pub(super) fn possible(&self) -> f64 {
         let judged = self.stretches.iter().rev().take(self.judged);
         let work = judged.map(|part| {
@@ -137,13 +137,13 @@ impl Demand {
         work.sum()
     }
 
-    /// After so many seconds what is judged begins.
+    /// Start of the evaluated part, in seconds.
     pub(super) fn judged_from(&self) -> f64 {
         let before = self.stretches.iter().rev().skip(self.judged);
         before.map(|part| part.length.as_secs_f64()).sum()
     }
 
-    /// How much is asked for after so many seconds.
+    /// Demand after `seconds`, as a multiple of the capacity.
     pub(super) fn at(&self, seconds: f64) -> f64 {
         let mut begins = 0.0;
         for part in &self.stretches {
@@ -181,7 +181,7 @@ mod tests {
             assert!((is - meant).abs() < 1e-2, "{at:?}");
         }
         assert_eq!((sine.judged, sine.judged_from()), (32, 3.0));
-        // For a good quarter of its 4 s less is asked for than can be done, by an eighth in the mean.
+        // For a good quarter of its 4 s, demand is below the capacity, by an eighth on average.
         let possible = sine.possible();
         assert!(possible > 3.85 && possible < 3.9, "{possible}");
     }

@@ -1,4 +1,4 @@
-//! What finds the best offer: our index, the thesis's two ways, and a PostgreSQL where there is one.
+//! Methods to find the best offer: our index, the thesis's two designs, and a PostgreSQL if available.
 
 use jiff::Timestamp;
 use posthaste_broker::Place;
@@ -8,14 +8,14 @@ use posthaste_wsqos::qos::{Definition, Money};
 
 use crate::figure::Failure;
 
-/// The designs, by the names in records: ours, the thesis's two, and another database.
+/// The designs by their names in records: our index, the thesis's two, and another database.
 pub(super) const DESIGNS: [&str; 4] = ["index", "walk", "SQLite", POSTGRES];
 pub(super) const POSTGRES: &str = "PostgreSQL";
 
-/// Names a PostgreSQL, as the broker's `store` does.
+/// Environment variable with the URL of a PostgreSQL, in the form of the broker's `store`.
 const VARIABLE: &str = "POSTHASTE_POSTGRES";
 
-/// The PostgreSQL to ask, where one is named.
+/// The configured PostgreSQL, if any.
 pub(super) fn postgres() -> Result<Option<Place>, Failure> {
     let Ok(url) = std::env::var(VARIABLE) else {
         return Ok(None);
@@ -27,14 +27,14 @@ pub(super) fn postgres() -> Result<Option<Place>, Failure> {
     }
 }
 
-/// Something that can be asked.
+/// A design that answers lookups.
 pub(super) enum Asked<'i> {
     Index(&'i Index),
     Prototype(&'i Index, Prototype),
 }
 
 impl<'i> Asked<'i> {
-    /// What is asked, by the name of its design; nothing where there is no PostgreSQL.
+    /// Creates the design of this name. `None` without a PostgreSQL.
     pub(super) fn of(
         design: &str,
         index: &'i Index,
@@ -53,7 +53,7 @@ impl<'i> Asked<'i> {
         Ok(Some(Self::Prototype(index, prototype)))
     }
 
-    /// The price of the cheapest adequate offer.
+    /// Price of the cheapest adequate offer.
     pub(super) fn price(
         &self,
         kind: &str,

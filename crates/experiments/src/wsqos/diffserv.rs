@@ -1,8 +1,8 @@
-//! The QoSProxy on a DiffServ network: a reply asks for the class with a guarantee while others fill the line.
+//! The QoSProxy on a DiffServ network: a reply uses the class with a guarantee while cross traffic fills the line.
 //!
-//! Beside the gateway that marks as each request asks, the same gateway without marks, and an ideal one: there the
-//! router's edge marks by address whatever comes from the gateway. Every run has networks of its own
-//! ([`qos_proxy`](super::qos_proxy)), so that many pass side by side.
+//! Compares the gateway that marks on request with the same gateway without marks and with an ideal: the router's edge
+//! marks by address all packets from the gateway. Every run has networks of its own ([`qos_proxy`](super::qos_proxy)),
+//! so that many run side by side.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ pub(super) static STUDY: Study = Study {
 /// The thesis's request rates.
 pub(super) const RATES: [f64; 6] = [20.0, 30.0, 40.0, 50.0, 60.0, 70.0];
 
-/// How much is measured.
+/// Extent of the measurements.
 struct Case {
     rates: &'static [f64],
     repetitions: u64,
@@ -68,7 +68,7 @@ fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
         "lost",
     ];
     let mut table = Table::with(first.iter().chain(&outcomes).chain(&last).copied());
-    // Two rates at a time: more would take processor time from each other.
+    // Two rates at a time. More would take CPU time from each other.
     let turns = (1..=case.repetitions)
         .flat_map(|turn| case.rates.chunks(2).map(move |rates| (turn, rates)));
     let all = case.repetitions * case.rates.len().div_ceil(2) as u64;
@@ -95,12 +95,12 @@ fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
 
 type Played = (Cell, Run, Emulated);
 
-/// How often is looked whether they are over. Who looks is woken late where others hold the processors, and so
-/// are gateways and generators: it is a witness of that.
+/// Interval between checks for the end of the runs. The checking thread is woken late if others hold the processors,
+/// and so are gateways and generators. Its lateness is a witness of that.
 const GLANCE: Duration = Duration::from_millis(5);
 
-/// Every way to mark and every background at these rates, and by how much the witness was woken late at most;
-/// `None` when it was stopped.
+/// Runs every marking and every background at these rates. Also returns the maximum lateness of the witness. `None` if
+/// stopped.
 fn side_by_side(
     conditions: &Conditions<'_>,
     case: &Case,
@@ -205,7 +205,7 @@ mod tests {
             let marks = row.text("marks");
             let expected = match marks {
                 name if name == Marks::Nobody.name() => share == 0.0,
-                // Handshakes are nobody's reply.
+                // Handshakes belong to no reply.
                 name if name == Marks::Gateway.name() => share > 0.98 && share < 1.0,
                 _ => share == 1.0,
             };

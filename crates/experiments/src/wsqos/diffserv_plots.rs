@@ -1,4 +1,4 @@
-//! What the pictures and claims about the QoSProxy on a DiffServ network share.
+//! Shared parts of the pictures and claims about the QoSProxy on a DiffServ network.
 
 use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 
@@ -10,16 +10,16 @@ use crate::figure::Plot;
 use crate::overload::instrument;
 use crate::records::Records;
 
-/// Said of every figure of this study.
+/// Differences of every figure of this study.
 pub(super) const DIFFERS: &str = "The thesis's router was Linux's HTB between machines; ours is the emulator's, held against HTB by a test of its own (guaranteed and borrowed rates within 2 %). Rates, classes, background and the length of the reply are the thesis's; runs are shorter. The best-effort class may borrow everything: its ceiling is not stated. Background comes in packets of 1,500 bytes, each at a moment of its own. Clients keep eight connections open, since the mark is known when the request has been read: what comes before, the handshake, is best effort wherever marks come from the gateway.";
 
-/// From this rate on AF11's guarantee, 32 replies a second, is not enough.
+/// Rate from which AF11's guarantee, 32 replies a second, is not sufficient.
 pub(super) const PAST: f64 = 40.0;
 
-/// [`BACKGROUNDS`] as a title says them.
+/// [`BACKGROUNDS`] in the format of titles.
 const NAMES: [&str; BACKGROUNDS.len()] = ["800", "1,024"];
 
-/// The runs of a way to mark beside a background: replies a second at a rate.
+/// Replies a second of the runs with this marking, background and rate.
 fn replies(records: &Records, marks: Marks, background: u64, rate: f64) -> Vec<f64> {
     let rows = records.table("runs").rows();
     rows.filter(|row| {
@@ -31,12 +31,12 @@ fn replies(records: &Records, marks: Marks, background: u64, rate: f64) -> Vec<f
     .collect()
 }
 
-/// Their median.
+/// Median of the replies a second.
 pub(super) fn at(records: &Records, marks: Marks, background: u64, rate: f64) -> f64 {
     estimate(&replies(records, marks, background, rate)).median
 }
 
-/// The mean of that over the rates that are more than a class's guarantee.
+/// Mean of these medians over the rates above a class's guarantee.
 pub(super) fn past(records: &Records, marks: Marks, background: u64) -> f64 {
     let rates = RATES.into_iter().filter(|rate| *rate >= PAST);
     let medians: Vec<f64> = rates
@@ -45,33 +45,33 @@ pub(super) fn past(records: &Records, marks: Marks, background: u64) -> f64 {
     medians.iter().sum::<f64>() / medians.len() as f64
 }
 
-/// Marks and none, beside the background at this place of [`BACKGROUNDS`].
+/// Replies with and without marks, with the background at this index of [`BACKGROUNDS`].
 pub(super) fn gain_plot<const PLACE: usize>(records: &Records) -> Vec<Plot> {
     let marks = [Marks::Nobody, Marks::Gateway];
     over_rate(records, "Replies with and without marks", &marks, PLACE)
 }
 
-/// What marks are worth there.
+/// Checks of the gain from marks.
 pub(super) fn gain_checks<const PLACE: usize>(records: &Records) -> Vec<Check> {
     let mut checks = accounted(records);
     checks.push(gains(records, BACKGROUNDS[PLACE]));
     checks
 }
 
-/// Marks beside the ideal and none, with that background.
+/// Replies with marks compared with the ideal and with none.
 pub(super) fn ideal_plot<const PLACE: usize>(records: &Records) -> Vec<Plot> {
     let title = "Marks by the gateway beside classes by address";
     over_rate(records, title, &Marks::ALL, PLACE)
 }
 
-/// How near to the ideal they come there.
+/// Checks of the difference from the ideal.
 pub(super) fn ideal_checks<const PLACE: usize>(records: &Records) -> Vec<Check> {
     let mut checks = accounted(records);
     checks.push(ideal(records, BACKGROUNDS[PLACE]));
     checks
 }
 
-/// Replies over requests beside one background.
+/// Replies over requests with one background.
 fn over_rate(records: &Records, title: &str, marks: &[Marks], place: usize) -> Vec<Plot> {
     let background = BACKGROUNDS[place];
     let title = format!("{title}, others sending {} kbyte/s", NAMES[place]);
@@ -97,7 +97,7 @@ fn over_rate(records: &Records, title: &str, marks: &[Marks], place: usize) -> V
     vec![Plot::Chart(chart)]
 }
 
-/// Every request has an outcome, no packet was lost beside the router's drops, and marks led to their class.
+/// Checks that every request has an outcome, that only the router dropped packets, and that marks select their class.
 fn accounted(records: &Records) -> Vec<Check> {
     let rows: Vec<_> = records.table("runs").rows().collect();
     let lost: f64 = rows.iter().map(|row| row.number("lost")).sum();
@@ -131,7 +131,7 @@ fn accounted(records: &Records) -> Vec<Check> {
     checks
 }
 
-/// What the thesis's gain was, ours beside it.
+/// The gain, compared with the thesis's.
 fn gains(records: &Records, background: u64) -> Check {
     let gain = |rate: f64| {
         let of = |marks| at(records, marks, background, rate);
@@ -147,7 +147,7 @@ fn gains(records: &Records, background: u64) -> Check {
     ).because(NOISE)
 }
 
-/// That the gateway's marks are worth what classes by address are.
+/// Checks that the gateway's marks equal classes by address.
 fn ideal(records: &Records, background: u64) -> Check {
     let [ours, ideal] =
         [Marks::Gateway, Marks::Address].map(|marks| past(records, marks, background));

@@ -29,7 +29,7 @@ fn network(records: &Records) -> Network<'_> {
     }
 }
 
-/// The answer of this run: what the largest reply gains, on the slowest network and on the fastest.
+/// The answer of this run: gain of the largest reply on the slowest and on the fastest network.
 pub(crate) fn answer(records: &Records) -> String {
     let largest = Size::Heavy5;
     let seconds = |name, form| {

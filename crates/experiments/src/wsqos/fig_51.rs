@@ -22,7 +22,7 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: DIFFERS,
 };
 
-/// Those two, and how the paper has them: throughput follows the rate up to the capacity.
+/// The two mixes of this figure. In the paper, throughput follows the rate up to the capacity.
 pub(super) const PAIR: [Mix; 2] = [Mix::All, Mix::None];
 
 fn plot(records: &Records) -> Vec<Plot> {

@@ -1,4 +1,4 @@
-//! wsqos/fig-53: throughput, compressed for all, for none, and as can be afforded.
+//! wsqos/fig-53: throughput, compressed for all, for none, and by load.
 
 use posthaste_draw::{Axis, Unit};
 use posthaste_units::Span;
@@ -23,7 +23,7 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: DIFFERS,
 };
 
-/// A share may rise by this much from one rate to the next and still be said to fall.
+/// Maximum rise of a share between two rates that still counts as falling.
 const WOBBLE: f64 = 0.05;
 
 fn plot(records: &Records) -> Vec<Plot> {
@@ -37,7 +37,7 @@ fn plot(records: &Records) -> Vec<Plot> {
     vec![Plot::Chart(throughput), Plot::Chart(share)]
 }
 
-/// The answer of this run: what deciding by load keeps under overload, and what it compresses at low load.
+/// The answer of this run: throughput of the load-based decision under overload, and its compression at low load.
 pub(crate) fn answer(records: &Records) -> String {
     let [none, all, dynamic] =
         [Mix::None, Mix::All, Mix::Dynamic].map(|mix| overloaded(records, mix, "throughput_per_s"));

@@ -1,4 +1,4 @@
-//! wsqos/fig-54: response time, compressed for all, for none, and as can be afforded.
+//! wsqos/fig-54: response time, compressed for all, for none, and by load.
 
 use posthaste_draw::{Axis, Unit};
 use posthaste_units::Span;
@@ -23,7 +23,7 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: DIFFERS,
 };
 
-/// Where all compressed is overloaded and none is not.
+/// Load that overloads the gateway with all compressed, but not with none.
 const BETWEEN: f64 = 0.8;
 
 fn plot(records: &Records) -> Vec<Plot> {

@@ -36,7 +36,7 @@ fn plot(records: &Records) -> Vec<Plot> {
     vec![Plot::Chart(chart)]
 }
 
-/// The answer of this run: lookups a second with each design.
+/// The answer of this run: lookups a second of each design.
 pub(crate) fn answer(records: &Records) -> String {
     let [walk, database, ours] =
         [MEMORY.who, DATABASE.who, brokers::OURS].map(|who| capacity(records, who));

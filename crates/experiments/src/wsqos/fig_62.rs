@@ -25,7 +25,7 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: "The thesis's proxy had a thread for each connection and kept whole messages, so that its own limit was near. Ours has one core, made slower by the factor among the parameters so that the generator can offer more than it does; rates are multiples of what it does without marks, and 1 stands where the thesis's was overloaded. Marking a reply is one call to the kernel, and another mark waits until the last has been acknowledged. Origin and generator share the other core; the origin alone costs next to nothing.",
 };
 
-/// Requests a second up to which the thesis's proxy cost nothing.
+/// Highest rate without a cost of the thesis's proxy, requests a second.
 const THEIRS: f64 = 50.0;
 
 fn plot(records: &Records) -> Vec<Plot> {
@@ -65,7 +65,7 @@ fn checks(records: &Records) -> Vec<Check> {
     let mut checks = instrument::accounting(records);
     let [cost, low, high] = ["", " low", " high"]
         .map(|end| 100.0 * records.number(&format!("cost with marks over without{end}")));
-    // Where one has a core to itself, 97 % of the throughput is so much of the time.
+    // On a core of its own, 97 % of the throughput means this ratio of CPU times.
     checks.push(Check::claim(
         cost <= 100.0 / 0.97,
         format!(

@@ -21,7 +21,7 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: DIFFERS,
 };
 
-/// In the thesis's minutes.
+/// End of the picture, in the thesis's minutes.
 const ENDS: f64 = 5.0;
 
 fn plot(records: &Records) -> Vec<Plot> {

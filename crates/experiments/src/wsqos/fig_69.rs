@@ -21,7 +21,7 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: DIFFERS,
 };
 
-/// Before demand falls, in the thesis's minutes.
+/// Length of the stable part before demand falls, in the thesis's minutes.
 const BEFORE: f64 = 4.0;
 
 fn stable(records: &Records) -> Vec<Moment> {
@@ -37,7 +37,7 @@ fn checks(records: &Records) -> Vec<Check> {
     let course = stable(records);
     let (prices, loads): (Vec<f64>, Vec<f64>) =
         course.iter().map(|now| (now.price, now.load)).unzip();
-    // Load answers the price as soon as clients know it, and its mean half a minute later.
+    // Load responds as soon as clients know the price, and its mean half a minute later.
     let looks = (0.5 / (BEFORE / course.len().max(1) as f64)) as usize;
     let against = correlation(&prices, loads.get(looks..).unwrap_or_default());
     let ends = |values: &[f64]| {
@@ -53,7 +53,7 @@ fn checks(records: &Records) -> Vec<Check> {
     checks
 }
 
-/// Pearson's, of as many pairs as there are.
+/// Pearson's correlation of the pairs. Ignores the surplus of the longer list.
 fn correlation(xs: &[f64], ys: &[f64]) -> f64 {
     let count = xs.len().min(ys.len()) as f64;
     let pairs = || xs.iter().zip(ys);

@@ -1,8 +1,8 @@
-//! A bookshop and the gateway before it, in this process, and how a client asks them.
+//! A bookshop and the gateway in front of it, in this process, and the requests of a client.
 //!
-//! Both start in the network of whoever opens them, so that a front can stand at the end of an emulated
-//! line as well as on loopback. Wishes are stated as in the papers: in the SOAP header of the request, so
-//! that who asks and who refuses send equally many bytes.
+//! Both start in the network of the calling thread. A front can therefore stand at the end of an emulated line or on
+//! loopback. Preferences are stated as in the papers, in the SOAP header of the request. Requests for and against
+//! compression then differ by one byte only (`always`, `never`).
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -17,16 +17,16 @@ use posthaste_wsqos::{COMPRESSION, NAMESPACE as WSQOS, Step, Wish};
 use crate::figure::Failure;
 use crate::lab::starting;
 
-/// Books in the catalogue; one of them is asked for.
+/// Books in the catalogue. Requests concern one of them.
 const BOOKS: usize = 1000;
 
-/// By what replies are compressed: the step whose sizes are the papers'.
+/// The compression step with the papers' sizes.
 pub(super) const STEP: Step = Step::Gzip6;
 
-/// Longer than anything on loopback takes.
+/// Timeout, longer than any exchange on loopback.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A shop and its gateway, open.
+/// A running shop with its gateway.
 pub(super) struct Front {
     gateway: posthaste_gateway::Running,
     shop: posthaste_bookshop::Running,
@@ -34,7 +34,7 @@ pub(super) struct Front {
 }
 
 impl Front {
-    /// Opens both; clients of the gateway connect to `listen`.
+    /// Starts both. The gateway listens on `listen`.
     pub(super) fn open(listen: SocketAddr, seed: Seed) -> Result<Self, Failure> {
         let _turn = starting();
         let shop = posthaste_bookshop::start(posthaste_bookshop::Config {
@@ -43,7 +43,7 @@ impl Front {
             seed,
             ..posthaste_bookshop::Config::default()
         })?;
-        // The papers compress the smallest reply, too, and each anew.
+        // The papers compress the smallest reply, too, and repeat the compression for each request.
         let config = format!(
             "listen = \"{listen}\"\n\
              [compression]\n\
@@ -64,7 +64,7 @@ impl Front {
         })
     }
 
-    /// What a client with this wish sends for the reply of this size.
+    /// The request of a client with this preference for the reply of this size.
     pub(super) fn request(&self, size: Size, wish: Wish) -> RequestSpec {
         let (operation, isbn) = (size.operation(), &self.isbn);
         let content =
@@ -82,7 +82,7 @@ impl Front {
         request
     }
 
-    /// The reply of this size as the shop sends it: a SOAP message.
+    /// The shop's SOAP message of this size.
     pub(super) fn message(&self, size: Size) -> Result<Vec<u8>, Failure> {
         let RequestSpec { headers, body, .. } = self.request(size, Wish::Never);
         let mut head = format!("POST /soap HTTP/1.1\r\nContent-Length: {}\r\n", body.len());
@@ -92,7 +92,7 @@ impl Front {
         fetch(self.shop.addr, &head, &body)
     }
 
-    /// What the gateway has compressed so far: replies, and seconds of processor time.
+    /// The gateway's compression so far: replies, and seconds of CPU time.
     pub(super) fn packed(&self) -> Result<(f64, f64), Failure> {
         let text = fetch(self.gateway.admin, "GET /metrics HTTP/1.1\r\n", "")?;
         let text = String::from_utf8(text)?;
@@ -110,7 +110,7 @@ impl Front {
     }
 }
 
-/// The body of the reply to one request, whatever its length.
+/// Returns the body of the reply to one request, of any length.
 pub(super) fn fetch(address: SocketAddr, head: &str, body: &str) -> Result<Vec<u8>, Failure> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;

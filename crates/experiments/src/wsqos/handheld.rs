@@ -1,9 +1,9 @@
 //! A handheld that fetches each reply over each of the paper's networks, compressed and plain.
 //!
-//! The line is the emulator's, between two real kernels; at its far end stand gateway and shop. The
-//! handheld's processor is this machine's, made slower by the factor that makes the paper's times of ours
-//! ([`replies`]), measured just before. Every connection has a line of its own, so that many fetches can
-//! pass side by side: on GPRS all at once, since one takes up to forty seconds.
+//! The emulator provides the line between two real kernels, with gateway and shop at its far end. The handheld's
+//! processor is this machine's, slowed down by a factor that reproduces the paper's times ([`replies`]), measured just
+//! before. Every connection has a line of its own, so that many fetches run side by side. On GPRS, all of them do,
+//! because one takes up to forty seconds.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -35,31 +35,31 @@ pub(super) static STUDY: Study = Study {
     },
 };
 
-/// The paper's networks, by their profiles' names.
+/// Profile names of the paper's networks.
 pub(super) const WLAN: &str = "wlan-802.11b";
 pub(super) const BLUETOOTH: &str = "bluetooth";
 pub(super) const GPRS: &str = "gprs";
 pub(super) const GPRS_POOR: &str = "gprs-poor";
 const NETWORKS: [&str; 4] = [WLAN, BLUETOOTH, GPRS, GPRS_POOR];
 
-/// The largest reply takes most of it, plain over poor GPRS.
+/// Budget. The largest plain reply over poor GPRS takes most of it.
 pub(super) const BUDGET: Span = Span::from_secs(50);
 
-/// What the handheld says, and what the reply is called then.
+/// Preferences of the handheld, and the form of the reply with each.
 pub(super) const WISHES: [(Wish, &str); 2] = [(Wish::Never, "plain"), (Wish::Always, "compressed")];
 
-/// Round trips of GPRS take more than a second, and a kilobyte up half of one.
+/// Longer than usual: round trips of GPRS take more than a second, and a kilobyte up takes half a second.
 pub(super) const CONNECT_TIMEOUT: Span = Span::from_secs(10);
 pub(super) const TIMEOUT: Span = Span::from_secs(120);
 
-/// Where clients connect, at the far end of the line.
+/// Port of the gateway at the far end of the line.
 const PORT: u16 = 80;
 
-/// Between the beginnings of fetches: all at once they would wait for each other in the one gateway.
+/// Interval between the starts of fetches. All at once would wait for each other in the one gateway.
 const SPACING: Span = Span::from_millis(30);
 
-/// How often is looked at how far it is. Who looks is woken late where others hold the processors, and so
-/// are the programs whose fetches it looks at: it is a witness of that.
+/// Interval between checks of the progress. The checking thread is woken late if others hold the processors, and so are
+/// the fetching programs. Its lateness is a witness of that.
 const GLANCE: Duration = Duration::from_millis(5);
 
 /// One reply over one network.
@@ -70,14 +70,14 @@ struct Cell {
     wish: (Wish, &'static str),
 }
 
-/// A network, open, with a front at its far end.
+/// An open network with a front at its far end.
 struct Open {
     profile: &'static Profile,
     front: Front,
     running: Running,
 }
 
-/// What the fetches of a cell are to be.
+/// Parameters of the fetches of a cell.
 struct Fetches {
     count: u64,
     slowdown: u32,
@@ -147,7 +147,7 @@ fn study(
     Ok(records)
 }
 
-/// Bytes of each reply's Body, and how many times slower than this machine the handheld is.
+/// Returns the bytes of each reply's Body and the handheld's slowdown, compared with this machine.
 pub(super) fn calibrate(
     conditions: &Conditions<'_>,
 ) -> Result<([f64; Size::ALL.len()], f64), Failure> {
@@ -161,8 +161,8 @@ pub(super) fn calibrate(
     Ok((bodies, slowdown(times)))
 }
 
-/// What is fetched side by side: where a fetch takes seconds, everything; else one reply after another, so
-/// that none waits for another's processor. What takes longest begins first.
+/// Groups of cells that are fetched side by side. On slow networks this is every cell, otherwise one cell after
+/// another, so that no fetch waits for another's CPU time. The longest fetches start first.
 fn batches(profiles: &[&Profile], sizes: &[Size]) -> Vec<Vec<Cell>> {
     let cells = |network: usize| {
         let of = move |size: &Size| {
@@ -202,8 +202,8 @@ impl Open {
 }
 
 impl Fetches {
-    /// Fetches the replies of these cells side by side, and says by how much who looked on was woken late
-    /// at most. Stopped, it returns no cell.
+    /// Fetches the replies of these cells side by side. Also returns the maximum lateness of the witness. If stopped,
+    /// returns no cell.
     fn make(
         &self,
         open: &[Open],
@@ -255,7 +255,7 @@ impl Fetches {
         Ok((ended.collect(), witness.into()))
     }
 
-    /// Starts the fetches of one cell at the client's end at these times, each by a connection of its own.
+    /// Starts the fetches of one cell at the client's end at these times, each with a connection of its own.
     fn begin(
         &self,
         open: &[Open],
@@ -279,7 +279,7 @@ impl Fetches {
     }
 }
 
-/// What became of a cell's fetches; times are their median, least and greatest.
+/// Results of a cell's fetches. Times are the median, minimum and maximum.
 fn row(profile: &Profile, cell: &Cell, body: f64, run: &Run) -> [crate::records::Value; 13] {
     let service = run.service.histogram();
     let each = |bytes: u64| bytes / run.intended.max(1);
@@ -310,7 +310,7 @@ fn row(profile: &Profile, cell: &Cell, body: f64, run: &Run) -> [crate::records:
     ]
 }
 
-/// Ends the emulations, and keeps how far they can be believed.
+/// Ends the emulations and records their accuracy.
 fn close(open: Vec<Open>, records: &mut Records) -> Result<(), Failure> {
     let mut table = Table::new([
         "network",
@@ -374,7 +374,7 @@ mod tests {
         };
         let complete = network.complete();
         assert!(complete.holds, "{}", complete.sentence);
-        // A machine that stands still makes it longer; nothing makes it shorter.
+        // Pauses of the machine only lengthen it.
         for row in records.table("cells").rows() {
             let [service, decode, computed] =
                 ["service_low_ms", "decode_ms", "computed_ms"].map(|column| row.number(column));

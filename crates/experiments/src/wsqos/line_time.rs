@@ -1,8 +1,8 @@
-//! What an exchange takes on a line by arithmetic: each packet's time on the line, the delays, and nothing
-//! for whoever sends them.
+//! Computed time of an exchange on a line: the transmission time of each packet and the delays, without the time of the
+//! programs at the ends.
 //!
-//! The sender never waits for room: on these lines its first ten packets take longer than their
-//! acknowledgements need to come back.
+//! The sender never waits for the window: on these lines its first ten packets take longer than the return of their
+//! acknowledgements.
 
 use posthaste_link::profile::{Profile, Way};
 use posthaste_units::Span;
@@ -13,7 +13,7 @@ const SYN: u64 = 60;
 /// Bytes of data in a full packet.
 const SEGMENT: u64 = 1448;
 
-/// From the SYN to the last byte of the reply, for so many bytes each way. The server acknowledges the
+/// Time from the SYN to the last byte of the reply, for these bytes in each direction. The server acknowledges the
 /// request before it answers.
 pub(super) fn exchange(profile: &Profile, sent: u64, received: u64) -> Span {
     let Profile { up, down, .. } = profile;
@@ -23,7 +23,7 @@ pub(super) fn exchange(profile: &Profile, sent: u64, received: u64) -> Span {
     handshake + passes(up, &request) + passes(down, &reply)
 }
 
-/// Until the last of these packets has arrived, all of them ready at once.
+/// Time until the last of these packets has arrived, if all are sent at once.
 fn passes(way: &Way, packets: &[u64]) -> Span {
     let bytes: u64 = packets
         .iter()
@@ -33,7 +33,7 @@ fn passes(way: &Way, packets: &[u64]) -> Span {
     way.delay + Span::from_secs_f64(bytes as f64 * 8.0 / rate as f64)
 }
 
-/// The packets that carry so many bytes.
+/// Sizes of the packets that carry `bytes` bytes.
 fn segments(bytes: u64) -> Vec<u64> {
     let full = vec![HEADERS + SEGMENT; (bytes / SEGMENT) as usize];
     let rest = Some(bytes % SEGMENT).filter(|rest| *rest > 0);

@@ -1,8 +1,8 @@
-//! The handheld on good GPRS, asking for compression, while sclient loads the gateway that both ask.
+//! The handheld on good GPRS, requesting compression, while sclient loads the same gateway.
 //!
-//! Origin, gateway and sclient are in one emulated host, whose loopback sclient comes by; the handheld is
-//! the other. The gateway is that of [`sclient`](super::sclient). Rates are the paper's over its server's
-//! 135 plain replies a second, times the gateway's capacity without compression.
+//! Origin, gateway and sclient are in one emulated host, and sclient connects over its loopback. The handheld is the
+//! other host. The gateway is that of [`sclient`](super::sclient). Rates are the paper's, divided by its server's 135
+//! plain replies a second and multiplied by the gateway's capacity without compression.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,26 +33,26 @@ pub(super) static STUDY: Study = Study {
     run: |conditions| study(conditions, if conditions.full { &FULL } else { &QUICK }),
 };
 
-/// What the others at the gateway ask for.
+/// Preferences of the other clients of the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Others {
     /// All ask for compression.
     All,
-    /// Half ask for it, half state nothing.
+    /// Half of them ask for it, half state nothing.
     Dynamic,
 }
 
-/// How much is measured.
+/// Extent of the measurements.
 struct Case {
     rates: &'static [f64],
-    /// Fetches of the handheld beside each load.
+    /// Fetches of the handheld during each load.
     fetches: u64,
-    /// How long a load lasts that the gateway can serve: the last fetch is answered within it.
+    /// Length of a load within the gateway's capacity. The last fetch is answered within it.
     length: Span,
 }
 
 impl Case {
-    /// How long one lasts that it cannot: until the last fetch has a connection or has given up.
+    /// Length of a load beyond the capacity: until the last fetch has a connection or has given up.
     fn length_beyond(&self) -> Span {
         SETTLE + SPACING * self.fetches + CONNECT_TIMEOUT + LOOK
     }
@@ -70,22 +70,22 @@ const FULL: Case = Case {
     length: Span::from_secs(12),
 };
 
-/// After this the gateway's queue is full, where it fills, and its demand is known.
+/// Time until the gateway's queue is full, if it fills, and the load controller knows the load.
 const SETTLE: Span = Span::from_secs(1);
 
-/// Between the beginnings of the handheld's fetches.
+/// Interval between the starts of the handheld's fetches.
 const SPACING: Span = Span::from_millis(40);
 
-/// How long is looked at what the gateway can do.
+/// Length of a measurement of the capacity.
 const LOOK: Span = Span::from_secs(1);
 
-/// How often is looked at whether to stop.
+/// Interval between checks of the stop flag.
 const GLANCE: Duration = Duration::from_millis(20);
 
 impl Others {
     pub(super) const BOTH: [Self; 2] = [Self::All, Self::Dynamic];
 
-    /// Its name in pictures, sentences and records.
+    /// Name in pictures, sentences and records.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::All => "all compressed",
@@ -100,7 +100,8 @@ impl Others {
         }
     }
 
-    /// Replies a second while demand is high, of a gateway that can do so many all compressed and none.
+    /// Replies a second at high load, for a gateway with capacity `all` if it compresses all replies and `none` if it
+    /// compresses none.
     fn capacity(self, all: f64, none: f64) -> f64 {
         match self {
             Self::All => all,
@@ -152,13 +153,13 @@ fn study(conditions: &Conditions<'_>, case: &'static Case) -> Result<Records, Fa
     Ok(records)
 }
 
-/// What is done in the network of the far end.
+/// The part of the study inside the network of the far end.
 struct Inside {
     running: Running,
     profile: &'static Profile,
     case: &'static Case,
     seed: Seed,
-    /// How many times slower than here the handheld decodes.
+    /// Slowdown of the handheld's decoding.
     handheld: u32,
     stop: Arc<AtomicBool>,
     say: Sender<(u64, String)>,
@@ -231,11 +232,11 @@ impl Inside {
     }
 
     fn say(&self, done: u64, words: &str) {
-        // Who has gone does not want to know.
+        // A closed receiver is ignored.
         let _ = self.say.send((done, words.to_owned()));
     }
 
-    /// Replies a second in a closed loop, everything compressed and nothing.
+    /// Replies a second in a closed loop, with all replies compressed and with none.
     fn capacities(&self, rig: &Rig, stand: &Stand) -> Result<[f64; 2], Failure> {
         let capacity = |wish| {
             let pace = Pace::Closed {
@@ -249,7 +250,7 @@ impl Inside {
         Ok([capacity(Wish::Always)?, capacity(Wish::Never)?])
     }
 
-    /// The handheld's fetches beside one load; nothing when stopped.
+    /// Runs the handheld's fetches during one load. `None` if stopped.
     fn cell(
         &self,
         rig: &Rig,
@@ -298,7 +299,7 @@ impl Inside {
         Ok(Some(row))
     }
 
-    /// Starts the handheld's fetches; they begin when the load has settled.
+    /// Starts the handheld's fetches. They begin after the load has settled.
     fn handheld(&self, rig: &Rig, stand: &Stand) -> JoinHandle<Result<Run, RunError>> {
         let times = (0..self.case.fetches).map(|fetch| SETTLE + SPACING * fetch);
         let pace = Pace::Open {
@@ -319,7 +320,7 @@ impl Inside {
     }
 }
 
-/// Fetches that had a connection and no whole reply: their number, and the names of their outcomes.
+/// Fetches with a connection and without a complete reply: their number, and the names of their outcomes.
 fn otherwise(run: &Run) -> [Value; 2] {
     let told = [Outcome::Ok, Outcome::ConnectAborted];
     let others = Outcome::ALL
@@ -333,8 +334,8 @@ fn otherwise(run: &Run) -> [Value; 2] {
     [count.into(), names.join(", ").into()]
 }
 
-/// A rate of the paper's for so long, scaled by the capacity without compression; past what the gateway can
-/// do after a burst that fills it and its queue.
+/// One of the paper's rates, scaled by the capacity without compression. Beyond the gateway's capacity, a burst that
+/// fills the gateway and its queue comes first.
 fn load(
     rig: &Rig,
     stand: &Stand,
@@ -369,7 +370,7 @@ fn load(
 mod tests {
     use super::*;
 
-    /// By the paper's own capacities.
+    /// With the paper's own capacities.
     #[test]
     fn half_compressed_is_as_many_as_the_mean_time_allows() {
         let capacity = |others: Others| others.capacity(90.0, 135.0);

@@ -1,4 +1,4 @@
-//! How fast the best offer is found, by design and number of offers: in this process, on one core, without a network.
+//! Speed of lookups of the best offer, by design and number of offers: in this process, on one core, without a network.
 
 use std::time::Instant;
 
@@ -29,20 +29,20 @@ pub(super) static STUDY: Study = Study {
     },
 };
 
-/// Offers of one type of interface, and how many types there are at most: beyond that each has more.
+/// Offers per type of interface, and the maximum number of types. With more offers, each type has more.
 const OF_A_TYPE: usize = 500;
 const TYPES: usize = 200;
 
-/// Said in place of a PostgreSQL's name.
+/// Parameter value in the records if there is no PostgreSQL.
 pub(super) const NONE: &str = "not measured: no PostgreSQL";
 
-/// Designs are asked in turns, so often each: what disturbs the machine for a while disturbs all of them.
+/// Number of turns of each design. Designs alternate, so that a disturbance of the machine affects all of them.
 const TURNS: u32 = 5;
 
-/// A question's name, and how it is asked.
+/// Name of a question, and the function that sets its requirements.
 pub(super) type Question = (&'static str, fn(&mut Definition));
 
-/// What is asked.
+/// The questions.
 pub(super) const QUESTIONS: [Question; 4] = [
     ("typical", |wanted| {
         wanted.default.server.processing_time = Some(Span::from_millis(400));
@@ -106,18 +106,18 @@ fn study(conditions: &Conditions<'_>, counts: &[usize], seconds: f64) -> Result<
     Ok(records)
 }
 
-/// An index, and what it took to fill it.
+/// An index, with the cost of filling it.
 struct Filled {
     index: Index,
-    /// The types that there are offers for.
+    /// Types with offers.
     kinds: Vec<String>,
     seconds: f64,
-    /// Of memory.
+    /// Megabytes of memory.
     megabytes: f64,
 }
 
 impl Filled {
-    /// What is asked, each with its name.
+    /// The available designs with their names.
     fn designs(&self, postgres: Option<&Place>) -> Result<Vec<(&'static str, Asked<'_>)>, Failure> {
         let asked = DESIGNS.map(|name| {
             let asked = Asked::of(name, &self.index, postgres)?;
@@ -126,7 +126,8 @@ impl Filled {
         asked.into_iter().filter_map(Result::transpose).collect()
     }
 
-    /// Rows: for how many types each other design finds an offer of the same price as the first, the index.
+    /// Adds a row for each other design: the number of types for which it finds an offer at the price of the first
+    /// design, the index.
     fn compare(
         &self,
         asked: &[(&str, Asked<'_>)],
@@ -159,7 +160,7 @@ impl Filled {
         Ok(())
     }
 
-    /// Rows: a question asked again and again of each design, each time of a type drawn by chance.
+    /// Adds a row for each design, with repeated lookups of one question, each for a random type.
     fn time(
         &self,
         asked: &[(&str, Asked<'_>)],
@@ -206,7 +207,7 @@ fn wanted(ask: fn(&mut Definition)) -> Definition {
     wanted
 }
 
-/// An index with so many offers.
+/// Creates an index of `count` offers.
 fn filled(conditions: &Conditions<'_>, count: usize) -> Result<Filled, Failure> {
     let offers = qws::offers(count, conditions.seed)?;
     let kinds = count.div_ceil(OF_A_TYPE).min(TYPES);
@@ -235,14 +236,14 @@ fn filled(conditions: &Conditions<'_>, count: usize) -> Result<Filled, Failure> 
     }
 }
 
-/// Bytes of this process that are in memory (proc(5), statm).
+/// Resident memory of this process, in bytes (proc(5), statm).
 fn resident() -> Result<f64, Failure> {
     let text = std::fs::read_to_string("/proc/self/statm")?;
     let pages = text.split(' ').nth(1).ok_or("statm is short")?;
     Ok(pages.parse::<f64>()? * rustix::param::page_size() as f64)
 }
 
-/// A column of the lookups of a design, with a question: (offers, value).
+/// Points of a design's lookups with a question: (offers, value of `column`).
 pub(super) fn curve(
     records: &Records,
     design: &str,

@@ -22,10 +22,10 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: "Lookups in one process on one core, without HTTP: what the designs differ in and nothing else. SQLite has the offers in a file of its own, PostgreSQL in a table in its memory, asked by a prepared statement on one connection; both with an index that holds all that is compared, in the order of preference, and their answer is a document that has to be read, as it had to be in the thesis. PostgreSQL is measured where POSTHASTE_POSTGRES names one, as in postgres://USER@%2Frun%2Fpostgresql/DATABASE: from a network of its own only a Unix socket can be reached. Designs are asked in turns, rates are medians of these. One lookup is timed by itself, so that each of its times contains some 20 ns of the clock.",
 };
 
-/// With so many offers the goals are stated.
+/// Number of offers for which the goals are stated.
 const MANY: f64 = 100_000.0;
 
-/// How many times as fast as a database the index was to be.
+/// Goals: minimum speed of the index as a multiple of a database's.
 const BARS: [(&str, &str, f64); 4] = [
     ("typical", "SQLite", 4.0),
     ("selective", "SQLite", 10.0),

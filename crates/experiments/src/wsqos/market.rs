@@ -1,7 +1,7 @@
-//! A shop, a gateway with prices before it, a broker at which its offers stand, and clients that buy.
+//! A market: a shop, a gateway with prices in front of it, a broker with its offers, and buying clients.
 //!
-//! The shop acts a law: its capacity is the same on any machine, and it says in its replies how busy it is. Each client has
-//! a generator of its own that asks its own broker, which follows the gateway's, before every request.
+//! The shop simulates a law: its capacity is the same on any machine, and its replies state its busy share. Each client
+//! is a generator of its own. Before every request, it consults its own broker, which follows the gateway's.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -16,11 +16,11 @@ use super::front::fetch;
 use crate::figure::{Conditions, Failure};
 use crate::lab::starting;
 
-/// The type of interface that the shop has, and whose offers they are.
+/// Type of the shop's interface and provider of its offers.
 const KIND: &str = "books";
 const PROVIDER: &str = "ada";
 
-/// The system at work; dropping it ends it.
+/// The running system. Dropping it stops it.
 pub(super) struct Market {
     gateway: posthaste_gateway::Running,
     broker: posthaste_broker::Broker,
@@ -29,25 +29,26 @@ pub(super) struct Market {
     page: String,
 }
 
-/// What was seen at a time.
+/// One sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
-    /// Seconds since the beginning.
+    /// Seconds since the start.
     pub(super) at: f64,
     pub(super) price: f64,
-    /// Requests let in until then.
+    /// Requests admitted so far.
     pub(super) entered: f64,
 }
 
-/// What all clients did, and what was seen meanwhile.
+/// Results of all clients, with the samples.
 pub(super) struct Course {
-    /// One for each client.
+    /// One run per client.
     pub(super) runs: Vec<Run>,
     pub(super) seen: Vec<Seen>,
 }
 
 impl Market {
-    /// A shop with this law, and a gateway with these lines in its configuration; of `[prices]` the last table.
+    /// Starts a shop with this law and a gateway with these lines in `[protection]` and `[prices]`. With empty
+    /// `prices`, the gateway publishes no offers.
     pub(super) fn open(
         conditions: &Conditions<'_>,
         law: &str,
@@ -101,7 +102,8 @@ impl Market {
         })
     }
 
-    /// What the client of this number does that pays so much at most; without a price it asks nobody and says nothing.
+    /// Plan of client `number` with a maximum price of `most`. Without a price, it consults no broker and states
+    /// nothing.
     pub(super) fn client(&self, number: u64, most: Option<Money>, pace: Pace, seed: Seed) -> Plan {
         let buying = most.map(|most| Buying {
             broker: format!("http://{}", self.broker.addr),
@@ -125,7 +127,7 @@ impl Market {
         }
     }
 
-    /// Carries out what all clients do at the same time, and looks at the price meanwhile; `None` when it was stopped.
+    /// Runs all clients at the same time and samples the price meanwhile. `None` if stopped.
     pub(super) fn run(
         &self,
         clients: &[Plan],
@@ -140,7 +142,7 @@ impl Market {
                 .collect();
             let mut seen = Vec::new();
             while going.iter().any(|client| !client.is_finished()) {
-                // A look that fails is one less: how many there are is looked at afterwards.
+                // A failed sample is omitted. The number of samples is checked afterwards.
                 seen.extend(self.look(begun));
                 std::thread::sleep(every.into());
             }
@@ -154,7 +156,7 @@ impl Market {
         Ok((!course.runs.iter().any(|run| run.stopped)).then_some(course))
     }
 
-    /// By the gateway's own counters.
+    /// Reads a sample from the gateway's counters.
     fn look(&self, begun: Instant) -> Result<Seen, Failure> {
         let at = begun.elapsed().as_secs_f64();
         let text = String::from_utf8(fetch(self.gateway.admin, "GET /metrics HTTP/1.1\r\n", "")?)?;

@@ -1,8 +1,8 @@
-//! What the proxy costs: the same requests through nothing, through the gateway, and through the gateway that
-//! marks every reply as its request asks, at growing rates; and what a reply costs the two gateways, asked side by side.
+//! Cost of the proxy: the same requests without a gateway, through the gateway, and through the gateway that marks
+//! every reply on request, at increasing rates. Also the cost of a reply in the two gateways, loaded side by side.
 //!
-//! What one core does in a second changes by a third from one second to the next where others use the machine. So the
-//! two are asked at the same time, on the same core, and each one's processor time is its own.
+//! On a shared machine, the speed of a core changes by a third from one second to the next. The two gateways therefore
+//! run at the same time on the same core, and each one's CPU time is counted separately.
 
 use posthaste_load::{Pace, Plan};
 use posthaste_units::{Seed, Span};
@@ -23,27 +23,27 @@ pub(super) static STUDY: Study = Study {
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };
 
-/// What requests pass.
+/// Names of the three paths of a request.
 pub(super) const NOTHING: &str = "no gateway";
 pub(super) const PLAIN: &str = "gateway";
 pub(super) const MARKING: &str = "gateway that marks";
 pub(super) const WHOS: [&str; 3] = [NOTHING, PLAIN, MARKING];
 
-/// Clients that each ask again as soon as they were answered.
+/// Clients of the closed loop.
 const CLIENTS: u32 = 32;
-/// Runs of which the best says what a gateway can do.
+/// Number of runs. The best one gives the capacity.
 const BEST_OF: u32 = 5;
 
-/// Past its limit it refuses what its queue does not hold.
+/// A short queue. Past its limit, a gateway leaves connections beyond it unanswered.
 const GATEWAY: &str = "backlog = 128\nconnections = 32\n";
 
 struct Case {
-    /// Rates as multiples of what the gateway that does not mark can do: the thesis's 20 to 70 a second over
-    /// the 50 up to which its proxy cost nothing.
+    /// Rates as multiples of the capacity of the gateway without marks: the thesis's 20 to 70 a second, divided by the
+    /// 50 up to which its proxy cost nothing.
     rates: &'static [f64],
     repetitions: u64,
     length: Span,
-    /// Runs of both gateways side by side, and how long each is.
+    /// Number and length of the runs of both gateways side by side.
     pairs: u64,
     closed: Span,
 }
@@ -103,12 +103,12 @@ fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
     Ok(records)
 }
 
-/// What stands there is asked.
+/// A plan for `stand`.
 fn plan(rig: &Rig, stand: &Stand, pace: Pace) -> Plan {
     plan_of(request(stand.address), pace, rig.cores)
 }
 
-/// As fast as clients can that wait for each reply.
+/// A closed loop.
 fn closed(case: &Case) -> Pace {
     Pace::Closed {
         clients: CLIENTS,
@@ -116,7 +116,7 @@ fn closed(case: &Case) -> Pace {
     }
 }
 
-/// Both gateways side by side: each request goes to either.
+/// Runs both gateways side by side. Each request goes to either.
 fn beside(
     conditions: &Conditions<'_>,
     case: &Case,
@@ -138,7 +138,7 @@ fn beside(
     Ok(())
 }
 
-/// What a gateway does at best; `None` when it was stopped.
+/// Capacity of a gateway: the best of several runs. `None` if stopped.
 fn fastest(
     conditions: &Conditions<'_>,
     case: &Case,

@@ -1,4 +1,4 @@
-//! What came of one run of the generator on a [`Stand`](super::rig::Stand), and the table of such runs.
+//! Result of one run of the generator against a [`Stand`](super::rig::Stand), and the table of such runs.
 
 use posthaste_load::{Outcome, Outcomes, Run};
 use posthaste_stats::Histogram;
@@ -6,17 +6,17 @@ use posthaste_stats::Histogram;
 use crate::lab::Counters;
 use crate::records::{Table, Value};
 
-/// What a proxy has done so far.
+/// Work of a proxy so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Done {
-    /// Seconds of processor time, and seconds in which it waited for a processor.
+    /// Seconds of CPU time, and seconds of waiting for a processor.
     pub(super) used: f64,
     pub(super) waited: f64,
     pub(super) replies: f64,
-    /// Replies to clients that did not refuse, and those of them that were compressed.
+    /// Replies to clients that did not refuse compression, and the compressed ones among them.
     pub(super) open: f64,
     pub(super) packed: f64,
-    /// Replies to clients that asked, and were not served compressed.
+    /// Uncompressed replies to clients that asked for compression.
     pub(super) denied: f64,
 }
 
@@ -24,16 +24,16 @@ pub(super) struct Done {
 pub(super) struct Measured {
     pub(super) run: Run,
     pub(super) closed: bool,
-    /// Requests that the plan has.
+    /// Requests in the plan.
     pub(super) planned: f64,
-    /// Seconds from before it until all was over.
+    /// Seconds from the start to the end of all activity.
     pub(super) lasted: f64,
     pub(super) kernel: Counters,
     pub(super) done: Done,
 }
 
 impl Done {
-    /// What was done since then.
+    /// Work done since `then`.
     pub(super) fn since(self, then: Self) -> Self {
         Self {
             used: self.used - then.used,
@@ -47,8 +47,8 @@ impl Done {
 }
 
 impl Measured {
-    /// The part of the run that counts, with the response times of its complete replies: its last step, or all of it where
-    /// there is one only.
+    /// The measured part of the run, with the response times of its complete replies and its duration in seconds: the
+    /// last step, or the whole run without steps.
     fn part(&self) -> (&Outcomes, Histogram, f64) {
         match self.run.steps.last() {
             Some(step) => (
@@ -64,7 +64,7 @@ impl Measured {
         }
     }
 
-    /// The 99th percentile of all requests that were due in the part that counts, in ms; infinite among requests without
+    /// The 99th percentile of all requests due in the measured part, in ms. Infinite if it falls among requests without
     /// a reply.
     fn due_p99(&self) -> f64 {
         let p99 = match self.run.steps.last() {
@@ -74,8 +74,8 @@ impl Measured {
         p99.known().map_or(f64::INFINITY, |p99| p99.as_millis_f64())
     }
 
-    /// Good replies per second: to the requests due in the part that counts. In a closed loop, which ends with a
-    /// request of each client under way, those that came in its time.
+    /// Successful replies per second to the requests due in the measured part. A closed loop ends with one request of
+    /// each client under way; there, the replies that arrived during the run.
     pub(super) fn throughput(&self) -> f64 {
         if self.closed {
             return self.run.served as f64 / self.run.duration.as_secs_f64();
@@ -84,34 +84,34 @@ impl Measured {
         outcomes[Outcome::Ok] as f64 / seconds
     }
 
-    /// Good replies that came in the part that counts.
+    /// Successful replies that arrived in the measured part.
     fn served(&self) -> u64 {
         let last = self.run.steps.last();
         last.map_or(self.run.served, |step| step.part.served)
     }
 
-    /// Bytes of a reply, its header included, in the mean of the run.
+    /// Mean bytes of a reply with its header.
     pub(super) fn bytes(&self) -> f64 {
         self.run.bytes_received as f64 / self.run.outcomes[Outcome::Ok] as f64
     }
 
-    /// Seconds of processor time for each reply.
+    /// Seconds of CPU time per reply.
     pub(super) fn cost(&self) -> f64 {
         self.done.used / self.run.outcomes[Outcome::Ok] as f64
     }
 
-    /// Share of the replies that might be compressed and were, by the gateway's own count.
+    /// Compressed share of the replies that could be compressed, by the gateway's own counters.
     pub(super) fn packed(&self) -> f64 {
         self.done.packed / self.done.open
     }
 
-    /// What it used as processor time of the machine that is acted, so many times slower.
+    /// Multiplies the CPU time by the slowdown of a simulated slower machine.
     pub(super) fn acted(mut self, slowdown: u32) -> Self {
         self.done.used *= f64::from(slowdown);
         self
     }
 
-    /// A row of [`runs`]: which run it was, the share compressed, then everything measured.
+    /// A row of [`runs`]: the identification of the run, the compressed share, then all measurements.
     pub(super) fn row(&self, who: &str, load: f64, repetition: u64, packed: f64) -> Vec<Value> {
         let (outcomes, response, seconds) = self.part();
         let (summary, lateness) = (response.summary(), self.run.lateness.summary());
@@ -151,7 +151,7 @@ impl Measured {
     }
 }
 
-/// The table of runs, without rows. Rates and times are of the part that counts, counts of the whole run.
+/// The table of runs, without rows. Rates and times are of the measured part, counts of the whole run.
 pub(super) fn runs() -> Table {
     let first = [
         "who",

@@ -1,22 +1,20 @@
-//! The mobile paper, which is chapter 7.1 of the thesis: compression when the client asks and the server can
-//! afford it.
+//! The mobile paper, chapter 7.1 of the thesis: compression on request of the client and within the server's CPU time.
 //!
-//! [`replies`] measures what each reply is and what compressing it costs; [`handheld`] has a slow client
-//! fetch them over slow lines; [`sclient`] loads the gateway. Beyond the paper, [`policies`] does so beside
-//! other proxies, [`codecs`] measures what each coding costs, and [`promises`] what was asked of the
-//! gateway.
+//! [`replies`] measures each reply and its compression cost. [`handheld`] fetches them with a slow client over slow
+//! lines. [`sclient`] loads the gateway. Beyond the paper, [`policies`] compares the gateway with other proxies under
+//! load, [`codecs`] measures the cost of each coding, and [`promises`] checks the requirements of the gateway.
 //!
-//! Chapter 7.2 is about brokers: [`brokers`] asks the thesis's two and ours at growing rates, [`lookups`] with growing
-//! numbers of offers; [`changes`] follows a provider's change along brokers.
+//! Chapter 7.2 is about brokers: [`brokers`] loads the thesis's two and ours at increasing rates, [`lookups`] with
+//! increasing numbers of offers. [`changes`] follows a provider's change along brokers.
 //!
-//! Chapter 7.3 is about a network with classes: [`diffserv`] asks for the one with a guarantee in three ways,
-//! [`marking_cost`] measures what marking takes.
+//! Chapter 7.3 is about a network with traffic classes: [`diffserv`] selects the class with a guarantee in three ways,
+//! [`marking_cost`] measures the cost of marking.
 //!
-//! Chapter 7.4 is about offers that follow the load: [`adaptive`] runs the thesis's, on a [`market`] of a shop, a gateway, a
-//! broker and clients; beyond it, [`prices`] sets what protects a server side by side.
+//! Chapter 7.4 is about offers that follow the load: [`adaptive`] runs the thesis's, on a [`market`] of a shop, a
+//! gateway, a broker and clients. Beyond it, [`prices`] compares methods to protect a server.
 //!
-//! What they share stands beside them: the [`front`] of shop and gateway, the [`rig`] of
-//! two cores, the pictures of a slow client in [`service_time`]. The paper's own numbers are named here, once.
+//! The studies share the [`front`] of shop and gateway, the testbed [`rig`] with two cores, and the pictures of a slow
+//! client in [`service_time`]. The paper's own numbers are defined here only.
 
 mod adaptive;
 mod adaptive_plots;
@@ -83,34 +81,34 @@ pub(crate) mod table_4;
 pub(crate) mod table_5;
 mod timing;
 
-/// The thesis, cited shortly.
+/// Short citation of the thesis.
 const PAPER: &str = "Tian: QoS integration in Web services with the WS-QoS framework, FU Berlin 2005, chapter 7; also Tian, Voigt, Naumowicz, Ritter, Schiller: Performance Considerations for Mobile Web Services, Computer Communications 2004";
 
-/// What the paper states in numbers.
+/// Numbers that the paper states.
 mod paper {
     use posthaste_bookshop::Size;
 
-    /// Requests per second that the server answers when nothing is compressed.
+    /// Capacity of the server without compression, requests per second.
     pub(super) const NONE_CAPACITY: f64 = 135.0;
-    /// The same when everything is.
+    /// Capacity of the server with all replies compressed, requests per second.
     pub(super) const ALL_CAPACITY: f64 = 90.0;
-    /// Request rates, and the share that is compressed of replies that may be: all up to the first, none
+    /// Request rates with the compressed share of the replies that may be compressed: all up to the first rate, none
     /// above the last.
     pub(super) const DYNAMIC: [(f64, f64); 3] = [(60.0, 1.0), (120.0, 0.2), (140.0, 0.0)];
 
-    /// Table 5: request rates, and the handheld's service times beside them in ms, where all others ask for
-    /// compression and where half do.
+    /// Table 5: request rates, and the handheld's service times in ms if all other clients ask for compression and if
+    /// half of them do.
     pub(super) const RATES: [f64; 5] = [80.0, 100.0, 120.0, 140.0, 160.0];
     pub(super) const TABLE_5_ALL: [f64; 5] = [9_985.0, 10_495.0, 16_492.0, 17_104.0, 17_176.0];
     pub(super) const TABLE_5_DYNAMIC: [f64; 5] = [9_370.0, 9_850.0, 10_468.0, 10_538.0, 17_131.0];
 
-    /// A row of Table 4; bytes are the SOAP Body's alone.
+    /// A row of Table 4. Bytes are of the SOAP Body alone.
     pub(super) struct Reply {
         pub(super) bytes: f64,
         pub(super) compressed: f64,
-        /// On the server, in ms.
+        /// Time on the server, in ms.
         pub(super) compression: f64,
-        /// On the handheld, a 400 MHz XScale, in ms.
+        /// Time on the handheld, a 400 MHz XScale, in ms.
         pub(super) decompression: f64,
     }
 
@@ -132,10 +130,10 @@ mod paper {
         }
     }
 
-    /// Over 802.11b and Bluetooth, compressed replies take as long as plain ones: at most so much apart.
+    /// Maximum relative difference between compressed and plain replies over 802.11b and Bluetooth.
     pub(super) const APART: f64 = 0.04;
-    /// Service times over 802.11b are about so many seconds below those over Bluetooth.
+    /// Difference of the service times over Bluetooth and 802.11b, in seconds.
     pub(super) const WLAN_BELOW_BLUETOOTH: f64 = 2.0;
-    /// At poor GPRS the largest reply takes so much of the time, compressed.
+    /// Relative time of the largest reply over poor GPRS, compressed to plain.
     pub(super) const LARGEST_AT_POOR_GPRS: f64 = 0.5;
 }

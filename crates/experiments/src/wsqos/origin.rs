@@ -1,8 +1,8 @@
-//! An origin that costs next to nothing: the same reply to every request.
+//! An origin with almost no cost: the same reply to every request.
 //!
-//! On two cores a generator and the service behind a gateway share one, and the gateway has the other. A
-//! service that made each reply anew would be the bottleneck there, and the gateway never busy. This one
-//! reads a request and writes bytes made beforehand: two system calls. What is written was the bookshop's.
+//! On two cores, the generator and the service behind the gateway share one, and the gateway has the other. A service
+//! that computes each reply would be the bottleneck, and the gateway never busy. This origin reads a request and writes
+//! prepared bytes of the bookshop: two system calls.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -18,19 +18,19 @@ use rustix::time::Timespec;
 
 use crate::figure::Failure;
 
-/// What the kernel takes at once of a connection: more than any reply here.
+/// Send buffer of a connection, larger than any reply here.
 const SEND_BUFFER: usize = 256 << 10;
 
-/// How soon it ends when it is to end.
+/// Maximum delay of its end.
 const GLANCE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
 };
 
-/// The number of the listening socket among events.
+/// Number of the listening socket in events.
 const LISTENER: u64 = 0;
 
-/// An origin at work; dropping it ends it.
+/// A running origin. Dropping it stops it.
 pub(super) struct Origin {
     pub(super) address: SocketAddr,
     over: Arc<AtomicBool>,
@@ -38,7 +38,7 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// Answers every request with `message`, as SOAP, on `cores` if there are any.
+    /// Answers every request with `message`, as SOAP. Runs on `cores`, if any.
     pub(super) fn open(message: &[u8], cores: &[usize]) -> Result<Self, Failure> {
         let listener = posthaste_serve::listen(([127, 0, 0, 1], 0).into(), 4096)?;
         let address = listener.local_addr()?;
@@ -56,7 +56,7 @@ impl Origin {
         };
         let (stop, cores) = (over.clone(), cores.to_vec());
         let serve = move || {
-            // An origin that is not pinned still answers.
+            // An origin that cannot be pinned still answers.
             let _ = posthaste_serve::pin_thread(&cores);
             desk.serve(&stop)
         };
@@ -72,12 +72,12 @@ impl Origin {
 impl Drop for Origin {
     fn drop(&mut self) {
         self.over.store(true, Relaxed);
-        // It has ended either way.
+        // The thread has ended in any case.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// The thread's own.
+/// State of the thread.
 struct Desk {
     epoll: OwnedFd,
     listener: TcpListener,
@@ -88,7 +88,7 @@ struct Desk {
 
 struct Connection {
     stream: TcpStream,
-    /// What has come of a request that is not whole yet.
+    /// Bytes of an incomplete request.
     begun: Vec<u8>,
 }
 
@@ -105,7 +105,7 @@ impl Desk {
         while watched.is_ok() && !over.load(Relaxed) {
             events.clear();
             let spare = rustix::buffer::spare_capacity(&mut events);
-            // Interrupted, it looks again.
+            // If interrupted, the loop repeats.
             let _ = epoll::wait(&self.epoll, spare, Some(&GLANCE));
             for event in &events {
                 match event.data.u64() {
@@ -140,7 +140,7 @@ impl Desk {
 }
 
 impl Connection {
-    /// Takes what has come and answers what is whole; an error ends the connection.
+    /// Reads available bytes and answers complete requests. An error ends the connection.
     fn answer(&mut self, reply: &[u8]) -> io::Result<()> {
         let mut buffer = [0; 16 << 10];
         match self.stream.read(&mut buffer) {
@@ -157,7 +157,7 @@ impl Connection {
     }
 }
 
-/// The length of the request with which `bytes` begin, if it is whole: by its Content-Length.
+/// Length of the first request in `bytes` by its Content-Length, if it is complete.
 fn request(bytes: &[u8]) -> Option<usize> {
     let head = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
     let lines = bytes[..head].split(|byte| *byte == b'\n');
@@ -196,7 +196,7 @@ mod tests {
         let mut replies = Vec::new();
         client.read_to_end(&mut replies).unwrap();
         let bodies = replies.iter().filter(|byte| **byte == b'm').count();
-        // The type is "text/xml".
+        // The "m" of the type "text/xml" counts, too.
         assert_eq!(bodies, 2 * (message.len() + 1));
         assert!(replies.starts_with(b"HTTP/1.1 200 OK\r\n"));
     }

@@ -1,7 +1,6 @@
-//! Other proxies to stand beside the gateway, where they are installed: HAProxy and nginx, one thread each.
+//! Other proxies for comparison with the gateway, if installed: HAProxy and nginx, one thread each.
 //!
-//! A figure that compares with them is drawn without those that are not there, and says so: to reproduce
-//! needs nothing but this program.
+//! A figure omits missing ones and says so. Reproduction therefore needs nothing but this program.
 
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,16 +15,16 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use super::rig::{Rig, Stand};
 use crate::figure::Failure;
 
-/// How long one may take to listen.
+/// Maximum time until a proxy listens.
 const LISTENING: Duration = Duration::from_secs(30);
 
-/// Where administrators' programs are that are not in everybody's path.
+/// Folders of administrators' programs, which are not in every user's path.
 const FURTHER: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 
-/// A proxy that is not ours.
+/// A third-party proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Peer {
-    /// HAProxy that compresses nothing new while its thread waits less than a fifth of the time.
+    /// HAProxy that starts no compression while its thread is idle for less than a fifth of the time.
     Haproxy,
     /// HAProxy that compresses everything.
     HaproxyAll,
@@ -85,7 +84,7 @@ http {
 ";
 
 impl Peer {
-    /// Its name in pictures, sentences and records.
+    /// Name in pictures, sentences and records.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Haproxy => "HAProxy, maxcompcpuusage 80",
@@ -96,7 +95,7 @@ impl Peer {
         }
     }
 
-    /// Starts it between generator and origin, with its files in `folder`; none where it is not installed.
+    /// Starts it between generator and origin, with its files in `folder`. `None` if it is not installed.
     pub(super) fn start(self, rig: &Rig, folder: &Path) -> Result<Option<Stand>, Failure> {
         let (program, configuration) = match self {
             Self::Haproxy | Self::HaproxyAll | Self::HaproxyPlain => ("haproxy", HAPROXY),
@@ -133,7 +132,7 @@ impl Peer {
             .stderr(File::create(&complaints)?)
             .spawn()?;
         let pid = Pid::from_child(&child);
-        // From here on it ends with the stand.
+        // From here on it ends with `stand`.
         let stand = Stand::peer(child, listen);
         pin(pid, rig.cores.server)?;
         if !listens(listen) {
@@ -147,7 +146,7 @@ impl Peer {
 }
 
 impl Peer {
-    /// What its configuration says of it: HAProxy's gate and compression, and nginx's gzip.
+    /// Parts of the configuration: HAProxy's CPU limit and compression, and nginx's gzip.
     const fn compresses(self) -> (&'static str, &'static str, &'static str) {
         let haproxy = "compression algo gzip\n  compression type text/xml";
         match self {
@@ -160,11 +159,11 @@ impl Peer {
     }
 }
 
-/// A folder for peers' files; dropping it removes it.
+/// A folder for the files of proxies. Dropping it removes it.
 pub(super) struct Folder(pub(super) PathBuf);
 
 impl Folder {
-    /// One of this process's own.
+    /// Creates a folder of this process.
     pub(super) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let (process, number) = (std::process::id(), NEXT.fetch_add(1, Relaxed));
@@ -174,12 +173,12 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What is left of it is in the folder for temporary files.
+        // Remaining files stay in the folder for temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Where a program is.
+/// Path of an installed program.
 pub(super) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(FURTHER.map(PathBuf::from));
@@ -188,7 +187,7 @@ pub(super) fn find(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Puts a program that has just been started on a core.
+/// Pins a started program to a core.
 fn pin(process: Pid, core: Option<usize>) -> Result<(), Failure> {
     if let Some(core) = core {
         let mut set = CpuSet::new();
@@ -198,7 +197,7 @@ fn pin(process: Pid, core: Option<usize>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether somebody listens there in time.
+/// True if a connection to `address` succeeds in time.
 fn listens(address: SocketAddr) -> bool {
     let end = Instant::now() + LISTENING;
     while Instant::now() < end {

@@ -1,9 +1,9 @@
-//! Beyond the paper: who compresses how much under which load, and what clients feel of it.
+//! Beyond the paper: the compressed share of each policy by load, and the effect on clients.
 //!
-//! The gateway's policies stand beside other proxies, each before the same origin and on the same core,
-//! one load after another, at each load one proxy after another. Loads are multiples of what the gateway does when
-//! it compresses everything. Each is held for a while before it is measured, since whoever watches a load
-//! has to see it first.
+//! The gateway's policies are compared with other proxies, each in front of the same origin and on the same core. At
+//! each load, one proxy runs after another. Loads are multiples of the gateway's capacity when it compresses
+//! everything. Each load is held for a while before the measurement, because a policy that depends on the load must
+//! first observe it.
 
 use posthaste_load::{Arrivals, Connections, Pace, Plan, Step};
 use posthaste_units::{Rate, Span};
@@ -24,7 +24,7 @@ pub(super) static STUDY: Study = Study {
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };
 
-/// How long and how densely to measure.
+/// Length and density of the measurements.
 struct Case {
     loads: &'static [f64],
     repetitions: u64,
@@ -52,29 +52,30 @@ impl Case {
     }
 }
 
-/// The gateway's policies that decide.
+/// The gateway's policies that depend on the load.
 pub(super) const POLICIES: [&str; 3] = ["threshold", "ladder", "link"];
 
-/// And who else does.
+/// Other proxies in the comparison.
 const PEERS: [Peer; 3] = [Peer::Haproxy, Peer::NginxGzip, Peer::NginxPlain];
 
-/// Steps of equal coding: what another proxy has, too.
+/// Steps with codings that other proxies have, too.
 const STEPS: &str = "steps = [\"gzip-1\", \"gzip-6\"]";
 
-/// What is due while so many wait is dropped and counted: the rig has no more room for connections.
+/// Maximum number of waiting requests. Those due beyond it are dropped and counted, because the testbed has no more
+/// connections.
 const AT_ONCE: usize = 1000;
 
-/// All that is compared, in the order of the pictures: our policies, then peers.
+/// All compared names, in the order of the pictures: our policies, then other proxies.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     POLICIES.into_iter().chain(PEERS.map(Peer::name))
 }
 
-/// A proxy, and what its replies' lengths say.
+/// A proxy, with the lengths of its replies.
 struct Contender {
     name: &'static str,
     stand: Stand,
     sizes: Sizes,
-    /// Whether it counts for itself what it has compressed.
+    /// True if it counts its compressed replies itself.
     counts: bool,
 }
 
@@ -128,7 +129,8 @@ impl Policies<'_> {
         }
     }
 
-    /// Replies per second of the gateway when it compresses everything, by a closed loop; `None` when stopped.
+    /// Capacity of the gateway in replies per second when it compresses everything, by a closed loop. `None` if
+    /// stopped.
     fn compress_all(&self) -> Result<Option<f64>, Failure> {
         let always = format!("[compression]\npolicy = \"always\"\n{STEPS}");
         let stand = self.rig.gateway(1, &always, "")?;
@@ -164,8 +166,8 @@ impl Policies<'_> {
         Ok(contenders)
     }
 
-    /// Every load for every proxy; by how much the shares differ at most that the gateway counts and that
-    /// follow from its bytes; not a number where nothing was compared. What is stopped is left out.
+    /// Runs every load for every proxy and omits stopped runs. Returns the maximum difference between the shares by the
+    /// gateway's counters and by its bytes, or NaN without a comparison.
     fn sweeps(
         &self,
         contenders: &[Contender],
@@ -242,7 +244,7 @@ mod tests {
             );
         }
         assert!(instrument::identity(&records).holds);
-        // Bytes and the gateway's own count are of one opinion.
+        // Bytes and the gateway's counters agree.
         assert!(records.number("shares apart") < 0.02);
     }
 }

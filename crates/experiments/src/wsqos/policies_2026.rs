@@ -1,4 +1,4 @@
-//! wsqos/policies-2026: who compresses how much under which load, and what clients feel of it.
+//! wsqos/policies-2026: the compressed share of each policy by load, and the effect on clients.
 
 use posthaste_draw::{Along, Axis, Chart, Mark, Point, Role, Series, Unit};
 use posthaste_units::Span;
@@ -25,13 +25,13 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: "The paper has one server that switches; these are proxies of today before the same origin, one thread each on the same core, in one run, by kept connections. Load 1 is what the gateway does when it compresses every reply (closed loop, gzip-1). `threshold` takes gzip-1, `ladder` may climb to gzip-6, nginx has level 1, HAProxy a compressor of its own without levels; what HAProxy calls idle is the share of time its thread waits, looked at twice a second. On loopback every line is fast, so that `link` should find nothing that would arrive earlier compressed: it is here as the plain path with the question asked. At the highest loads generator and origin are near their own limit on the core they share; how late the generator was is told beneath.",
 };
 
-/// Of the tail, in ms: what was asked for.
+/// Goal for the 99th percentile, in ms.
 const TAIL: f64 = 20.0;
 
-/// A share may rise by this much from one load to the next and still be said to fall.
+/// Maximum rise of a share between two loads that still counts as falling.
 const WOBBLE: f64 = 0.07;
 
-/// The median of `column` at `load`.
+/// Median of `column` at `load`.
 fn at(records: &Records, who: &str, load: f64, column: &str) -> Estimate {
     let rows = records.table("runs").rows();
     let here = rows.filter(|row| row.text("who") == who && row.number("load") == load);
@@ -120,7 +120,7 @@ fn chart(records: &Records, title: &str, y: Axis, column: &str) -> Chart {
     chart
 }
 
-/// How many runs a point stands for, and how long each was.
+/// Number of runs per point, and their length.
 fn caption(records: &Records) -> String {
     let said = |name: &str| records.parameters().get(name).map_or("", String::as_str);
     match said("runs of each point") {
@@ -129,7 +129,7 @@ fn caption(records: &Records) -> String {
     }
 }
 
-/// How punctual the generator was at each load.
+/// Lateness of the generator at each load.
 fn lateness(records: &Records) -> String {
     let late = |load: &f64| {
         let rows = records.table("runs").rows();
@@ -144,7 +144,7 @@ fn lateness(records: &Records) -> String {
     )
 }
 
-/// What found no more room for a connection.
+/// Requests dropped for lack of a connection.
 fn dropped(records: &Records) -> String {
     let dropped = |who: &str| {
         let rows = records.table("runs").rows();
@@ -188,7 +188,7 @@ fn checks(records: &Records) -> Vec<Check> {
     checks
 }
 
-/// `threshold` beside HAProxy at one load; nothing where that is not installed.
+/// Compares `threshold` with HAProxy at one load. `None` if HAProxy is not installed.
 fn beside(records: &Records, haproxy: &str, load: f64) -> Option<Check> {
     let of = |who, column| at(records, who, load, column).median;
     let [ours, theirs] = ["threshold", haproxy]

@@ -1,7 +1,8 @@
-//! A shop that is asked for more than it can do, behind each kind of protection: how much is done, for whom, how quickly.
+//! A shop with more demand than capacity, behind each kind of admission: useful work, its distribution over clients,
+//! and response times.
 //!
-//! Ten clients with budgets from 0.05 to 0.95 EUR, as many requests from each. Before prices can act, demand rises; what is
-//! judged begins one quote's life later.
+//! Ten clients with budgets from 0.05 to 0.95 EUR send equal numbers of requests. Before prices can react, demand
+//! rises. The evaluation starts one lifetime of a quote later.
 
 use posthaste_load::{Outcome, Outcomes, Plan, Run};
 use posthaste_stats::Histogram;
@@ -20,14 +21,14 @@ pub(super) static STUDY: Study = Study {
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };
 
-/// Who is let in: its name, the keys of `[protection]`, and those of `[prices]`.
+/// An admission policy: its name, the keys of `[protection]`, and those of `[prices]`.
 pub(super) struct Guard {
     pub(super) name: &'static str,
     protection: &'static str,
     prices: &'static str,
 }
 
-/// In the order in which they are drawn. The thesis's half minute is a second here, and its pause between two steps a sixth.
+/// All policies, in the order of the pictures. The thesis's half minute is one second, its pause between steps a sixth.
 pub(super) const GUARDS: [Guard; 6] = [
     Guard {
         name: "none",
@@ -51,7 +52,7 @@ pub(super) const GUARDS: [Guard; 6] = [
     },
     Guard {
         name: "proportional-integral",
-        // To fill the server rather than to spare it.
+        // Chosen to fill the server.
         protection: "policy = \"prices\"\nmost = 16",
         prices: "every = \"50ms\"\nlife = \"500ms\"\nrate = \"20/s\"\nmost_rate = \"20/s\"\ncontroller = { policy = \"proportional-integral\", target = \"97%\", band = \"1%\", delay = \"20ms\" }",
     },
@@ -62,27 +63,27 @@ pub(super) const GUARDS: [Guard; 6] = [
     },
 ];
 
-/// One request: 500 a second can be done.
+/// Service time of a request. The capacity is 500 requests a second.
 const SERVICE: Span = Span::from_millis(2);
-/// What can be done in a second.
+/// Requests per second that can be served.
 pub(super) const CAPACITY: f64 = 500.0;
-/// A reply that takes longer is worth nothing: fifty times what a request costs.
+/// Maximum useful response time: fifty times the service time of a request.
 pub(super) const DEADLINE: Span = Span::from_millis(100);
-/// What clients pay at most, in hundredths.
+/// Maximum prices of the clients, in hundredths.
 const BUDGETS: [u64; 10] = [5, 15, 25, 35, 45, 55, 65, 75, 85, 95];
-/// How often the price is looked at.
+/// Interval between samples of the price.
 const LOOK: Span = Span::from_millis(20);
 
-/// How much, and how long.
+/// Extent of the measurements.
 pub(super) struct Case {
-    /// Demand as multiples of what can be done: to which it steps, and to which it swings.
+    /// Maximum demand of steps and of sines, as multiples of the capacity.
     steps: &'static [f64],
     sines: &'static [f64],
-    /// After how many seconds clients ask again that do not follow prices, and how much of them then.
+    /// Intervals of price requests in seconds for clients that do not follow prices, and the maximum demand then.
     asks: &'static [f64],
     old: &'static [f64],
     times: Times,
-    /// What is judged of a course in which prices are old.
+    /// Length of the evaluated part of a course with old prices.
     old_length: Span,
 }
 
@@ -118,7 +119,7 @@ impl Case {
         }
     }
 
-    /// What is measured, in order: first what is served at ease. Old prices are nothing to guards without a price.
+    /// All runs, in order: first demand that can be served. Old prices matter only to policies with a price.
     fn runs(&self) -> Vec<(&'static Guard, World)> {
         let world = |kind, most: &f64| World { kind, most: *most };
         let old = self.asks.iter().flat_map(|every| {
@@ -220,7 +221,7 @@ pub(super) fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records,
     Ok(records)
 }
 
-/// One guard in one world; `None` when it was stopped.
+/// Runs one policy in one scenario. `None` if stopped.
 fn one(
     conditions: &Conditions<'_>,
     guard: &Guard,

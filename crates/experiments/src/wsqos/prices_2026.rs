@@ -1,4 +1,4 @@
-//! wsqos/prices-2026: what protects a server that is asked for more than it can do.
+//! wsqos/prices-2026: admission policies for a server with more demand than capacity.
 
 use posthaste_draw::{Axis, Bar, Bars, Chart, Group, Point, Series, Shape, Unit};
 use posthaste_units::Span;
@@ -22,7 +22,7 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: "The thesis had one controller and did not look at what its server did meanwhile. The shop takes 2 ms for each request, one after the other, so that its capacity is known; ten clients with budgets from 0.05 to 0.95 EUR ask for multiples of it by Poisson processes. Controllers are not as they come: proportional-integral is set to fill this shop (97 % of it, 16 in service at most), the thesis's steps are run thirty times as fast, rajomon moves every 10 ms; the parameters have each one's settings. What is judged begins one quote's life after demand has risen. It steps up, or swings as a sine between 0.8 times what can be done and the most; a reply that takes more than 100 ms, fifty times what a request costs, counts for nothing; goodput is of what can be done of that, and a sine is judged from its second period on. Clients with old prices ask their broker only so often, each at times of its own, and go on with the offer they chose, except that a refusal tells them the present one.",
 };
 
-/// What is drawn: a column, what it is, its axis and unit.
+/// A quantity of the pictures: column, title, axis and unit.
 type Quantity = (&'static str, &'static str, &'static str, Unit);
 const GOODPUT: Quantity = (
     "goodput",
@@ -44,10 +44,10 @@ const DEVIATION: Quantity = (
     Unit::Count,
 );
 
-/// Looks at a price that say how it moved.
+/// Minimum number of samples of a price.
 const LOOKS: f64 = 20.0;
 
-/// Runs that differ by their guard alone.
+/// A scenario: runs that differ by their admission policy alone.
 struct World {
     label: String,
     kind: &'static str,
@@ -81,12 +81,12 @@ fn plot(records: &Records) -> Vec<Plot> {
     ]
 }
 
-/// A bar for each guard that was there.
+/// One bar for each measured policy.
 fn bars(records: &Records, quantity: &Quantity, words: &str, worlds: &[World]) -> Plot {
     let (column, title, axis, unit) = *quantity;
     let mut axis = Axis::linear(axis, unit);
     if column == P99.0 {
-        // Without protection clients wait so long that nothing could be seen of the others.
+        // Without protection, waits are so long that they would hide the others.
         let protected = GUARDS.iter().filter(|guard| guard.name != "none");
         let worst = protected.flat_map(|guard| {
             worlds
@@ -113,7 +113,7 @@ fn bars(records: &Records, quantity: &Quantity, words: &str, worlds: &[World]) -
     })
 }
 
-/// Prices while demand swings to the most, beside it.
+/// Prices and demand while demand swings to the maximum.
 fn course(records: &Records) -> Plot {
     let most = worlds(records, "sine")
         .pop()
@@ -139,7 +139,7 @@ fn course(records: &Records) -> Plot {
     Plot::Chart(chart)
 }
 
-/// Those of a kind in which there is more demand than can be served, by demand.
+/// Scenarios of a kind with more demand than capacity, by demand.
 fn worlds(records: &Records, kind: &'static str) -> Vec<World> {
     let mut worlds: Vec<World> = Vec::new();
     for row in records.table("runs").rows() {
@@ -174,10 +174,10 @@ fn of(records: &Records, guard: &str, world: &World, column: &str) -> f64 {
     row.map_or(f64::NAN, |row| row.number(column))
 }
 
-/// The controller of which much is asked.
+/// The controller that the goals are about.
 const PRICED: &str = "proportional-integral";
 
-/// The answer of this run: what each kind of protection leaves of the work at the highest demand.
+/// The answer of this run: the useful work of each policy at the highest demand.
 pub(crate) fn answer(records: &Records) -> String {
     let Some(world) = worlds(records, "step").pop() else {
         return String::new();
@@ -228,7 +228,7 @@ fn checks(records: &Records) -> Vec<Check> {
     checks
 }
 
-/// `easy`: the p99 without protection where demand can be served.
+/// Goals for a step of demand. `easy` is the p99 without protection for a demand that can be served.
 fn stepped(records: &Records, world: &World, easy: f64) -> [Check; 3] {
     let [goodput, p99] = ["goodput", "p99_ms"].map(|column| of(records, PRICED, world, column));
     let [steps, ours] =
@@ -271,7 +271,7 @@ fn swung(records: &Records, world: &World) -> Check {
     ).because(NOISE)
 }
 
-/// With old prices, beside prices that are followed.
+/// Goal for old prices, compared with prices that clients follow.
 fn aged(records: &Records, followed: &World, old: &World) -> Check {
     let [ours, steps] = [PRICED, "steps"].map(|guard| of(records, guard, old, "goodput") * 100.0);
     let refused = |world| {

@@ -1,8 +1,8 @@
 //! The handheld's own processing time, fitted to the paper's numbers.
 //!
 //! The paper's service time ends when a reply has been received *and processed*; its handheld parsed SOAP in the .NET
-//! Compact Framework. Ours only decompresses. This adds `constant + per_byte * Body` to what the line and decompression
-//! take, and determines both from the two printed statements that depend on them:
+//! Compact Framework. Ours only decompresses. This module adds `constant + per_byte * Body` to the times of the line
+//! and of decompression, and derives both parameters from the two printed statements that depend on them:
 //!
 //! 1. Table 5, least load: heavy 1, compressed, over good GPRS takes 9,370 ms.
 //! 2. Figure 50: the largest reply, compressed, over poor GPRS takes half the time of the plain one.
@@ -18,16 +18,16 @@ use super::service_time::{COMPRESSED, PLAIN};
 use crate::check::Check;
 use crate::records::{Records, Row};
 
-/// Time to process a reply, beyond decompression.
+/// Processing time of a reply without decompression.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Processing {
-    /// Seconds for each reply.
+    /// Seconds per reply.
     constant: f64,
-    /// Seconds for each byte of its SOAP Body.
+    /// Seconds per byte of the SOAP Body.
     per_byte: f64,
 }
 
-/// Line times of the handheld's study, in seconds, by arithmetic.
+/// Computed line times of the handheld's study, in seconds.
 #[derive(Clone, Copy)]
 struct Lines<'a>(&'a Records);
 
@@ -42,7 +42,7 @@ impl Lines<'_> {
         row.map_or(f64::NAN, |row| row.number("computed_ms") / 1e3)
     }
 
-    /// Line and, where the reply is compressed, the paper's time to decompress it.
+    /// Line time, plus the paper's decompression time for a compressed reply.
     fn and_decompression(self, network: &str, size: Size, form: &str) -> f64 {
         let decompression = match form {
             COMPRESSED => paper::reply(size).decompression / 1e3,
@@ -53,7 +53,7 @@ impl Lines<'_> {
 }
 
 impl Processing {
-    /// Solves the two statements.
+    /// Solves the two equations.
     pub(super) fn fitted(records: &Records) -> Self {
         let lines = Lines(records);
         let table_5 = paper::TABLE_5_DYNAMIC[0] / 1e3;
@@ -80,7 +80,7 @@ impl Processing {
         Lines(records).and_decompression(network, size, form) + self.of(size)
     }
 
-    /// The curve of a form on a network.
+    /// Curve of a form on a network.
     pub(super) fn curve(self, records: &Records, network: &str, form: &str) -> Series {
         let point = |size| {
             let bytes = paper::reply(size).bytes;
@@ -90,7 +90,7 @@ impl Processing {
         Series::line(format!("{form}, processing fitted"), points)
     }
 
-    /// The fit in words.
+    /// Describes the fit in words.
     pub(super) fn note(self) -> String {
         format!(
             "Fitted: {:.2} s for each reply and {:.0} us for each byte of its Body, from table 5 (9.37 s) and half the time at poor GPRS.",
@@ -99,13 +99,13 @@ impl Processing {
         )
     }
 
-    /// The paper's statements about this fast network, with the fit.
+    /// Checks the paper's statements about this fast network, with the fit.
     pub(super) fn checks(self, records: &Records, network: &str) -> Vec<Check> {
         let service = |network, size, form| self.service(records, network, size, form);
         let largest = Size::Heavy5;
         let [plain, compressed] = [PLAIN, COMPRESSED].map(|form| service(network, largest, form));
         let apart = compressed / plain - 1.0;
-        // The difference does not depend on the processing; the plain time, of which it is a share, does.
+        // The difference does not depend on the processing, but the plain time does, and the claim is a share of it.
         let needed = (compressed - plain) / paper::APART - (plain - self.of(largest));
         let gap = service(BLUETOOTH, largest, PLAIN) - service(WLAN, largest, PLAIN);
         vec![
@@ -135,7 +135,7 @@ mod tests {
     use crate::records::Table;
     use crate::wsqos::line_time;
 
-    /// Records as the study makes them, with the paper's sizes: an envelope and headers of 620 bytes on top.
+    /// Records like the study's, with the paper's sizes and 620 bytes for envelope and headers.
     fn records() -> Records {
         let mut table = Table::new(["network", "reply", "form", "computed_ms"]);
         for network in [WLAN, BLUETOOTH, GPRS, GPRS_POOR] {

@@ -1,10 +1,14 @@
-//! What was asked of the gateway under load, measured beside what it is compared with, in turns.
+//! Requirements of the gateway under load, measured in alternation with the systems that it is compared with.
 //!
-//! Three questions. Beyond its limit: at one and a half times what HAProxy does when it compresses everything,
-//! who compresses how much, and how long is the tail, where every reply has to be compressed and where replies repeat?
-//! At saturation: what does deciding cost, against a gateway to which nobody leaves anything to decide? At 70 % of what
-//! it does plain: is the plain path's tail as short as theirs? What is compared runs alternately; at saturation both are
-//! asked at the same time on one core, and each one's processor time is its own. Medians are taken.
+//! Three questions:
+//!
+//! 1. Beyond its limit, at 1.5 times HAProxy's capacity with everything compressed: the compressed share and the tail
+//!    of the response times, for distinct replies and for repeated ones.
+//! 2. At saturation: the cost of the decision, compared with a gateway whose clients leave it no choice.
+//! 3. At 70 % of the plain capacity: the tail of the plain path, compared with other proxies.
+//!
+//! At saturation both systems are loaded at the same time on one core, and each one's CPU time is counted separately.
+//! The others alternate. Results are medians.
 
 use posthaste_load::{Arrivals, Connections, Pace, Plan, Step};
 use posthaste_units::{Rate, Seed, Span};
@@ -24,12 +28,12 @@ pub(super) static STUDY: Study = Study {
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };
 
-/// How long and how often to measure.
+/// Length and number of the measurements.
 struct Case {
     rounds: u64,
     settle: Span,
     length: Span,
-    /// Runs of two gateways side by side, and how long each is.
+    /// Number and length of the runs of two gateways side by side.
     pairs: u64,
     beside: Span,
 }
@@ -51,23 +55,23 @@ impl Case {
     }
 }
 
-/// Clients of a closed loop: enough to keep a core busy.
+/// Clients of a closed loop, enough to keep a core busy.
 const CLIENTS: u32 = 64;
 
-/// What is due while so many wait is dropped and counted.
+/// Maximum number of waiting requests. Those due beyond it are dropped and counted.
 const AT_ONCE: usize = 1000;
 
-/// One that is measured: who, before which proxy, what its clients wish.
+/// One measured system: its name, its proxy, and the preferences of its clients.
 struct Trial<'a> {
     who: &'static str,
     stand: &'a Stand,
     wishes: &'static [(Wish, f64)],
-    /// Of a peer, whose compressed replies are not counted otherwise.
+    /// Sizes of the replies of another proxy, because its compressed replies are not counted otherwise.
     sizes: Option<Sizes>,
 }
 
-/// At which rate: so many times what a proxy does in a closed loop just before, since what a core does changes from
-/// one minute to the next.
+/// The rate as a multiple of a proxy's throughput in a closed loop just before. The speed of a core changes from one
+/// minute to the next.
 struct Of<'a> {
     times: f64,
     stand: &'a Stand,
@@ -76,17 +80,17 @@ struct Of<'a> {
 
 #[derive(Clone, Copy)]
 enum Load {
-    /// So many requests a second.
+    /// Open loop with this number of requests a second.
     Open(f64),
-    /// As many as there are replies.
+    /// Closed loop.
     Closed,
 }
 
-/// The rates of the open loops, over what they are multiples of.
+/// Rates of the open loops, as multiples of the reference throughput.
 const BEYOND: f64 = 1.5;
 const AT_EASE: f64 = 0.7;
 
-/// Names of what is measured, in records and sentences.
+/// Names of the measured systems, in records and sentences.
 pub(super) const GATE: [&str; 2] = ["beyond: threshold", "beyond: HAProxy's gate"];
 pub(super) const REPEATED: &str = "beyond: threshold, cache";
 pub(super) const PLAIN_BEYOND: &str = "beyond: threshold, all refuse";
@@ -104,7 +108,7 @@ const THIRDS: &[(Wish, f64)] = &[
     (Wish::Unstated, 1.0),
 ];
 
-/// The gateway, and one to which who states nothing refuses: it compresses for exactly those who ask.
+/// The gateway, and one that compresses only for clients that ask: without a preference, a client counts as refusing.
 const GATEWAY: &str = "[compression]\npolicy = \"threshold\"\nsteps = [\"gzip-1\"]";
 const EXACTLY: &str = "wish = \"never\"";
 
@@ -139,14 +143,14 @@ struct Promises<'a> {
     rig: &'a Rig,
     case: &'a Case,
     table: Table,
-    /// Of gateways side by side, a row for each.
+    /// One row for each gateway that runs side by side.
     beside: Table,
 }
 
 impl Promises<'_> {
-    /// Everything, one question after another; whether it came to the end.
+    /// Measures all questions one after another. Returns false if stopped.
     fn all(&mut self, folder: &Folder) -> Result<bool, Failure> {
-        // A proxy for each question: what it went through in one must not show in the next.
+        // One proxy per question, so that its state does not affect the next.
         let open = || self.rig.gateway(1, GATEWAY, "");
         let [gateway, decides, refuses, plain_path] = [open()?, open()?, open()?, open()?];
         let caching = self.rig.caching_gateway(GATEWAY)?;
@@ -194,14 +198,14 @@ impl Promises<'_> {
             && self.turns(1, &at_ease, &tails)?)
     }
 
-    /// Replies per second in a closed loop; not a number where it was stopped.
+    /// Replies per second in a closed loop, or NaN if stopped.
     fn throughput(&self, stand: &Stand, wishes: &[(Wish, f64)]) -> Result<f64, Failure> {
         let plan = self.plan(stand, wishes, Load::Closed, self.case.settle);
         let measured = self.measure(stand, &plan)?;
         Ok(measured.map_or(f64::NAN, |measured| measured.throughput()))
     }
 
-    /// One after another, so many times over; whether it came to the end.
+    /// Measures `trials` one after another, in several rounds. Returns false if stopped.
     fn turns(&mut self, question: u64, of: &Of<'_>, trials: &[Trial<'_>]) -> Result<bool, Failure> {
         let rounds = self.case.rounds;
         for round in 1..=rounds {
@@ -210,7 +214,7 @@ impl Promises<'_> {
                 return Ok(false);
             }
             let load = Load::Open(of.times * self.conditions.capacity(throughput));
-            // Another one is first in each round: what a core does depends on what it has just done.
+            // Another trial comes first in each round, because the speed of a core depends on its previous load.
             let turn = trials.iter().cycle().skip(round as usize);
             for trial in turn.take(trials.len()) {
                 let done = question * rounds + round - 1;
@@ -233,7 +237,7 @@ impl Promises<'_> {
         Ok(true)
     }
 
-    /// Two gateways side by side and saturated, each with clients of its own; whether it came to the end.
+    /// Measures two saturated gateways side by side, each with clients of its own. Returns false if stopped.
     fn pairs(
         &mut self,
         whos: [&str; 2],
@@ -246,7 +250,7 @@ impl Promises<'_> {
             both.requests.extend(theirs.requests);
             both
         };
-        // Who watches the load has to see it first.
+        // The load controller must first observe the load.
         if side_by_side([one, other], &both(self.case.settle), stop)?.is_none() {
             return Ok(false);
         }
@@ -322,7 +326,7 @@ mod tests {
         let there = |who: &&str| rows.contains(&(*who).to_owned());
         let all = [&SATURATED, &ASKED, &TAILS[..1]].concat();
         assert!(all.iter().all(there), "{rows:?}");
-        // What is a multiple of HAProxy's rate, with HAProxy and not without.
+        // Rates that are multiples of HAProxy's exist only with HAProxy.
         let beyond = [GATE[0], GATE[1], REPEATED, PLAIN_BEYOND];
         let haproxy = find("haproxy").is_some();
         assert!(beyond.iter().all(|who| there(who) == haproxy), "{rows:?}");

@@ -1,4 +1,4 @@
-//! wsqos/promises-2026: what was asked of the gateway under load.
+//! wsqos/promises-2026: requirements of the gateway under load.
 
 use posthaste_draw::{Axis, Bar, Bars, Group, Role, Unit};
 use posthaste_units::Span;
@@ -24,14 +24,14 @@ pub(crate) static FIGURE: Figure = Figure {
     differs: "The paper has no proxy to compare with. HAProxy stands in as it comes with Debian: one thread, maxcompcpuusage 80, a compressor of its own that trades bytes for time. Every request has the same reply; all gateways but the one with a cache compress it each time, so that it stands for many. What the rates are multiples of is measured before each round. At saturation two gateways are asked at the same time on one core and compared by the processor time of a reply.",
 };
 
-/// The bars: share of the throughput, and milliseconds.
+/// Goals: share of the throughput, and milliseconds.
 const KEPT: f64 = 0.97;
 const TAIL: f64 = 20.0;
 
-/// Of replies that repeat, all but the first.
+/// Goal for repeated replies: all but the first are compressed.
 const ALL: f64 = 0.99;
 
-/// What was measured of `who`, run by run.
+/// Measurements of `who`, one per run.
 fn values(records: &Records, table: &str, who: &str, column: &str) -> Vec<f64> {
     let rows = records.table(table).rows();
     let own = rows.filter(|row| row.text("who") == who);
@@ -115,12 +115,12 @@ fn plot(records: &Records) -> Vec<Plot> {
             &TAILS,
         ),
     ];
-    // What was not measured, for want of HAProxy or of time, has no picture.
+    // Without HAProxy, or if stopped, some pictures are empty. They are omitted.
     let drawn = |plot: &Plot| !matches!(plot, Plot::Bars(bars) if bars.groups.is_empty());
     all.into_iter().filter(drawn).collect()
 }
 
-/// How punctual the generator was.
+/// Lateness of the generator.
 fn lateness(records: &Records, who: &[&str]) -> Option<String> {
     let late = who
         .iter()
@@ -158,7 +158,7 @@ fn checks(records: &Records) -> Vec<Check> {
     checks
 }
 
-/// At one and a half times HAProxy's capacity.
+/// Checks at 1.5 times HAProxy's capacity.
 fn beyond(records: &Records) -> Vec<Check> {
     if !is_there(records, GATE[0]) {
         let words = "Not measured: what happens at 1.5 times the rate that HAProxy compresses, which is not here.";
@@ -206,7 +206,7 @@ fn beyond(records: &Records) -> Vec<Check> {
     checks
 }
 
-/// Throughput of one mix over another's: the inverse of what their replies take of the processor.
+/// Throughput of one mix relative to another's: the inverse ratio of their CPU times per reply.
 fn saturated(records: &Records, who: [&str; 2], mix: &str, other: &str) -> Check {
     let [ours, plain] = who.map(|who| values(records, "beside", who, "reply_us"));
     let ratios = ours.iter().zip(&plain).map(|(ours, plain)| plain / ours);
@@ -227,11 +227,11 @@ fn saturated(records: &Records, who: [&str; 2], mix: &str, other: &str) -> Check
     )
 }
 
-/// The plain path's tail beside others'.
+/// Tail of the plain path, compared with other proxies.
 fn tails(records: &Records) -> Option<Check> {
     let [ours, haproxy, nginx] = TAILS.map(|who| of(records, who, "due_p99_ms"));
     let rate = median(records, TAILS[0], "offered_per_s");
-    // They take turns, so that a slow moment of the machine is in all of a round.
+    // They alternate, so that a slow period of the machine affects a whole round.
     let round = |who| values(records, "runs", who, "due_p99_ms");
     let ratios = round(TAILS[0]).into_iter().zip(round(TAILS[1]));
     let ratio = estimate(

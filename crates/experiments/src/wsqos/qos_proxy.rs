@@ -1,7 +1,7 @@
-//! One run of the QoSProxy on a DiffServ network: router, gateway and origin, and who asks.
+//! One run of the QoSProxy on a DiffServ network: router, gateway, origin and clients.
 //!
-//! The router with the thesis's two classes stands before the generator, gateway and origin at its far end; what
-//! others send is in the link itself.
+//! The router with the thesis's two classes is at the generator's end of the link, gateway and origin at the far end.
+//! The cross traffic is in the link itself.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -19,29 +19,29 @@ use super::origin::Origin;
 use crate::figure::Failure;
 use crate::lab::starting;
 
-/// Bytes a second of the thesis's router, and of what others send through it.
+/// Bandwidth of the thesis's router and of the cross traffic, in bytes a second.
 pub(super) const LINE: u64 = 1_024_000;
 pub(super) const BACKGROUNDS: [u64; 2] = [800_000, 1_024_000];
 
-/// Bytes of the thesis's reply, its HTTP header aside.
+/// Bytes of the thesis's reply without its HTTP header.
 pub(super) const REPLY: usize = 8_830;
 
-/// Where the gateway listens, at the far end of the link.
+/// Port of the gateway at the far end of the link.
 const PORT: u16 = 80;
 
-/// At most so many replies are on their way: what is due beyond is not sent, so that past the limit of a class
-/// replies take turns instead of taking each other's time.
+/// Maximum number of concurrent replies. Requests due beyond it are not sent. Past the limit of a class, replies then
+/// run one after another instead of slowing each other down.
 pub(super) const CONNECTIONS: usize = 8;
 
-/// A reply not complete by then has met losses that no client waits for.
+/// Timeout of a reply. A later one has had losses that no client waits for.
 const TIMEOUT: Span = Span::from_secs(2);
 
-/// Who marks.
+/// The marking component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Marks {
-    /// Nobody: replies are best effort, as what others send.
+    /// No marks: replies are best effort, like the cross traffic.
     Nobody,
-    /// The gateway, as each request asks.
+    /// The gateway, on request.
     Gateway,
     /// The router's edge, by address: the thesis's ideal.
     Address,
@@ -50,7 +50,7 @@ pub(super) enum Marks {
 impl Marks {
     pub(super) const ALL: [Self; 3] = [Self::Nobody, Self::Gateway, Self::Address];
 
-    /// In records and legends.
+    /// Name in records and legends.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Nobody => "best effort",
@@ -67,12 +67,12 @@ pub(super) struct Cell {
     pub(super) background: u64,
     pub(super) rate: f64,
     pub(super) seed: Seed,
-    /// Requests due before do not count.
+    /// Requests due before this time do not count.
     pub(super) warm_up: Span,
     pub(super) length: Span,
 }
 
-/// Plays a run to its end.
+/// Runs a cell to its end.
 pub(super) fn play(cell: Cell, stop: Arc<AtomicBool>) -> Result<(Run, Emulated), Failure> {
     let emulation = Emulation::new(Arc::default(), Arc::new(router(cell.background)?))
         .sharing(Sharing::Whole)
@@ -165,7 +165,7 @@ pub(super) fn message() -> Vec<u8> {
     format!("{open}{filling}{close}").into_bytes()
 }
 
-/// What clients send: a request whose header wants throughput before all else, whoever reads it.
+/// The request of the clients. Its header gives throughput the highest priority, for any server that reads it.
 pub(super) fn request(server: SocketAddr) -> RequestSpec {
     let url = format!("http://{server}/soap");
     let mut request = soap_request(&url, Version::Soap11, NAMESPACE, "<r/>");
@@ -187,7 +187,7 @@ fn requests(cell: &Cell) -> Result<Requests, Failure> {
     Ok(Requests {
         warm_up: cell.warm_up,
         connection_limit: CONNECTIONS,
-        // As many tries as a SYN has that meets the others' queue.
+        // Includes retries of a SYN that meets the queue of the cross traffic.
         connect_timeout: TIMEOUT,
         timeout: TIMEOUT,
         seed: cell.seed,

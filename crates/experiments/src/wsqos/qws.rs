@@ -1,5 +1,5 @@
-//! Offers in the shape of the QWS list of 2,507 measured services, which may not be handed on: response time p50
-//! 227 ms, p95 1,342; availability p50 87 %, p95 99; throughput p50 6.9/s, p95 24.6; reliability p50 73 %, p95 83.
+//! Offers distributed like the QWS list of 2,507 measured services, which may not be passed on. Response time p50 227
+//! ms, p95 1,342; availability p50 87 %, p95 99; throughput p50 6.9/s, p95 24.6; reliability p50 73 %, p95 83.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +10,7 @@ use rand_distr::{Distribution as _, LogNormal, Normal};
 
 use crate::figure::Failure;
 
-/// How long offers hold: longer than any study.
+/// Lifetime of offers, longer than any study.
 const HOLDS: Duration = Duration::from_secs(24 * 3_600);
 
 /// The currency of all prices.
@@ -18,7 +18,7 @@ pub(super) fn euro() -> Result<Currency, Failure> {
     Ok("EUR".parse()?)
 }
 
-/// So many offers, of which those that are more reliable cost more and chance does the rest.
+/// Creates `count` random offers. More reliable ones cost more.
 pub(super) fn offers(count: usize, seed: Seed) -> Result<Vec<Offer>, Failure> {
     let euro = euro()?;
     let mut draws = seed.stream("offers in the shape of QWS");
@@ -72,7 +72,7 @@ impl Shape {
     }
 }
 
-/// The 95th percentile of a normal distribution, in its standard deviations.
+/// The 95th percentile of a normal distribution, in standard deviations.
 const P95: f64 = 1.645;
 
 #[cfg(test)]

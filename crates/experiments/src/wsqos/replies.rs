@@ -1,9 +1,8 @@
-//! What each reply is, and what it costs to compress it and to decompress it.
+//! Size of each reply, and its costs of compression and decompression.
 //!
-//! The gateway says what compressing took by its own clock, the generator what decoding took by its own.
-//! Both are processor time, so that who else uses the machine counts little. The handheld is this machine
-//! made slower by one factor: with it, the paper's six replies together take as long as the paper's
-//! handheld took.
+//! The gateway reports the time of compression and the generator that of decoding. Both are CPU time, so that other
+//! programs have little effect. The handheld is this machine slowed down by one factor. With it, the paper's six
+//! replies together take as long as on the paper's handheld.
 
 use std::sync::atomic::AtomicBool;
 
@@ -26,12 +25,12 @@ pub(super) static STUDY: Study = Study {
     run: |conditions| study(conditions, if conditions.full { 15 } else { 3 }),
 };
 
-/// Each reply is fetched so often for one run.
+/// Rate and length of the fetches of a reply in one run.
 const RATE: f64 = 200.0;
 const LENGTH: Span = Span::from_millis(250);
 
-/// As a machine so many times slower: decoded three times each, the least counts, and it has three digits
-/// more.
+/// Slowdown of the decoding. With a slowdown, each reply is decoded three times and the minimum counts. The factor adds
+/// three digits to the result.
 const MAGNIFIED: u32 = 1000;
 
 fn study(conditions: &Conditions<'_>, rounds: u64) -> Result<Records, Failure> {
@@ -83,7 +82,7 @@ fn study(conditions: &Conditions<'_>, rounds: u64) -> Result<Records, Failure> {
     Ok(records)
 }
 
-/// What some fetches of one reply came to; bytes and times are of one of them.
+/// Result of some fetches of one reply. Bytes and times are per fetch.
 pub(super) struct Cost {
     intended: u64,
     ok: u64,
@@ -93,7 +92,7 @@ pub(super) struct Cost {
     pub(super) decompression_ms: f64,
 }
 
-/// Fetches a reply some fifty times, compressed.
+/// Fetches a reply about fifty times, compressed.
 pub(super) fn cost(front: &Front, size: Size, stop: &AtomicBool) -> Result<Cost, Failure> {
     let pace = Pace::Open {
         arrivals: Arrivals::Constant,
@@ -122,21 +121,21 @@ pub(super) fn cost(front: &Front, size: Size, stop: &AtomicBool) -> Result<Cost,
     })
 }
 
-/// How many times slower than this machine the paper's handheld is, which takes these times for the
-/// replies of Table 4, in their order and in ms.
+/// Slowdown of the paper's handheld, compared with this machine, which takes these times for the replies of Table 4, in
+/// their order and in ms.
 pub(super) fn slowdown(times: [f64; Size::ALL.len()]) -> f64 {
     let theirs = Size::ALL.map(|size| paper::reply(size).decompression);
     theirs.iter().sum::<f64>() / times.iter().sum::<f64>()
 }
 
-/// The middle of a column over the runs of a reply.
+/// Median of a column over the runs of a reply.
 pub(super) fn of(records: &Records, size: Size, column: &str) -> Estimate {
     let rows = records.table("replies").rows();
     let rows = rows.filter(|row| row.text("reply") == size.name());
     estimate(&rows.map(|row| row.number(column)).collect::<Vec<f64>>())
 }
 
-/// Bytes of a message's Body, its tags included, as the paper counts.
+/// Bytes of a message's Body with its tags, as the paper counts.
 pub(super) fn body_bytes(message: &[u8]) -> Result<f64, Failure> {
     let parts = Envelope::parts(message, &Limits::default()).ok_or("a reply that is no SOAP")?;
     Ok((parts.content.len() + "<soap:Body></soap:Body>".len()) as f64)

@@ -1,9 +1,8 @@
-//! A proxy between a generator and an origin, on two cores: what every study of load on a gateway measures
-//! with.
+//! The testbed of all studies of load on a gateway: a proxy between a generator and an origin, on two cores.
 //!
-//! The proxy has a core of its own; generator and origin share the other, where the generator makes way for
-//! the origin (nice 19). Everything lives in this process but peers, which are programs. What a proxy has
-//! compressed is its own count where it is ours, and follows from the bytes of the replies where it is not.
+//! The proxy has a core of its own. Generator and origin share the other, where the origin has priority (the generator
+//! runs at nice 19). All of them run in this process, except third-party proxies, which are programs. The gateway
+//! counts its compressed replies itself. Those of third-party proxies are derived from the bytes of the replies.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,28 +24,28 @@ use crate::lab::{Cores, Counters, Lab, starting};
 use crate::records::Records;
 use crate::sweep;
 
-/// The reply: the paper's.
+/// The paper's reply.
 pub(super) const REPLY: Size = Size::Heavy1;
 
-/// A connection not established by then is aborted, as by sclient.
+/// Timeout of a new connection, as with sclient.
 const CONNECT_TIMEOUT: Span = Span::from_millis(50);
 
-/// A reply not complete by then is given up: where a proxy is far behind, it shall not end the run late.
+/// Timeout of a reply, so that a slow proxy does not delay the end of a run.
 const TIMEOUT: Span = Span::from_secs(2);
 
-/// The origin, and what is asked.
+/// The origin, and the requests.
 pub(super) struct Rig {
     pub(super) origin: Origin,
     pub(super) cores: Cores,
-    /// Where gateways listen, at any port.
+    /// Address of gateways, with any port.
     pub(super) listen: Ipv4Addr,
     /// Bytes of the reply.
     pub(super) length: usize,
-    /// By wish, in the order of [`Wish::ALL`].
+    /// Requests by preference, in the order of [`Wish::ALL`].
     requests: Vec<RequestSpec>,
 }
 
-/// A proxy at work; dropping it ends it.
+/// A running proxy under test. Dropping it stops it.
 pub(super) struct Stand {
     pub(super) address: SocketAddr,
     /// Folders of its threads in /proc.
@@ -63,18 +62,18 @@ enum Works {
     Nothing,
 }
 
-/// What a gateway has compressed so far.
+/// Compression by a gateway so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packed {
     pub(super) replies: f64,
-    /// Bytes that came out.
+    /// Bytes of compressed output.
     pub(super) bytes: f64,
-    /// Seconds of processor time.
+    /// Seconds of CPU time.
     pub(super) seconds: f64,
 }
 
 impl Rig {
-    /// An origin that answers with the bookshop's reply of this size, for clients that take these codings.
+    /// Starts an origin with the bookshop's reply of this size, for clients that accept these codings.
     pub(super) fn open(
         conditions: &Conditions<'_>,
         reply: Size,
@@ -94,7 +93,7 @@ impl Rig {
         })
     }
 
-    /// An origin that answers with this message, for clients whose requests are their own.
+    /// Starts an origin with this message, for clients with requests of their own.
     pub(super) fn of(message: &[u8]) -> Result<Self, Failure> {
         let cores = Cores::here();
         let generator: Vec<usize> = cores.generator.into_iter().collect();
@@ -107,7 +106,7 @@ impl Rig {
         })
     }
 
-    /// The origin itself, where nothing stands before it.
+    /// The origin itself, without a proxy.
     pub(super) fn nothing(&self) -> Stand {
         Stand {
             address: self.origin.address,
@@ -116,8 +115,8 @@ impl Rig {
         }
     }
 
-    /// A gateway with these lines in its configuration, before its route and in it, so many times slower. The one
-    /// reply that there is comes again and again, and stands for many: each is compressed.
+    /// Starts a gateway with this slowdown and these lines in its configuration, before its route and in it. Its cache
+    /// is off: the repeated reply stands for many different ones, and each is compressed.
     pub(super) fn gateway(
         &self,
         slowdown: u32,
@@ -130,7 +129,7 @@ impl Rig {
         gateway(config)
     }
 
-    /// The same, and what comes again is at hand.
+    /// Starts a gateway with a cache for repeated replies.
     pub(super) fn caching_gateway(&self, before: &str) -> Result<Stand, Failure> {
         gateway(self.configuration(before, "")?)
     }
@@ -156,7 +155,7 @@ impl Rig {
         Ok(posthaste_gateway::Config::read(&config)?)
     }
 
-    /// What clients send that wish so, each in its share.
+    /// A plan for clients with these preferences, each in its share.
     pub(super) fn plan(
         &self,
         stand: &Stand,
@@ -179,7 +178,7 @@ impl Rig {
         }
     }
 
-    /// Carries out `plan`; `None` when it was stopped early, since half a run proves nothing.
+    /// Runs `plan`. `None` if it was stopped early, because a partial run proves nothing.
     pub(super) fn measure(
         &self,
         stand: &Stand,
@@ -189,7 +188,7 @@ impl Rig {
         stand.measure(plan, stop)
     }
 
-    /// Writes down what holds for every run on this rig.
+    /// Records the parameters that all runs on this testbed share.
     pub(super) fn describe(&self, records: &mut Records, conditions: &Conditions<'_>) {
         let cores = self.cores.describe();
         describe(records, conditions, self.cores);
@@ -207,7 +206,7 @@ fn gateway(config: posthaste_gateway::Config) -> Result<Stand, Failure> {
     })
 }
 
-/// Writes down what holds for every run with these cores.
+/// Records the parameters that all runs with these cores share.
 pub(super) fn describe(records: &mut Records, conditions: &Conditions<'_>, cores: Cores) {
     records.set_parameter("cores", cores.describe());
     records.set_parameter("network", conditions.lab.describe());
@@ -219,7 +218,7 @@ pub(super) fn describe(records: &mut Records, conditions: &Conditions<'_>, cores
     records.set_number("shared core", f64::from(u8::from(shared)));
 }
 
-/// A plan for one request, again and again, by the generator on its core.
+/// A plan for one repeated request, by the generator on its core.
 pub(super) fn plan_of(request: RequestSpec, pace: Pace, cores: Cores) -> Plan {
     Plan {
         connections: Connections::New,
@@ -230,12 +229,12 @@ pub(super) fn plan_of(request: RequestSpec, pace: Pace, cores: Cores) -> Plan {
     }
 }
 
-/// Does `work` on a thread that others on its core go before, and so do the threads it starts; not in tests.
+/// Runs `work` on a thread with low priority, which its threads inherit. Tests keep the normal priority.
 fn making_way(work: impl FnOnce() -> Result<Run, RunError> + Send) -> Result<Run, Failure> {
     let nicely = || {
-        // In tests, beside whatever else a machine does, this priority would mean hardly ever.
+        // On a busy machine, tests at this priority would hardly ever run.
         if !cfg!(test) {
-            // On a machine that does not allow it the origin waits for its turn.
+            // Without permission, the origin shares the core equally.
             let _ = rustix::process::nice(19);
         }
         work()
@@ -244,18 +243,18 @@ fn making_way(work: impl FnOnce() -> Result<Run, RunError> + Send) -> Result<Run
     Ok(ended.map_err(|_| "the generator has panicked")??)
 }
 
-/// What a gateway did in a run in which it was not asked alone.
+/// Work of one gateway during a run that loads two.
 pub(super) struct Part {
-    /// Microseconds of processor time for each reply.
+    /// Microseconds of CPU time per reply.
     pub(super) reply_us: f64,
-    /// Share of the replies that might be compressed and were.
+    /// Compressed share of the replies that could be compressed.
     pub(super) packed: f64,
-    /// Replies to clients that asked, and were not served compressed.
+    /// Uncompressed replies to clients that asked for compression.
     pub(super) denied: f64,
 }
 
-/// Two gateways that one plan asks at the same time, so that whatever else the machine does meets them alike; `None`
-/// when it was stopped early.
+/// Loads two gateways with one plan at the same time, so that disturbances affect both alike. `None` if it was stopped
+/// early.
 pub(super) fn side_by_side(
     stands: [&Stand; 2],
     plan: &Plan,
@@ -273,7 +272,7 @@ pub(super) fn side_by_side(
     Ok((!run.stopped).then_some(parts))
 }
 
-/// What `start` starts, and the threads of it that serve.
+/// Runs `start`. Returns its result and its serving threads.
 fn with_threads<T>(
     start: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<(T, Vec<PathBuf>), Failure> {
@@ -285,12 +284,12 @@ fn with_threads<T>(
     Ok((started, tasks))
 }
 
-/// Folders of this process's threads that serve.
+/// Folders of this process's serving threads in /proc.
 fn threads() -> Vec<PathBuf> {
     tasks("self", |name| name == "serve-0")
 }
 
-/// Folders of a process's threads with such names.
+/// Folders of a process's threads with matching names.
 fn tasks(process: &str, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let folder = fs::read_dir(format!("/proc/{process}/task"));
     let tasks = folder.into_iter().flatten().flatten();
@@ -301,7 +300,7 @@ fn tasks(process: &str, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
 }
 
 impl Stand {
-    /// A broker.
+    /// Starts a broker.
     pub(super) fn broker(config: posthaste_broker::Config) -> Result<Self, Failure> {
         let (broker, tasks) = with_threads(|| Ok(posthaste_broker::start(config)?))?;
         Ok(Self {
@@ -313,7 +312,7 @@ impl Stand {
         })
     }
 
-    /// Carries out `plan`; `None` when it was stopped early, since half a run proves nothing.
+    /// Runs `plan`. `None` if it was stopped early, because a partial run proves nothing.
     pub(super) fn measure(
         &self,
         plan: &Plan,
@@ -336,7 +335,7 @@ impl Stand {
         }))
     }
 
-    /// A program that is to listen on `address`, and ends with this.
+    /// A program that should listen on `address`. Ends with the returned value.
     pub(super) fn peer(child: Child, address: SocketAddr) -> Self {
         Self {
             address,
@@ -345,7 +344,7 @@ impl Stand {
         }
     }
 
-    /// With the threads that its program has now.
+    /// Adds the current threads of its program.
     pub(super) fn with_threads(mut self) -> Self {
         if let Works::Peer(child) = &self.works {
             self.tasks = tasks(&child.id().to_string(), |_| true);
@@ -353,7 +352,7 @@ impl Stand {
         self
     }
 
-    /// Labels and values of one of a gateway's counters; nothing of what is none.
+    /// Labels and values of one of a gateway's counters. Empty for other proxies.
     fn metrics(&self, name: &str) -> Result<Vec<(String, f64)>, Failure> {
         let Works::Gateway(gateway) = &self.works else {
             return Ok(Vec::new());
@@ -369,7 +368,7 @@ impl Stand {
         lines.map(split).collect()
     }
 
-    /// All that it has compressed so far, by whatever step.
+    /// All compression so far, over all steps.
     pub(super) fn packed(&self) -> Result<Packed, Failure> {
         let sum = |name| {
             let rows = self.metrics(name)?;
@@ -382,7 +381,7 @@ impl Stand {
         })
     }
 
-    /// By the first two fields of its threads' schedstat, nanoseconds, and by its own metrics.
+    /// Work so far, from the first two fields of its threads' schedstat (nanoseconds) and from its metrics.
     fn done(&self) -> Result<Done, Failure> {
         let mut done = Done::default();
         for task in &self.tasks {
@@ -411,7 +410,7 @@ impl Stand {
 impl Drop for Stand {
     fn drop(&mut self) {
         if let Works::Peer(child) = &mut self.works {
-            // It has ended either way.
+            // The program has ended in any case.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -445,7 +444,7 @@ mod tests {
             measured.kernel.syn_retransmits as f64
         );
         assert_eq!(row.number("intended"), measured.run.intended as f64);
-        // Who asked was served compressed, and nobody else.
+        // Exactly the clients that asked have compressed replies.
         assert!((row.number("packed") - 1.0).abs() < 1e-12 && row.number("denied") == 0.0);
         assert!((6_500.0..16_000.0).contains(&row.number("reply_bytes")));
         assert!(row.number("busy") > 0.0);

@@ -1,10 +1,10 @@
-//! sclient loads the gateway: replies compressed for all, for none, and for those who leave it open as far as
-//! it can be afforded.
+//! sclient loads the gateway: replies compressed for all clients, for none, and by load for clients without a
+//! preference.
 //!
-//! One gateway serves all three; what differs is what the clients ask for. Rates are multiples of the measured
-//! capacity without compression. Each rate is held for a while before it is measured where the gateway
-//! decides, since it takes a second to know its load. A run past capacity begins with a burst that fills
-//! the queue: what is measured then is overload as it stays.
+//! One gateway serves all three. They differ in the preferences of the clients. Rates are multiples of the measured
+//! capacity without compression. If the gateway decides, each rate is held for a while before the measurement, because
+//! the gateway needs a second to learn its load. A run past capacity begins with a burst that fills the queue and
+//! therefore measures lasting overload.
 
 use posthaste_load::{Connections, Pace, Plan};
 use posthaste_units::{Seed, Span};
@@ -23,7 +23,7 @@ pub(super) static STUDY: Study = Study {
     run: |conditions| study(conditions, &Case::of(conditions.full)),
 };
 
-/// What the clients ask for.
+/// Preferences of the clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mix {
     /// All ask for compression.
@@ -37,7 +37,7 @@ pub(super) enum Mix {
 impl Mix {
     pub(super) const EVERY: [Self; 3] = [Self::All, Self::None, Self::Dynamic];
 
-    /// Its name in pictures, sentences and records.
+    /// Name in pictures, sentences and records.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::All => "all compressed",
@@ -55,12 +55,12 @@ impl Mix {
     }
 }
 
-/// How long and how densely to measure.
+/// Length and density of the measurements.
 struct Case {
     /// Rates as multiples of the capacity without compression.
     rates: &'static [f64],
     repetitions: u64,
-    /// How long a rate is held before it is measured.
+    /// Time at a rate before the measurement.
     settle: Span,
     length: Span,
 }
@@ -88,22 +88,21 @@ impl Case {
     }
 }
 
-/// From this multiple of the capacity on the gateway is overloaded whatever it does.
+/// Multiple of the capacity from which the gateway is overloaded, with or without compression.
 pub(super) const OVERLOADED: f64 = 1.2;
 
-/// What the gateway does for those who leave it open: the menu's first step has the paper's sizes, nearly,
-/// and costs as much of a request as the paper's did.
+/// Configuration of the gateway. The first compression step has nearly the paper's sizes and the paper's share of a
+/// request's cost.
 pub(super) const GATEWAY: &str = "backlog = 128\n\
     connections = 32\n\
     [compression]\n\
     policy = \"threshold\"\n\
     steps = [\"gzip-1\"]\n";
 
-/// The gateway is a machine so many times slower than the one it runs on: beyond its limit the generator
-/// would be at its own.
+/// Slowdown of the gateway. Without it, the generator would reach its own limit beyond the gateway's.
 pub(super) const SLOWDOWN: u32 = 4;
 
-/// About as many as are inside under overload: the queue's 129 and those in service.
+/// Number of requests inside under overload: the queue's 129 and those in service.
 pub(super) const FILL: f64 = 150.0;
 
 fn study(conditions: &Conditions<'_>, case: &Case) -> Result<Records, Failure> {
@@ -152,7 +151,7 @@ impl Sclient<'_> {
         self.rig.plan(self.stand, mix.wishes(), new, pace)
     }
 
-    /// A first look at the capacities of all and none compressed, by a closed loop; `None` when stopped.
+    /// Estimates the capacities with all and with no replies compressed, by a closed loop. `None` if stopped.
     fn first_capacities(&self) -> Result<Option<[f64; 2]>, Failure> {
         let mut capacities = [0.0; 2];
         for mix in [Mix::All, Mix::None] {
@@ -168,7 +167,7 @@ impl Sclient<'_> {
         Ok(Some(capacities))
     }
 
-    /// Every rate for every mix, so many times over. What is stopped is left out.
+    /// Runs every rate for every mix, several times. Omits stopped runs.
     fn sweeps(&self, [all, none]: [f64; 2], table: &mut Table) -> Result<(), Failure> {
         let (done, of) = (&mut 0, self.case.rates.len() as u64 * 3);
         for &load in self.case.rates {
@@ -197,13 +196,14 @@ impl Sclient<'_> {
         Ok(())
     }
 
-    /// `rate` for `length`; past the capacity of `own` after a burst that fills gateway and queue.
+    /// A plan of `rate` for `length`. If `rate` exceeds the capacity `own`, a burst that fills gateway and queue comes
+    /// first.
     fn load(&self, mix: Mix, rate: f64, own: f64, length: Span) -> Result<Plan, Failure> {
         Ok(self.plan(mix, sweep::load(rate, own, FILL, length)?))
     }
 }
 
-/// What is drawn: columns of runs, each a median and its interval in the points.
+/// Columns of the runs in the pictures. The points have a median and an interval of each.
 pub(super) const QUANTITIES: [&str; 4] = [
     "response_ms",
     "throughput_per_s",
@@ -211,7 +211,7 @@ pub(super) const QUANTITIES: [&str; 4] = [
     "packed",
 ];
 
-/// Capacities from all overloaded runs, and each point from its runs, at multiples of the capacity of none.
+/// Computes the capacities from all overloaded runs, and the points at multiples of the capacity without compression.
 fn summarise(records: &mut Records) {
     let mixes = Mix::EVERY.map(Mix::name);
     sweep::capacities(records, &mixes, OVERLOADED);
@@ -219,7 +219,7 @@ fn summarise(records: &mut Records) {
     sweep::points(records, &mixes, &QUANTITIES, none);
 }
 
-/// Places along the curve of `mix`: (rate / capacity without compression, value).
+/// Points of the curve of `mix`: (rate / capacity without compression, value).
 pub(super) fn places(records: &Records, mix: Mix, column: &str) -> Vec<(f64, f64)> {
     sweep::places(records, mix.name(), column)
 }
@@ -242,9 +242,9 @@ mod tests {
             settle: Span::from_millis(300),
             length: Span::from_millis(150),
         };
-        // More than the slow gateway can do on any machine.
+        // More than the capacity of the slow gateway on any machine.
         let conditions = Conditions::of_a_test(&lab, &stop).assuming(10_000.0);
-        // A generator that gets no processor for half a second does not send what was due then, and the check says so.
+        // A generator without CPU time for half a second does not send all due requests, and the check fails.
         let accounted = |number: &u32| {
             let records = study(&conditions, &case).unwrap();
             assert_eq!(records.table("runs").len(), 6);

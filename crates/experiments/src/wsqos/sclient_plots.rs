@@ -1,4 +1,4 @@
-//! What the pictures and claims about sclient share: axes, curves, and the checks of the instrument.
+//! Shared parts of the pictures and claims about sclient: axes, curves, and the checks of the instrument.
 
 use posthaste_draw::{Axis, Chart, Point, Series, TopAxis, Unit};
 
@@ -10,10 +10,10 @@ use crate::overload::curves::{plateau, reservations};
 use crate::overload::instrument;
 use crate::records::Records;
 
-/// Said of every figure of this study.
+/// Differences of every figure of this study.
 pub(super) const DIFFERS: &str = "The paper's server made the reply and compressed it, a 1 GHz Pentium III under .NET; ours is the gateway on a core of its own, and the reply (heavy 1, 16 kB) was made beforehand, since whoever makes it shares the generator's core. Ours is slower than this machine, by the factor among the parameters: it sleeps off its own processor time so many times over, so that the generator can offer more than it can do. A request costs less processor time when many wait at once than when each wakes the gateway, so that half of the capacity is more than half of the processor. Compressed is the whole content by gzip at level 1, not the SOAP Body. Rates are scaled by each one's capacity without compression, so that 1 is the paper's 135/s. Response times under overload are those of a queue of 128 connections and scale with the server's speed: compare shares.";
 
-/// A chart over the request rate as a multiple of the capacity without compression, the paper's axis above.
+/// A chart over the request rate as a multiple of the capacity without compression, with the paper's axis above.
 pub(super) fn over_rate(
     records: &Records,
     title: &str,
@@ -46,7 +46,7 @@ pub(super) fn over_rate(
     chart
 }
 
-/// The curve of `mix`, each point with the interval of its runs.
+/// The curve of `mix`, with the interval of the runs at each point.
 fn series(records: &Records, mix: Mix, quantity: &str) -> Series {
     let rows = records.table("points").rows();
     let points = rows.filter(|row| row.text("who") == mix.name()).map(|row| {
@@ -59,7 +59,7 @@ fn series(records: &Records, mix: Mix, quantity: &str) -> Series {
     Series::line(mix.name(), points)
 }
 
-/// The paper's curve through these places: (request rate, value).
+/// The paper's curve through these points: (request rate, value).
 pub(super) fn of_paper(mix: Mix, places: &[(f64, f64)]) -> Series {
     let points = places
         .iter()
@@ -81,7 +81,7 @@ fn in_words(records: &Records, mix: Mix) -> String {
     )
 }
 
-/// How punctual the generator was on the core that it shares with the origin.
+/// Lateness of the generator on the core that it shares with the origin.
 fn lateness(records: &Records) -> String {
     let rows = records.table("runs").rows();
     let p99: Vec<f64> = rows.map(|row| row.number("lateness_p99_ms")).collect();
@@ -93,19 +93,19 @@ fn lateness(records: &Records) -> String {
     )
 }
 
-/// The median over the overloaded points.
+/// Median over the overloaded points.
 pub(super) fn overloaded(records: &Records, mix: Mix, column: &str) -> f64 {
     plateau(&places(records, mix, column), OVERLOADED - 0.02)
 }
 
-/// Accounting, the kernel's counts, and that throughput was offered.
+/// Checks of the accounting, the kernel's counters and the throughput.
 pub(super) fn accounted(records: &Records) -> Vec<Check> {
     let mut checks = instrument::accounting(records);
     checks.push(instrument::throughput(records));
     checks
 }
 
-/// That who asks is served compressed, whatever the load.
+/// Checks that clients that ask for compression get it at any load.
 pub(super) fn no_asker_denied(records: &Records) -> Check {
     let rows = || {
         records

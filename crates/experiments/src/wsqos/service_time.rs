@@ -1,4 +1,4 @@
-//! Service time against reply size on one network: the picture, and what the claims are made of.
+//! Service time against reply size on one network: the picture, and the numbers for the claims.
 
 use posthaste_bookshop::Size;
 use posthaste_draw::{Axis, Chart, Point, Series, Unit};
@@ -9,24 +9,24 @@ use crate::check::{Check, most};
 use crate::figure::Plot;
 use crate::records::{Records, Row};
 
-/// Who fetches.
+/// The fetching client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Client {
-    /// The paper's.
+    /// The paper's handheld.
     Handheld,
-    /// One as fast as this machine, behind the same line.
+    /// A client as fast as this machine, on the same line.
     Fast,
 }
 
-/// What was measured on one network.
+/// Measurements on one network.
 #[derive(Clone, Copy)]
 pub(super) struct Network<'a> {
     pub(super) records: &'a Records,
-    /// Its profile's name.
+    /// Name of its profile.
     pub(super) name: &'static str,
 }
 
-/// A reply as it is, and compressed.
+/// Forms of a reply: plain and compressed.
 pub(super) const PLAIN: &str = WISHES[0].1;
 pub(super) const COMPRESSED: &str = WISHES[1].1;
 
@@ -48,7 +48,7 @@ impl<'a> Network<'a> {
         })
     }
 
-    /// What of a row's time is not there for this client: decoding, less what it takes here.
+    /// Part of a row's time that this client saves: the handheld's decoding time minus this machine's.
     fn spared(self, row: Row<'_>, client: Client) -> f64 {
         match client {
             Client::Handheld => 0.0,
@@ -56,12 +56,12 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// What a compressed reply takes over a plain one, as a share of the plain one's time.
+    /// Additional time of a compressed reply, relative to a plain one.
     pub(super) fn over_plain(self, size: Size, client: Client) -> f64 {
         self.ms(size, COMPRESSED, client) / self.ms(size, PLAIN, client) - 1.0
     }
 
-    /// The curve of a form.
+    /// Curve of a form.
     fn curve(self, name: &str, form: &str, client: Client) -> Series {
         let points = Size::ALL.into_iter().filter_map(|size| {
             let row = self.row(size, form)?;
@@ -69,7 +69,7 @@ impl<'a> Network<'a> {
             let at = |column| (row.number(column) - spared) / 1e3;
             let [y, low, high] = ["service_ms", "service_low_ms", "service_high_ms"].map(at);
             let mut point = Point::new(row.number("body_bytes"), y);
-            // Of which fetch the shortest time is, only the handheld's own knows.
+            // Only the handheld has an interval: the decoding times of the fastest and the slowest fetch are unknown.
             if client == Client::Handheld {
                 point = point.with_interval(low, high);
             }
@@ -83,7 +83,7 @@ impl<'a> Network<'a> {
         Series::line(name, points)
     }
 
-    /// The figure.
+    /// The picture of the figure.
     pub(super) fn plot(self, title: &str) -> Vec<Plot> {
         let mut chart = Chart::new(
             title,
@@ -105,7 +105,7 @@ impl<'a> Network<'a> {
         vec![Plot::Chart(chart)]
     }
 
-    /// The figure with the handheld's own processing beside it.
+    /// The picture with the handheld's own processing time added.
     pub(super) fn plot_with_processing(self, title: &str) -> Vec<Plot> {
         let fit = Processing::fitted(self.records);
         let mut plots = self.plot(title);
@@ -117,12 +117,12 @@ impl<'a> Network<'a> {
         plots
     }
 
-    /// The paper's statements with that processing.
+    /// Checks the paper's statements with that processing time.
     pub(super) fn with_processing(self) -> Vec<Check> {
         Processing::fitted(self.records).checks(self.records, self.name)
     }
 
-    /// What must hold of the instrument on this network.
+    /// Checks of the instrument on this network.
     pub(super) fn instrument(self) -> Vec<Check> {
         vec![self.complete(), self.computed(), self.on_time()]
     }
@@ -140,7 +140,7 @@ impl<'a> Network<'a> {
         )
     }
 
-    /// The emulator's own verdict.
+    /// The emulator's own lateness and losses.
     fn on_time(self) -> Check {
         let rows = self.records.table("networks").rows();
         let mut rows = rows.filter(|row| row.text("network") == self.name);
@@ -155,7 +155,7 @@ impl<'a> Network<'a> {
         )
     }
 
-    /// Every cell against arithmetic. What the line does not explain are the programs at its ends.
+    /// Compares every cell with the computed time. The programs at the ends explain the rest.
     fn computed(self) -> Check {
         let beyond = |row: &Row<'_>| {
             row.number("service_ms")
@@ -191,13 +191,13 @@ impl<'a> Network<'a> {
     }
 }
 
-/// Later packets than this would show in what is told of the programs.
+/// Tolerated lateness of packets. More would affect the times of the programs.
 const LATE_MS: f64 = 10.0;
 
-/// What gateway, shop and generator may take, and what may differ by the kernels' ways.
+/// Tolerated time of gateway, shop and generator, and of differences between kernels.
 const PROGRAMS_MS: f64 = 10.0;
 
-/// As long may the machine stand still while fetches are under way: a median then moves by as much at most.
+/// Tolerated pause of the machine during fetches. It moves a median by at most as much.
 const STALL_MS: f64 = 100.0;
 
 const SHARE: f64 = 0.002;

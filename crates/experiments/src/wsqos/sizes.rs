@@ -1,7 +1,7 @@
-//! How long a proxy's replies are plain and compressed, and which share of a run's was compressed therefore.
+//! Lengths of a proxy's plain and compressed replies, and the compressed share of a run derived from them.
 //!
-//! Proxies that are not ours do not say what they have compressed; where every reply has one of two lengths,
-//! the bytes do.
+//! Third-party proxies do not report their compressed replies. If every reply has one of two lengths, the bytes
+//! determine the share.
 
 use std::sync::atomic::AtomicBool;
 
@@ -13,14 +13,14 @@ use super::measured::Measured;
 use super::rig::{Rig, Stand};
 use crate::figure::Failure;
 
-/// Bytes of a reply, its header included; not a number where it was stopped.
+/// Bytes of a reply with its header. NaN if stopped.
 pub(super) struct Sizes {
     plain: f64,
     packed: f64,
 }
 
 impl Sizes {
-    /// Of an idle proxy's replies to clients that know nothing of compression, and to those that ask.
+    /// Measures an idle proxy's replies to clients without `Accept-Encoding` and to clients that ask for compression.
     pub(super) fn of(rig: &Rig, stand: &Stand, stop: &AtomicBool) -> Result<Self, Failure> {
         let bytes = |wish, accepts: bool| {
             let pace = Pace::Closed {
@@ -39,7 +39,7 @@ impl Sizes {
         })
     }
 
-    /// Which share of a run's replies was compressed.
+    /// Compressed share of a run's replies.
     pub(super) fn share(&self, measured: &Measured) -> f64 {
         match self.plain - self.packed {
             saved if saved > 1.0 => (self.plain - measured.bytes()) / saved,

@@ -1,4 +1,4 @@
-//! wsqos/table-4: the replies, and what it costs to compress them.
+//! wsqos/table-4: the replies, and their compression costs.
 
 use posthaste_bookshop::Size;
 use posthaste_draw::{Axis, Bar, Bars, Chart, Group, Point, Role, Series, Unit};
@@ -122,12 +122,12 @@ fn checks(records: &Records) -> Vec<Check> {
     checks
 }
 
-/// How far apart two numbers are, as a share of the second.
+/// Relative difference of two numbers.
 fn apart(ours: f64, theirs: f64) -> f64 {
     (ours / theirs - 1.0).abs()
 }
 
-/// The one of all replies for which this is largest, with its value.
+/// The reply with the largest value, and this value.
 fn worst(value: impl Fn(Size) -> f64) -> (Size, f64) {
     let all = Size::ALL.map(|size| (size, value(size)));
     let worst = all.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));

@@ -1,4 +1,4 @@
-//! wsqos/table-5: the handheld on good GPRS beside a loaded server.
+//! wsqos/table-5: the handheld on good GPRS with a loaded server.
 
 use posthaste_draw::{Axis, Bar, Bars, Group, Role, Unit};
 use posthaste_units::Span;
@@ -26,12 +26,12 @@ fn row<'a>(records: &'a Records, others: Others, rate: f64) -> Option<Row<'a>> {
     rows.find(|row| row.text("others") == others.name() && row.number("rate_per_s") == rate)
 }
 
-/// The mean service time in seconds.
+/// Mean service time in seconds.
 fn seconds(records: &Records, others: Others, rate: f64) -> f64 {
     row(records, others, rate).map_or(f64::NAN, |row| row.number("service_ms") / 1e3)
 }
 
-/// The paper's, in seconds.
+/// The paper's service times, in seconds.
 fn theirs(others: Others) -> [f64; paper::RATES.len()] {
     let ms = match others {
         Others::All => paper::TABLE_5_ALL,
@@ -126,14 +126,14 @@ fn checks(records: &Records) -> Vec<Check> {
     checks
 }
 
-/// Later packets than this would show beside seconds.
+/// Tolerated lateness of packets. More would be visible in times of seconds.
 const LATE_MS: f64 = 20.0;
 
-/// Rates from which on the paper's service times are long.
+/// Rates from which the paper's service times are long.
 const ALL_FROM: f64 = 120.0;
 const DYNAMIC_FROM: f64 = 160.0;
 
-/// Said where the paper's steps are missing.
+/// Reason for the absence of the paper's steps.
 const FASTER: &str = "our server answers thousands of requests a second, so that its full queue takes tenths of a second where the paper's took seconds; what is left of the overload is a connection that finds the queue full.";
 
 fn claims(records: &Records) -> Vec<Check> {

@@ -1,4 +1,4 @@
-//! How fast lookups of one design are, asked in turns with others: each by itself, and as a rate.
+//! Speed of lookups of one design, measured in alternation with others: the time of each lookup, and the rate.
 
 use std::time::Instant;
 
@@ -9,25 +9,25 @@ use super::designs::Asked;
 use crate::estimate::estimate;
 use crate::figure::Failure;
 
-/// What a design has done in its turns.
+/// Lookups of a design in its turns.
 pub(super) struct Timing {
     nanos: Vec<f64>,
     found: u64,
-    /// Lookups per second, of each turn.
+    /// Lookups per second of each turn.
     rates: Vec<f64>,
 }
 
 impl Timing {
     pub(super) fn new() -> Self {
         Self {
-            // Not to grow while it is timed.
+            // Avoids growth during the measurement.
             nanos: Vec::with_capacity(1 << 20),
             found: 0,
             rates: Vec::new(),
         }
     }
 
-    /// So many seconds of lookups.
+    /// Runs lookups for `seconds`.
     pub(super) fn turn<'k>(
         &mut self,
         asked: &Asked<'_>,
@@ -52,17 +52,17 @@ impl Timing {
         self.nanos.len() as u64
     }
 
-    /// How many of them found an offer.
+    /// Number of lookups that found an offer.
     pub(super) fn found(&self) -> u64 {
         self.found
     }
 
-    /// Lookups per second, the median of the turns.
+    /// Lookups per second, as the median of the turns.
     pub(super) fn rate(&self) -> f64 {
         estimate(&self.rates).median
     }
 
-    /// Of the times, in microseconds.
+    /// Quantiles of the lookup times, in microseconds.
     pub(super) fn quantiles<const N: usize>(&self, shares: [f64; N]) -> [f64; N] {
         let mut nanos = self.nanos.clone();
         nanos.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! Clients that know which bytes of a connection belong to which reply.
+//! Clients that know the boundaries of replies in a connection.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,23 +8,23 @@ use std::time::{Duration, Instant};
 
 use posthaste_units::Dscp;
 
-/// Longer than a few timeouts of TCP in a row take.
+/// Longer than several consecutive TCP timeouts.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A reply that is asked for.
+/// A requested reply.
 #[derive(Clone, Copy)]
 pub(crate) struct Ask {
     pub(crate) mark: Dscp,
     pub(crate) length: usize,
 }
 
-/// What a client was told.
+/// Observations of a client.
 pub(crate) struct Asked {
-    /// Both ends of its connection, its own last.
+    /// Both ends of its connection, the client's last.
     pub(crate) ends: (SocketAddr, SocketAddr),
-    /// When it was connected.
+    /// Time of the connection.
     pub(crate) since: Instant,
-    /// The mark of each reply, and where in the stream it ends.
+    /// The mark of each reply, and the offset of its end in the stream.
     pub(crate) replies: Vec<(Dscp, u32)>,
 }
 
@@ -35,7 +35,7 @@ impl Ask {
     }
 }
 
-/// Asks without TLS: one after the other, or for all at once.
+/// Sends requests without TLS, one after another or all at once.
 pub(crate) fn plain(address: SocketAddr, asks: &[Ask], at_once: bool) -> Asked {
     let mut stream = connect(address);
     let client = stream.local_addr().expect("connected");
@@ -61,7 +61,7 @@ pub(crate) fn plain(address: SocketAddr, asks: &[Ask], at_once: bool) -> Asked {
     }
 }
 
-/// Asks inside TLS, one after the other.
+/// Sends requests inside TLS, one after another.
 pub(crate) fn secured(address: SocketAddr, asks: &[Ask], authority: &Path) -> Asked {
     let config = posthaste_serve::trust(Some(authority)).expect("a certificate");
     let name = "shop".try_into().expect("a name");
@@ -74,7 +74,7 @@ pub(crate) fn secured(address: SocketAddr, asks: &[Ask], authority: &Path) -> As
     let reply = |ask: &Ask| {
         stream.write_all(ask.request().as_bytes()).expect("asked");
         read_reply(&mut stream, ask.length);
-        // Nothing follows what was asked for.
+        // No bytes follow the requested ones.
         (ask.mark, stream.sock.read)
     };
     let replies = asks.iter().map(reply).collect();
@@ -93,7 +93,7 @@ fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Reads one reply and no byte more; how many those are.
+/// Reads one reply and no byte more. Returns its length.
 fn read_reply(stream: &mut impl Read, length: usize) -> u32 {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -106,7 +106,7 @@ fn read_reply(stream: &mut impl Read, length: usize) -> u32 {
     (head.len() + length) as u32
 }
 
-/// A socket, and how much of its stream was read.
+/// A socket, with the number of bytes read.
 struct Counted {
     socket: TcpStream,
     read: u32,

@@ -1,9 +1,8 @@
-//! Every data segment of a reply has the reply's mark, and no data segment of another reply has it: judged by
-//! the packets of a gateway on a line that loses some of them, so that many are sent again.
+//! Every data segment of a reply has the reply's mark, and no data segment of another reply has it. Checked on the
+//! packets of a gateway on a line with loss, so that many segments are retransmitted.
 //!
-//! Needs root or user namespaces; where a kernel forbids both, every test is reported as ignored and the
-//! reason is printed. The harness is not the usual one, since a user namespace must be entered before the
-//! first thread starts.
+//! Needs root or user namespaces. If a kernel forbids both, every test is reported as ignored and the reason is
+//! printed. The harness is custom, because a user namespace must be entered before the first thread starts.
 
 mod asking;
 mod stage;
@@ -24,10 +23,10 @@ use crate::asking::{Ask, Asked, plain, secured};
 use crate::stage::Stage;
 use crate::wire::expect_marks;
 
-/// Clients at a time.
+/// Concurrent clients.
 const AT_ONCE: usize = 32;
 
-/// What is asked for: no mark at all among them, which is a mark like the others.
+/// Marks of the requests. The default, no mark, is tested like the others.
 const MARKS: [Dscp; 5] = [Dscp::DEFAULT, Dscp::AF11, Dscp::AF21, Dscp::EF, Dscp::LE];
 
 fn main() -> ExitCode {
@@ -48,7 +47,7 @@ fn main() -> ExitCode {
         }
     }
     let mut arguments = Arguments::from_args();
-    // One line at a time: each has many clients of its own.
+    // One line at a time, because each has many clients.
     arguments.test_threads = Some(1);
     libtest_mimic::run(&arguments, trials).exit_code()
 }
@@ -60,7 +59,7 @@ fn trial(name: &'static str, test: fn()) -> Trial {
     })
 }
 
-/// What the `number`th client asks for, drawn from a seed.
+/// Requests of the `number`th client, drawn from a seed.
 fn asks(number: usize, count: usize) -> Vec<Ask> {
     let mut draws = Seed::default()
         .numbered("client", number as u64)
@@ -73,7 +72,7 @@ fn asks(number: usize, count: usize) -> Vec<Ask> {
         .collect()
 }
 
-/// `count` clients, some at a time, in the client's network; what each was told.
+/// Runs `count` clients, some at a time, in the client's network. Returns their observations.
 fn clients(
     stage: &Stage,
     gateways: &[Gateway],
@@ -98,8 +97,8 @@ fn clients(
         .collect()
 }
 
-/// 1,008 connections, each with six replies: over IPv4, IPv6, and IPv4 to a socket of IPv6; half of them ask
-/// for the next reply when they have one, the others for all at once.
+/// 1,008 connections with six replies each, over IPv4, IPv6, and IPv4 to an IPv6 socket. Half of them send each request
+/// after the previous reply, the others send all requests at once.
 fn thousand() {
     let stage = Stage::open(false, Vec::new());
     let gateways = ["0.0.0.0:0", "[::]:0"].map(|listen| stage.gateway(listen, ""));
@@ -127,7 +126,7 @@ fn thousand() {
     assert_eq!(refused, 0.0);
 }
 
-/// The first reply is unmarked, so that what TLS says for itself before it is, too.
+/// The first reply is unmarked, like the TLS handshake before it.
 fn tls() {
     let certificate = rcgen::generate_simple_self_signed(vec!["shop".to_owned()]).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -173,7 +172,7 @@ fn upstream() {
     assert!(requests >= 4 * 96 && again > 3, "{requests}, {again} again");
 }
 
-/// Who asked for a mark gets the whole reply all the same, as what it is to such a network: best effort.
+/// Clients that request a mark get the whole reply, as best effort in such a network.
 fn bleached() {
     let edge = EdgeRule {
         whose: Whose::Any,

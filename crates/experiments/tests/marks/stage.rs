@@ -1,4 +1,4 @@
-//! An emulated line that loses packets, with gateways at the server's end, and all that they send.
+//! An emulated line with loss, gateways at the server's end, and all packets that they send.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -14,23 +14,23 @@ use posthaste_units::{Ratio, Span};
 
 use crate::wire::{Segment, Wire};
 
-/// Packets that nobody has looked at yet.
+/// Maximum number of unread packet records.
 const UNREAD: usize = 1 << 17;
 
-/// The share that is lost, in each direction.
+/// Loss rate in each direction.
 const LOSS: f64 = 0.03;
 
-/// The line and who is at its ends.
+/// The line and the hosts at its ends.
 pub(crate) struct Stage {
     pub(crate) running: Running,
-    /// Where the upstream is.
+    /// Address of the upstream.
     pub(crate) origin: SocketAddr,
-    /// Ends when it is told to and nothing more comes.
+    /// Ends on request after the last packet.
     capture: (std::sync::mpsc::Sender<()>, JoinHandle<Wire>),
 }
 
 impl Stage {
-    /// With the upstream at the server's end, or at the client's; packets are marked anew at the line's edge.
+    /// Starts with the upstream at the server's end, or at the client's. `edge` marks packets again at the line's edge.
     pub(crate) fn open(upstream_is_far: bool, edge: Vec<EdgeRule>) -> Self {
         let plan = Arc::new(Plan {
             delay: Span::from_millis(2),
@@ -58,7 +58,7 @@ impl Stage {
         }
     }
 
-    /// A gateway that marks, at the server's end, with more in its configuration.
+    /// Starts a gateway that marks at the server's end, with `more` in its configuration.
     pub(crate) fn gateway(&self, listen: &str, more: &str) -> posthaste_gateway::Running {
         let text = format!(
             "listen = \"{listen}\"\n\
@@ -74,7 +74,7 @@ impl Stage {
         self.running.server.run(start).expect("a gateway")
     }
 
-    /// What it has counted.
+    /// The gateway's metrics.
     pub(crate) fn metrics(&self, gateway: &posthaste_gateway::Running) -> String {
         let admin = gateway.admin;
         self.running.server.run(move || {
@@ -87,7 +87,7 @@ impl Stage {
         })
     }
 
-    /// How often this has happened to marks.
+    /// Number of mark events of this kind.
     pub(crate) fn events(&self, gateway: &posthaste_gateway::Running, event: &str) -> f64 {
         let text = self.metrics(gateway);
         let name = format!("posthaste_gateway_mark_events_total{{event=\"{event}\"}} ");
@@ -96,7 +96,7 @@ impl Stage {
         value.expect("a metric").parse().expect("a number")
     }
 
-    /// What was sent, once nothing more is; ends the emulation.
+    /// Ends the emulation after the last packet. Returns all segments.
     pub(crate) fn segments(self) -> Vec<Segment> {
         let (over, capture) = self.capture;
         drop(over);
@@ -107,13 +107,13 @@ impl Stage {
     }
 }
 
-/// Takes what is seen, until it is over and nothing comes for a while.
+/// Collects packet records until `over` is closed and no more arrive for a while.
 fn capture(sightings: &Notes<Sighting>, over: &std::sync::mpsc::Receiver<()>) -> Wire {
     let mut wire = Wire::default();
     loop {
         let is_over = over.try_recv() == Err(std::sync::mpsc::TryRecvError::Disconnected);
         if is_over {
-            // The last packets of a connection come after its last byte.
+            // The last packets of a connection follow its last byte.
             thread::sleep(Duration::from_millis(300));
         }
         for sighting in sightings.drain() {
@@ -128,7 +128,7 @@ fn capture(sightings: &Notes<Sighting>, over: &std::sync::mpsc::Receiver<()>) ->
     }
 }
 
-/// Answers `/LENGTH` with so many bytes, for ever.
+/// Answers `/LENGTH` with that many bytes, without end.
 fn origin(host: &Host, address: IpAddr) -> SocketAddr {
     let listen = move || TcpListener::bind((address, 0));
     let listener = host.run(listen).expect("a free port");

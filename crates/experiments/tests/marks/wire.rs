@@ -1,4 +1,4 @@
-//! What a network sees: the data segments from the server's end, whose reply is in each, and its mark.
+//! The network's view: data segments from the server's end, the replies in each, and their marks.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -9,40 +9,40 @@ use posthaste_units::Dscp;
 
 use crate::asking::Asked;
 
-/// A segment with data, sent by the server's end, whether it arrived or not.
+/// A data segment sent by the server's end, whether it arrived or not.
 pub(crate) struct Segment {
     /// Its two ends.
     pub(crate) server: SocketAddr,
     pub(crate) client: SocketAddr,
-    /// Which connection it belongs to: ports are used again.
+    /// Number of its connection, because ports are reused.
     pub(crate) connection: usize,
-    /// Its first byte's place in the stream, from 0.
+    /// Offset of its first byte in the stream.
     pub(crate) start: u32,
     pub(crate) length: u32,
     pub(crate) mark: Dscp,
-    /// The beginning of its data, as much as was kept.
+    /// The beginning of its data, as far as it was kept.
     pub(crate) head: Vec<u8>,
 }
 
-/// What was seen of all connections.
+/// Observations of all connections.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) connections: usize,
-    /// Segments whose data was sent before.
+    /// Segments with retransmitted data.
     pub(crate) again: usize,
 }
 
-/// Takes packets and remembers where streams begin.
+/// Collects packets and the starts of streams.
 #[derive(Default)]
 pub(crate) struct Wire {
-    /// The connections by their ends, as yet: number, and the first byte's sequence number.
+    /// The current connections by their ends: number, and sequence number of the first byte.
     open: HashMap<(SocketAddr, SocketAddr), (usize, u32)>,
     count: usize,
     pub(crate) segments: Vec<Segment>,
 }
 
 impl Wire {
-    /// A packet from the server's end.
+    /// Adds a packet from the server's end.
     pub(crate) fn take(&mut self, sighting: &Sighting) {
         let Ok(packet) = LaxSlicedPacket::from_ip(sighting.head()) else {
             return;
@@ -83,7 +83,7 @@ impl Wire {
     }
 }
 
-/// Fails unless each segment has the mark of every reply of which it holds a byte.
+/// Fails unless each segment has the mark of every reply that it contains a byte of.
 pub(crate) fn expect_marks(segments: &[Segment], mut told: Vec<Asked>) -> Seen {
     let mut seen = Seen::default();
     let mut connections: BTreeMap<usize, Vec<&Segment>> = BTreeMap::new();
@@ -93,7 +93,7 @@ pub(crate) fn expect_marks(segments: &[Segment], mut told: Vec<Asked>) -> Seen {
             .or_default()
             .push(segment);
     }
-    // Of those between the same ends the first comes first.
+    // Connections between the same ends are in order of their start.
     let mut by_ends: HashMap<_, VecDeque<_>> = HashMap::new();
     for segments in connections.into_values() {
         let ends = (segments[0].server, segments[0].client);
